@@ -42,8 +42,10 @@ FORBIDDEN = {
 # What a check may import: the names of `ncheck` itself, and these modules and packages.
 PUBLIC = {"ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.topology"}
 
-# The checks of measured bandwidth also use the arithmetic of the probe and the signatures of NCCL's log.
+# The checks of measured bandwidth also use the arithmetic of the probe and the signatures of NCCL's log, those of GPUs
+# the table of drivers that `ncheck read` uses.
 ALSO_PUBLIC = {
+    "ncheck_checks.gpus": {"ncheck.parse"},
     "ncheck_checks.measured": {"ncheck.model", "ncheck.parse", "ncheck.probe", "ncheck.text", "ncheck.triage"},
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from ncheck.facts.error_counters import LaterErrorCountersFacts
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
@@ -32,6 +33,7 @@ from ncheck.settings import Settings
 
 # What a launch relies on although no value in its line is made of it: the port where ranks meet, that NCCL follows the
 # plan, and ssh, this machine's and the nodes' own.
+MEASURED = frozenset((ProbeFacts, LaterErrorCountersFacts))
 OF_SSH = frozenset((PeerSshFacts, SshFromHereFacts))
 RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
 OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
@@ -55,8 +57,8 @@ def blocks(check: Check, relied: frozenset[FactType]) -> bool:
 
 
 def measures(check: Check) -> bool:
-    """Whether the check judges what the probe measured."""
-    return ProbeFacts in check.reads
+    """Whether the check judges what the probe measured, or what was counted while it did."""
+    return not MEASURED.isdisjoint(check.reads)
 
 
 def launcher_of_probe(settings: Settings) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -18,7 +18,9 @@ from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import excused_pairs, judge
+from ncheck.model.board import Board
 from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread
@@ -26,6 +28,8 @@ from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
+from ncheck.parity import nodes_by_value
+from ncheck.parse.topology_drawing import board
 from ncheck.probe.why_none import ran_on, why_none
 from ncheck.settings import Settings
 from ncheck.system import system_of
@@ -65,7 +69,25 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         interrupted=interrupted,
         recorded=recorded,
         cpus_only=_cpus_only(cluster),
+        boards=tuple(_boards(cluster)),
     )
+
+
+_MOST_BOARDS = 16  # kinds of nodes: more are no cluster that anybody looks at
+
+
+def _boards(cluster: Cluster) -> Iterator[Board]:
+    """Yield how GPUs and NICs lie, once for the nodes that are alike; one device alone is nothing to draw."""
+    alike: dict[object, list[str]] = {}
+    matrices = cluster.facts(TopologyFacts)
+    for nodes in nodes_by_value({node: id(matrix.pairs) for node, matrix in matrices.items()}).values():
+        matrix = matrices[nodes[0]]  # equal texts are parsed once
+        tables = (matrix.pairs, matrix.legend, matrix.cpu_affinity, matrix.numa_affinity)
+        alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).extend(nodes)
+    for members in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]:
+        matrix = matrices[members[0]]
+        if len(matrix.gpus) + len(matrix.nics) > 1:
+            yield replace(board(matrix), nodes=tuple(members), source=matrix.source)
 
 
 def _cpus_only(cluster: Cluster) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ncheck.facts.definition import (
     ASKING_PEERS,
@@ -10,6 +11,7 @@ from ncheck.facts.definition import (
     FINDING,
     LISTENING,
     LOOKING,
+    LOOKING_AGAIN,
     READING_FILES,
     TRYING_PLAN,
     Fact,
@@ -65,6 +67,18 @@ def collection_phases(cluster: Cluster, wanted: Collection[FactType], settings: 
             phases.append(_phase(stage, nodes, asked, {}, until, settings))
     phases.append(Phase(phases[-1].stage, frozenset(), None))  # waits for nodes that are slow, until the deadline
     return tuple(phases)
+
+
+_LOOK = 5.0  # seconds, beyond the deadline where slow nodes took all the time: files are read, which takes no time
+
+
+def last_phases(cluster: Cluster, wanted: Collection[FactType], settings: Settings) -> tuple[Phase, ...]:
+    """Return what is asked at the very end, when all was measured: the second look at what counts during the run."""
+    definitions = [one for fact in wanted if (one := definition_of(fact)) and one.phase is LOOKING_AGAIN]
+    if not definitions:
+        return ()
+    looking = _phase(LOOKING_AGAIN, cluster.names, definitions, {}, 1.0, settings)
+    return (replace(looking, seconds=_LOOK),)
 
 
 Exempt = Mapping[FactType, Mapping[str, str]]

@@ -33,7 +33,7 @@ from ncheck.model.finding import Severity
 from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
 from ncheck.origin import Origin, read_origin
-from ncheck.phases import asked_later, collection_phases, wanted_facts, with_needs
+from ncheck.phases import asked_later, collection_phases, last_phases, wanted_facts, with_needs
 from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
 from ncheck.redact import redact_record
@@ -73,11 +73,12 @@ def examine(
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     run = _Run.of(settings, load_checks(settings.select), observer, read_local_host(settings, os.environ))
     cluster = run.listed(nodes)
-    phases = collection_phases(cluster, run.wanted, settings)
+    phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
     recorder = _recorder(settings.record, nodes) if settings.record else None
     observer.started(nodes)
-    kept, probe_time = (cluster.names, settings.probe_time) if run.probes else (asked_later(phases, cluster), 0.0)
+    kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
     engine_for = engine_for or engines(settings, nodes=nodes)
+    probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
     with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         return run.through(fleet, cluster, phases, clock, recorder)
 
@@ -195,6 +196,8 @@ class _Run:
                 cluster = self.learned(cluster, _asked(fleet, phase, cluster), recorder)
             if self.probes and not fleet.recorded:
                 cluster = self.measured(fleet, cluster, recorder)
+            for phase in () if fleet.recorded else last_phases(cluster, self.wanted, self.settings):
+                cluster = self.learned(cluster, _asked(fleet, phase, cluster), recorder)
         except KeyboardInterrupt as stop:
             cluster, interrupted = stop.cluster if isinstance(stop, InterruptedLearningError) else cluster, True
         finally:

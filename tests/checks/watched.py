@@ -34,7 +34,8 @@ AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
     "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "JobFolder.path", "FileSystem.point", "DataRates.path",
-    "Trouble.of",
+    "Trouble.of", "ErrorCountersFacts.ports key", "LaterErrorCountersFacts.ports key", "PciDevice.above",
+    "AcsFacts.controls key", "GpuHealth.pci", "Gid.netdev", "HcaPortDetails.hca", "LibraryFacts.uverbs key",
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many

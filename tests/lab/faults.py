@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -210,30 +210,84 @@ def docker_bridge(node: Node) -> None:
     node.sh("ip link add docker0 type bridge; ip address add 172.17.0.1/16 dev docker0; ip link set docker0 up")
 
 
-def infiniband(node: Node, *, polling: tuple[str, ...] = ()) -> None:
-    """Show two HDR ports in /sys/class/infiniband; those named are down and polling."""
-    made = node.path("/run/class")
-    for number, name in enumerate(("mlx5_0", "mlx5_1")):
-        _hca(made / "infiniband" / name, number, up=name not in polling)
+def infiniband(  # noqa: PLR0913  each is one fault
+    node: Node,
+    *,
+    polling: tuple[str, ...] = (),
+    lost: tuple[str, ...] = (),
+    driverless: tuple[str, ...] = (),
+    closed: bool = False,
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Show two HDR adapters on the PCI bus, in /sys/class/infiniband and in /dev.
+
+    Those named are down and polling, gone from the bus, or there without a driver. `closed`: /dev lacks the devices, as
+    in a container. `files` are what differs: {"mlx5_0/fw_ver": "20.28.1002"}.
+    """
+    made, bus = node.path("/run/class"), node.path("/run/bus/pci")
+    (bus / "drivers/mlx5_core").mkdir(parents=True)
+    for number, name in enumerate(name for name in ("mlx5_0", "mlx5_1") if name not in lost):
+        card = f"0000:{0x3B + int(name[-1]):02x}:00.0"
+        _card(bus / "devices" / card, driver=name not in driverless)
+        if name not in driverless:
+            _hca(made / "infiniband" / name, 2 * node.number + number, up=name not in polling)
+            (made / "infiniband" / name / "device").symlink_to(f"/sys/bus/pci/devices/{card}")
+            _verbs(made / f"infiniband_verbs/uverbs{number}", name)
+    for place, text in (files or {}).items():
+        layers.write(made / "infiniband" / place, text + "\n")
     layers.write(made / "infiniband_mad/abi_version", "5\n")
-    mount = ["mount", "-t", "overlay", "-o", "lowerdir=/run/class:/sys/class", "lab", "/sys/class"]
-    namespaces.run(namespaces.enter(node.pid, mount, rooted=True))
+    layers.write(made / "infiniband_verbs/abi_version", "6\n")
+    for over, under in (("/run/class", "/sys/class"), ("/run/bus", "/sys/bus")):
+        mount = ["mount", "-t", "overlay", "-o", f"lowerdir={over}:{under}", "lab", under]
+        namespaces.run(namespaces.enter(node.pid, mount, rooted=True))
     node.touched = True
+    if not closed:
+        node.sh(_DEVICES)
+
+
+def _card(folder: Path, *, driver: bool) -> None:
+    """Lay out a ConnectX-6 on the PCI bus; libibverbs chooses its own driver by the modalias."""
+    files = {
+        "class": "0x020700", "vendor": "0x15b3", "device": "0x101b", "numa_node": "-1",
+        "modalias": "pci:v000015B3d0000101Bsv000015B3sd00000007bc02sc07i00",
+    }  # fmt: skip
+    for name, text in files.items():
+        layers.write(folder / name, text + "\n")
+    if driver:
+        (folder / "driver").symlink_to("../../drivers/mlx5_core")
+
+
+# What is mounted on a folder does not shine through an overlay on it. The devices are those of /dev/null.
+_DEVICES = """
+mkdir -p /run/dev/infiniband /run/pts /run/shm
+for device in uverbs0 uverbs1 rdma_cm; do mknod -m 666 /run/dev/infiniband/$device c 1 3; done
+mount --bind /dev/pts /run/pts && mount --bind /dev/shm /run/shm
+mount -t overlay -o lowerdir=/run/dev:/dev lab /dev
+mount --bind /run/pts /dev/pts && mount --bind /run/shm /dev/shm
+"""
 
 
 def _hca(folder: Path, number: int, *, up: bool) -> None:
-    guid = f"0c42:a103:00aa:000{number}"
+    guid = f"0c42:a103:00aa:{number:04x}"
     device = {
         "node_type": "1: CA", "fw_ver": "20.31.1014", "hw_rev": "0", "hca_type": "MT4123", "board_id": "MT_0000000223",
-        "node_guid": guid, "sys_image_guid": guid, "node_desc": f"mlx5_{number}",
+        "node_guid": guid, "sys_image_guid": guid, "node_desc": folder.name,
     }  # fmt: skip
     port = {
-        "lid": hex(number + 1) if up else "0xffff", "sm_lid": "0x1" if up else "0x0", "lid_mask_count": "0",
+        "lid": hex(number) if up else "0xffff", "sm_lid": "0x1" if up else "0x0", "lid_mask_count": "0",
         "sm_sl": "0", "cap_mask": "0x2651e848", "rate": "200 Gb/sec (4X HDR)" if up else "10 Gb/sec (4X SDR)",
         "state": "4: ACTIVE" if up else "1: DOWN", "phys_state": "5: LinkUp" if up else "2: Polling",
         "link_layer": "InfiniBand", "gids/0": f"fe80:0000:0000:0000:{guid}", "pkeys/0": "0xffff",
     }  # fmt: skip
     for name, text in (*device.items(), *((f"ports/1/{name}", text) for name, text in port.items())):
+        layers.write(folder / name, text + "\n")
+
+
+def _verbs(folder: Path, hca: str) -> None:
+    """Lay out what libibverbs reads to find an HCA."""
+    number = int(folder.name.removeprefix("uverbs"))
+    files = {"ibdev": hca, "dev": f"231:{192 + number}", "abi_version": "1"}
+    for name, text in files.items():
         layers.write(folder / name, text + "\n")
 
 

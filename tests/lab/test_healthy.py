@@ -32,11 +32,14 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
     assert {verdict["reason"] for verdict in skipped if not verdict["needs_root"]} == {
         "no Active InfiniBand or RoCE port on node[01-04]", "no InfiniBand or RoCE device", "no bond",
         "no AMD GPU counts errors", "no AMD accelerator that amdgpu drives",
+        "no InfiniBand or RoCE adapter on any node", "no InfiniBand adapter, and none of NVIDIA's for Ethernet",
         "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
         "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter",
+        "no RoCE port", "no InfiniBand or RoCE port, and no network card", "no NVIDIA driver is loaded",
         "--probe none", "no --storage-probe", "--via srun is not used", "the list gives no slots",
         "the plan sets nothing that NCCL reads",
         "this network namespace does not show the size of the neighbour table",
+        "no NVIDIA GPU or HCA with a PCIe link", "no NVSwitch, and no GPU with an NVLink fabric",
     }  # fmt: skip
 
 

@@ -50,7 +50,15 @@ def test_nvidia_smi_that_never_returns_is_named(lab: Lab, healthy: Run) -> None:
     run = examined(lab, waits=QUICK)
 
     assert run.failed()["NC505"] == {node.name}, run.told(node.name)
+    assert run.failed() == {"NC505": {node.name}}, run.told(node.name)
     assert "nvidia-smi" in run.finding("NC505")["message"]
+    # The PCI bus and NVML show the same matrix as nvidia-smi on the other nodes.
+    drawn = {board["source"]: (board["nodes"], board["nvlinks"]) for board in run.report["boards"]}
+    others = [name for name in lab.names if name != node.name]
+    assert drawn == {
+        "nvidia-smi": (others, ["NVLink NV12: every two of 2 GPUs"]),
+        "the PCI bus and NVML": ([node.name], ["NVLink NV12: every two of 2 GPUs"]),
+    }
     others_whole(run, healthy, node.name)
 
 
@@ -215,6 +223,53 @@ def test_a_port_that_polls_is_named_by_ibstat_and_by_sysfs_alike(lab: Lab) -> No
         assert failed == {"NC402": {"node03"}}, run.told("node03")
         assert "mlx5_1" in run.finding("NC402")["message"]
     assert by_ibstat.verdicts() == by_sysfs.verdicts()
+
+
+def test_ports_in_other_subnets_and_partitions_and_closed_devices_are_named_by_ibstat_and_by_sysfs_alike(
+    lab: Lab,
+) -> None:
+    faulty: list[dict[str, str]] = [
+        {}, {"mlx5_0/ports/1/sm_lid": "0x9"}, {"mlx5_1/ports/1/pkeys/0": "0x8007", "mlx5_0/fw_ver": "20.28.1002"}, {},
+    ]  # fmt: skip
+    for node, files in zip(lab.nodes, faulty, strict=True):
+        faults.infiniband(node, files=files, closed=node is lab.nodes[3])
+
+    by_ibstat = examined(lab)
+    for node in lab.nodes:
+        faults.hide_program(node, "/usr/sbin/ibstat")
+    by_sysfs = examined(lab)
+
+    for run in (by_ibstat, by_sysfs):
+        assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {
+            "NC411": {"node04"}, "NC413": {"node02"}, "NC415": {"node03"}, "NC418": {"node03"},
+        }  # fmt: skip
+        assert "No such file or directory" in run.finding("NC411")["message"]
+    assert by_ibstat.verdicts() == by_sysfs.verdicts()
+
+
+def test_a_card_that_is_gone_from_the_bus_and_one_without_a_driver_are_named(lab: Lab) -> None:
+    for node in lab.nodes:
+        lost = ("mlx5_1",) if node is lab.nodes[1] else ()
+        faults.infiniband(node, lost=lost, driverless=("mlx5_1",) if node is lab.nodes[2] else ())
+
+    run = examined(lab)
+
+    assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {
+        "NC405": {"node01", "node02", "node03", "node04"}, "NC409": {"node02"}, "NC410": {"node03"},
+    }  # fmt: skip
+    assert "nothing at 0000:3c:00.0" in run.finding("NC409")["message"]
+    assert run.finding("NC405")["see"] == ["NC409", "NC410"]
+
+
+def test_an_hca_whose_own_library_is_missing_is_named(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.infiniband(node)
+    lab.nodes[1].sh("rm /usr/lib/*-linux-gnu/libibverbs/libmlx5-*.so")
+
+    run = examined(lab)
+
+    assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {"NC408": {"node02"}}
+    assert "lists no HCA" in run.finding("NC408")["message"]
 
 
 def test_docker0_with_one_address_everywhere_is_no_alarm_and_is_kept_out_of_the_plan(lab: Lab) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY
 from ncheck.facts.pci import PCI
-from ncheck.facts.topology import TOPO
+from ncheck.facts.topology import NVLINKS, TOPO
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.finding import Finding
@@ -34,7 +34,7 @@ def of_amd(node: Evidence, **changed: object) -> Evidence:
         for bus in BUSES
         for name, text in (("vendor", "0x1002\n"), ("class", "0x120000\n"))
     }
-    bare = {source.key: Reply(Status.MISSING, reason="not found") for source in (NVML, SMI, SMI_QUERY, TOPO)}
+    bare = {source.key: Reply(Status.MISSING, reason="not found") for source in (NVML, SMI, SMI_QUERY, TOPO, NVLINKS)}
     shown = {PCI.key: Reply(Status.OK, value=pci), DEVICES.key: Reply(Status.OK, value=tree)}
     return replace(node, replies={**node.replies, **bare, **shown, **amd_replies(**changed)})  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from ncheck import Absent, Check, NodeView, Problem, Report, Severity, Unread, c
 from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
+from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome
@@ -196,3 +197,20 @@ def test_a_cluster_without_a_gpu_on_any_reached_node_is_said_to_be_one() -> None
     assert not made(none, Unread("it hung"))
     assert not made(None)
     assert not concluded(Settings(), a="red").cpus_only
+
+
+def matrix(path: str, hung: str = "") -> TopologyFacts:
+    pairs = {("GPU0", "GPU1"): path, ("GPU1", "GPU0"): path}
+    return TopologyFacts(("GPU0", "GPU1"), (), pairs, {}, {"GPU0": "0-7", "GPU1": "0-7"}, {}, hung=hung)
+
+
+def test_nodes_whose_devices_lie_alike_are_drawn_once_the_most_common_first() -> None:
+    alone = TopologyFacts(("GPU0",), (), {}, {}, {}, {})
+    matrices = {"n1": matrix("SYS"), "n2": matrix("NV4"), "n3": matrix("NV4", "it hung"), "n4": alone}
+    login = LoginFacts(Login(reached=True))
+    known: dict[str, Facts] = {name: {LoginFacts: login, TopologyFacts: one} for name, one in matrices.items()}
+    report = conclude(Cluster.of(known), [], Settings(), LaunchPlan({}, {}, ()))
+    assert [(one.nodes, one.nvlinks, one.worst_hop) for one in report.boards] == [
+        (("n2", "n3"), ("NVLink NV4: every two of 2 GPUs",), "NV4 (4 NVLinks)"),
+        (("n1",), (), "SYS (the link between the CPUs)"),
+    ]

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from ncheck.facts import amd
+from ncheck.facts.fabric_manager import SERVICES
 from ncheck.facts.firewall import IPTABLES
+from ncheck.facts.isolation import ACS
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
@@ -38,6 +40,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     IPTABLES.key: ("this user is shown no rule anyway", UNASKED),
     "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
     "command:dmesg": ("this user sees no kernel message anyway", UNASKED),
+    ACS.key: ("this user is shown no access control of bridges anyway", UNASKED),
     "file:/etc/os-release": ("only the wording of a fix depends on it", set()),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
     "answer:meeting": ("that ranks met is told by their turns", set()),
@@ -50,11 +53,15 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
     MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
+    SERVICES.key: ("the GPUs themselves say that the fabric is ready, and none is shared between nodes", set()),
+    "command:nv-fabricmanager --version": ("only the wording of a finding depends on it", set()),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     amd.LISTING.key: ("these GPUs are NVIDIA's", set()),
     amd.LINKS.key: ("these GPUs are NVIDIA's", set()),
     amd.ROCM.key: ("these GPUs are NVIDIA's", set()),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
+    "command:nvidia-smi topo -m": ("the PCI bus and NVML tell the same", UNENDED),
+    "answer:nvlinks": ("nvidia-smi topo -m tells them, too", set()),
 }
 
 # A program that is not there, where another one answers for it, or where that is a warning of its own.
@@ -62,8 +69,8 @@ MAY_BE_MISSING = {
     "command:mpirun --version",
     "command:ibstat",
     "answer:interpreter",
+    "answer:pci",  # a container may show none; NVML and /sys/class tell GPUs and NICs
     "command:systemctl is-active firewalld ufw",
-    "answer:pci",  # a virtual machine may have no PCI bus
 }
 
 LINKS = {"NC307", "NC310", "NC311", "NC312", "NC313", "NC314", "NC315", "NC319"}  # every check of links in the mesh

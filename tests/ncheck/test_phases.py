@@ -6,7 +6,8 @@ import pkgutil
 from importlib import import_module
 
 import ncheck.facts
-from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE, Fact
+from ncheck.agent.answers import MODULES as ANSWERS
+from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
@@ -22,6 +23,7 @@ from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
 from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.cluster import Cluster
+from ncheck.model.evidence import Answer
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
 from ncheck.settings import Settings
@@ -45,12 +47,14 @@ def test_each_fact_is_defined_once_in_the_module_of_its_record() -> None:
 
 
 def test_every_fact_is_read_in_a_phase_that_there_is() -> None:
-    assert {one.phase for one in DEFINITIONS} == {*UNTIL, ON_THIS_MACHINE, MEASURING}
-    assert [one.record for one in DEFINITIONS if one.phase not in (*UNTIL, ON_THIS_MACHINE, MEASURING)] == []
+    assert {one.phase for one in DEFINITIONS} == {*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN}
+    assert [
+        one.record for one in DEFINITIONS if one.phase not in (*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN)
+    ] == []
 
 
 def test_what_a_question_needs_is_read_in_an_earlier_phase() -> None:
-    order = [*UNTIL, MEASURING]
+    order = [*UNTIL, MEASURING, LOOKING_AGAIN]
     for one in DEFINITIONS:
         for need in one.needs if one.phase != MEASURING else ():
             earlier = definition_of(need)
@@ -110,3 +114,9 @@ def test_outside_a_job_everything_is_asked() -> None:
     asked, left_out = questions("torchrun", {})
     assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
     assert left_out == {STORAGE_PROBE.key: "no --storage-probe"}
+
+
+def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:
+    from_here = {"clock", "ssh-from-here"}  # which this machine finds out
+    asked = {source.name for fact in DEFINITIONS for source in fact.sources if isinstance(source, Answer)}
+    assert asked - from_here <= ANSWERS.keys()

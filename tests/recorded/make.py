@@ -14,12 +14,16 @@ from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, 
 
 from .amd import no_amd
 from .clusters import CLUSTERS
+from .fabric import fabric_replies
+from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
+from .hcas import hca_replies
 from .links import link_replies
 from .machine import machine_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
 from .network import network_replies
+from .nvlinks import nvlink_replies
 from .pci import pci_replies
 from .pcie import pcie_replies
 from .probe import none_asked
@@ -63,9 +67,13 @@ def replies(host: Host) -> dict[str, Reply]:
     known = {
         **gpu_replies(host),
         **no_amd(),
-        **pci_replies(host),
         **machine_replies(host),
+        **gpu_health_replies(host),
+        **pci_replies(host),
+        **nvlink_replies(host),
         **pcie_replies(host),
+        **fabric_replies(host),
+        **hca_replies(host),
         **network_replies(host),
         **net_replies(host),
         **link_replies(host),

@@ -16,7 +16,7 @@ LOOPBACK_TYPE = 772
 
 _STATES = {"Down": 1, "Initializing": 2, "Armed": 3, "Active": 4}
 _PHYSICAL = {"Polling": 2, "Disabled": 3, "LinkUp": 5}
-_SPEEDS = {10: "10 Gb/sec (4X SDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
+RATES = {10: "10 Gb/sec (4X SDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
 
 
 def network_replies(host: Host) -> dict[str, Reply]:
@@ -144,12 +144,17 @@ def _port(host: Host, hca: Hca, index: int) -> dict[str, JsonValue]:
     return {
         "state": f"{_STATES[hca.state]}: {hca.state.upper()}\n",
         "phys_state": f"{_PHYSICAL[hca.physical]}: {hca.physical}\n",
-        "rate": _SPEEDS[hca.rate] + "\n",
+        "rate": RATES[hca.rate] + "\n",
         "link_layer": "InfiniBand\n",
         "lid": f"{host.number * 16 + index if active else 65535:#x}\n",
         "sm_lid": "0x1\n" if active else "0x0\n",
-        "gids/0": f"fe80:0000:0000:0000:{_colons(guid(host, index))}\n",
+        "gids/0": gid(host, index) + "\n",
     }
+
+
+def gid(host: Host, index: int) -> str:
+    """Return the first GID of an HCA's port: the default subnet prefix, and the GUID."""
+    return f"fe80:0000:0000:0000:{_colons(guid(host, index))}"
 
 
 def _colons(number: str) -> str:

@@ -39,7 +39,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
         FOLDERS: _folders(),
-        JOB_LIBRARIES: {"verbs": "", "mpi": ""},
+        JOB_LIBRARIES: _job_libraries(host),
         MPI_DAEMON: mpi_programs(host),
     }
     return {
@@ -62,6 +62,11 @@ def _interpreter(host: Host) -> JsonValue:
         "container": "",
         "host_name": host.name,
     }
+
+
+def _job_libraries(host: Host) -> JsonValue:
+    hcas: list[JsonValue] = [hca.name for hca in host.hcas]
+    return {"verbs": "", "uverbs": {hca.name: "" for hca in host.hcas}, "listed": hcas, "mpi": ""}
 
 
 def _nccl(host: Host) -> JsonValue:

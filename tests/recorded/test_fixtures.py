@@ -80,10 +80,10 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
     assert found == FINDINGS[name]
 
 
-NEED_ROOT = {"NC358", "NC506", "NC507", "NC648", "NC649", "NC650"}
+NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC649", "NC650"}
 # No ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface named by hand, no
-# GID index set, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an expectation, no perftest, and
-# an NCCL without diagnostics; no Slurm; no --storage-probe.
+# GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an
+# expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe.
 NOTHING_THERE = {
     "NC560",
     "NC561",
@@ -95,6 +95,10 @@ NOTHING_THERE = {
     "NC336",
     "NC352",
     "NC359",
+    "NC430",
+    "NC416",
+    "NC417",
+    "NC422",
     "NC651",
     "NC652",
     "NC713",

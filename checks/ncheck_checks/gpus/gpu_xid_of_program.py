@@ -2,7 +2,8 @@
 
 ## What it finds
 Xid lines in the kernel log since boot that usually come from a program and not from the GPU: 13, 31, 45, 94 and
-similar. Numbers that need no action (63, 92 and others) are not reported; gpu-xid-reported covers those of broken GPUs.
+similar, errors of an NVLink that say Nonfatal (144 to 150), and numbers that NVIDIA's catalogue does not explain.
+Numbers that need no action (63, 92 and others) are not reported; gpu-xid-reported covers those of broken GPUs.
 
 ## Why it matters
 The program that caused it was stopped. If none of your programs explains a recent line, it is the first sign of a
@@ -17,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.kernel_log import KernelLogFacts, problems
+from ncheck.facts.kernel_log import KernelLogFacts, of_programs
 
 
 @node_check("NC507", Severity.WARNING, KernelLogFacts)
 def gpu_xid_of_program(node: NodeView) -> Iterator[Problem]:
-    return problems(node[KernelLogFacts], fatal=False)
+    return of_programs(node[KernelLogFacts])

@@ -2,7 +2,11 @@
 
 ## What it finds
 Xid lines in the kernel log since boot that require a reset of the GPU, a reboot, or a check of its links and memory:
-48, 74, 79, 95, 119 and similar. On most machines only root can read the kernel log: use `--sudo`.
+48, 74, 79, 95, 119 and similar, 154 where the driver asks for a reset or a reboot, and 144 to 150 unless they say
+Nonfatal. Meaning and advice are those of NVIDIA's Xid catalogue. Lines from before the driver was last loaded do not
+count, and those of a GPU of which the driver has said since that it needs no recovery (new drivers): gpu-xid-repaired
+lists them. A GPU that the driver could not initialize counts, too. On most machines only root can read the kernel log:
+use `--sudo`.
 
 ## Why it matters
 A GPU with such an error may still answer nvidia-smi. The job crashes on it or hangs in its first collective.
@@ -17,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.kernel_log import KernelLogFacts, problems
+from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck.facts.kernel_log import KernelLogFacts, of_broken_gpus
 
 
-@node_check("NC506", Severity.ERROR, KernelLogFacts)
+@node_check("NC506", Severity.ERROR, KernelLogFacts, also=(GpuHealthFacts,))
 def gpu_xid_reported(node: NodeView) -> Iterator[Problem]:
-    return problems(node[KernelLogFacts], fatal=True)
+    health = node.maybe(GpuHealthFacts)
+    return of_broken_gpus(node[KernelLogFacts], health if isinstance(health, GpuHealthFacts) else None)

@@ -27,7 +27,7 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
     facts = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
     unread = [fact for fact in facts if isinstance(fact, Unread)]
     hung = [fact.reason for fact in unread if fact.hung]
-    hung += [fact.hung for fact in facts if isinstance(fact, GpuFacts) and fact.hung]
+    hung += [fact.hung for fact in facts if isinstance(fact, GpuFacts | TopologyFacts) and fact.hung]
     if hung:
         of_amd = any(fact.hung.startswith("amd-smi") for fact in unread)
         word, tool = ("amdgpu", "amd-smi") if of_amd else ("NVRM", "nvidia-smi")

@@ -3,6 +3,7 @@
 ## What it finds
 Nodes whose number of HCA ports differs from the other nodes, counted separately for InfiniBand and Ethernet (RoCE).
 Nodes without any port are reported if other nodes have some. The numbers are compared within groups of one GPU model.
+Not counted are ports of a model that fewer than half of these nodes have, such as an additional card for storage.
 
 ## Why it matters
 A card fell off the bus, or its driver was not loaded. NCCL then finds another number of devices on that node, and the
@@ -15,15 +16,32 @@ slowest node limits the job; some versions stop with "mixed local Net device cou
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from ncheck import Severity, parity_check
-from ncheck.facts.infiniband import InfinibandFacts
+from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.network.hca_ports import MISSING_ADAPTER
 
 
-@parity_check(
-    "NC405", Severity.ERROR, InfinibandFacts, everywhere=True, by_kind=True, what="HCA ports differ",
-    fix="lspci -d 15b3:", look=True,
-)  # fmt: skip
-def ib_port_count_differs(infiniband: InfinibandFacts) -> str:
-    counts = Counter(port.link_layer for port in infiniband.ports)
+@cluster_check("NC405", Severity.ERROR, InfinibandFacts, everywhere=True, by_kind=True)
+def ib_port_count_differs(cluster: Cluster) -> Iterator[Problem]:
+    nodes = cluster.facts(InfinibandFacts)
+    holders = Counter(model for facts in nodes.values() for model in {_model(port) for port in facts.ports})
+    rare = {model for model, count in holders.items() if 2 * count < len(nodes)}
+    if parted := split({node: _counted(facts.ports, rare) for node, facts in nodes.items()}):
+        what = "HCA ports differ"
+        yield Problem(
+            f"{what}: {parted.summary()}", "lspci -d 15b3:", nodes=parted.odd, look=True, summary=what,
+            follows=MISSING_ADAPTER,
+        )  # fmt: skip
+
+
+def _model(port: HcaPort) -> tuple[str, str]:
+    return port.hca_type, port.link_layer
+
+
+def _counted(ports: tuple[HcaPort, ...], rare: set[tuple[str, str]]) -> str:
+    """Count the ports by link layer, without those of rare models if there are others."""
+    common = [port for port in ports if _model(port) not in rare]
+    counts = Counter(port.link_layer for port in common or ports)
     return " + ".join(f"{count} x {layer}" for layer, count in sorted(counts.items()))

@@ -35,6 +35,7 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 
 def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from ncheck.facts.error_counters import LATER
     from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.probe import MEETING, TASK
@@ -42,7 +43,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, *mesh}
+    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, LATER, *mesh}
     first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
@@ -70,6 +71,10 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         yield ""
     if TASK in sources and settings.probe != "none":
         yield from _measured(nodes, settings)
+    if LATER in sources:
+        yield "At the end, the agent reads the error counters of each node once more:"
+        yield from _answer(LATER)
+        yield ""
     measured = TASK in sources and settings.probe != "none" and len(nodes) > 1
     between = ", and between the nodes as listed above" if mesh or edges or measured else ""
     yield f"Nothing is written on any node. Data is sent only to this machine{between}."

@@ -70,7 +70,7 @@ class NvmlGpu(TypedDict):
     pci: str | None
     memory_total: int | None
     memory_used: int | None
-    processes: list[tuple[int, int | None]] | None
+    processes: list[list[int | None]] | None
 
 
 class NvmlAnswer(TypedDict):
@@ -241,7 +241,7 @@ def _gpu(one: NvmlGpu) -> Gpu:
         pci=pci_address(pci) if pci else "",
         memory_total=one.get("memory_total"),
         memory_used=one.get("memory_used"),
-        processes=None if processes is None else dict(processes),
+        processes=None if processes is None else {pid: used for pid, used in processes if pid is not None},
     )
 
 

@@ -14,11 +14,12 @@ from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_e
 
 @dataclass(frozen=True)
 class Gid:
-    """One entry of a port's GID table that is in use. `kind` is "IB/RoCE v1" or "RoCE v2"."""
+    """One entry of a port's GID table that is in use. `kind` is "IB/RoCE v1" or "RoCE v2", `netdev` its interface."""
 
     index: int
     address: str
     kind: str
+    netdev: str = ""
 
 
 @dataclass(frozen=True)

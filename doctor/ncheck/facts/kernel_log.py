@@ -1,42 +1,80 @@
-"""GPU errors in the kernel log: Xid lines of the NVIDIA driver."""
+"""GPU errors in the kernel log: Xid lines of the NVIDIA driver, and SXid lines of its NVSwitches."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from ncheck.facts.definition import Fact, sudo_refused, trouble
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
+from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, RECOVERY_CHANGED, Action, xid
 
 
 @dataclass(frozen=True)
 class XidEvent:
-    """One `NVRM: Xid` line: the GPU's PCI address, the number, the line itself."""
+    """One `NVRM: Xid` line: the GPU's PCI address, the number, the line itself.
+
+    `earlier`: the driver was loaded again after it, or said after it (Xid 154) that the GPU needs no recovery any more.
+    """
 
     pci: str
     xid: int
     line: str
+    earlier: bool = False
+
+
+@dataclass(frozen=True)
+class SxidEvent:
+    """One error of an NVSwitch: its PCI address, the number, whether it is fatal, the line itself."""
+
+    pci: str
+    sxid: int
+    fatal: bool
+    line: str
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
 class KernelLogFacts:
-    """The Xid lines since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the time of the first line read."""
+    """The Xid lines since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the time of the first line read.
+
+    `sxids` are errors of NVSwitches; `failed` are GPUs that the driver could not initialize, with 0 as their number.
+    """
 
     xids: tuple[XidEvent, ...]
     source: str
     oldest: str | Unread = ""
+    sxids: tuple[SxidEvent, ...] = ()
+    failed: tuple[XidEvent, ...] = ()
 
 
-DRIVER = "NVRM"  # the prefix of the NVIDIA driver's messages
+DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVSwitches
 
 
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d+)")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6})")
+
+
+# NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
+_RECOVERY = re.compile(r"recovery action changed from .{1,60} to 0x[0-9a-f]+ \(([^)]{1,60})\)")
+
+
+# [1235.4] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)
+_SXID = re.compile(r"SXid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6}), (Fatal|Non-fatal)", re.IGNORECASE)
+
+
+# NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x55:1860)
+_FAILED = re.compile(r"NVRM: GPU ([0-9A-Fa-f:.]{1,20}): RmInitAdapter failed")
+
+
+# NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
+_LOADING = "NVRM: loading NVIDIA UNIX"
 
 
 # Nov 20 10:01:02 node07 kernel: Linux version 6.1.0
@@ -47,10 +85,39 @@ _SYSLOG_TIME = re.compile(r"^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ")
 _UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
 
 
-def xid_events(lines: Iterable[str]) -> tuple[XidEvent, ...]:
+def xid_events(lines: Sequence[str]) -> tuple[XidEvent, ...]:
     """Return every Xid in the order of the log; the PCI address includes the function number, as in sysfs."""
-    found = ((_XID.search(line), line) for line in lines if DRIVER in line)
-    return tuple(XidEvent(_address(hit[1]), int(hit[2]), line.strip()) for hit, line in found if hit)
+    events = [
+        XidEvent(_address(hit[1]), int(hit[2]), line.strip(), earlier) for hit, line, earlier in _found(_XID, lines)
+    ]
+    recovered: set[str] = set()
+    for place, event in reversed(list(enumerate(events))):
+        if _asked(event) == "None":
+            recovered.add(event.pci)
+        if event.pci in recovered:
+            events[place] = replace(event, earlier=True)
+    return tuple(events)
+
+
+def sxid_events(lines: Sequence[str]) -> tuple[SxidEvent, ...]:
+    """Return every error of an NVSwitch in the order of the log."""
+    return tuple(
+        SxidEvent(_address(hit[1]), int(hit[2]), hit[3].lower() == "fatal", line.strip(), earlier)
+        for hit, line, earlier in _found(_SXID, lines)
+    )
+
+
+def failed_gpus(lines: Sequence[str]) -> tuple[XidEvent, ...]:
+    """Return the GPUs that the driver could not initialize, each time that it tried."""
+    return tuple(XidEvent(_address(hit[1]), 0, line.strip(), earlier) for hit, line, earlier in _found(_FAILED, lines))
+
+
+def _found(pattern: re.Pattern[str], lines: Sequence[str]) -> Iterator[tuple[re.Match[str], str, bool]]:
+    """Yield each match with its line, and whether the driver was loaded after it."""
+    loaded = max((place for place, line in enumerate(lines) if _LOADING in line), default=-1)
+    for place, line in enumerate(lines):
+        if ("NVRM" in line or "SXid" in line) and (hit := pattern.search(line)):
+            yield hit, line, place < loaded
 
 
 def message_time(line: str) -> str:
@@ -91,7 +158,7 @@ def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
     for command, name in _NAMES.items():
         lines = _messages(evidence, command)
         if oldest := next((time for line in lines if (time := message_time(line))), ""):
-            return KernelLogFacts(xid_events(lines), name, oldest)
+            return KernelLogFacts(xid_events(lines), name, oldest, sxid_events(lines), failed_gpus(lines))
     return _unreadable(evidence)
 
 
@@ -131,40 +198,75 @@ def _unreadable(evidence: Evidence) -> Unread:
 FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
 
 
-# The GPU needs a reset, the machine a reboot, or a link or memory a check before a job can use it.
-FATAL = frozenset(
-    {46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, *range(143, 151), 155, 156, 158}
-)  # fmt: skip
+def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
+    """Yield one problem per GPU that needs a reset, a reboot or a check, as far as is known; see `_still_broken`."""
+    events = [event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]
+    for pci, own in _by_gpu(events):
+        reboot = any(xid(event.xid).action is Action.REBOOT or "Reboot" in _asked(event) for event in own)
+        fix = "sudo systemctl reboot" if reboot else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
+        yield _problem(pci, own, fix, look=False)
+    answering = {gpu.pci for gpu in health.gpus} if health else set()
+    for pci, own in _by_gpu([event for event in log.failed if not event.earlier and event.pci not in answering]):
+        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){_last(own)}"
+        yield Problem(message, "sudo systemctl reboot", (own[-1].line,), summary="a GPU was not initialized")
 
 
-# NVIDIA's Xid catalogue says that no action is needed.
-HARMLESS = frozenset({14, 37, 38, 43, 44, 63, 92, 93, 121, 137, 141, 152, 153})
+def of_repaired_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
+    """Yield one problem per GPU that was broken, and was reset or needs nothing any more."""
+    events = [event for event in log.xids if _is_fatal(event) and not _still_broken(event, health)]
+    for pci, own in _by_gpu(events):
+        yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
-OFF_THE_BUS = 79
+def of_programs(log: KernelLogFacts) -> Iterator[Problem]:
+    """Yield one problem per GPU with what is neither fatal nor harmless."""
+    events = [event for event in log.xids if not (_is_fatal(event) or _is_harmless(event))]
+    for pci, own in _by_gpu(events):
+        yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
-def problems(log: KernelLogFacts, *, fatal: bool) -> Iterator[Problem]:
-    """Yield one problem per GPU: its fatal events, or those that are neither fatal nor harmless."""
-    events = [e for e in log.xids if e.xid not in HARMLESS and (e.xid in FATAL) == fatal]
+def _is_fatal(event: XidEvent) -> bool:
+    """Return whether the GPU was broken. Of NVLink since Blackwell, and of Xid 154, the line says it."""
+    if event.xid == RECOVERY_CHANGED:
+        return _asked(event) not in ("", "None")
+    return event.xid in FATAL and not (event.xid in NVLINK5 and "nonfatal" in event.line.lower())
+
+
+def _is_harmless(event: XidEvent) -> bool:
+    return event.xid in HARMLESS or event.xid == RECOVERY_CHANGED
+
+
+def _asked(event: XidEvent) -> str:
+    """Return what the driver asks for since this Xid 154; "" of any other."""
+    found = _RECOVERY.search(event.line) if event.xid == RECOVERY_CHANGED else None
+    return found[1] if found else ""
+
+
+def _still_broken(event: XidEvent, health: GpuHealthFacts | None) -> bool:
+    """Return False if the driver was loaded again since, or if it says of the GPU now that it needs no recovery."""
+    actions = {gpu.pci: gpu.action for gpu in health.gpus} if health else {}
+    return not event.earlier and actions.get(event.pci) != 0
+
+
+def _by_gpu(events: list[XidEvent]) -> Iterator[tuple[str, list[XidEvent]]]:
     for pci in dict.fromkeys(event.pci for event in events):
-        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal)
+        yield pci, [event for event in events if event.pci == pci]
 
 
-def _problem(pci: str, events: list[XidEvent], *, fatal: bool) -> Problem:
+def _problem(pci: str, events: list[XidEvent], fix: str, *, look: bool) -> Problem:
     counts = Counter(event.xid for event in events)
-    xids = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
-    last = {event.xid: event.line for event in events}
-    message = f"the driver reported {xids} for the GPU at {pci}"
-    fix = _fix(pci, counts, fatal=fatal)
-    return Problem(message, fix, tuple(last.values()), look=not fatal, summary=f"{xids} of a GPU")
+    xids = ", ".join(_times(number, count) for number, count in sorted(counts.items()))
+    meanings = "; ".join(dict.fromkeys(f"{number}: {xid(number).meaning}" for number in sorted(counts)))
+    advice = ", ".join(dict.fromkeys(xid(number).action.value for number in sorted(counts)))
+    message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}{_last(events)}"
+    lines = {event.xid: event.line for event in events}
+    return Problem(message, fix, tuple(lines.values()), look=look, summary=f"{xids} of a GPU")
 
 
-def _times(xid: int, count: int) -> str:
-    return f"Xid {xid}" if count == 1 else f"Xid {xid} ({count} times)"
+def _last(events: list[XidEvent]) -> str:
+    time = message_time(events[-1].line)
+    return f"; last at {time}" if time else ""
 
 
-def _fix(pci: str, counts: Counter[int], *, fatal: bool) -> str:
-    if not fatal:
-        return "sudo journalctl -k -g NVRM"
-    return "sudo systemctl reboot" if OFF_THE_BUS in counts else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
+def _times(number: int, count: int) -> str:
+    return f"Xid {number}" if count == 1 else f"Xid {number} ({count} times)"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NVIDIA, AMD, MELLANOX = 0x10DE, 0x1002, 0x15B3
 _NETWORK, _DISPLAY, _ACCELERATOR, _NVSWITCH = 0x02, 0x03, 0x12, 0x0680
-_INFINIBAND = 0x0207
+INFINIBAND = 0x0207  # PciDevice.kind of an InfiniBand adapter
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PciFacts:
     @property
     def infiniband(self) -> tuple[PciDevice, ...]:
         """The adapters that say they are InfiniBand; those of RoCE are Ethernet on PCI."""
-        return tuple(one for one in self.devices if one.kind == _INFINIBAND)
+        return tuple(one for one in self.devices if one.kind == INFINIBAND)
 
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:

@@ -183,7 +183,7 @@ def parse_script(script: str) -> tuple[str, int | None]:
 
 
 # Modules of one pure file that a node may request, with the modules of the agent that use each.
-_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", ("gpus.py", "gpu_activity.py"))}
+_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", ("gpus.py", "gpu_activity.py", "nvml_health.py"))}
 
 
 # @convertStrBytes

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ncheck.model.board import Board
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import System
@@ -175,4 +176,5 @@ class Report:
     user: str = ""
     command: str = ""
     cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
+    boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
     schema: str = SCHEMA

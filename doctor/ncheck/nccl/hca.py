@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Address
 
-from ncheck.facts.infiniband import HcaPort
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import Gid, HcaPort, InfinibandFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.model.cluster import Cluster, NodeView
+from ncheck.nccl.settings import settings_of
 
 AUTOMATIC_GID = (2, 21)  # since then NCCL finds the entry itself, unless NCCL_IB_GID_INDEX is set (net_ib/connect.cc)
 
@@ -17,15 +21,23 @@ USED_LAYERS = frozenset({"InfiniBand", "Ethernet"})
 
 def ipv4_index(port: HcaPort) -> int | None:
     """Return the first index of RoCE v2 with an IPv4 address; None if the table has none."""
-    return next((gid.index for gid in port.gids if gid.kind == ROCE_V2 and _is_ipv4(gid.address)), None)
+    return next((gid.index for gid, _ in ipv4_gids(port.gids)), None)
 
 
-def _is_ipv4(address: str) -> bool:
-    """Return whether the address is ::ffff:10.1.0.7 or similar."""
+def ipv4_gids(gids: Iterable[Gid]) -> Iterator[tuple[Gid, str]]:
+    """Yield the entries of RoCE v2 with an IPv4 address, and that address; NCCL takes the first (net_ib/connect.cc)."""
+    for gid in gids:
+        if gid.kind == ROCE_V2 and (address := _ipv4_in(gid.address)):
+            yield gid, address
+
+
+def _ipv4_in(address: str) -> str:
+    """Return 10.1.0.7 for ::ffff:10.1.0.7, and "" for anything else."""
     try:
-        return IPv6Address(address).ipv4_mapped is not None
+        found = IPv6Address(address).ipv4_mapped
     except ValueError:
-        return False
+        return ""
+    return str(found) if found else ""
 
 
 def gid_position(port: HcaPort) -> str:
@@ -33,6 +45,32 @@ def gid_position(port: HcaPort) -> str:
     index = ipv4_index(port)
     where = "not found" if index is None else f"at index {index}"
     return f"{port.name}: RoCE v2 with an IPv4 address {where}"
+
+
+def subnet_prefix(gids: Iterable[Gid]) -> str:
+    """Return the InfiniBand subnet of a port, such as fe80::, from its first GID; "" if it has none."""
+    first = next((gid.address for gid in gids if gid.index == 0), "")
+    return str(IPv6Address(":".join(first.split(":")[:4]) + "::")) if first else ""
+
+
+def ports_of_job(cluster: Cluster) -> dict[str, tuple[HcaPort, ...]]:
+    """Return the ports that NCCL uses, by node: those that NCCL_IB_HCA selects, else all that are Active.
+
+    The check must declare InfinibandFacts, EnvironmentFacts and LoadedNcclFacts.
+    """
+    return {
+        node.name: selected(nccl_value(node, "NCCL_IB_HCA"), node[InfinibandFacts].ports)
+        for node in cluster if isinstance(node.maybe(InfinibandFacts), InfinibandFacts)
+    }  # fmt: skip
+
+
+def nccl_value(node: NodeView, variable: str) -> str:
+    """Return the value of one of NCCL's variables on a node; "" if it is unset or could not be read."""
+    environment = node.maybe(EnvironmentFacts)
+    settings = (
+        settings_of(environment, node.maybe(LoadedNcclFacts)) if isinstance(environment, EnvironmentFacts) else {}
+    )
+    return settings[variable].value if variable in settings else ""
 
 
 def active(ports: Iterable[HcaPort]) -> tuple[HcaPort, ...]:
@@ -60,12 +98,22 @@ def _matches(entry: tuple[str, ...], port: HcaPort, *, exact: bool) -> bool:
     return (port.hca == name if exact else port.hca.startswith(name)) and number in ("", str(port.port))
 
 
+# The numbers in the types of mlx5's virtual functions (Linux source, mlx5/core/main.c): MT4124 has the PCI ID 0x101c.
+_VIRTUAL = frozenset({0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3})
+
+
+def is_virtual(port: HcaPort) -> bool:
+    """Return whether the HCA is a virtual function: in a virtual machine it shares a card that others configure."""
+    number = port.hca_type.removeprefix("MT")
+    return number.isdecimal() and int(number) in _VIRTUAL
+
+
 def value_for(ports: Iterable[HcaPort]) -> str:
     """Return the NCCL_IB_HCA that selects exactly these ports: "=mlx5_0:1,mlx5_1:1"."""
-    places = sorted({(port.hca, port.port) for port in ports}, key=lambda place: (_natural(place[0]), place[1]))
+    places = sorted({(port.hca, port.port) for port in ports}, key=lambda place: (natural(place[0]), place[1]))
     return "=" + ",".join(f"{hca}:{number}" for hca, number in places)
 
 
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
+def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key that puts mlx5_9 before mlx5_10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", name))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from shlex import quote
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.hostlist import fold
 from ncheck.model.check import Problem
+from ncheck.nccl.hca import USED_LAYERS, active, natural
 from ncheck.parity import Split, nodes_by_value, split
 
+MISSING_ADAPTER = "missing adapter"  # what a check may explain: that a node has fewer ports than the others
+
+
 Ports = Mapping[str, InfinibandFacts]
+
+
+Place = tuple[str, int]  # an HCA's name and the number of its port
 
 
 PortsByNode = Mapping[str, tuple[HcaPort, ...]]
@@ -29,9 +36,9 @@ def broken(nodes: Ports, wanted: Callable[[HcaPort], bool]) -> PortsByNode:
     A port that is Active on at least half of the nodes should be up on all. Any other port is not reported if it is the
     spare port of a card in use, an Ethernet port, or Down on every node.
     """
-    states = _states_by_place(nodes)
+    states = _states_byplace_of(nodes)
     found = {
-        node: tuple(port for port in facts.ports if wanted(port) and _broken(port, facts, states[_place(port)]))
+        node: tuple(port for port in facts.ports if wanted(port) and _broken(port, facts, states[place_of(port)]))
         for node, facts in nodes.items()
     }
     return {node: ports for node, ports in found.items() if ports}
@@ -42,12 +49,30 @@ def dark(nodes: Ports) -> PortsByNode:
 
     Cards without a cable look like this, and so does a switch that is off.
     """
-    states = _states_by_place(nodes)
+    states = _states_byplace_of(nodes)
     found = {
-        node: tuple(port for port in facts.ports if _dark(port, facts, states[_place(port)]))
+        node: tuple(port for port in facts.ports if _dark(port, facts, states[place_of(port)]))
         for node, facts in nodes.items()
     }
     return {node: ports for node, ports in found.items() if ports}
+
+
+def hcas_in_use(nodes: Ports, works: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+    """Return the HCAs that a job on InfiniBand or RoCE would use, by node: those with Active ports.
+
+    `works`: the HCAs that programs can use. A node's RoCE ports count where some node's do: many clusters have them and
+    use TCP. Ports of neither layer, such as EFA's, are not NCCL's.
+    """
+    layers = {
+        layer: {
+            node: frozenset(port.hca for port in active(facts.ports) if port.link_layer == layer)
+            for node, facts in nodes.items()
+        }
+        for layer in USED_LAYERS
+    }
+    ib, roce = layers["InfiniBand"], layers["Ethernet"]
+    roce_in_use = any(roce[node].intersection(works.get(node, ())) for node in nodes if not ib[node])
+    return {node: ib[node] or (roce[node] if roce_in_use else frozenset()) for node in nodes}
 
 
 def problems(ports: PortsByNode, fault: str, fix: str, brief: str, *, look: bool = True) -> Iterator[Problem]:
@@ -55,12 +80,12 @@ def problems(ports: PortsByNode, fault: str, fix: str, brief: str, *, look: bool
 
     `brief` follows the name of the HCA in the headline: "has no link".
     """
-    port_names = {node: tuple(map(_place, found)) for node, found in ports.items()}
+    port_names = {node: tuple(map(place_of, found)) for node, found in ports.items()}
     for places, nodes in nodes_by_value(port_names).items():
         hca, number = places[0]
         lines = nodes_by_value({node: _states(ports[node]) for node in nodes})
         yield Problem(
-            message=f"{_listed(places)}: {fault}",
+            message=f"{listed(places)}: {fault}",
             fix=fix.format(hca=quote(hca), port=number, netdev=quote(ports[nodes[0]][0].netdev or hca)),
             evidence=tuple(f"{line} on {fold(members)}" for line, members in lines.items()),
             nodes=nodes,
@@ -75,29 +100,58 @@ def without_rate(nodes: Ports) -> PortsByNode:
 
 
 def differing_rates(nodes: Ports) -> dict[Split[str], list[str]]:
-    """Return how the rates of Active ports differ, with the ports of each difference: port by port, or as one list per
-    node if the nodes name their ports differently.
+    """Return how the rates of Active ports differ, with the ports of each difference; see `differing`."""
+    rates = {
+        node: {
+            place_of(port): f"{port.rate:g} Gb/s" if port.rate else "" for port in facts.ports if port.state == "Active"
+        }
+        for node, facts in nodes.items()
+    }
+    return differing(nodes, rates, _counted)
+
+
+def differing(
+    nodes: Ports, values: Mapping[str, Mapping[Place, str]], together: Callable[[Iterable[str]], str]
+) -> dict[Split[str], list[str]]:
+    """Return how the values of ports differ, with the ports of each difference: port by port, or one value `together`
+    for a node's ports if the nodes name their ports differently. A value "" is unknown.
     """
-    active = {node: {_place(p): p.rate for p in facts.ports if p.state == "Active"} for node, facts in nodes.items()}
-    differing: dict[Split[str], list[str]] = {}
-    if len({tuple(sorted(map(_place, facts.ports))) for facts in nodes.values()}) > 1:
-        if parted := split({node: _rates(rates) for node, rates in active.items()}):
-            differing[parted] = ["all ports"]
-        return differing
-    for place in sorted({place for rates in active.values() for place in rates}):
-        own = {node: f"{rates[place]:g} Gb/s" for node, rates in active.items() if rates.get(place)}
-        if parted := split(own):
-            differing.setdefault(parted, []).append(f"{place[0]} port {place[1]}")
-    return differing
+    found: dict[Split[str], list[str]] = {}
+    if _named_differently(nodes):
+        whole = {node: together(values.get(node, {}).values()) for node in nodes}
+        if parted := split({node: value for node, value in whole.items() if value}):
+            found[parted] = ["all ports"]
+        return found
+    for place in sorted({place for own in values.values() for place in own}):
+        if parted := split({node: own[place] for node, own in values.items() if own.get(place)}):
+            found.setdefault(parted, []).append(f"{place[0]} port {place[1]}")
+    return found
 
 
-def _rates(rates: Mapping[tuple[str, int], float | None]) -> str:
-    """Count the ports by rate: "8 x 400 Gb/s"."""
-    counts = Counter(rate for rate in rates.values() if rate is not None)
-    return " + ".join(f"{count} x {rate:g} Gb/s" for rate, count in sorted(counts.items())) or "none"
+def _named_differently(nodes: Ports) -> bool:
+    """Return whether nodes have ports that the one with the most lacks, or has with another link layer.
+
+    A node with fewer ports may name them alike. In virtual machines a name may be of InfiniBand or Ethernet by chance.
+    """
+    places = [{(place_of(port), port.link_layer) for port in facts.ports} for facts in nodes.values()]
+    most: set[tuple[Place, str]] = max(places, key=len, default=set())
+    return not all(own <= most for own in places)
 
 
-def _listed(places: tuple[tuple[str, int], ...]) -> str:
+def only_one(values: Iterable[str]) -> str:
+    """Return the value that all ports share; "" if they have several, of which other nodes may have fewer."""
+    shared = set(values)
+    return shared.pop() if len(shared) == 1 else ""
+
+
+def _counted(values: Iterable[str]) -> str:
+    """Count the ports by value: "8 x 400 Gb/s"."""
+    counts = Counter(value for value in values if value)
+    ordered = sorted(counts.items(), key=lambda item: natural(item[0]))
+    return " + ".join(f"{count} x {value}" for value, count in ordered) or "none"
+
+
+def listed(places: Iterable[Place]) -> str:
     return ", ".join(f"{hca} port {port}" for hca, port in places)
 
 
@@ -105,11 +159,11 @@ def _states(ports: tuple[HcaPort, ...]) -> str:
     return ", ".join(f"{port.hca} port {port.port}: {port.state}, {port.physical}" for port in ports)
 
 
-def _states_by_place(nodes: Ports) -> dict[tuple[str, int], Counter[str]]:
-    states: dict[tuple[str, int], Counter[str]] = {}
+def _states_byplace_of(nodes: Ports) -> dict[Place, Counter[str]]:
+    states: dict[Place, Counter[str]] = {}
     for facts in nodes.values():
         for port in facts.ports:
-            states.setdefault(_place(port), Counter())[port.state] += 1
+            states.setdefault(place_of(port), Counter())[port.state] += 1
     return states
 
 
@@ -132,7 +186,7 @@ def _is_spare(port: HcaPort, own: InfinibandFacts) -> bool:
     return any(other.state == "Active" and _card(other) == _card(port) for other in own.ports)
 
 
-def _place(port: HcaPort) -> tuple[str, int]:
+def place_of(port: HcaPort) -> Place:
     return port.hca, port.port
 
 

@@ -1,37 +1,64 @@
-"""A node drawn in text from its matrix: NUMA nodes, what shares a PCIe switch or host bridge, NVLinks and rails."""
+"""A node drawn from its matrix: NUMA nodes, what shares a PCIe switch or host bridge, NVLinks and rails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ncheck.model.board import Board, Domain
 from ncheck.parse.topology_matrix import RANK, closest_nics
+from ncheck.topology.judged import in_words, worst_hop
 
 if TYPE_CHECKING:
     from ncheck.facts.topology import TopologyFacts
 
 
 def drawing(matrix: TopologyFacts) -> tuple[str, ...]:
-    """Return the lines of the drawing."""
-    return (*_places(matrix), *_nvlinks(matrix), *_rails(matrix))
+    """Return the drawing as lines of text."""
+    return tuple(_lines(board(matrix)))
 
 
-def _places(matrix: TopologyFacts) -> Iterator[str]:
+def _lines(one: Board) -> Iterator[str]:
+    if one.unplaced:
+        yield f"place on the PCIe bus not shown: {', '.join(one.unplaced)}"
+    for domain in one.domains:
+        yield domain.title
+        for bridge in domain.bridges:
+            yield "  host bridge"
+            for switch in bridge:
+                yield f"    {'PCIe switch' if len(switch) > 1 else 'directly'}: {', '.join(switch)}"
+        if domain.alone:
+            yield f"  no device near: {', '.join(domain.alone)}"
+    yield from one.nvlinks
+    yield from (f"rail: {rail}" for rail in one.rails)
+
+
+def board(matrix: TopologyFacts) -> Board:
+    """Return how the devices lie."""
     devices = (*matrix.gpus, *matrix.nics)
     sockets = _groups(devices, lambda one, other: _same_socket(matrix, one, other))
     unplaced = [group[0] for group in sockets if len(group) == 1 and not matrix.cpu_affinity.get(group[0])]
-    if unplaced:
-        yield f"place on the PCIe bus not shown: {', '.join(_named(matrix, device) for device in unplaced)}"
-    for socket in (group for group in sockets if group[0] not in unplaced):
-        yield _socket(matrix, socket)
-        bridges = _groups(socket, lambda one, other: _rank(matrix, one, other) <= RANK["PHB"])
-        for bridge in (group for group in bridges if len(group) > 1):
-            yield "  host bridge"
-            for switch in _groups(bridge, lambda one, other: _rank(matrix, one, other) <= RANK["PXB"]):
-                title = "PCIe switch" if len(switch) > 1 else "directly"
-                yield f"    {title}: {', '.join(_named(matrix, device) for device in switch)}"
-        if alone := [group[0] for group in bridges if len(group) == 1]:
-            yield f"  no device near: {', '.join(_named(matrix, device) for device in alone)}"
+    return Board(
+        domains=tuple(_domain(matrix, group) for group in sockets if group[0] not in unplaced),
+        unplaced=_named(matrix, unplaced),
+        nvlinks=tuple(_nvlinks(matrix)),
+        rails=tuple(_rails(matrix)),
+        worst_hop=in_words(level) if (level := worst_hop(matrix)) else "",
+    )
+
+
+def _domain(matrix: TopologyFacts, devices: Sequence[str]) -> Domain:
+    bridges = _groups(devices, lambda one, other: _rank(matrix, one, other) <= RANK["PHB"])
+    return Domain(
+        _title(matrix, devices),
+        tuple(_switches(matrix, bridge) for bridge in bridges if len(bridge) > 1),
+        _named(matrix, [bridge[0] for bridge in bridges if len(bridge) == 1]),
+    )
+
+
+def _switches(matrix: TopologyFacts, devices: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    groups = _groups(devices, lambda one, other: _rank(matrix, one, other) <= RANK["PXB"])
+    return tuple(_named(matrix, group) for group in groups)
 
 
 def _same_socket(matrix: TopologyFacts, one: str, other: str) -> bool:
@@ -40,7 +67,7 @@ def _same_socket(matrix: TopologyFacts, one: str, other: str) -> bool:
     return _rank(matrix, one, other) <= RANK["NODE"] or (places[0] == places[1] and places[0] not in ("", "N/A"))
 
 
-def _socket(matrix: TopologyFacts, devices: Sequence[str]) -> str:
+def _title(matrix: TopologyFacts, devices: Sequence[str]) -> str:
     numas = sorted({matrix.numa_affinity.get(gpu, "") for gpu in devices} - {"", "N/A"})
     cpus = sorted({matrix.cpu_affinity.get(gpu, "") for gpu in devices} - {"", "N/A"})
     title = f"NUMA node {', '.join(numas)}" if numas else "NUMA node not shown"
@@ -64,9 +91,9 @@ def _rank(matrix: TopologyFacts, one: str, other: str) -> int:
 _UNKNOWN = 9
 
 
-def _named(matrix: TopologyFacts, device: str) -> str:
-    name = matrix.legend.get(device)
-    return f"{device} ({name})" if name else device
+def _named(matrix: TopologyFacts, devices: Sequence[str]) -> tuple[str, ...]:
+    """Return the names as people know them: "GPU0", "NIC0 (mlx5_0)"."""
+    return tuple(f"{one} ({name})" if (name := matrix.legend.get(one)) else one for one in devices)
 
 
 def _nvlinks(matrix: TopologyFacts) -> Iterator[str]:
@@ -87,7 +114,7 @@ def _rails(matrix: TopologyFacts) -> Iterator[str]:
         nics, level = closest_nics(matrix, gpu)
         if nics:
             more = f" and {len(nics) - _SHOWN} more" if len(nics) > _SHOWN else ""
-            yield f"rail: {gpu} -> {', '.join(_named(matrix, nic) for nic in nics[:_SHOWN])}{more} ({level})"
+            yield f"{gpu} -> {', '.join(_named(matrix, nics[:_SHOWN]))}{more} ({level})"
 
 
 _SHOWN = 4

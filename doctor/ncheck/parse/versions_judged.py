@@ -6,11 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+from ncheck.parse.cuda_compatibility import needed_driver
 from ncheck.parse.reading import Record, Remark, error, info, warning
-
-# The oldest driver of each major CUDA (CUDA release notes, "minor version compatibility", Linux).
-OLDEST_DRIVER = {13: (580, 65, 6), 12: (525, 60, 13), 11: (450, 80, 2), 10: (410, 48), 9: (384, 81)}
-
 
 _SMALL_SHM = 1.0  # GB: a container gets 64 MiB of /dev/shm unless it asks for more
 
@@ -32,14 +29,9 @@ def _nothing(_record: Record) -> Iterator[Remark]:
 
 
 def driver_remark(driver: str | None, cuda: str | None) -> Remark | None:
-    """Return an error if the driver is older than the major CUDA version allows; None also if either is unknown."""
-    oldest = OLDEST_DRIVER.get(int(cuda.split(".")[0])) if cuda and re.match(r"\d+(\.|$)", cuda) else None
-    if not oldest or not driver or not re.fullmatch(r"\d+(\.\d+)+", driver):
-        return None
-    if tuple(int(part) for part in driver.split(".")[:3]) >= oldest:
-        return None
-    needed = ".".join(f"{part:02d}" if place else str(part) for place, part in enumerate(oldest))
-    return error(f"driver {driver} is too old for CUDA {cuda}: it needs {needed} or later")
+    """Return an error if the driver is older than the CUDA version allows; None also if either is unknown."""
+    needed = needed_driver(driver or "", cuda or "")
+    return error(f"driver {driver} is too old for CUDA {cuda}: it needs {needed} or later") if needed else None
 
 
 def _collect_env(record: Record) -> Iterator[Remark]:

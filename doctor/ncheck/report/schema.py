@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
 from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
@@ -23,6 +24,8 @@ RECORDS = (
     SystemDisk,
     Verdict,
     Finding,
+    Board,
+    Domain,
     BadNode,
     LaunchPlan,
     LaunchCommand,
@@ -53,12 +56,27 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
+        "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
         "bad": "Nodes that a job is better off without, with the reason; none after ^C.",
         "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
         "host": "The machine that ran ncheck.",
         "user": "The user who ran ncheck there.",
         "command": "The command line, without secrets.",
+    },
+    "Board": {
+        "domains": "The NUMA nodes, as far as the matrix shows them.",
+        "unplaced": "Devices whose place the matrix does not show.",
+        "nvlinks": "Which GPUs NVLinks join, one line per kind of path.",
+        "rails": "The nearest NICs of each GPU, one line per GPU.",
+        "worst_hop": "The path that a ring over all GPUs must take at worst, such as SYS, in words; empty if unknown.",
+        "nodes": "The nodes of this kind.",
+        "source": "What showed the matrix: nvidia-smi, or the PCI bus and NVML.",
+    },
+    "Domain": {
+        "title": "The NUMA node and its CPUs.",
+        "bridges": "Each host bridge as a list of PCIe switches, each switch as a list of devices.",
+        "alone": "Devices near no other one.",
     },
     "BadNode": {
         "node": "The node.",

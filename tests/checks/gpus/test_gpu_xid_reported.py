@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
 from ncheck.facts.login import ListingFacts
 from ncheck.judge import judge
@@ -10,24 +11,37 @@ from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 
+from .health import h100
+
 LISTED = ListingFacts(("nodes.txt:1",))
-OFF_THE_BUS = "NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+OFF_THE_BUS = (
+    "Mar 02 09:14:55 n1 kernel: NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+)
 DOUBLE_BIT = "NVRM: Xid (PCI:0000:3b:00): 48, pid=77, An uncorrectable double bit error (DBE) has been detected"
 
 
-def log(*events: tuple[str, int, str]) -> dict[str, Facts]:
-    facts = {KernelLogFacts: KernelLogFacts(tuple(XidEvent(*event) for event in events), "dmesg"), ListingFacts: LISTED}
-    return {"n1": facts}
+def log(*events: tuple[str, int, str], health: object = None) -> dict[str, Facts]:
+    xids = tuple(XidEvent(*event) for event in events)
+    return {
+        "n1": {
+            KernelLogFacts: KernelLogFacts(xids, "dmesg"),
+            GpuHealthFacts: health or Unread("no NVML"),
+            ListingFacts: LISTED,
+        }
+    }
 
 
 def test_each_gpu_is_named_with_what_was_reported_and_what_to_do() -> None:
     nodes = log(("0000:91:00", 79, OFF_THE_BUS), ("0000:3b:00", 48, DOUBLE_BIT), ("0000:3b:00", 48, DOUBLE_BIT))
     assert judge([gpu_xid_reported], nodes).findings == [
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
-                "the driver reported Xid 79 for the GPU at 0000:91:00", (OFF_THE_BUS,),
+                "the driver reported Xid 79 for the GPU at 0000:91:00 (79: the GPU has fallen off the bus); NVIDIA's "
+                "advice: reboot the node; last at Mar 02 09:14:55", (OFF_THE_BUS,),
                 "sudo systemctl reboot", summary="Xid 79 of a GPU"),
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
-                "the driver reported Xid 48 (2 times) for the GPU at 0000:3b:00", (DOUBLE_BIT,),
+                "the driver reported Xid 48 (2 times) for the GPU at 0000:3b:00 (48: an uncorrectable (double bit) "
+                "memory error); NVIDIA's advice: stop the programs on it and reset the GPU; replace it if the error "
+                "returns", (DOUBLE_BIT,),
                 "sudo nvidia-smi --gpu-reset -i 0000:3b:00", summary="Xid 48 (2 times) of a GPU"),
     ]  # fmt: skip
 
@@ -38,10 +52,59 @@ def test_it_is_silent_about_programs_and_about_what_needs_nothing() -> None:
 
 def test_it_is_silent_and_skipped_where_only_root_may_read_the_log() -> None:
     unread = Unread("dmesg: permission denied", needs_root=True)
-    nodes: dict[str, Facts] = {"n1": {KernelLogFacts: unread, ListingFacts: LISTED}}
+    nodes: dict[str, Facts] = {"n1": {**log()["n1"], KernelLogFacts: unread}}
     assert [(v.outcome, v.needs_root) for v in judge([gpu_xid_reported], nodes).verdicts] == [(Outcome.SKIPPED, True)]
 
 
 def test_on_this_machine_the_fix_needs_no_ssh() -> None:
     nodes = {"n1": {**log(("0000:91:00", 79, OFF_THE_BUS))["n1"], ListingFacts: ListingFacts(("local",))}}
     assert [found.fix for found in judge([gpu_xid_reported], nodes).findings] == ["sudo systemctl reboot"]
+
+
+RESET_ASKED = "NVRM: Xid (PCI:0000:0f:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+REBOOT_ASKED = RESET_ASKED.replace("0x1 (GPU Reset Required)", "0x2 (Node Reboot Required)")
+NOTHING_ASKED = RESET_ASKED.replace("0x0 (None) to 0x1 (GPU Reset Required)", "0x1 (GPU Reset Required) to 0x0 (None)")
+
+
+def fixes(*events: tuple[str, int, str], health: object = None) -> list[str]:
+    return [one.fix for one in judge([gpu_xid_reported], log(*events, health=health)).findings]
+
+
+def test_of_154_the_line_says_what_the_driver_asks_for() -> None:
+    gpu = "0000:0f:00.0"
+    assert fixes((gpu, 154, RESET_ASKED)) == [f"sudo nvidia-smi --gpu-reset -i {gpu}"]
+    assert fixes((gpu, 154, REBOOT_ASKED)) == ["sudo systemctl reboot"]
+    assert fixes((gpu, 154, NOTHING_ASKED)) == []
+
+
+def test_of_nvlink_since_blackwell_the_line_says_whether_it_is_fatal() -> None:
+    fatal = "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)"
+    assert fixes(("0018:01:00.0", 149, fatal)) == ["sudo nvidia-smi --gpu-reset -i 0018:01:00.0"]
+    assert fixes(("0018:01:00.0", 149, fatal.replace("Fatal", "Nonfatal"))) == []
+
+
+def test_a_gpu_of_which_the_driver_says_that_it_needs_nothing_is_not_damned_for_ever() -> None:
+    event = ("0000:0f:00.0", 119, "NVRM: Xid (PCI:0000:0f:00): 119, Timeout after 6s of waiting for RPC response")
+    assert fixes(event, health=GpuHealthFacts((h100(0, action=0),))) == []
+    assert len(fixes(event, health=GpuHealthFacts((h100(0, action=None),)))) == 1  # a driver that cannot say it
+    assert len(fixes(event, health=GpuHealthFacts((h100(1, action=0),)))) == 1  # another GPU
+    assert len(fixes(event, health=Unread("NVML did not start in time"))) == 1
+
+
+def test_what_was_before_the_driver_was_loaded_again_is_over() -> None:
+    old = XidEvent("0000:0f:00.0", 79, OFF_THE_BUS, earlier=True)
+    nodes: dict[str, Facts] = {"n1": {**log()["n1"], KernelLogFacts: KernelLogFacts((old,), "dmesg", failed=(old,))}}
+    assert judge([gpu_xid_reported], nodes).findings == []
+
+
+def test_a_gpu_that_the_driver_could_not_initialize_is_named_unless_it_answers_now() -> None:
+    line = "[   12.5] NVRM: GPU 0000:0f:00.0: RmInitAdapter failed! (0x62:0x55:1860)"
+    facts = KernelLogFacts((), "dmesg", failed=(XidEvent("0000:0f:00.0", 0, line),) * 2)
+    nodes: dict[str, Facts] = {"n1": {**log()["n1"], KernelLogFacts: facts}}
+    assert judge([gpu_xid_reported], nodes).findings == [
+        Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
+                "the driver could not initialize the GPU at 0000:0f:00.0 (RmInitAdapter failed); last at [   12.5]",
+                (line,), "sudo systemctl reboot", summary="a GPU was not initialized"),
+    ]  # fmt: skip
+    healed: dict[str, Facts] = {"n1": {**nodes["n1"], GpuHealthFacts: GpuHealthFacts((h100(0),))}}
+    assert judge([gpu_xid_reported], healed).findings == []

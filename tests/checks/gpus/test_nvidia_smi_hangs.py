@@ -56,6 +56,11 @@ def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
     assert outcome(GPUS, cut_off) is Outcome.UNKNOWN
 
 
+def test_a_hang_is_named_even_if_the_matrix_came_from_another_source() -> None:
+    found = judge([nvidia_smi_hangs], node(GPUS, replace(MATRIX, hung=HUNG.reason))).findings
+    assert [one.message for one in found] == [HUNG.reason]
+
+
 def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() -> None:
     hung = "nvidia-smi did not end within 10 s and was ended"
     assert judge([nvidia_smi_hangs], node(replace(GPUS, hung=hung), MATRIX)).findings == [

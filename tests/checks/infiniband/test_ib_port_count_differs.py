@@ -41,3 +41,15 @@ def test_it_is_silent_where_each_gpu_model_has_its_own_count() -> None:
 def test_it_is_silent_and_skipped_where_no_node_has_infiniband() -> None:
     judgement = judge([ib_port_count_differs], {"n1": node(0), "n2": node(0)})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]
+
+
+def test_it_is_silent_about_a_card_for_storage_that_few_nodes_have() -> None:
+    facts = InfinibandFacts(
+        (
+            *(HcaPort(f"mlx5_{i}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for i in range(8)),
+            HcaPort("mlx5_8", 1, "Active", "LinkUp", 200.0, "InfiniBand", hca_type="MT4123"),
+        ),
+        "sysfs",
+    )
+    storage = {**node(8), InfinibandFacts: facts}
+    assert judge([ib_port_count_differs], {"n1": node(8), "n2": node(8), "n3": storage}).findings == []

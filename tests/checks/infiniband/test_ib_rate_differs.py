@@ -52,3 +52,21 @@ def test_it_is_silent_about_a_slower_storage_card_that_all_nodes_have() -> None:
 def test_it_is_silent_where_names_differ_and_rates_do_not() -> None:
     judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400), "n2": node(ibp3s0=400)})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED]
+
+
+def test_a_node_that_lacks_a_port_is_compared_by_the_others() -> None:
+    well, ill = node(mlx5_0=400, mlx5_1=400), node(mlx5_0=400)
+    judgement = judge([ib_rate_differs], {"n1": well, "n2": well, "n3": ill})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 3
+
+
+def test_names_that_are_infiniband_on_one_node_and_ethernet_on_another_are_not_compared() -> None:
+    def virtual(infiniband: str, ethernet: str) -> Facts:
+        ports = (
+            HcaPort(infiniband, 1, "Active", "LinkUp", 200.0, "InfiniBand"),
+            HcaPort(ethernet, 1, "Active", "LinkUp", 50.0, "Ethernet"),
+        )
+        return {**node(), InfinibandFacts: InfinibandFacts(ports, "sysfs")}
+
+    nodes = {"n1": virtual("mlx5_0", "mlx5_1"), "n2": virtual("mlx5_1", "mlx5_0")}
+    assert judge([ib_rate_differs], nodes).findings == []

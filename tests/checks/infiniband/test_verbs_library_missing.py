@@ -43,3 +43,22 @@ def test_it_is_silent_where_no_node_uses_roce_and_where_no_port_is_active() -> N
 def test_a_node_without_a_device_is_skipped() -> None:
     none: Facts = {**node(Absent("no device")), InfinibandFacts: Absent("no InfiniBand or RoCE device")}
     assert outcomes(none, node("")) == [SKIPPED, PASSED]
+
+
+def with_devices(listed: tuple[str, ...] | None, uverbs: str) -> Facts:
+    facts = LibraryFacts("", Absent("no MPI"), {"mlx5_0": uverbs}, listed)
+    return {**node(""), LibraryFacts: facts}
+
+
+def test_a_libibverbs_that_finds_no_hca_although_the_device_opens_is_named() -> None:
+    (found,) = judge([verbs_library_missing], {"n1": with_devices((), "")}).findings
+    assert found.message == (
+        "NCCL cannot use InfiniBand: libibverbs loads, and lists no HCA: the library for this card (such as libmlx5)"
+        " is missing"
+    )
+
+
+def test_it_is_silent_where_the_device_does_not_open_or_the_library_was_not_asked() -> None:
+    assert outcomes(with_devices((), "Permission denied"), with_devices(None, ""), with_devices(("mlx5_0",), "")) == [
+        PASSED, PASSED, PASSED,
+    ]  # fmt: skip

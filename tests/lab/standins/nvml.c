@@ -37,3 +37,19 @@ int nvmlDeviceGetPciInfo_v3(const int *handle, struct pci *pci) {
     snprintf(pci->text, sizeof pci->text, "00000000:%02X:00.0", pci->bus);
     return 0;
 }
+
+/* Twelve NVLinks join the two. */
+int nvmlDeviceGetNvLinkState(const int *handle, unsigned link, unsigned *state) { *state = 1; return link < 12 ? 0 : 2; }
+int nvmlDeviceGetNvLinkRemoteDeviceType(const int *handle, unsigned link, unsigned *kind) { *kind = 0; return 0; }
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(const int *handle, unsigned link, struct pci *pci) {
+    static const int other[GPUS] = {1, 0};
+    return nvmlDeviceGetPciInfo_v3(&other[*handle], pci);
+}
+/* Their health. What is not here, such as row remaps, is what an old driver does not know. */
+int nvmlDeviceGetTotalEccErrors(const int *handle, unsigned kind, unsigned counter, uint64_t *count) { *count = 0; return 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(const int *handle, uint64_t *reasons) { *reasons = 1; return 0; }
+int nvmlDeviceGetTemperature(const int *handle, unsigned sensor, unsigned *degrees) { *degrees = 31; return 0; }
+int nvmlDeviceGetTemperatureThreshold(const int *handle, unsigned which, unsigned *degrees) { *degrees = 89; return which == 1 ? 0 : 2; }
+int nvmlDeviceGetPersistenceMode(const int *handle, unsigned *mode) { *mode = 1; return 0; }
+int nvmlDeviceGetComputeMode(const int *handle, unsigned *mode) { *mode = 0; return 0; }

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ncheck.agent.commands import LARGEST_OUTPUT, run
+from ncheck.agent.commands import LARGEST_OUTPUT, run, thinned
 
 LONG = 60  # seconds for what takes a moment, on a machine with other things to do
 
@@ -89,3 +89,10 @@ def test_a_log_that_does_not_end_is_a_time_out_however_much_it_said() -> None:
     reply = run(["sh", "-c", "yes; :"], 3, tail=True)
     assert (reply["status"], reply["exit_status"], reply["truncated"]) == ("timeout", None, True)
     assert len(reply["stdout"]) == LARGEST_OUTPUT
+
+
+def test_of_a_log_the_beginning_is_kept_and_the_lines_that_hold_one_of_the_words() -> None:
+    begin = "".join(f"line {number}\n" for number in range(10))
+    log = begin + "usb 1-1\nNVRM: Xid\nnvidia-nvswitch0: SXid\neth0: up\n"
+    assert thinned(log, "NVRM|SXid") == begin + "NVRM: Xid\nnvidia-nvswitch0: SXid\n"
+    assert thinned(log, "eth0") == begin + "eth0: up\n"

@@ -40,3 +40,31 @@ def test_where_there_is_an_hca_the_library_is_opened_by_name(tmp_path: Path, mon
     assert "libnobody.so.1: cannot open" in libraries.answer(Sources(environment), None, 20.0)["verbs"]
     monkeypatch.setattr(libraries, "HCAS", str(tmp_path / "none"))
     assert libraries.answer(Sources(environment), None, 20.0)["verbs"] is None
+
+
+def test_each_hca_says_whether_its_device_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, hca in enumerate(("mlx5_0", "mlx5_1", "mlx5_2")):
+        (tmp_path / "hcas" / hca).mkdir(parents=True)
+        (tmp_path / "verbs" / f"uverbs{number}").mkdir(parents=True)
+        (tmp_path / "verbs" / f"uverbs{number}" / "ibdev").write_text("" if number == 2 else hca + "\n")
+    monkeypatch.setattr(libraries, "HCAS", str(tmp_path / "hcas"))
+    monkeypatch.setattr(libraries, "UVERBS", str(tmp_path / "verbs"))
+    monkeypatch.setattr(libraries, "DEVICES", "/dev/ncheck-has-no-such-folder")
+    monkeypatch.setattr(libraries, "VERBS", ("libc.so.6",))
+    answer = libraries.answer(Sources({"PATH": "/usr/bin:/bin"}), None, 20.0)
+    assert (answer["verbs"], answer["listed"], answer["uverbs"]) == (
+        "", None,
+        {
+            "mlx5_0": "No such file or directory", "mlx5_1": "No such file or directory",
+            "mlx5_2": "no uverbs device: ib_uverbs is not loaded",
+        },
+    )  # fmt: skip
+
+
+def test_the_real_libibverbs_lists_what_it_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mlx5_0").mkdir()
+    monkeypatch.setattr(libraries, "HCAS", str(tmp_path))
+    answer = libraries.answer(Sources({"PATH": "/usr/bin:/bin"}), None, 20.0)
+    if answer["verbs"]:
+        pytest.skip("no libibverbs on this machine")
+    assert answer["listed"] == []

@@ -10,7 +10,7 @@ import pytest
 from ncheck.facts.amd import COUNTS, LINKS, LISTING, ROCM, AmdErrorFacts, AmdErrors
 from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY, GpuFacts
 from ncheck.facts.learning import facts_of
-from ncheck.facts.topology import TOPO, TopologyFacts
+from ncheck.facts.topology import NVLINKS, TOPO, TopologyFacts
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.parse.nvidia_smi import Gpu
@@ -19,7 +19,7 @@ from tests.recorded.amd import BUSES, MI300X, amd_replies, counts, no_amd
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
-NO_NVIDIA = {source: Reply(Status.MISSING) for source in (NVML, SMI, SMI_QUERY, TOPO)}
+NO_NVIDIA = {source: Reply(Status.MISSING) for source in (NVML, SMI, SMI_QUERY, TOPO, NVLINKS)}
 MEMORY = 196592 << 20
 
 
@@ -72,7 +72,7 @@ def test_the_list_of_rocm_6_and_the_links_of_6_1_are_read(answered: Answered) ->
         "6.7.0", "", "amd-smi", vendor="AMD",
     )  # fmt: skip
     pairs = {("GPU0", "GPU1"): "PCIE", ("GPU1", "GPU0"): "PCIE"}
-    assert topology == TopologyFacts(("GPU0", "GPU1"), (), pairs, {}, {}, {})
+    assert topology == TopologyFacts(("GPU0", "GPU1"), (), pairs, {}, {}, {}, source="amd-smi")
 
 
 @pytest.mark.parametrize(("series", "link"), [("Card Series", "(Topology) Link"), ("Card series", "(Topology) link")])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY, GpuFacts, gpus
+from ncheck.facts.learning import facts_of
 from ncheck.facts.topology import TOPO, TopologyFacts, topology
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
@@ -40,6 +41,15 @@ def test_the_gpus_are_read_from_nvml(answered: Answered) -> None:
     assert gpus(answered({NVML: reply})) == GpuFacts(
         (Gpu(0, "NVIDIA L40S", "GPU-1", "0000:17:00.0", 48 << 30, 0),), "555.42.06", "12.5", "nvml"
     )
+
+
+def test_a_gpu_with_a_process_on_it_fits_the_declared_answer(answered: Answered) -> None:
+    one = {"index": 0, "name": "NVIDIA L40S", "processes": [[4711, 1 << 30], [4712, None]]}
+    value = {"driver": "555.42.06", "cuda": "12.5", "gpus": [one], "errors": {}, "devices": 1}
+    replies = {NVML: Reply(Status.OK, value=value)}  # type: ignore[arg-type]
+    facts = facts_of(answered(replies), [GpuFacts])[GpuFacts]
+    assert isinstance(facts, GpuFacts)
+    assert facts.gpus[0].processes == {4711: 1 << 30, 4712: None}
 
 
 def test_the_gpus_are_read_from_nvidia_smi_if_nvml_fails(answered: Answered) -> None:

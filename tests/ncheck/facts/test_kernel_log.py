@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from ncheck.facts.kernel_log import DMESG, JOURNAL, KernelLogFacts, XidEvent, kernel_log
+from ncheck.facts.kernel_log import DMESG, JOURNAL, KernelLogFacts, SxidEvent, XidEvent, kernel_log
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Unread
 
@@ -90,3 +90,50 @@ def test_a_log_that_hangs_is_unknown_and_not_a_matter_of_root(answered: Answered
     fact = kernel_log(answered({JOURNAL: Reply(Status.TIMEOUT, seconds=10), DMESG: DENIED}))
     assert isinstance(fact, Unread)
     assert (fact.needs_root, fact.hung) == (False, " ".join(JOURNAL.argv))
+
+
+LOADING = "[   10.000000] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build"
+SXID = "[  131.740743] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
+FAILED = "[   12.500000] NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x55:1860)"
+
+
+def test_errors_of_switches_and_gpus_that_do_not_start_are_read(answered: Answered) -> None:
+    harmless = SXID.replace("20034, Fatal", "12028, Non-fatal")
+    assert kernel_log(answered({DMESG: said(LOADING, FAILED, SXID, harmless)})) == KernelLogFacts(
+        (), "dmesg", "[   10.000000]",
+        sxids=(
+            SxidEvent("0000:c1:00.0", 20034, fatal=True, line=SXID),
+            SxidEvent("0000:c1:00.0", 12028, fatal=False, line=harmless),
+        ),
+        failed=(XidEvent("0000:5d:00.0", 0, FAILED),),
+    )  # fmt: skip
+
+
+def test_what_was_before_the_driver_was_loaded_last_is_marked(answered: Answered) -> None:
+    old, new = "[    9.0] NVRM: Xid (PCI:0000:03:00): 79, pid=1", "[  913.2] NVRM: Xid (PCI:0000:03:00): 31, pid=2"
+    facts = kernel_log(answered({DMESG: said(LOADING, old, SXID, LOADING, new)}))
+    assert isinstance(facts, KernelLogFacts)
+    assert [(event.xid, event.earlier) for event in facts.xids] == [(79, True), (31, False)]
+    assert [event.earlier for event in facts.sxids] == [True]
+
+
+def test_numbers_without_end_are_no_xid(answered: Answered) -> None:
+    facts = kernel_log(answered({DMESG: said(LOADING, f"[ 1.0] NVRM: Xid (PCI:0000:03:00): {'9' * 5000}, pid=1")}))
+    assert isinstance(facts, KernelLogFacts)
+    assert [event.xid for event in facts.xids] == [999999]
+
+
+def test_what_was_before_the_driver_said_that_the_gpu_needs_nothing_any_more_is_marked(answered: Answered) -> None:
+    changed = "NVRM: Xid (PCI:0000:03:00): 154, GPU recovery action changed from"
+    lines = [
+        "[ 1.0] NVRM: Xid (PCI:0000:03:00): 119, Timeout",
+        "[ 1.1] NVRM: Xid (PCI:0000:04:00): 119, Timeout",
+        f"[ 1.2] {changed} 0x0 (None) to 0x1 (GPU Reset Required)",
+        f"[ 9.0] {changed} 0x1 (GPU Reset Required) to 0x0 (None)",
+        "[ 9.9] NVRM: Xid (PCI:0000:03:00): 13, Graphics Exception",
+    ]
+    facts = kernel_log(answered({DMESG: said(*lines)}))
+    assert isinstance(facts, KernelLogFacts)
+    assert [(event.xid, event.earlier) for event in facts.xids] == [
+        (119, True), (119, False), (154, True), (154, True), (13, False),
+    ]  # fmt: skip

@@ -26,3 +26,10 @@ def test_what_nothing_needs_is_absent(answered: Answered) -> None:
 @pytest.mark.parametrize("value", [None, {}, {"verbs": None}, {"verbs": 7, "mpi": ""}, {"verbs": "", "mpi": []}])
 def test_nonsense_is_unread(answered: Answered, value: JsonValue) -> None:
     assert isinstance(read(answered, value), Unread)
+
+
+def test_the_devices_of_hcas_are_read_and_a_recording_of_an_earlier_release_has_none(answered: Answered) -> None:
+    value: JsonValue = {"verbs": "", "uverbs": {"mlx5_0": "Permission denied"}, "listed": ["mlx5_0"], "mpi": ""}
+    assert read(answered, value) == LibraryFacts("", "", {"mlx5_0": "Permission denied"}, ("mlx5_0",))
+    assert read(answered, {"verbs": "", "mpi": ""}) == LibraryFacts("", "", Absent("no InfiniBand or RoCE device"))
+    assert isinstance(read(answered, {"verbs": "", "uverbs": {"-rf": ""}, "listed": [], "mpi": ""}), Unread)

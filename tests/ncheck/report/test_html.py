@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ncheck.model.board import Board, Domain
 from ncheck.model.check import PAGES
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
@@ -64,6 +65,20 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
+EVIL_BOARD = Board(
+    (Domain(HOSTILE, (((HOSTILE,), (HOSTILE, HOSTILE)),), (HOSTILE,)),), (HOSTILE,), (HOSTILE,), (HOSTILE,), HOSTILE,
+    (HOSTILE,), HOSTILE,
+)  # fmt: skip
+BOARD = Board(
+    (
+        Domain("NUMA node 0: CPUs 0-31", ((("GPU0", "GPU1", "NIC0 (mlx5_0)"),), (("GPU2",), ("NIC1 (mlx5_1)",)))),
+        Domain("NUMA node 1: CPUs 32-63", (), ("GPU3",)),
+    ),
+    (), ("NVLink NV4: GPU0-GPU1",), ("GPU0 -> NIC0 (mlx5_0) (PIX)",), "SYS (the link between the CPUs)",
+    ("node01", "node02"), "nvidia-smi",
+)  # fmt: skip
+
+
 def every_page(reports: dict[str, Report]) -> dict[str, str]:
     measured = {f"measured_{name}": made(reports["mixed_nccl"]) for name, made in MEASURED.items()}
     return {name: as_html(report) for name, report in {**reports, **measured, "evil": evil(reports["healthy"])}.items()}
@@ -86,7 +101,7 @@ def evil(report: Report) -> Report:
     plan = LaunchPlan({HOSTILE: Setting(HOSTILE, HOSTILE)}, {"mpirun": HOSTILE}, (HOSTILE,), {"mpirun": (HOSTILE,)})
     return replace(
         report, nodes=nodes, findings=(finding,), verdicts=(*report.verdicts, unknown), measurements=(one, lost),
-        probe=replace(ran, reason=HOSTILE), plan=plan,
+        probe=replace(ran, reason=HOSTILE), plan=plan, boards=(EVIL_BOARD,),
     )  # fmt: skip
 
 
@@ -212,6 +227,20 @@ def test_pictures_tables_and_parts_have_names_for_those_who_do_not_see_them(repo
     assert all("scope" in attributes for attributes in page.named("th"))
     assert page.named("html") == [{"lang": "en"}]
     assert [tag for tag, _ in page.tags if tag == "h1"] == ["h1"]
+
+
+def test_a_kind_of_node_is_drawn_once_with_its_nodes(reports: dict[str, Report]) -> None:
+    page = Page(as_html(replace(reports["healthy"], boards=(BOARD,))))
+    assert page.text.count("PCIe switch") == 1
+    start = page.text.index("node[01-02] GPUs and NICs, from nvidia-smi")
+    assert page.text[start:].startswith(
+        "node[01-02] GPUs and NICs, from nvidia-smi NUMA node 0: CPUs 0-31 host bridge PCIe switch GPU0 GPU1"
+        " NIC0 (mlx5_0) host bridge GPU2 NIC1 (mlx5_1) NUMA node 1: CPUs 32-63 GPU3 NVLink NV4: GPU0-GPU1"
+        " worst hop of a ring over all GPUs: SYS (the link between the CPUs)"
+        " Nearest NIC of each GPU GPU0 -> NIC0 (mlx5_0) (PIX) Each node"
+    )
+    classes = [one.get("class") for one in page.named("span")]
+    assert (classes.count("device gpu"), classes.count("device")) == (4, 2)
 
 
 def test_each_size_has_its_time_and_both_rates_as_nccl_tests_tabulates_them(reports: dict[str, Report]) -> None:

@@ -28,6 +28,12 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
 machine      {"kernel": release, "architecture": "x86_64", "cpu": model|null, "sockets", "cores", "threads",
                   "numa_nodes" (those with processors): int|null, "memory": bytes|null, "vendor", "product": DMI's|null,
                   "image": of the container|null}
+nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many, state: 0 is inactive, kind:
+                  0 a GPU, 1 a CPU, 2 a switch, null not known, address of the other end|""]]}]}, in NVML's order. A
+              node with no NVIDIA device at all: status missing. No working NVML: status failed, its words in `reason`.
+hcas         {"hcas": [{"hca": "mlx5_0", "board": PSID|"", "ports": [{"port": int, "rate": "400 Gb/sec (4X NDR)",
+                  "pkeys": ["0xffff"] (the first entries), "gids": [{"index": int, "address", "kind", "netdev"}]}]}],
+                  "left_out": how many HCAs more, "modules": {name of a driver's module that is loaded: its version|""}}
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
                   "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
@@ -62,8 +68,9 @@ storage-probe  asked as {"paths", "place": of the node, "turn": when it reads al
                   seconds}; says {"readings": [{"path", "alone": READING|null (it did not end), "together": the same}]},
                   READING being {"error": "", "entries", "small_files", "large_bytes": int, "listed", "small_seconds",
                   "large_seconds": seconds, "direct": bool (past the page cache)} or {"error"}.
-libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
-                  daemon of Open MPI on the PATH)}
+libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "uverbs": {HCA: why its device does not
+                  open ("": it does)}|null (no HCA), "listed": [HCAs that libibverbs lists]|null (not asked), "mpi": as
+                  "verbs", of libmpi|null (no daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -157,6 +164,12 @@ counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}
                  "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
                  {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
                  {counter: int}}}}
+error-counters, later-error-counters  the same, asked at the beginning and at the end of a run: {"at": seconds since
+                 boot, "ports": {"mlx5_0:1" or a network card such as "eth0": {"sent", "received": bytes|null, "read":
+                 how many of its error counters could be read, "errors": {counter: int} of those that are not 0}}}.
+roce         {"ports": {"mlx5_0:1": {"interface": "eth0"|"" (not in this namespace), "pfc": [priorities with flow
+                 control], "dscp": [[DSCP, its priority]] (empty: the VLAN's priority counts), "ecn_np", "ecn_rp":
+                 [priorities], "traffic_class", "tos": text}}} of Ethernet ports; null is what the driver does not show.
 activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all
                  answers about a job; says {"seconds" between two looks, "gone": [pids of ranks that are not there],
                  "left_out": int, "processes": [PROCESS], "groups": {cgroup's folder: [{file: text}, later]},
@@ -177,6 +190,17 @@ gpu-activity says {"seconds", "gpus": [{"index", "pci", "minor": int|null, "memo
                  later]}]}, LOOK being {"use", "memory_use": percent, "memory_used": bytes, "clock", "most_clock":
                  MHz, "throttled": NVML's bits, "power", "power_limit": mW, "temperature", "ecc": uncorrected}, each
                  null if not known.
+gpu-health   {"driver": ""|"550.54.15", "library": path of libnvidia-ml, "module": the first line of
+                 /proc/driver/nvidia/version, "count": int|null, "failed": {"function", "code": NVML's|null,
+                 "words"}|null, "gpus": [HEALTH], "at": the index of the GPU that did not answer|null, "done": bool,
+                 "ended": bool (the child ended by itself), "words" it printed last, "silent": seconds since its last
+                 word, "unlisted": [[address, why it does not open]], "channels", "usable_channels": of IMEX,
+                 "compatibility": [paths of CUDA's forward compatibility]}; HEALTH is {"index", "pci", "name",
+                 "ecc_mode": [now, after a reboot], "ecc", "ecc_ever": uncorrected, "remapped": [correctable,
+                 uncorrectable, pending, failed], "retired", "retiring", "temperature", "slowdown", "margin": degrees,
+                 "persistence", "compute_mode", "mig": [now, after a reset], "links": [state], "fields": {name: int},
+                 "fabric": {"state", "status", "clique", "health", "cluster"}|null, "throttled": NVML's bits,
+                 "errors": {name: [NVML's code, words]}}, each null where the GPU or the driver does not have it.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -185,7 +209,9 @@ MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
     "machine": "machine",
+    "nvlinks": "nvlinks",
     "pci": "pci",
+    "hcas": "hcas",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
@@ -214,9 +240,13 @@ MODULES = {
     "stacks": "stacks",
     "sockets": "sockets",
     "counters": "counters",
+    "roce": "roce",
+    "error-counters": "error_counters",
+    "later-error-counters": "error_counters",
     "activity": "activity",
     "log-tails": "log_tails",
     "gpu-activity": "gpu_activity",
+    "gpu-health": "gpu_health",
 }
 
 WATCHED = 2.0  # seconds for which a running job is watched, by all answers at the same time

@@ -77,14 +77,15 @@ def _lines(path):
         return []
 
 
-def ports(root=SYS):
+def ports(root=SYS, files=_ERRORS):
+    """Return each HCA port by name: its state, the bytes that it carried, and those of the counters that it has."""
     carried = counters(root)
     found = {}
     for folder in glob.glob(root + "/infiniband/*/ports/*"):
         device, _, port = folder.split("/")[-3:]
         name = device + ":" + port
         sent, received = carried.get(name, (None, None))
-        errors = {os.path.basename(one): number_in(os.path.join(folder, one)) for one in _ERRORS}
+        errors = {os.path.basename(one): number_in(os.path.join(folder, one)) for one in files}
         found[name] = {
             "state": line_of(folder + "/state") or "", "physical": line_of(folder + "/phys_state") or "",
             "link_layer": line_of(folder + "/link_layer") or "", "sent": sent, "received": received,

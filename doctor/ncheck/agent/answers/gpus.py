@@ -3,6 +3,7 @@
 import glob
 import os
 import sys
+import threading
 import types
 
 from ncheck.agent.answers import MissingError
@@ -23,7 +24,7 @@ def answer(sources, arguments, timeout):
     devices = on_pci()
     if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
         raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
-    nvml = started(_nvml(sources.fetch))
+    nvml = started(_nvml(lambda _: nvml_text(sources)))
     try:
         return told(nvml, devices)
     finally:
@@ -44,6 +45,17 @@ def on_pci():
         if line_of(path) == NVIDIA and (line_of(folder + "/class") or "")[:6] in _DISPLAY:
             found.append(os.path.basename(folder))
     return found
+
+
+_FETCHING = threading.Lock()
+
+
+def nvml_text(sources):
+    """Return the text of pynvml as the head has it, which is sent once for all answers; None where it has none."""
+    with _FETCHING:
+        if "pynvml" not in sources.kept:
+            sources.kept["pynvml"] = sources.fetch("pynvml") if sources.fetch else None
+        return sources.kept["pynvml"]
 
 
 def _nvml(fetch):

@@ -1,4 +1,4 @@
-"""Whether the libraries of InfiniBand and of Open MPI are there for a job: what NCCL opens by name, and libmpi."""
+"""Whether a job can use the libraries of InfiniBand and of Open MPI, and the devices that libibverbs opens."""
 
 import glob
 import json
@@ -7,6 +7,7 @@ import shutil
 import sys
 
 from ncheck.agent.commands import run
+from ncheck.agent.files import line_of
 
 DAEMONS = ("orted", "prted")
 VERBS = ("libibverbs.so.1", "libibverbs.so")
@@ -14,8 +15,11 @@ MPI = ("libmpi.so.40", "libmpi.so.20", "libmpi.so")
 FILES = ("libmpi.so*", "libmpi_ibm.so*")  # the second is Spectrum MPI's
 FOLDERS = ("lib", "lib64", "lib/*-linux-gnu", "lib/*-linux-gnu/openmpi/lib")
 HCAS = "/sys/class/infiniband"
+UVERBS = "/sys/class/infiniband_verbs"
+DEVICES = "/dev/infiniband"
 READS = (
-    "where {} shows an HCA: whether the job's python3 can open {}".format(HCAS, " or ".join(VERBS)),
+    "where {} shows an HCA: whether the job's python3 can open {}, and {}/uverbs* of {}; which HCAs that library "
+    "lists".format(HCAS, " or ".join(VERBS), DEVICES, UVERBS),
     "where {} is on the PATH: whether libmpi.so* lies beside it, or the job's python3 can open it".format(
         " or ".join(DAEMONS)
     ),
@@ -23,27 +27,55 @@ READS = (
 
 _PATIENCE = 5.0  # seconds, on a cold network file system
 # Runs in a child of its own, for a library can end the process that opens it. Old interpreters can run it, too.
+# What it lists is printed last: a provider of libibverbs is a library, too.
 _ASK = r"""
-import ctypes, json, sys
-found = {}
+import ctypes, json, os, sys
+found, libraries = {}, []
 for name in sys.argv[1:]:
     try:
-        ctypes.CDLL(name)
+        if name.startswith("/dev/"):
+            os.close(os.open(name, os.O_RDWR))
+        else:
+            libraries.append(ctypes.CDLL(name))
         found[name] = ""
     except OSError as error:
-        found[name] = str(error)
+        found[name] = error.strerror or str(error)
 print("ncheck:" + json.dumps(found))
+sys.stdout.flush()
+if libraries and hasattr(libraries[0], "ibv_get_device_list"):
+    libraries[0].ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+    libraries[0].ibv_get_device_name.restype = ctypes.c_char_p
+    libraries[0].ibv_get_device_name.argtypes = [ctypes.c_void_p]
+    count = ctypes.c_int(0)
+    devices = libraries[0].ibv_get_device_list(ctypes.byref(count))
+    names = [libraries[0].ibv_get_device_name(devices[place]) for place in range(count.value)] if devices else []
+    print("ncheck:" + json.dumps({"listed": [name.decode("ascii", "replace") for name in names]}))
 """
 
 
 def answer(sources, arguments, timeout):
-    """Return {"verbs": null|words, "mpi": null|words}: see the package."""
+    """Return {"verbs", "uverbs", "listed", "mpi"}: see the package."""
     job = sources.job
     daemon = next(filter(None, (_program(name, job.login_environment) for name in DAEMONS)), None)
-    return {
-        "verbs": _opened(job, _verbs_of(job), timeout) if os.path.isdir(HCAS) and os.listdir(HCAS) else None,
-        "mpi": _mpi(job, daemon, timeout) if daemon else None,
+    hcas = sorted(os.listdir(HCAS)) if os.path.isdir(HCAS) else []
+    verbs = _verbs(job, hcas, timeout) if hcas else {"verbs": None, "uverbs": None, "listed": None}
+    return dict(verbs, mpi=_mpi(job, daemon, timeout) if daemon else None)
+
+
+def _verbs(job, hcas, timeout):
+    """Tell why libibverbs does not open, why each HCA's device does not, and which HCAs the library lists."""
+    names, devices = _verbs_of(job), _devices()
+    found = _asked(job, (*names, *devices.values()), timeout)
+    opened = {
+        hca: found[devices[hca]] if hca in devices else "no uverbs device: ib_uverbs is not loaded" for hca in hcas
     }
+    return {"verbs": _first_trouble(found, names), "uverbs": opened, "listed": found.get("listed")}
+
+
+def _devices():
+    """Return each HCA's device: {"mlx5_0": "/dev/infiniband/uverbs0"}."""
+    folders = sorted(glob.glob(UVERBS + "/uverbs*"))
+    return {line_of(folder + "/ibdev"): os.path.join(DEVICES, os.path.basename(folder)) for folder in folders}
 
 
 def _program(name, environment):
@@ -65,7 +97,16 @@ def _mpi(job, daemon, timeout):
 
 
 def _opened(job, names, timeout):
-    """Return "" if the job's interpreter can open one of these libraries, else why not the first of them."""
+    return _first_trouble(_asked(job, names, timeout), names)
+
+
+def _first_trouble(found, names):
+    """Return "" if one of these libraries opens, else why not the first of them."""
+    return "" if any(found[name] == "" for name in names) else found[names[0]]
+
+
+def _asked(job, names, timeout):
+    """Return why the job's interpreter cannot open each library and each device, "" if it can."""
     reply = run(
         [job.path or sys.executable, "-B", "-S", "-c", _ASK, *names], min(_PATIENCE, timeout / 2), job.environment
     )
@@ -74,5 +115,7 @@ def _opened(job, names, timeout):
     if not printed:
         words = reply.get("stderr", "").strip().splitlines()
         raise OSError("{}: {}".format(names[0], words[-1] if words else reply.get("reason") or "no answer"))
-    found = json.loads(printed[-1][len("ncheck:") :])
-    return "" if "" in found.values() else found[names[0]]
+    found = {}
+    for line in printed:
+        found.update(json.loads(line[len("ncheck:") :]))
+    return found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ncheck.parse.reading import Reader, Reading, Record, error
 from ncheck.parse.topology_drawing import drawing
-from ncheck.parse.topology_judged import judged
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
+from ncheck.topology.judged import judged
 
 if TYPE_CHECKING:
     from ncheck.facts.topology import TopologyFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ncheck.facts.kernel_log import FATAL, HARMLESS
+from ncheck.parse.xids import FATAL, HARMLESS
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _SECONDARY = 45  # "preemptive cleanup, due to previous errors"

@@ -26,7 +26,7 @@ def said(text: str) -> list[str]:
 def test_the_worst_hop_of_a_ring_and_the_rails() -> None:
     assert said(TWO_SOCKETS) == [
         "info: worst hop of a ring over all 4 GPUs: SYS (the link between the CPUs)",
-        "warning: the nearest NIC is beyond the host bridge, other GPUs have one nearer: GPU3 (NODE)",
+        "warning: no NIC within the host bridge of GPU3 (nearest mlx5_1: NODE), although 3 other GPUs have one",
         "info: GPU0, GPU1 share NIC0 as their nearest NIC",
         "info: GPU2, GPU3 share NIC1 as their nearest NIC",
     ]
@@ -43,7 +43,7 @@ def test_a_gpu_without_nvlink_among_others_and_a_matrix_of_two_minds() -> None:
     text = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tPHB\nGPU1\tNV4\t X \tSYS\nGPU2\tPHB\tPHB\t X \n"
     assert said(text)[:2] == [
         "warning: GPU1 to GPU2 is SYS, but GPU2 to GPU1 is PHB: one of the two rows is wrong",
-        "error: GPU2 without NVLink, although the other GPUs have it",
+        "info: no NVLink at GPU2: usual where bridges join pairs of GPUs",
     ]
 
 

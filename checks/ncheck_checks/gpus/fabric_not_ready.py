@@ -1,0 +1,83 @@
+"""The fabric manager has not set up the NVSwitches
+
+## What it finds
+Nodes whose GPUs say that their registration with the NVLink fabric has not begun or not ended (Hopper and newer), or
+ended with an error; and nodes with NVSwitches whose GPUs cannot say it (A100 and older) and where
+nvidia-fabricmanager.service does not run. The message names a fabric manager whose version is not the driver's: it
+refuses to start.
+
+## Why it matters
+CUDA fails at init with error 802, "system not yet initialized"; torch.cuda.is_available() is False although nvidia-smi
+lists all GPUs.
+
+## What to type
+`sudo systemctl status nvidia-fabricmanager` on the named node. Install the fabric manager of exactly the driver's
+version, then `sudo systemctl enable --now nvidia-fabricmanager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
+from ncheck.facts.fabric_manager import FabricManagerFacts
+from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
+from ncheck.facts.pci import PciFacts
+
+# NVML_GPU_FABRIC_STATE
+_NONE, _COMPLETED = 0, 3
+_WORDS = {1: "not started", 2: "in progress"}
+_START = "sudo systemctl enable --now nvidia-fabricmanager"
+_LOOK = "sudo systemctl status nvidia-fabricmanager"
+
+
+@node_check(
+    "NC536", Severity.ERROR, GpuHealthFacts, PciFacts, also=(FabricManagerFacts, NvidiaDriverFacts), blocks_plan=True
+)
+def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    facts, services, switches = node[GpuHealthFacts], node.maybe(FabricManagerFacts), node[PciFacts].nvswitches
+    if len(facts.gpus) == 1 and not switches:
+        yield NotApplicable("one GPU without an NVSwitch, as in a virtual machine")
+        return
+    states = [(gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and gpu.fabric.state != _NONE]
+    late = tuple(
+        f"{gpu.called}: fabric {_WORDS.get(fabric.state, fabric.state)}, status {fabric.status}"
+        for gpu, fabric in states
+        if fabric.state != _COMPLETED or fabric.status != 0
+    )
+    failed = [gpu for gpu in facts.gpus if "fabric" in gpu.errors]
+    if late:
+        message = (
+            f"{len(late)} GPU(s) are not registered with the NVLink fabric{_service(node)}: CUDA fails with error 802"
+        )
+        fix = _START if isinstance(services, FabricManagerFacts) and services.fabric_manager == "inactive" else _LOOK
+        yield Problem(message, fix, late, look=fix == _LOOK, summary="the NVLink fabric is not ready")
+    elif failed:
+        yield Inconclusive(
+            f"the fabric state of {failed[0].called} could not be read: {failed[0].errors['fabric'].words}"
+        )
+    elif states:
+        return
+    elif not switches:
+        yield NotApplicable("no NVSwitch, and no GPU with an NVLink fabric")
+    elif isinstance(services, FabricManagerFacts):
+        if services.fabric_manager != "active":
+            message = f"NVSwitches are not set up{_service(node)}: CUDA fails with error 802"
+            fix = _START if services.fabric_manager == "inactive" else _LOOK
+            yield Problem(message, fix, look=fix == _LOOK, summary="the fabric manager does not run")
+    elif isinstance(services, Absent):
+        yield NotApplicable(f"{services.reason}: whether the fabric manager runs is seen on the host")
+    elif isinstance(services, Unread):
+        yield Inconclusive(services.reason)
+
+
+def _service(node: NodeView) -> str:
+    """Return what is known of the fabric manager, for the message."""
+    services, driver = node.maybe(FabricManagerFacts), node.maybe(NvidiaDriverFacts)
+    if not isinstance(services, FabricManagerFacts):
+        return ""
+    known = f"; the fabric manager is {services.fabric_manager}"
+    module = driver.module if isinstance(driver, NvidiaDriverFacts) else ""
+    if services.version and module and services.version != module:
+        known += f", its version {services.version} is not the driver's ({module})"
+    return known

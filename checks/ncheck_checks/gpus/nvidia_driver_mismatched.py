@@ -1,0 +1,34 @@
+"""The NVIDIA driver's module and library differ
+
+## What it finds
+Nodes on which the loaded kernel module is of another version than the driver's libraries: NVML refuses to start
+("Failed to initialize NVML: Driver/library version mismatch").
+
+## Why it matters
+The driver was updated, often by unattended upgrades, and the old module is still loaded. New CUDA programs fail at init
+(CUDA error 803, system has unsupported display driver / cuda driver combination); nvidia-smi fails.
+
+## What to type
+`cat /proc/driver/nvidia/version` shows the module. `sudo systemctl reboot` loads the new one. In a container: its
+libraries must be those of the host; start it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.gpu_health import NvidiaDriverFacts
+
+_MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
+
+@node_check("NC533", Severity.ERROR, NvidiaDriverFacts, blocks_plan=True)
+def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem]:
+    driver = node[NvidiaDriverFacts]
+    differs = bool(driver.module and driver.library and driver.module != driver.library)
+    if differs or (driver.failure and driver.failure.code == _MISMATCH):
+        versions = f": kernel module {driver.module}, library {driver.library}" if differs else ""
+        evidence = (driver.failure.words,) if driver.failure else ()
+        message = f"the NVIDIA driver's module and library differ{versions}"
+        yield Problem(message, "sudo systemctl reboot", evidence, summary="the NVIDIA driver is half updated")

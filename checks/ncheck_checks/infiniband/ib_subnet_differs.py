@@ -1,0 +1,55 @@
+"""InfiniBand ports are in different subnets
+
+## What it finds
+Active InfiniBand ports that NCCL uses whose subnet differs from that of the same port on other nodes: another subnet
+prefix (the first half of GID 0), or another subnet manager (the LID in "SM lid"). If nodes name their HCAs differently,
+only nodes with all ports in one subnet are compared. Ports of one node may be in different subnets: rails often are.
+
+## Why it matters
+NCCL connects the same port of each pair of nodes. Ports of different subnets have no path to each other without an
+InfiniBand router: the connection is set up over TCP, then ends with "Got completion with error 12" (retries exceeded)
+or "ibv_modify_qp failed with Connection timed out". Common causes: a cable in the wrong switch, two subnet managers.
+
+## What to type
+`sudo ibstat` shows the LID of the subnet manager, `sudo iblinkinfo -C HCA -P PORT` the switch behind the port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.hcas import HcaFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.nccl.hca import ports_of_job, subnet_prefix
+from ncheck.network.hca_ports import differing, only_one, place_of
+
+
+@cluster_check("NC413", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts))
+def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    ports = {
+        node: [port for port in own if port.link_layer == "InfiniBand"] for node, own in ports_of_job(cluster).items()
+    }
+    details = cluster.facts(HcaFacts)
+    subnets = {
+        node: {place_of(port): _subnet(port, details[node]) for port in own} for node, own in ports.items() if own
+    }
+    for node in cluster.facts(InfinibandFacts).keys() - subnets.keys():
+        yield NotApplicable("no Active InfiniBand port", (node,))
+    known = {node: cluster.facts(InfinibandFacts)[node] for node in subnets}
+    for parted, places in differing(known, subnets, only_one).items():
+        yield Problem(
+            f"{', '.join(places)}: in different subnets: {parted.summary()}",
+            "sudo ibstat",
+            nodes=parted.odd,
+            look=True,
+            summary=f"{places[0]} is in another subnet",
+        )
+
+
+def _subnet(port: HcaPort, details: HcaFacts) -> str:
+    """Return "fe80::, SM LID 1"; what is not known is left out, and NC412 reports a port without a subnet manager."""
+    prefix = subnet_prefix(details.of(port.hca, port.port).gids)
+    return ", ".join(part for part in (prefix, f"SM LID {port.sm_lid}" if port.sm_lid else "") if part)

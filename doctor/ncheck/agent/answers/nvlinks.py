@@ -1,0 +1,75 @@
+"""The NVLinks of each GPU, from NVML in a child with a time limit: a driver that hangs delays nothing else."""
+
+import json
+import os
+import sys
+
+from ncheck.agent.answers import MissingError
+from ncheck.agent.answers.gpus import on_pci
+from ncheck.agent.commands import run
+
+READS = ("libnvidia-ml.so.1, opened by python3 -B -S -c: the NVLinks of each GPU, their other ends, whether MIG is on",)
+
+# Plain ctypes, for few functions are needed. A link that a GPU does not have is no error; a GPU that is lost (15) is.
+_ASK = r"""
+import ctypes, json, os, sys
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlErrorString.restype = ctypes.c_char_p
+class Pci(ctypes.Structure):
+    _fields_ = [("legacy", ctypes.c_char * 16), ("numbers", ctypes.c_uint * 5), ("address", ctypes.c_char * 32)]
+def failed(code):
+    return (nvml.nvmlErrorString(code) or b"").decode("ascii", "replace") or "code %d" % code
+def must(name, *arguments):
+    code = getattr(nvml, name)(*arguments)
+    if code: raise OSError(name + ": " + failed(code))
+def number(name, *arguments):
+    function, value, other = getattr(nvml, name, None), ctypes.c_uint(), ctypes.c_uint()
+    extra = [ctypes.byref(other)] if name == "nvmlDeviceGetMigMode" else []
+    code = function(*(list(arguments) + [ctypes.byref(value)] + extra)) if function else 3
+    if code == 15: raise OSError(name + ": " + failed(code))
+    return None if code else value.value
+def address(name, *arguments):
+    pci = Pci()
+    must(name, *(list(arguments) + [ctypes.byref(pci)]))
+    domain, _, rest = pci.address.decode("ascii", "replace").lower().partition(":")
+    return "%04x:%s" % (int(domain, 16), rest)  # as the kernel writes it
+def remote(gpu, link):
+    try:
+        return address("nvmlDeviceGetNvLinkRemotePciInfo_v2", gpu, link)
+    except (AttributeError, OSError, ValueError):
+        return ""
+def links(gpu):
+    alike = {}
+    for link in map(ctypes.c_uint, range(18)):
+        state = number("nvmlDeviceGetNvLinkState", gpu, link)
+        if state is not None:
+            kind = number("nvmlDeviceGetNvLinkRemoteDeviceType", gpu, link) if state else None
+            end = (state, kind, remote(gpu, link) if state else "")
+            alike[end] = alike.get(end, 0) + 1
+    return [[alike[end]] + list(end) for end in sorted(alike, key=str)]
+def described(index):
+    gpu = ctypes.c_void_p()
+    must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(gpu))
+    return {"pci": address("nvmlDeviceGetPciInfo_v3", gpu), "mig": number("nvmlDeviceGetMigMode", gpu) == 1,
+            "links": links(gpu)}
+must("nvmlInit_v2")
+count = ctypes.c_uint()
+must("nvmlDeviceGetCount_v2", ctypes.byref(count))
+print("\nncheck:" + json.dumps([described(index) for index in range(count.value)]))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def answer(sources, arguments, timeout):
+    """Return {"gpus": [GPU]}; MissingError with no NVIDIA device, OSError where NVML does not answer."""
+    if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
+        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    reply = run([sys.executable, "-B", "-S", "-c", _ASK], timeout, sources.job.login_environment)
+    lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:[")]
+    if lines:
+        return {"gpus": json.loads(lines[-1][len("ncheck:") :])}
+    if reply["status"] == "timeout":
+        raise OSError("NVML did not answer within {:g} s".format(timeout))
+    words = reply.get("stderr", "").strip().splitlines()
+    raise OSError(words[-1] if words else reply.get("reason") or "NVML ended without an answer")

@@ -1,0 +1,169 @@
+"""The program that asks NVML how each GPU is. It is a process of its own: NVML can hang, or end who calls it.
+
+It reads one line, {"pynvml": its text, "" for the one that is installed}, and prints lines of "ncheck:" and JSON:
+{"library": path}, {"failed": {"function", "code", "words"}} where NVML does not start, {"driver": version, "count"};
+then, for each GPU, {"at": index} before it is asked and {"gpu": GPU} after that; {"done": true} at the end.
+"""
+
+import json
+import sys
+import types
+
+# NVML's codes for what this GPU, this driver or this user does not have: invalid argument, not supported, no
+# permission, not found, function not found, no ECC on a vGPU, an argument of another version, deprecated.
+_UNSUPPORTED = (2, 3, 4, 6, 13, 22, 25, 26)
+
+_GPU_SENSOR, _SLOWDOWN = 0, 1
+_UNCORRECTED, _VOLATILE, _AGGREGATE = 1, 0, 1
+_RETIRED_CAUSES = (0, 1)  # several single-bit errors, one double-bit error
+_MOST_LINKS = 36
+
+# Fields of nvmlDeviceGetFieldValues; old drivers do not know the last one.
+_FIELDS = {"flit_crc": 38, "data_crc": 45, "replay": 52, "recovered": 59, "action": 230}
+_KINDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
+
+
+def main():
+    """Print what NVML says; see the module."""
+    text = json.loads(sys.stdin.readline())["pynvml"]
+    try:
+        nvml = _pynvml(text)
+    except ImportError:
+        _say(failed={"function": "", "code": None, "words": "pynvml is installed neither there nor on the local host"})
+        return
+    try:
+        nvml.nvmlInit()
+        driver, count = nvml.nvmlSystemGetDriverVersion(), nvml.nvmlDeviceGetCount()
+    except nvml.NVMLError as error:
+        _say(library=_library())
+        _say(failed={"function": "nvmlInit", "code": error.value, "words": str(error)[:300]})
+        return
+    _say(library=_library())
+    _say(driver=_text(driver), count=count)
+    for index in range(count):
+        _say(at=index)
+        _say(gpu=_Gpu(nvml, index).told())
+    _say(done=True)
+
+
+def _pynvml(text):
+    if not text:
+        import pynvml
+
+        return pynvml
+    module = types.ModuleType("pynvml")
+    sys.modules["pynvml"] = module
+    exec(compile(text, "<ncheck pynvml>", "exec"), module.__dict__)  # noqa: S102  what the head itself sent
+    return module
+
+
+def _say(**words):
+    sys.stdout.write("ncheck:" + json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+def _text(value):
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _library():
+    """Return the path of NVML's library in this process; its name ends in the version."""
+    with open("/proc/self/maps") as maps:
+        paths = [line.split()[-1] for line in maps if "libnvidia-ml.so" in line]
+    return paths[0] if paths else ""
+
+
+class _Gpu:
+    """One GPU, asked for one thing after the other. `errors`: what should have been readable and was not, and why."""
+
+    def __init__(self, nvml, index):
+        self.nvml, self.index, self.errors = nvml, index, {}
+
+    def told(self):
+        handle = self.ask("handle", "nvmlDeviceGetHandleByIndex", self.index)
+        if handle is None:
+            return {"index": self.index, "errors": self.errors}
+        first = self.reasons(handle)
+        pci = self.ask("pci", "nvmlDeviceGetPciInfo", handle)
+        said = {
+            "index": self.index,
+            "pci": _text(pci.busId) if pci else None,
+            "name": _text(self.ask("name", "nvmlDeviceGetName", handle)),
+            "ecc_mode": self.ask("ecc_mode", "nvmlDeviceGetEccMode", handle),
+            "ecc": self.ask("ecc", "nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _VOLATILE),
+            "ecc_ever": self.ask("ecc_ever", "nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _AGGREGATE),
+            "remapped": self.ask("remapped", "nvmlDeviceGetRemappedRows", handle),
+            "retired": self.retired(handle),
+            "retiring": self.ask("retiring", "nvmlDeviceGetRetiredPagesPendingStatus", handle),
+            "temperature": self.ask("temperature", "nvmlDeviceGetTemperature", handle, _GPU_SENSOR),
+            "slowdown": self.ask("slowdown", "nvmlDeviceGetTemperatureThreshold", handle, _SLOWDOWN),
+            "margin": self.ask("margin", "nvmlDeviceGetMarginTemperature", handle),
+            "persistence": self.ask("persistence", "nvmlDeviceGetPersistenceMode", handle),
+            "compute_mode": self.ask("compute_mode", "nvmlDeviceGetComputeMode", handle),
+            "mig": self.ask("mig", "nvmlDeviceGetMigMode", handle),
+            "links": self.links(handle),
+            "fields": self.fields(handle),
+            "fabric": self.fabric(handle),
+        }
+        second = self.reasons(handle)
+        said["throttled"] = None if first is None or second is None else first & second  # what holds all the time
+        said["errors"] = self.errors
+        return said
+
+    def ask(self, what, function, *arguments):
+        """Return what NVML says, None where it does not have this, or where it fails: that is noted under `what`."""
+        try:
+            return getattr(self.nvml, function)(*arguments)
+        except AttributeError:  # this pynvml is older
+            return None
+        except self.nvml.NVMLError as error:
+            if error.value not in _UNSUPPORTED or what == "handle":
+                self.errors[what] = [error.value, str(error)[:200]]
+            return None
+
+    def reasons(self, handle):
+        """Return why the clocks are low; the second name is that of old drivers."""
+        said = self.ask("throttled", "nvmlDeviceGetCurrentClocksEventReasons", handle)
+        return said if said is not None else self.ask("throttled", "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+
+    def retired(self, handle):
+        lists = [self.ask("retired", "nvmlDeviceGetRetiredPages", handle, cause) for cause in _RETIRED_CAUSES]
+        return None if None in lists else sum(map(len, lists))
+
+    def links(self, handle):
+        """Return the state of each NVLink (0 inactive, 1 active) up to the first that is not there."""
+        states = []
+        for link in range(_MOST_LINKS):
+            state = self.ask("links", "nvmlDeviceGetNvLinkState", handle, link)
+            if state is None:
+                break
+            states.append(state)
+        return states
+
+    def fields(self, handle):
+        """Return the values that are read by number; those that this GPU or driver does not have are left out."""
+        values = self.ask("fields", "nvmlDeviceGetFieldValues", handle, list(_FIELDS.values()))
+        found = {}
+        for name, value in zip(_FIELDS, values or ()):  # noqa: B905  strict needs Python 3.10
+            if value.nvmlReturn == 0 and value.valueType < len(_KINDS):
+                found[name] = int(getattr(value.value, _KINDS[value.valueType]))
+            elif value.nvmlReturn not in _UNSUPPORTED:
+                self.errors[name] = [value.nvmlReturn, _text(self.nvml.nvmlErrorString(value.nvmlReturn))[:200]]
+        return found
+
+    def fabric(self, handle):
+        """Return how the GPU stands with the fabric of NVSwitches; None where it knows of none."""
+        try:
+            info = self.nvml.c_nvmlGpuFabricInfo_v2_t()
+        except AttributeError:
+            return None
+        if self.ask("fabric", "nvmlDeviceGetGpuFabricInfoV", handle, self.nvml.byref(info)) is None:
+            return None
+        return {
+            "state": info.state, "status": info.status, "clique": info.cliqueId, "health": info.healthMask,
+            "cluster": "".join("{:02x}".format(byte) for byte in info.clusterUuid),
+        }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""NC529: fewer active NVLinks than the same GPU elsewhere, or than the others of its node, are an error."""
+
+from __future__ import annotations
+
+from ncheck.facts.gpu_health import Failure
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.gpus.nvlink_down import nvlink_down
+
+from .health import CONSUMER, HEALTHY, MIG, h100, node
+
+ONE_DOWN = (*(1,) * 7, 0, *(1,) * 10)
+
+
+def test_a_link_that_the_other_nodes_have_is_named() -> None:
+    usual = {f"n{number}": node(h100(0), h100(1)) for number in range(1, 3)}
+    line = "GPU 1 (0000:10:00.0): 17 of 18 NVLinks active (not 7)"
+    assert judge([nvlink_down], {**usual, "n3": node(h100(0), h100(1, links=ONE_DOWN))}).findings == [
+        Finding("NC529", "nvlink-down", Severity.ERROR, ("n3",), f"NVLinks are down: {line}", (line,),
+                "nvidia-smi nvlink -s", kind="look", summary="NVLinks are down"),
+    ]  # fmt: skip
+
+
+def test_on_one_node_the_gpus_are_compared_with_each_other() -> None:
+    nodes = {"n1": node(h100(0), h100(1), h100(2, links=ONE_DOWN))}
+    assert [one.evidence for one in judge([nvlink_down], nodes).findings] == [
+        ("GPU 2 (0000:11:00.0): 17 of 18 NVLinks active (not 7)",)
+    ]
+
+
+def test_a_node_without_any_active_link_is_named_where_the_others_have_them() -> None:
+    dark = node(h100(0, links=(0,) * 18), h100(1, links=(0,) * 18))
+    nodes = {"n1": node(h100(0), h100(1)), "n2": node(h100(0), h100(1)), "n3": dark}
+    assert [one.nodes for one in judge([nvlink_down], nodes).findings] == [("n3",)]
+
+
+def test_a_card_without_a_bridge_beside_bridged_ones_is_built_so() -> None:
+    card = {"links": (0,) * 12}
+    bridged = node(h100(0, links=(1,) * 12), h100(1, links=(1,) * 12), h100(2, **card))
+    assert judge([nvlink_down], {"n1": bridged, "n2": bridged}).findings == []
+    assert judge([nvlink_down], {"n1": bridged}).findings == []
+
+
+def test_it_is_silent_on_healthy_nodes_links_asleep_and_cards_without_links() -> None:
+    asleep = node(h100(0, links=(2,) * 18), h100(1))
+    assert judge([nvlink_down], {**HEALTHY, "mig": node(MIG), "asleep": asleep}).findings == []
+    assert judge([nvlink_down], {"c1": node(CONSUMER), "c2": node(CONSUMER)}).findings == []
+
+
+def test_a_node_that_could_not_be_read_whole_is_not_compared() -> None:
+    lost = node(h100(0), h100(1, links=(), errors={"links": Failure(15, "GPU is lost")}))
+    nodes = {"n1": node(h100(0), h100(1)), "n2": node(h100(0), h100(1)), "n3": lost, "n4": node(h100(0), hung=1)}
+    assert judge([nvlink_down], nodes).findings == []

@@ -1,0 +1,140 @@
+"""Healthy nodes of many kinds: no check of InfiniBand and RoCE has anything to say of them."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+
+import ncheck_checks.infiniband
+import pytest
+from ncheck.facts.hcas import HcaModuleFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import Address, Interface, Kind, NicFacts
+from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Outcome
+from ncheck.registry import checks_of
+
+from .fabric import Both, node, port, roce
+
+CHECKS = [
+    check for found in pkgutil.iter_modules(ncheck_checks.infiniband.__path__)
+    for check in checks_of(import_module(f"ncheck_checks.infiniband.{found.name}"))
+]  # fmt: skip
+ETHERNET = 0x0200
+DENIED = "Permission denied"
+
+
+def whole(
+    number: int, *ports: Both, cards: tuple[PciDevice, ...] = (), modules: tuple[str, ...] = ("mlx5_core", "mlx5_ib"),
+    opens: str = "", addresses: tuple[str, ...] = (),
+) -> Facts:  # fmt: skip
+    """Return a node with all facts that the checks read; port and card at the same place belong together."""
+    facts = node(*ports)
+    held = facts[InfinibandFacts]
+    if isinstance(held, InfinibandFacts):
+        places = [card.address for card in cards] + [""] * len(held.ports)
+        own = [
+            replace(one, pci=place, lid=number * 16 + index if one.lid else 0)
+            for index, (one, place) in enumerate(zip(held.ports, places, strict=False))
+        ]
+        held = InfinibandFacts(tuple(own), "sysfs")
+    hcas = {one.hca: opens for one, _ in ports}
+    nic = Interface("eth2", 2, Kind.PHYSICAL, up=True, running=True, mtu=9000,
+                    addresses=tuple(Address(address, 24) for address in addresses))  # fmt: skip
+    return {
+        **facts,
+        InfinibandFacts: held,
+        PciFacts: PciFacts(cards) if cards else Absent("no PCI bus"),
+        HcaModuleFacts: HcaModuleFacts(dict.fromkeys(modules, "")),
+        LibraryFacts: LibraryFacts("" if hcas else NO_HCA, NO_HCA, hcas or NO_HCA, tuple(hcas)),
+        IdentityFacts: IdentityFacts(f"n{number}", f"boot{number}", "net:[1]", 1000),
+        NicFacts: NicFacts((nic,)),
+    }
+
+
+def card(
+    bus: int, kind: int = INFINIBAND, device: int = 0x1021, function: int = 0, driver: str = "mlx5_core"
+) -> PciDevice:
+    return PciDevice(f"0000:{bus:02x}:00.{function}", kind, MELLANOX, device, driver)
+
+
+def laptop(number: int) -> Facts:
+    return whole(number, modules=())
+
+
+def efa(number: int) -> Facts:
+    """Return a node of AWS: its adapters are of no layer that NCCL itself uses, and this user may not open them."""
+    nic = PciDevice("0000:50:00.0", ETHERNET, 0x1D0F, 0xEFA1, "efa")
+    ports = tuple(port(f"rdmap{i}s0", "Unspecified", lid=0, sm_lid=0, kind="", firmware="", lanes=1) for i in range(4))
+    return whole(number, *ports, cards=(nic,), modules=("ib_core", "ib_uverbs"), opens=DENIED)
+
+
+def azure(number: int) -> Facts:
+    """Return a virtual machine with virtual functions for InfiniBand, and one for Ethernet that others configure."""
+    fabric = [
+        port(f"mlx5_ib{i}", kind="MT4124", pkeys=(0x800B, 0x7FFF), lid=0, firmware=f"20.3{number}") for i in range(8)
+    ]
+    wire = port("mlx5_an0", "Ethernet", rate=100, kind="MT4126", lid=0, sm_lid=0)
+    cards = tuple(card(16 * number + i, device=0x101C) for i in range(8))
+    return whole(number, *fabric, wire, cards=(*cards, card(16 * number + 8, ETHERNET, 0x101E)))
+
+
+def google(number: int) -> Facts:
+    """Return a virtual machine with RoCE in networks of its own."""
+    address = f"192.168.{number}.2"
+    nic = PciDevice("0000:04:00.0", ETHERNET, 0x8086, 0x1452, "idpf")
+    return whole(number, roce(address, hca="irdma0"), cards=(nic,), modules=("ib_core",), addresses=(address,))
+
+
+def bonded(number: int) -> Facts:
+    """Return a node with one RoCE device for the two functions of a card."""
+    address = f"10.1.0.{number}"
+    cards = (card(59, ETHERNET), card(59, ETHERNET, function=1))
+    return whole(number, roce(address, hca="mlx5_bond_0", netdev="bond0"), cards=cards, addresses=(address,))
+
+
+def tcp_only(number: int) -> Facts:
+    """Return a node whose RoCE adapter is an ordinary NIC: nobody may open it, and on one it has no address."""
+    gids = () if number == 3 else (f"10.1.0.{number}",)
+    return whole(number, roce(*gids), cards=(card(59, ETHERNET),), opens=DENIED, addresses=gids)
+
+
+def unused_port(number: int) -> Facts:
+    """Return a node with a card of two ports, the second without a cable."""
+    cards = (card(59), card(59, function=1))
+    return whole(
+        number, port(), port("mlx5_1", state="Down", rate=10, lanes=4, speed="SDR", lid=0, sm_lid=0), cards=cards
+    )
+
+
+def storage_on_some(number: int) -> Facts:
+    """Return a node that, if it is the first one, has one more card, in the network of the storage."""
+    more = (port("mlx5_2", rate=200, sm_lid=9, kind="MT4123", board="MT_0000000223", firmware="20.31.1014"),)
+    cards = (card(59), card(60), card(200, device=0x101B))
+    extra = number == 1
+    return whole(number, port(), port("mlx5_1"), *(more if extra else ()), cards=cards if extra else cards[:2])
+
+
+KINDS = [laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_said_of_healthy_nodes(kind: Callable[[int], Facts]) -> None:
+    nodes = {f"n{number}": kind(number) for number in (1, 2, 3)}
+    judgement = judge(CHECKS, nodes)
+    assert judgement.findings == []
+    assert {one.reason for one in judgement.verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)} == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_said_of_one_healthy_node(kind: Callable[[int], Facts]) -> None:
+    judgement = judge(CHECKS, {"n1": kind(1)})
+    assert judgement.findings == []
+    assert {one.reason for one in judgement.verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)} == set()
