@@ -73,7 +73,7 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
     fact: type[F],
     *,
     what: str,
-    fix: str,
+    fix: str | Callable[[F], str],
     look: bool = False,
     shown: Callable[[F], str] | None = None,
     everywhere: bool = False,
@@ -81,7 +81,8 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
 ) -> Callable[[Callable[[F], str | None]], Check]:
     """Make a check from a function that returns the value that must be equal on all nodes; None excludes a node.
 
-    `what` begins the message. `{wanted}` in `fix` is replaced by the value that all nodes should have. `look`: the fix
+    `what` begins the message. `fix` may depend on the fact of the first node that differs. `{wanted}` in it is replaced
+    by the value that all nodes should have. `look`: the fix
     only shows more. `shown` returns a node's evidence.
     """
 
@@ -92,7 +93,8 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
             parted = split({node: value for node, own in facts.items() if (value := value_of(own)) is not None})
             if parted:
                 evidence = _evidence({node: shown(own) for node, own in facts.items()} if shown else {})
-                typed = fix.format(wanted=quote(parted.wanted))
+                line = fix if isinstance(fix, str) else fix(facts[parted.odd[0]])
+                typed = line.format(wanted=quote(parted.wanted))
                 yield Problem(f"{what}: {parted.summary()}", typed, evidence, parted.odd, look=look, summary=what)
 
         return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)

@@ -37,6 +37,7 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
     )
     assert {verdict["reason"] for verdict in skipped if not verdict["needs_root"]} - OF_THIS_MACHINE == {
         "no Active InfiniBand or RoCE port on node[01-04]", "no InfiniBand or RoCE device", "no bond",
+        "no AMD GPU counts errors", "no AMD accelerator that amdgpu drives",
         "no InfiniBand or RoCE adapter on any node", "no InfiniBand adapter, and none of NVIDIA's for Ethernet",
         "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
         "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter",

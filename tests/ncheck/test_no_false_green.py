@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncheck.facts import amd
 from ncheck.facts.fabric_manager import SERVICES
 from ncheck.facts.firewall import IPTABLES
 from ncheck.facts.isolation import ACS
@@ -56,6 +57,9 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     SERVICES.key: ("the GPUs themselves say that the fabric is ready, and none is shared between nodes", set()),
     "command:nv-fabricmanager --version": ("only the wording of a finding depends on it", set()),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
+    amd.LISTING.key: ("these GPUs are NVIDIA's", set()),
+    amd.LINKS.key: ("these GPUs are NVIDIA's", set()),
+    amd.ROCM.key: ("these GPUs are NVIDIA's", set()),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
     "command:nvidia-smi topo -m": ("the PCI bus and NVML tell the same", UNENDED),
     "answer:nvlinks": ("nvidia-smi topo -m tells them, too", set()),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import ncheck
+from ncheck.facts.topology import TopologyFacts
 from ncheck.model.report import NodeSummary
-from ncheck.model.system import System, SystemGpus, SystemInterface, SystemPort
+from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 from ncheck.registry import load_checks
 from ncheck.report.listing import page_url
+from ncheck.system import system_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-TOPICS = {"gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces"}
+TOPICS = {
+    "gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces", "machine", "os", "disks", "topology",
+}  # fmt: skip
 
 
 def nodes(cluster: str) -> dict[str, NodeSummary]:
@@ -33,7 +37,29 @@ def test_a_healthy_node_has_every_value() -> None:
         SystemInterface("eno1", "physical", True, 1500, 25.0, ("10.20.0.13/24", "fe80::3:2/64")),  # noqa: FBT003  its columns
         SystemInterface("eno2", "physical", False, 1500, None, ()),  # noqa: FBT003  the same
     )
+    assert system.machine == SystemMachine(
+        "5.15.0-105-generic", "x86_64", "Supermicro SYS-821GE-TNHR", "Intel(R) Xeon(R) Platinum 8468", 2, 96, 192, 2,
+        2163873042432,
+    )  # fmt: skip
+    assert (system.os, system.container, system.image) == ("Ubuntu 22.04.4 LTS", "", "")
+    assert system.disks == (
+        SystemDisk("home", "nfs4", 109951162777600),
+        SystemDisk("root", "ext4", 1886218649600),
+    )
+    assert system.topology == "8 GPUs, NV18 all to all, one NIC PIX each"
     assert (system.absent, system.unknown) == ({}, {})
+
+
+def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:
+    pairs = {("GPU0", "GPU1"): "NV4", ("GPU0", "GPU2"): "SYS", ("GPU1", "GPU2"): "SYS"}
+    paths = {("GPU0", "NIC0"): "PIX", ("GPU1", "NIC0"): "PIX", ("GPU2", "NIC0"): "SYS"}
+    uneven = TopologyFacts(("GPU0", "GPU1", "GPU2"), ("NIC0",), {**pairs, **paths}, {}, {}, {})
+    assert (
+        system_of({TopologyFacts: uneven}).topology
+        == "3 GPUs, NV4 between 1 of 3 pairs, SYS between 2 of 3 pairs, nearest NIC PIX for 2, nearest NIC SYS for 1"
+    )
+    one = TopologyFacts(("GPU0",), (), {}, {}, {}, {})
+    assert system_of({TopologyFacts: one}).topology == "1 GPU"
 
 
 def test_of_a_node_that_was_not_reached_everything_is_unknown_with_the_reason() -> None:

@@ -12,6 +12,7 @@ from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 
+from .amd import no_amd
 from .clusters import CLUSTERS
 from .fabric import fabric_replies
 from .gpu_health import gpu_health_replies
@@ -19,6 +20,7 @@ from .gpus import gpu_replies
 from .hcas import hca_replies
 from .host_state import host_state_replies
 from .links import link_replies
+from .machine import machine_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
 from .network import network_replies
@@ -66,6 +68,8 @@ def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
     known = {
         **gpu_replies(host),
+        **no_amd(),
+        **machine_replies(host),
         **gpu_health_replies(host),
         **pci_replies(host),
         **nvlink_replies(host),

@@ -124,9 +124,11 @@ def _folders() -> JsonValue:
     def folder(path: str, free: int, files_free: int | None) -> JsonValue:
         described: JsonValue = {
             "path": path, "named_by": "", "exists": True, "writable": path != "/", "read_only": False, "free": free,
-            "files_free": files_free,
+            "files_free": files_free, "size": sizes[path], "kind": "nfs4" if path == "/home/train" else "ext4",
         }  # fmt: skip
         return described
+
+    sizes = {"/tmp": 1886218649600, "/": 1886218649600, "/home/train": 109951162777600, "/dev/shm": 1081936521216}  # noqa: S108
 
     return {
         "temporary": [folder("/tmp", 812347392000, 58120333)],  # noqa: S108  only a name

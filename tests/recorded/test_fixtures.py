@@ -86,6 +86,8 @@ NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC6
 # expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir or --packages all;
 # no control group with a limit, no container.
 NOTHING_THERE = {
+    "NC560",
+    "NC561",
     "NC131",
     "NC139",
     "NC211",

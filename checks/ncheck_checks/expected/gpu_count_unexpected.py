@@ -31,4 +31,5 @@ def gpu_count_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | No
         count = 0 if isinstance(gpus, Absent) else len(gpus.gpus)
         if count != expected:
             message = f"{count} GPUs, expected {expected}"
-            yield Problem(message, "nvidia-smi -L", look=True, summary="unexpected number of GPUs")
+            fix = gpus.listed_by if isinstance(gpus, GpuFacts) else "nvidia-smi -L"
+            yield Problem(message, fix, look=True, summary="unexpected number of GPUs")

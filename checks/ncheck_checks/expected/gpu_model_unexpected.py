@@ -32,4 +32,5 @@ def gpu_model_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | No
         others = [model for model in models if expected.lower() not in model.lower()]
         if others or not models:
             found = " + ".join(others) if others else "no NVIDIA GPU"
-            yield Problem(f"{found}, expected {expected}", "nvidia-smi -L", look=True, summary="unexpected GPU model")
+            fix = gpus.listed_by if isinstance(gpus, GpuFacts) else "nvidia-smi -L"
+            yield Problem(f"{found}, expected {expected}", fix, look=True, summary="unexpected GPU model")

@@ -9,8 +9,8 @@ A GPU fell off the bus, or is hidden from the job. Launchers start a fixed numbe
 device and dies, and all others wait for it.
 
 ## What to type
-`nvidia-smi -L` and `lspci -d 10de:` on the named nodes: a GPU that only the second command lists needs a reset, a
-reboot or a repair.
+`nvidia-smi -L` and `lspci -d 10de:` on the named nodes (`amd-smi list` and `lspci -d 1002:` for AMD): a GPU that only
+the second command lists needs a reset, a reboot or a repair.
 """
 
 from __future__ import annotations
@@ -28,4 +28,5 @@ def gpu_count_differs(cluster: Cluster) -> Iterator[Problem]:
         parted = split({node: len(facts.gpus) for node, facts in gpus.items() if facts.models == models})
         if parted:
             message = f"the number of GPUs ({' + '.join(models)}) differs: {parted.summary()}"
-            yield Problem(message, "nvidia-smi -L", nodes=parted.odd, look=True, summary="the number of GPUs differs")
+            fix = gpus[parted.odd[0]].listed_by
+            yield Problem(message, fix, nodes=parted.odd, look=True, summary="the number of GPUs differs")

@@ -20,7 +20,7 @@ from ncheck.facts.gpus import GpuFacts
 
 
 @parity_check(
-    "NC502", Severity.WARNING, GpuFacts, what="the GPU model differs", fix="nvidia-smi -L", look=True,
+    "NC502", Severity.WARNING, GpuFacts, what="the GPU model differs", fix=lambda gpus: gpus.listed_by, look=True,
 )  # fmt: skip
 def gpu_model_differs(gpus: GpuFacts) -> str:
     return " + ".join(gpus.models)

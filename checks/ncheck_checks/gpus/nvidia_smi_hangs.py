@@ -1,7 +1,7 @@
-"""nvidia-smi or the NVIDIA driver hangs
+"""nvidia-smi, amd-smi or the GPU driver hangs
 
 ## What it finds
-Nodes on which a query of the NVIDIA driver (NVML, nvidia-smi) did not finish in time and was killed. Other checks
+Nodes on which a query of the GPU driver (NVML, nvidia-smi, amd-smi) did not finish in time and was killed. Other checks
 report what they could not read as unknown.
 
 ## Why it matters
@@ -9,8 +9,8 @@ The driver waits for a GPU that does not answer, because it fell off the bus or 
 that GPU hangs silently in the same way, and all other ranks with it.
 
 ## What to type
-`sudo journalctl -k -g NVRM` shows the driver's last messages. Then reboot the node: a process that hangs in the driver
-cannot be killed.
+`sudo journalctl -k -g NVRM` (AMD: `-g amdgpu`) shows the driver's last messages. Then reboot the node: a process that
+hangs in the driver cannot be killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
     hung = [fact.reason for fact in unread if fact.hung]
     hung += [fact.hung for fact in facts if isinstance(fact, GpuFacts | TopologyFacts) and fact.hung]
     if hung:
-        yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]), look=True, summary="nvidia-smi hangs")
+        of_amd = any(fact.hung.startswith("amd-smi") for fact in unread)
+        word, tool = ("amdgpu", "amd-smi") if of_amd else ("NVRM", "nvidia-smi")
+        yield Problem(hung[0], f"sudo journalctl -k -g {word}", tuple(hung[1:]), look=True, summary=f"{tool} hangs")
     elif len(unread) == len(facts) or any(fact.unanswered for fact in unread):
         yield Inconclusive(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in facts):

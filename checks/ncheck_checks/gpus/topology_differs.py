@@ -3,8 +3,9 @@
 ## What it finds
 Nodes whose matrix shows another path (NV#, PIX, PXB, PHB, NODE, SYS) between two GPUs, or between a GPU and a NIC, than
 that of the other nodes with the same GPU model. The matrix is that of `nvidia-smi topo -m`, or else made from the PCI
-bus and NVML. NICs are compared by device name, whether the driver prints NIC0 with a legend or mlx5_0. Pairs that only
-some nodes show are not compared; the checks of counts report them.
+bus and NVML; of AMD's GPUs it is that of `amd-smi topology` (XGMI, PCIE), without NICs. NICs are compared by device
+name, whether the driver prints NIC0 with a legend or mlx5_0. Pairs that only some nodes show are not compared; the
+checks of counts report them.
 
 ## Why it matters
 An NVLink is down, a card is in another slot, or a BIOS setting differs. NCCL builds its rings from these paths on each
@@ -52,7 +53,8 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
 
 @cluster_check("NC504", Severity.ERROR, TopologyFacts, also=(GpuFacts,), by_kind=True)
 def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    counts = {node: len(facts.gpus) for node, facts in cluster.facts(GpuFacts).items()}
+    gpus = cluster.facts(GpuFacts)
+    counts = {node: len(facts.gpus) for node, facts in gpus.items()}
     matrices = cluster.facts(TopologyFacts)
     for node, topology in matrices.items():
         if len(topology.gpus) < counts.get(node, 0):
@@ -70,7 +72,8 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         evidence = tuple(f"{pair[0]} to {pair[1]}: {split.summary()}" for pair, split in pairs)
         message = f"{_described(first)}: {_in_words(parted)}{more}"
         summary = "the GPU topology differs"
-        yield Problem(message, "nvidia-smi topo -m", evidence, nodes, look=True, summary=summary, follows=UNEVEN)
+        shown_by = gpus[nodes[0]].links_shown_by if nodes[0] in gpus else "nvidia-smi topo -m"
+        yield Problem(message, shown_by, evidence, nodes, look=True, summary=summary, follows=UNEVEN)
 
 
 def _of_other_sources(parted: Split[str], matrices: Mapping[str, TopologyFacts]) -> bool:

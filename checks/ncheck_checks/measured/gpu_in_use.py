@@ -31,6 +31,5 @@ def gpu_in_use(node: NodeView) -> Iterator[Problem]:
     shares = {gpu.index: share_in_use(gpu) or 0.0 for gpu in in_use(gpus)}
     if shares:
         used = ", ".join(f"{share:.0%} of GPU {index}" for index, share in shares.items())
-        yield Problem(
-            f"GPU memory is in use before the job starts: {used}", "nvidia-smi", look=True, summary="GPUs are in use"
-        )
+        message = f"GPU memory is in use before the job starts: {used}"
+        yield Problem(message, gpus.usage_shown_by, look=True, summary="GPUs are in use")

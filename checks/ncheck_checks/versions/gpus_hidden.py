@@ -34,7 +34,11 @@ def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if isinstance(job, JobFacts) and job.running:
         yield NotApplicable("the job's launcher may show each rank GPUs of its own")
     elif visible is None or node[ListingFacts].slots is not None:
-        yield NotApplicable("MIG instances are named" if visible is None else "the node list gives the number of slots")
+        yield NotApplicable(
+            "MIG instances, or AMD's GPUs, are selected"
+            if visible is None
+            else "the node list gives the number of slots"
+        )
     elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(

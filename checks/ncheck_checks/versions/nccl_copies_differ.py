@@ -1,11 +1,11 @@
 """Several NCCL versions on one node compete for the job
 
 ## What it finds
-Nodes on which copies of libnccl of different versions could be loaded by the job: from wheels, conda or torch, and
-copies that LD_LIBRARY_PATH or LD_PRELOAD point to. The message names the copy that the job's Python loads and what
-leads there: LD_PRELOAD, the path inside torch's own library (DT_RPATH or DT_RUNPATH), LD_LIBRARY_PATH, the loader's
-cache, the wheel that torch opens itself, or a copy linked into torch. A system-wide copy beside the job's own does not
-compete and is not reported.
+Nodes on which copies of libnccl (AMD: librccl) of different versions could be loaded by the job: from wheels, conda or
+torch, and copies that LD_LIBRARY_PATH or LD_PRELOAD point to. The message names the copy that the job's Python loads
+and what leads there: LD_PRELOAD, the path inside torch's own library (DT_RPATH or DT_RUNPATH), LD_LIBRARY_PATH, the
+loader's cache, the wheel that torch opens itself, or a copy linked into torch. A system-wide copy beside the job's own
+does not compete and is not reported.
 
 ## Why it matters
 Which copy is loaded depends on the order of imports and on variables that ssh, mpirun and batch systems set
@@ -29,7 +29,9 @@ from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
     loaded, python = node.maybe(LoadedNcclFacts), node.maybe(InterpreterFacts)
     home = python.path.rpartition("/bin/")[0] if isinstance(python, InterpreterFacts) else ""
-    rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
+    library = loaded.library if isinstance(loaded, LoadedNcclFacts) else "NCCL"  # or RCCL, which is AMD's
+    copies = [copy for copy in node[NcclCopiesFacts].copies if copy.library == library]
+    rivals = [copy for copy in copies if _competes(copy, home)]
     versions = sorted({copy.version for copy in rivals if not isinstance(copy.version, Unread)})
     if len(versions) > 1:
         used = "it is unknown which one is loaded"
@@ -38,8 +40,8 @@ def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
             used = f"the job loads {loaded.version} from {loaded.path}{route}"
         evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
         yield Problem(
-            f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence,
-            look=True, summary="several copies of NCCL compete",
+            f"{library} {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence,
+            look=True, summary=f"several copies of {library} compete",
         )  # fmt: skip
     for copy in rivals:
         if isinstance(copy.version, Unread) and len(rivals) > 1:

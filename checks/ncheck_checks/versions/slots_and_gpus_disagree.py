@@ -35,7 +35,7 @@ def slots_and_gpus_disagree(node: NodeView) -> Iterator[Problem | NotApplicable]
         yield NotApplicable("the list gives no slots" if slots is None else "no whole GPUs")
     elif slots > total:
         yield Problem(
-            f"listed with {slots} slots but has {total} GPUs: two ranks would share one", "nvidia-smi -L",
+            f"listed with {slots} slots but has {total} GPUs: two ranks would share one", node[GpuFacts].listed_by,
             look=True, summary="slots and GPUs disagree",
         )  # fmt: skip
     elif slots > visible:

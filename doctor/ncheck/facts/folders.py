@@ -17,8 +17,9 @@ from ncheck.model.fact import Read, Unread
 class Folder:
     """One folder, as the job's user sees it. `named_by`: the variable that names it, "" for a fixed path.
 
-    `free` is in bytes, `files_free` how many more files fit, None where the file system does not count them. For one
-    that does not exist, `writable` and what follows are those of the nearest folder above it: it can be made there.
+    `size` and `kind` ("ext4", "nfs4") are those of its file system, None where they are not known. `free` is in bytes,
+    `files_free` how many more files fit, None where the file system does not count them. For a folder that does not
+    exist, `writable` and what follows are those of the nearest folder above it: it can be made there.
     """
 
     path: str
@@ -28,6 +29,8 @@ class Folder:
     read_only: bool = False
     free: int = 0
     files_free: int | None = None
+    size: int | None = None
+    kind: str | None = None
 
     @property
     def label(self) -> str:
@@ -56,6 +59,8 @@ class FolderAnswer(TypedDict):
     read_only: bool
     free: int
     files_free: int | None
+    size: int | None
+    kind: str | None
 
 
 @final
@@ -109,6 +114,8 @@ def _folder(answer: FolderAnswer | NotRead) -> Folder | Unread:
         read_only=answer["read_only"],
         free=whole(answer["free"]),
         files_free=None if files_free is None else whole(files_free),
+        size=answer.get("size"),
+        kind=answer.get("kind"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The GPUs of a node, from NVML or nvidia-smi."""
+"""The GPUs of a node, from NVML or nvidia-smi; where it has none of NVIDIA, from amd-smi or rocm-smi."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypedDict, cast
 
+from ncheck.facts import amd
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.amd_smi import AmdSmi
 from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_address, smi_failure
 
 
@@ -16,19 +18,47 @@ from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_addr
 class GpuFacts:
     """The GPUs of a node, read from NVML or, if that fails, from nvidia-smi. `cuda` is the driver's, such as "12.4".
 
+    Those of AMD are read where there is none of NVIDIA; their `cuda` is "", and `rocm` the version of ROCm.
     `hung` says which nvidia-smi command did not end in time, although another source listed the GPUs.
     """
 
     gpus: tuple[Gpu, ...]
     driver: str
     cuda: str
-    source: str  # "nvml" or "nvidia-smi"
+    source: str  # "nvml", "nvidia-smi" or "amd-smi"
     hung: str = ""
+    vendor: str = "NVIDIA"
+    rocm: str = ""
 
     @property
     def models(self) -> tuple[str, ...]:
         """The different model names, sorted."""
         return tuple(sorted({gpu.name for gpu in self.gpus}))
+
+    @property
+    def runtime(self) -> str:
+        """What programs use the driver by: "CUDA 12.4" or "ROCm 6.4.1"."""
+        return f"CUDA {self.cuda}" if self.vendor == "NVIDIA" else f"ROCm {self.rocm or 'unknown'}"
+
+    @property
+    def listed_by(self) -> str:
+        """The command that lists them."""
+        return "nvidia-smi -L" if self.vendor == "NVIDIA" else "amd-smi list"
+
+    @property
+    def usage_shown_by(self) -> str:
+        """The command that shows what uses them."""
+        return "nvidia-smi" if self.vendor == "NVIDIA" else "amd-smi process"
+
+    @property
+    def driver_shown_by(self) -> str:
+        """The command that shows the driver's version."""
+        return "cat /proc/driver/nvidia/version" if self.vendor == "NVIDIA" else "amd-smi version"
+
+    @property
+    def links_shown_by(self) -> str:
+        """The command that shows how they are connected."""
+        return "nvidia-smi topo -m" if self.vendor == "NVIDIA" else "amd-smi topology"
 
 
 class NvmlGpu(TypedDict):
@@ -65,10 +95,13 @@ DEVICES = Tree(
 _NO_GPU = ("No devices were found", "communicate with the NVIDIA driver")
 
 
-_NVIDIA = "0x10de"
+_NVIDIA, _AMD = "0x10de", "0x1002"
 
 
 _DISPLAY = "0x03"  # PCI base class of VGA and 3D controllers; an NVSwitch is 0x0680
+
+
+_ACCELERATOR = "0x12"
 
 
 def shown_gpus(evidence: Evidence) -> tuple[str, ...] | None:
@@ -83,15 +116,25 @@ def shown_gpus(evidence: Evidence) -> tuple[str, ...] | None:
 
 def gpus_in(tree: Mapping[str, object]) -> tuple[str, ...]:
     """Return the addresses in a listing of /sys/bus/pci/devices and /proc/driver/nvidia/gpus."""
+    bound = {path.split("/")[-2].lower() for path in tree if path.startswith("/proc/driver/nvidia/gpus/")}
+    return tuple(sorted(_on_bus(tree, _NVIDIA, _DISPLAY) | bound))
+
+
+def _on_bus(tree: Mapping[str, object], vendor: str, kind: str) -> set[str]:
     texts = {path: str(text).strip().lower() for path, text in tree.items() if isinstance(text, str)}
-    on_bus = {
+    return {
         path.split("/")[-2]
-        for path, vendor in texts.items()
-        if path.endswith("/vendor") and vendor == _NVIDIA
-        and texts.get(path.removesuffix("vendor") + "class", _DISPLAY).startswith(_DISPLAY)
+        for path, text in texts.items()
+        if path.endswith("/vendor") and text == vendor
+        and texts.get(path.removesuffix("vendor") + "class", kind).startswith(kind)
     }  # fmt: skip
-    bound = {path.split("/")[-2].lower() for path in texts if path.startswith("/proc/driver/nvidia/gpus/")}
-    return tuple(sorted(on_bus | bound))
+
+
+def amd_says(command: Command, evidence: Evidence) -> AmdSmi | Unread | Absent:
+    """Return what AMD's tools say; see `amd.asked`. Instinct GPUs are accelerators on PCI since the MI200."""
+    reply = evidence.reply(DEVICES)
+    tree = reply.value if reply.succeeded and isinstance(reply.value, dict) else {}
+    return amd.asked(command, evidence, tuple(sorted(_on_bus(tree, _AMD, _ACCELERATOR))))
 
 
 def smi_trouble(evidence: Evidence, command: Command) -> Unread | Absent | None:
@@ -139,7 +182,19 @@ _VITAL = ("GetCount", "GetHandle", "GetName")
 def gpus(evidence: Evidence) -> Read[GpuFacts]:
     """Read the GPUs. Record an nvidia-smi that hangs although NVML answers: tools and jobs that run it hang too."""
     facts = _from_either(evidence)
+    if isinstance(facts, Absent):
+        return _of_amd(evidence, facts)
     return replace(facts, hung=_hung(evidence)) if isinstance(facts, GpuFacts) else facts
+
+
+def _of_amd(evidence: Evidence, none_of_nvidia: Absent) -> Read[GpuFacts]:
+    found = amd_says(amd.LISTING, evidence)
+    if isinstance(found, Absent):
+        return none_of_nvidia
+    if isinstance(found, Unread):
+        return found
+    driver, rocm = found.versions.get("driver", ""), amd.rocm_version(evidence)
+    return GpuFacts(amd.gpus_of(found), driver, "", "amd-smi", vendor="AMD", rocm=rocm)
 
 
 def _hung(evidence: Evidence) -> str:
@@ -202,4 +257,4 @@ def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
     return GpuFacts(found, driver, cuda or "", "nvidia-smi")
 
 
-FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES), gpus),)
+FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES, amd.LISTING, amd.ROCM), gpus),)

@@ -1,8 +1,9 @@
-"""The copies of NCCL on a node, and the one that the job's interpreter loads."""
+"""The copies of NCCL, or of AMD's RCCL, on a node, and the one that the job's interpreter loads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from shlex import quote
 from typing import TypedDict, cast, final
 
@@ -21,6 +22,11 @@ class NcclCopy:
     version: str | Unread
     origin: str
     cuda: str = ""  # the CUDA version it was built for: "12.4", "" if unknown
+
+    @property
+    def library(self) -> str:
+        """Its name: NCCL or RCCL."""
+        return _library(self.path)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,15 @@ class LoadedNcclFacts:
     path: str
     static: bool = False
     route: str = ""
+
+    @property
+    def library(self) -> str:
+        """Its name: RCCL on AMD's GPUs. That has NCCL's functions, variables and numbers of versions."""
+        return _library(self.path)
+
+
+def _library(path: str) -> str:
+    return "RCCL" if PurePosixPath(path).name.startswith(("librccl.", "libtorch_hip.")) else "NCCL"
 
 
 @final

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Absent, Read
 
@@ -15,9 +15,13 @@ RPM = {"suse": "zypper", "opensuse": "zypper", "sles": "zypper", "rhel": "dnf", 
 
 @dataclass(frozen=True)
 class OsFacts:
-    """`ids` are the names of the distribution and of those that it is like, from os-release: ("ubuntu", "debian")."""
+    """`ids` are the names of the distribution and of those that it is like, from os-release: ("ubuntu", "debian").
+
+    `name` is what it calls itself: "Ubuntu 22.04.4 LTS".
+    """
 
     ids: tuple[str, ...]
+    name: str = ""
 
 
 OS_RELEASE = File("/etc/os-release")
@@ -28,14 +32,15 @@ def os_release(evidence: Evidence) -> Read[OsFacts]:
     reply = evidence.reply(OS_RELEASE)
     if trouble(OS_RELEASE, reply) or not isinstance(reply.value, str):
         return Absent("no /etc/os-release")
-    return OsFacts(tuple(dict.fromkeys(_ids(reply.value))))
+    values = dict(line.partition("=")[::2] for line in reply.value.splitlines())
+    known = {key: value.strip("\"' ") for key, value in values.items()}
+    return OsFacts(tuple(dict.fromkeys(_ids(known))), known.get("PRETTY_NAME", "")[:LONGEST])
 
 
-def _ids(text: str) -> Iterator[str]:
+def _ids(values: Mapping[str, str]) -> Iterator[str]:
     """Yield the words of ID and ID_LIKE."""
-    values = dict(line.partition("=")[::2] for line in text.splitlines())
     for key in ("ID", "ID_LIKE"):
-        yield from values.get(key, "").strip("\"' ").lower().split()
+        yield from values.get(key, "").lower().split()
 
 
 def command_to_install(packages: dict[str, str], system: object) -> str:

@@ -1,4 +1,4 @@
-"""How GPUs and NICs are connected to each other: `nvidia-smi topo -m`, else the same from the PCI bus and NVML."""
+"""How GPUs and NICs are connected: `nvidia-smi topo -m`, else the same from PCI and NVML; `amd-smi topology`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import permutations, takewhile
 from typing import TypedDict, cast
 
+from ncheck.facts.amd import LINKS
 from ncheck.facts.definition import Fact, trouble
-from ncheck.facts.gpus import DEVICES, smi_trouble
+from ncheck.facts.gpus import DEVICES, amd_says, smi_trouble
 from ncheck.facts.infiniband import SYSFS, devices_in, location
 from ncheck.facts.pci import PCI, PciDevice, PciFacts, pci
 from ncheck.model.evidence import Answer, Command, Evidence
@@ -22,6 +23,8 @@ from ncheck.parse.topology_matrix import parse_topology
 @dataclass(frozen=True)
 class TopologyFacts:
     """The matrix: `pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
+
+    Of AMD's GPUs it is XGMI or PCIE, and there are no NICs.
 
     `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
     `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0", or "N/A". `mig` are the GPUs in MIG mode, whose
@@ -72,7 +75,7 @@ def topology(evidence: Evidence) -> Read[TopologyFacts]:
     if isinstance(printed, TopologyFacts):
         return replace(printed, mig=_in_mig_mode(evidence))
     if isinstance(printed, Absent):
-        return printed
+        return _of_amd(evidence, printed)
     try:
         computed = _computed(evidence)
     except (ValueError, TypeError) as error:
@@ -92,6 +95,18 @@ def _printed(evidence: Evidence) -> Read[TopologyFacts]:
         return _matrix(output)
     except ValueError as error:
         return Unread(f"{error}; first line: {output.strip().splitlines()[0][:80]}", fix="nvidia-smi topo -m")
+
+
+def _of_amd(evidence: Evidence, none_of_nvidia: Absent) -> Read[TopologyFacts]:
+    """Read `amd-smi topology`: XGMI and PCIE between GPUs; it shows no NICs."""
+    found = amd_says(LINKS, evidence)
+    if isinstance(found, Absent):
+        return none_of_nvidia
+    if isinstance(found, Unread):
+        return found
+    names = {f"GPU{device['index']}" for device in found.devices} | {gpu for pair in found.links for gpu in pair}
+    gpus = tuple(sorted(names, key=lambda name: int(name.removeprefix("GPU"))))
+    return _complete(TopologyFacts(gpus, (), found.links, {}, {}, {}, source="amd-smi"), ())
 
 
 @lru_cache(maxsize=16)  # nodes of one type print the same long text
@@ -209,4 +224,4 @@ def _ends(card: NvlinkGpu, names: Mapping[str, str]) -> Counter[str]:
     return ends
 
 
-FACTS = (Fact(TopologyFacts, (TOPO, DEVICES, NVLINKS, PCI, SYSFS), topology),)
+FACTS = (Fact(TopologyFacts, (TOPO, DEVICES, NVLINKS, PCI, SYSFS, LINKS), topology),)

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SystemGpus:
-    """`models` maps each model name to the number of its GPUs; `cuda` is the newest CUDA that the driver supports."""
+    """`models` maps each model name to the number of its GPUs; `cuda` is the newest CUDA that the driver supports.
+
+    Of AMD's GPUs, `cuda` is "", and `rocm` the version of ROCm.
+    """
 
     count: int
     models: Mapping[str, int]
     driver: str
     cuda: str
     memory: int | None  # bytes, of all together
+    rocm: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,31 @@ class SystemInterface:
 
 
 @dataclass(frozen=True)
+class SystemMachine:
+    """The machine: `memory` in bytes; "" and None are not shown by the system. See facts/machine.py."""
+
+    kernel: str
+    architecture: str
+    product: str
+    cpu: str | None
+    sockets: int | None
+    cores: int | None
+    threads: int | None
+    numa_nodes: int | None
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class SystemDisk:
+    """The file system of a folder, named "home" or "root"; `size` in bytes. `error`: why it could not be read."""
+
+    name: str
+    kind: str | None
+    size: int | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class System:
     """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it.
 
@@ -59,5 +88,11 @@ class System:
     commit: str | None = None
     ports: tuple[SystemPort, ...] | None = None
     interfaces: tuple[SystemInterface, ...] | None = None
+    machine: SystemMachine | None = None
+    os: str | None = None
+    container: str | None = None  # "" for none
+    image: str | None = None
+    disks: tuple[SystemDisk, ...] | None = None
+    topology: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,9 @@
 """amd-smi and rocm-smi: versions, the list of GPUs, the table of amd-smi, the concise one of rocm-smi, and the links.
 
-Formats: amd-smi 24 to 26 (`version`, `list`, `topology`, no command), rocm-smi (no option, --showtopo,
---showproductname, --showdriverversion), each as text or as JSON. Only what the text holds is returned.
+Formats: amd-smi 23 to 26 (`version`, `list`, `static`, `topology`, no command), rocm-smi (no option, --showtopo,
+--showproductname, --showdriverversion, --showmeminfo, --showbus), each as text or as JSON. Only what the text holds is
+returned. `static` is a list up to ROCm 6 and {"gpu_data": [...]} from 7 on; the links of `topology` are a list from
+6.2 on and were mappings by "gpu_0" before (amdsmi's CHANGELOG); the keys of rocm-smi changed their case.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ncheck.parse.capture import lines_of, plain_text
 
@@ -70,7 +73,7 @@ _CONCISE_HEADING = re.compile(r"Concise Info|ROCm System Management Interface")
 
 
 # (Topology) Link type between DRM devices 0 and 1
-_JSON_LINK = re.compile(r"Link type between DRM devices (\d{1,3}) and (\d{1,3})$")
+_JSON_LINK = re.compile(r"Link type between DRM devices (\d{1,3}) and (\d{1,3})$", re.IGNORECASE)
 
 
 _FAILURE = re.compile(
@@ -147,7 +150,7 @@ def _devices(lines: Sequence[str]) -> dict[int, dict[str, object]]:
 _LIST_KEYS = {"BDF": "pci", "UUID": "uuid", "MARKET_NAME": "name", "NODE_ID": "node", "PARTITION_ID": "partition"}
 
 
-_ROCM_KEYS = {"card series": "name", "device name": "name", "numa node": "numa", "unique id": "uuid"}
+_ROCM_KEYS = {"card series": "name", "device name": "name", "numa node": "numa", "unique id": "uuid", "pci bus": "pci"}
 
 
 def _errors(cells: str) -> dict[str, object]:
@@ -174,32 +177,57 @@ def _links(lines: Sequence[str]) -> dict[tuple[str, str], str]:
     }
 
 
+_MOST_TRIES = 20  # lines with a bracket first: what a tool warns of comes before its JSON
+
+
 def _from_json(text: str) -> AmdSmi | None:
-    """Read `amd-smi list --json`, `amd-smi version --json`, and rocm-smi's --json."""
-    start = min((at for at in (text.find("["), text.find("{")) if at >= 0), default=-1)
-    if start < 0 or not re.search(r'"(?:bdf|card\d+|amdsmi_library_version)"|DRM devices', text):
+    """Read `amd-smi list`, `static`, `topology`, `version` and rocm-smi's outputs, all with --json."""
+    if not re.search(r'"(?:bdf|card\d+|amdsmi_library_version|link_type|market_name)"|DRM devices', text):
         return None
-    try:
-        value, _ = json.JSONDecoder().raw_decode(text[start:])
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    records = value if isinstance(value, list) else [value]
-    mappings = [record for record in records if isinstance(record, dict)]
-    devices = [device for record in mappings for device in _json_devices(record)]
-    versions = {
-        key: record[name]
-        for record in mappings
-        for name, key in _JSON_VERSIONS.items()
-        if isinstance(record.get(name), str)
-    }
+    records = _records(_first_json(text))
+    devices: dict[int, dict[str, object]] = {}
     links: dict[tuple[str, str], str] = {}
-    for record in mappings:
-        system = record.get("system")
-        for name, path in system.items() if isinstance(system, dict) else ():
-            if (pair := _JSON_LINK.search(str(name))) and isinstance(path, str):
-                one, other = f"GPU{pair[1]}", f"GPU{pair[2]}"
-                links.update({(one, other): path, (other, one): path})
-    return AmdSmi(versions, tuple(devices), links) if devices or versions or links else None
+    for record in records:
+        for device in _json_devices(record):
+            devices.setdefault(int(str(device["index"])), {}).update(device)
+        links |= _json_links(record)
+    versions = {key: version for record in records for key, version in _json_versions(record)}
+    ordered = tuple(devices[index] for index in sorted(devices))
+    return AmdSmi(versions, ordered, links) if devices or versions or links else None
+
+
+def _first_json(text: str) -> object:
+    starts = islice(re.finditer(r"^\s*([\[{])", text, re.MULTILINE), _MOST_TRIES)
+    return next((value for start in starts if (value := _json_at(text, start.start(1))) is not None), None)
+
+
+def _json_at(text: str, start: int) -> object:
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _records(value: object) -> list[Mapping[str, object]]:
+    if isinstance(value, dict) and isinstance(value.get("gpu_data"), list):
+        value = value["gpu_data"]
+    return [record for record in (value if isinstance(value, list) else [value]) if isinstance(record, dict)]
+
+
+def _json_versions(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for place in (record, _part(record, "driver"), _part(record, "system")):
+        for name, version in place.items():
+            key = _JSON_VERSIONS.get(name.lower()) if place is record else _DRIVER_KEYS.get(name.lower())
+            if key and isinstance(version, str) and version != _UNKNOWN:
+                yield key, version
+
+
+def _part(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    part = record.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+_UNKNOWN = "N/A"
 
 
 _JSON_VERSIONS = {
@@ -210,12 +238,85 @@ _JSON_VERSIONS = {
 }
 
 
-def _json_devices(record: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    if isinstance(record.get("gpu"), int) and isinstance(record.get("bdf"), str):
-        yield {"index": record["gpu"], "pci": record["bdf"], "uuid": record.get("uuid")}
+# Of `static` and of rocm-smi, whose own driver is under "system".
+_DRIVER_KEYS = {"version": "driver", "driver_version": "driver", "driver version": "driver"}
+
+
+def _json_devices(record: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    index, bus = _number(record.get("gpu")), _part(record, "bus")
+    if index is not None and isinstance(record.get("bdf", bus.get("bdf")), str):
+        yield {
+            "index": index,
+            "pci": record.get("bdf", bus.get("bdf")),
+            **_known(uuid=record.get("uuid"), name=_part(record, "asic").get("market_name")),
+            **_known(memory_total_mb=_megabytes(_part(record, "vram"))),
+        }
     for name, card in record.items():
         number = re.fullmatch(r"card(\d{1,3})", name)
         if number and isinstance(card, dict):
             entries = {str(key).lower().removeprefix("(topology) "): value for key, value in card.items()}
             known = {key: entries[title] for title, key in _ROCM_KEYS.items() if isinstance(entries.get(title), str)}
-            yield {"index": int(number[1]), **known}
+            sizes = {key: _mebibytes(entries.get(title)) for title, key in _ROCM_MEMORY.items()}
+            yield {"index": int(number[1]), **_known(**known), **_known(**sizes)}
+
+
+def _known(**values: object) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value not in (None, "", _UNKNOWN)}
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_GPUS else None
+
+
+_MOST_GPUS = 1024
+_MOST_BYTES = 2**60
+
+
+# amd-smi means 1,048,576 bytes by MB: an MI300X has 196592 of them
+_UNITS = {"MB": 1, "GB": 1024, "B": 1 / 1048576}
+
+
+def _megabytes(vram: Mapping[str, object]) -> int | None:
+    """Return the size: {"size": {"value": 196592, "unit": "MB"}}, or before ROCm 6.1 {"vram_size_mb": 196592}."""
+    size = vram.get("size")
+    if isinstance(size, dict):
+        value, unit = size.get("value"), _UNITS.get(str(size.get("unit")))
+        return int(_sane(value) * unit) if unit else None
+    return _sane(vram.get("vram_size_mb")) or None
+
+
+def _sane(value: object) -> int:
+    return value if isinstance(value, int) and 0 < value < _MOST_BYTES else 0
+
+
+def _mebibytes(value: object) -> int | None:
+    return int(value) >> 20 if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value) else None
+
+
+_ROCM_MEMORY = {"vram total memory (b)": "memory_total_mb", "vram total used memory (b)": "memory_used_mb"}
+
+
+def _json_links(record: Mapping[str, object]) -> dict[tuple[str, str], str]:
+    """Return the paths between different GPUs, in both directions where rocm-smi prints one."""
+    links: dict[tuple[str, str], str] = {}
+    index = _number(record.get("gpu"))
+    listed, older = record.get("links"), _part(record, "link_type")
+    if index is not None:
+        pairs = [(_number_in(name), path) for name, path in older.items()]
+        rows = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        pairs += [(_number(one.get("gpu")), one.get("link_type")) for one in rows]
+        links |= {
+            (f"GPU{index}", f"GPU{other}"): path
+            for other, path in pairs
+            if other is not None and other != index and isinstance(path, str)
+        }
+    for name, path in _part(record, "system").items():
+        if (pair := _JSON_LINK.search(name)) and isinstance(path, str):
+            one, other = f"GPU{pair[1]}", f"GPU{pair[2]}"
+            links |= {(one, other): path, (other, one): path}
+    return links
+
+
+def _number_in(name: str) -> int | None:
+    found = re.fullmatch(r"gpu_(\d{1,3})", name)
+    return int(found[1]) if found else None

@@ -9,11 +9,13 @@ from typing import TextIO
 from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
+from ncheck.report.environment import Row, environment
 from ncheck.report.state import not_checked, state_of
 from ncheck.report.summary import by_topic, exit_code_meaning, origin, totals
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped
 
 EVIDENCE_LINES = 8
+MOST_VALUES = 12  # of one property that differs between nodes
 
 # What Markdown or HTML reads anywhere, at the begin of a line, or as a link: <b>, - item, https://x, www.x
 _MARKUP = re.compile(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
@@ -50,7 +52,31 @@ def _parts(report: Report) -> Iterator[str]:
         for launcher, line in report.plan.lines.items():
             yield f"{_text(launcher)}:"
             yield _code(line)
+    yield from _environment(report)
     yield _text(" · ".join((*totals(report, findings), exit_code_meaning(report))))
+
+
+def _environment(report: Report) -> Iterator[str]:
+    """Yield what all nodes have in common, what differs between them, and which nodes are not in the tables."""
+    rows = environment(report)
+    if not rows:
+        return
+    yield "## Environment"
+    nodes = words.node_set([node.name for node in report.nodes if node.reached])
+    if same := [(row.name, row.values[0][0]) for row in rows if len(row.values) == 1]:
+        yield _table(("what", nodes), same)
+    if differing := [row for row in rows if len(row.values) > 1]:
+        yield "Different between nodes:"
+        yield _table(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
+    if lost := [node.name for node in report.nodes if not node.reached]:
+        yield _text(f"Not reached, so not in these tables: {words.node_set(lost)}")
+
+
+def _cells(row: Row) -> Iterator[tuple[str, str, str]]:
+    for value, nodes in row.values[:MOST_VALUES]:
+        yield row.name, words.node_set(nodes), value
+    if others := [node for _, nodes in row.values[MOST_VALUES:] for node in nodes]:
+        yield row.name, words.node_set(others), "other values: see -o json"
 
 
 def _finding(one: FoldedFinding) -> Iterator[str]:
@@ -82,5 +108,5 @@ def _code(text: str) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *(tuple(map(_text, row)) for row in rows)]
+    lines = [tuple(map(_text, heads)), tuple("---" for _ in heads), *(tuple(map(_text, row)) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -11,7 +11,7 @@ from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
 from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
-from ncheck.model.system import System, SystemGpus, SystemInterface, SystemPort
+from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 
 RECORDS = (
     Report,
@@ -20,6 +20,8 @@ RECORDS = (
     SystemGpus,
     SystemPort,
     SystemInterface,
+    SystemMachine,
+    SystemDisk,
     Verdict,
     Finding,
     Board,
@@ -114,8 +116,31 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "frameworks": "Versions of the frameworks installed in it, such as torch, by name.",
         "ports": "The ports of InfiniBand and RoCE adapters.",
         "interfaces": "Network interfaces that could carry a job's data, up or not.",
-        "absent": "What the node does not have (gpus, nccl, mpi, horovod, python, ports, interfaces), with the reason.",
+        "machine": "The machine: kernel, processors, memory, model.",
+        "os": "The name of the distribution, such as Ubuntu 22.04.4 LTS.",
+        "container": "What the job's container is run by, such as docker; empty for none.",
+        "image": "The image of that container; empty where it is not shown.",
+        "disks": "The file systems of the home folder and of /.",
+        "topology": "How the GPUs are connected, in a line: 8 GPUs, NV18 all to all, one NIC PIX each.",
+        "absent": "What the node does not have (gpus, nccl, mpi and other members of this record), with the reason.",
         "unknown": "What should have been readable and was not, with the reason.",
+    },
+    "SystemMachine": {
+        "kernel": "The kernel's release, such as 5.15.0-105-generic.",
+        "architecture": "What uname -m prints, such as x86_64.",
+        "product": "What the manufacturer calls the machine; empty where it says nothing.",
+        "cpu": "The model of its processors.",
+        "sockets": "Number of sockets.",
+        "cores": "Number of cores.",
+        "threads": "Number of processors that the kernel runs.",
+        "numa_nodes": "Number of NUMA nodes with processors.",
+        "memory": "Bytes of memory.",
+    },
+    "SystemDisk": {
+        "name": "The folder: home or root.",
+        "kind": "The file system, such as ext4 or nfs4.",
+        "size": "Its size in bytes.",
+        "error": "Why it could not be read; empty if it was.",
     },
     "SystemGpus": {
         "count": "Number of GPUs.",
@@ -123,6 +148,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "driver": "Version of the driver, such as 550.54.15.",
         "cuda": "The newest CUDA version that the driver supports.",
         "memory": "Memory of all GPUs together in bytes; null if unknown.",
+        "rocm": "Version of ROCm, with AMD's GPUs; else empty.",
     },
     "SystemPort": {
         "name": "The HCA and its port, such as mlx5_0:1.",

@@ -27,9 +27,15 @@ def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceil
     settings = settings_of(hardware.environment, None) if hardware.environment else {}
     if is_on(settings, "NCCL_P2P_DISABLE"):
         return unknown(f"the bandwidth of host memory (NCCL_P2P_DISABLE is set on {node})")
-    if generation_of(models[0]) is None and any(bonded(hardware.topology, used[0], gpu) for gpu in used):
-        return unknown(f"how fast the NVLinks of {models[0]} are")
+    if generation_of(models[0]) is None and any(_linked_directly(hardware.topology, used[0], gpu) for gpu in used):
+        return unknown(
+            f"how fast the {'NVLinks' if hardware.gpus.vendor == 'NVIDIA' else 'XGMI links'} of {models[0]} are"
+        )
     return _linked(node, hardware, used, _without_nvls(node, settings, version))
+
+
+def _linked_directly(topology: TopologyFacts, one: str, other: str) -> bool:
+    return bool(bonded(topology, one, other)) or topology.pairs.get((one, other)) == "XGMI"
 
 
 def _linked(node: str, hardware: Hardware, used: tuple[str, ...], without: str) -> Ceiling:

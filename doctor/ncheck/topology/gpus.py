@@ -10,13 +10,18 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.parse.nvidia_smi import Gpu
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+_OF_AMD = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def visible_gpus(gpus: GpuFacts, environment: EnvironmentFacts) -> int | None:
     """Return how many GPUs a program sees; None if the variable names parts of GPUs (MIG), whose number is unknown.
 
+    AMD's GPUs are selected by several variables, each of which counts what the one before it has left: None, too.
+
     CUDA reads the list up to the first entry that is no GPU; so "-1" and "" show none.
     """
+    if gpus.vendor != "NVIDIA" and any(name in environment.variables for name in (VARIABLE, *_OF_AMD)):
+        return None
     value = environment.variables.get(VARIABLE)
     if value is None:
         return len(gpus.gpus)

@@ -19,6 +19,7 @@ UNEVEN = "uneven NVLinks"  # what the checks of one node explain where nodes dif
 _MEANING = {
     "PIX": "one PCIe switch", "PXB": "several PCIe switches", "PHB": "the PCIe host bridge",
     "NODE": "host bridges within a NUMA node", "SYS": "the link between the CPUs", "SOC": "the link between the CPUs",
+    "XGMI": "AMD's link between GPUs", "PCIE": "no XGMI",
 }  # fmt: skip
 
 

@@ -61,3 +61,8 @@ def test_it_is_skipped_where_there_is_no_nccl() -> None:
     none = Absent("no libnccl")
     nodes: dict[str, Facts] = {"n1": {NcclCopiesFacts: none, LoadedNcclFacts: none, InterpreterFacts: PYTHON}}
     assert [verdict.outcome for verdict in judge([nccl_copies_differ], nodes).verdicts] == [Outcome.SKIPPED]
+
+
+def test_copies_of_nccl_and_of_rccl_do_not_compete() -> None:
+    rccl = NcclCopy("/opt/rocm/lib/librccl.so.1", "2.22.3", "environment")
+    assert judge([nccl_copies_differ], node(WHEEL, rccl)).findings == []

@@ -76,3 +76,17 @@ def test_two_gpu_models_need_one_nccl_and_the_only_node_of_a_model_is_compared()
 def test_it_is_silent_where_two_gpu_models_have_one_version() -> None:
     nodes = {"n1": node("2.21.5"), "n2": node("2.21.5", "Tesla V100")}
     assert [verdict.outcome for verdict in judge([nccl_version_differs], nodes).verdicts] == [Outcome.PASSED] * 2
+
+
+RCCL = "/opt/venv/lib/python3.11/site-packages/torch/lib/librccl.so"
+
+
+def test_rccl_is_compared_with_rccl_and_its_fix_only_looks() -> None:
+    amd = {name: {**node("2.22.3"), LoadedNcclFacts: LoadedNcclFacts(version, RCCL)}
+           for name, version in (("a1", "2.22.3"), ("a2", "2.22.3"), ("a3", "2.20.5"))}  # fmt: skip
+    assert judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": node("2.21.5"), **amd}).findings == [
+        Finding("NC201", "nccl-version-differs", Severity.ERROR, ("a3",),
+                "RCCL differs: 2.22.3 on a[1-2], 2.20.5 on a3 (2 to 1)",
+                (f"2.22.3 from {RCCL} on a[1-2]", f"2.20.5 from {RCCL} on a3"),
+                f"ls -l {RCCL}", kind="look", summary="RCCL differs"),
+    ]  # fmt: skip

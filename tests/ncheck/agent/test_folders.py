@@ -27,6 +27,20 @@ def test_a_folder_that_is_there_is_described_as_it_is(tmp_path: Path) -> None:
     assert found["free"] == pytest.approx(os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize, rel=0.1)
 
 
+def test_the_file_system_is_that_of_the_longest_mount_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b").mkdir()
+    table = tmp_path / "mountinfo"
+    line = "36 35 98:0 / {} rw,noatime master:1 - {} server:/x rw\n"
+    escaped = str(tmp_path / "a b").replace(" ", "\\040")
+    rows = [("/", "ext4"), (str(tmp_path), "xfs"), (escaped, "autofs"), (escaped, "nfs4"), (f"{tmp_path}/a", "no")]
+    table.write_text("".join(line.format(*row) for row in rows) + "37 35 - \n" + "cut off")
+    monkeypatch.setattr("ncheck.agent.answers.folders.MOUNTS", str(table))
+    kinds = [folder(str(path))["kind"] for path in (tmp_path / "a b", tmp_path, Path("/"))]
+    assert kinds == ["nfs4", "xfs", "ext4"]
+    monkeypatch.setattr("ncheck.agent.answers.folders.MOUNTS", str(tmp_path / "none"))
+    assert folder("/")["kind"] is None
+
+
 def test_one_that_is_not_there_is_judged_by_the_nearest_above_and_is_not_made(tmp_path: Path) -> None:
     found = folder(str(tmp_path / "a" / "b"))
     assert (found["exists"], found["writable"]) == (False, True)

@@ -113,6 +113,41 @@ def test_the_library_path_weighs_more_than_a_runpath_and_less_than_an_rpath(
     }  # fmt: skip
 
 
+def an_rccl(folder: Path, name: str) -> Path:
+    text = NCCL.format(version="2.22.3", cuda="0", number=22203)
+    return compiled(folder / name, text, f"-Wl,-soname,{name}")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["librccl.so", "librccl.so.1"])
+def test_torch_for_amd_loads_the_rccl_beside_it(asked: Asked, tmp_path: Path, site: Path, name: str) -> None:
+    library = an_rccl(site / "torch" / "lib", name)
+    system = an_rccl(tmp_path / "rocm", "librccl.so.1")
+    torch = site / "torch" / "lib" / "libtorch_hip.so"
+    compiled(torch, TORCH, str(library), "-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN")
+    answer = asked(LD_LIBRARY_PATH=str(tmp_path / "rocm"))
+    assert answer["loaded"] == {
+        "version": "2.22.3", "path": str(library), "static": False, "how": "DT_RPATH of torch's library",
+    }  # fmt: skip
+    copies = [copy for copy in answer["copies"] if str(copy["path"]).startswith(str(tmp_path))]  # type: ignore[union-attr,call-overload,index]
+    assert {(copy["path"], copy["origin"], copy["version"], copy["cuda"]) for copy in copies} == {  # type: ignore[call-overload,index]
+        (str(system), "environment", "2.22.3", ""), (str(library), "torch", "2.22.3", ""),
+    }  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("folder", ["rocm", "none"])
+def test_without_torch_rccl_is_opened_by_name_where_rocm_is_installed(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    library = an_rccl(tmp_path / "rocm", "librccl.so.1")
+    monkeypatch.setattr("ncheck.agent.answers.nccl_loaded.ROCM", str(tmp_path / folder))
+    monkeypatch.setattr("ncheck.agent.answers.nccl_loaded._NAME", "libnone.so.2")
+    (tmp_path / "site" / "torch" / "__init__.py").unlink()
+    loaded = asked(LD_LIBRARY_PATH=str(tmp_path / "rocm"))["loaded"]
+    assert (loaded and loaded["path"]) == (str(library) if folder == "rocm" else None)  # type: ignore[call-overload,index]
+
+
 @needs_compiler
 def test_the_loader_itself_agrees(tmp_path: Path, site: Path, asked: Asked) -> None:
     stub = a_copy(site / "nvidia" / "nccl" / "lib", "2.21.5")

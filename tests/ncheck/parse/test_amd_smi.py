@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ncheck.parse.amd_smi import parse_amd
 from ncheck.parse.read import read_any, read_as
 
 LIST = """AMDSMI Tool: 24.5.1+c5106a9 | AMDSMI Library version: 24.5.2.0 | ROCm version: 6.1.2
@@ -76,3 +77,24 @@ def test_json_of_both_tools() -> None:
 @pytest.mark.parametrize("text", [LIST, TABLE, TOPO, "$ rocm-smi\nbash: rocm-smi: command not found\n"])
 def test_the_text_shows_the_tool(text: str) -> None:
     assert (read_any(text)[0].kind, read_any(text)[0].tool) == ("amd-smi", "amd-smi")
+
+
+def test_json_of_static_and_topology() -> None:
+    one = '{"gpu": 0, "asic": {"market_name": "MI300X"}, "bus": {"bdf": "0000:05:00.0"}, "driver": {"version": "6.1"}}'
+    devices = [{"index": 0, "pci": "0000:05:00.0", "name": "MI300X"}]
+    for text in (f"[{one}]", f'{{"gpu_data": [{one}]}}', f"WARNING: no group render\n\n[{one}]\n"):
+        facts = read_as("amd-smi", text).facts
+        assert (facts["devices"], facts["driver"], facts["gpu0"]) == (devices, "6.1", "MI300X")
+    links = '"links": [{"gpu": 0, "link_type": "SELF"}, {"gpu": 1, "link_type": "XGMI"}]'
+    newer = f'[{{"gpu": 0, "bdf": "0000:05:00.0", {links}}}, {{"gpu": 1, "bdf": "0000:26:00.0", "links": []}}]'
+    older = '[{"gpu": 0, "link_type": {"gpu_0": "SELF", "gpu_1": "XGMI"}}, {"gpu": 1, "link_type": {}}]'
+    assert [read_as("amd-smi", text).facts["pairs"] for text in (newer, older)] == [{"GPU0-GPU1": "XGMI"}] * 2
+
+
+@pytest.mark.parametrize("text", [
+    '[{"gpu": -1, "bdf": "x"}]', '[{"gpu": true, "bdf": "x"}]', '[{"gpu": 0, "bdf": 7}]', '{"gpu_data": 7, "bdf": 1}',
+    '[{"gpu": 99999999, "bdf": "0000:05:00.0"}]', '{"card0": 7, "card1": []}', '"bdf"' + "[" * 100_000,
+    '[{"gpu": 1' + "0" * 5000 + ', "bdf": "x"}]', '"bdf"\n' + "[1\n" * 10_000,
+])  # fmt: skip
+def test_json_of_another_form_is_no_gpu(text: str) -> None:
+    assert getattr(parse_amd(text), "devices", ()) == ()

@@ -91,6 +91,8 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
     ("changed", "words"),
     [
         ({"gpu03": {GpuFacts: NO_GPU}}, "no GPU on gpu03"),
+        ({"gpu03": {GpuFacts: replace(used(0.0), vendor="AMD")}},
+         "ncheck's own all-reduce drives NVIDIA's GPUs only, and these are AMD's on gpu03"),
         (
             {"gpu03": {GpuFacts: Unread("nvidia-smi hangs")}},
             "the GPUs could not be read (nvidia-smi hangs) on gpu03",

@@ -231,10 +231,16 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
 
 
+def of_amd(hardware: Hardware) -> Hardware:
+    assert hardware.gpus
+    return replace(hardware, gpus=replace(hardware.gpus, vendor="AMD"))
+
+
 @pytest.mark.parametrize(("hardware", "what"), [
     (Hardware(), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
     (replace(HGX, topology=None), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
     (board("NVIDIA X900", 8), "how fast the NVLinks of NVIDIA X900 are"),
+    (of_amd(board("AMD Instinct MI300X", 8, "XGMI")), "how fast the XGMI links of AMD Instinct MI300X are"),
     (board(L40S, 8, "PIX"), "the PCIe links of the GPUs of n1"),
     (board(L40S, 8, "PIX", pcie=bus(7, 4)), "the PCIe link of GPU7 of n1"),
     (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the link between the processors of n1"),

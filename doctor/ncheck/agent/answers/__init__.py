@@ -25,6 +25,9 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
                   where none is bound, "numa": int|null (null for -1), "cpus": "0-47", "above": its bridges from the
                   processor down, "virtual": bool (a virtual function)}] (GPUs, accelerators, NICs, InfiniBand adapters,
                   NVSwitches), "left_out": how many more}. No PCI bus: status missing.
+machine      {"kernel": release, "architecture": "x86_64", "cpu": model|null, "sockets", "cores", "threads",
+                  "numa_nodes" (those with processors): int|null, "memory": bytes|null, "vendor", "product": DMI's|null,
+                  "image": of the container|null}
 nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many, state: 0 is inactive, kind:
                   0 a GPU, 1 a CPU, 2 a switch, null not known, address of the other end|""]]}]}, in NVML's order. A
               node with no NVIDIA device at all: status missing. No working NVML: status failed, its words in `reason`.
@@ -59,8 +62,9 @@ host-load    {"memory": {"MemTotal", ...: bytes}, "pressure": text|null, "load":
                   uninterruptible sleep at two looks, "stuck_more": int}
 folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
-                  bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
-                  of a folder that does not exist, the last four are those of the nearest one above it.
+                  bool, "free": bytes, "files_free": int|null (no such count), "size": bytes, "kind": "ext4"|null}
+                  or {"path", "named_by", "error"};
+                  of a folder that does not exist, the last six are those of the nearest one above it.
 storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"path", "named_by": "--data"|"current
                   folder"|"home"|variable, "on": MOUNT|null (not in the table), "state": STATE|null (no answer)}],
                   "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems), "forced":
@@ -223,6 +227,7 @@ sweep        asked after a step whose ranks a launcher started, as {"segments": 
 MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
+    "machine": "machine",
     "nvlinks": "nvlinks",
     "pci": "pci",
     "hcas": "hcas",

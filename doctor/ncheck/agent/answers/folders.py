@@ -4,16 +4,19 @@ import os
 import pwd
 
 from ncheck.agent.apart import each
+from ncheck.agent.files import read_file
 
 # Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
 SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 _PATIENCE = 5.0  # seconds for all of them: a healthy file system needs milliseconds
+MOUNTS = "/proc/self/mountinfo"
 
 READS = (
     "statvfs and access of /tmp, $" + ", $".join(SESSION + TEMPORARY) + " (their nearest folder that exists), "
     "the home folder, /dev/shm and /",
+    MOUNTS + ": the kind of their file systems",
 )
 
 
@@ -66,4 +69,19 @@ def folder(path, named_by=""):
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "free": found.f_frsize * found.f_bavail,
         "files_free": found.f_favail if found.f_files else None,
+        "size": found.f_frsize * found.f_blocks,
+        "kind": _kind(there),
     }
+
+
+def _kind(path):
+    """Name the file system that a folder lies on, None where the kernel's table does not show it."""
+    there = os.path.realpath(path).replace(" ", "\\040")
+    kind, longest = None, 0
+    for line in read_file(MOUNTS).get("value", "").splitlines():
+        # 36 35 98:0 / /mnt/data rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+        words, system = line.split(), line.partition(" - ")[2].split()
+        point = words[4].rstrip("/") + "/" if system else ""
+        if point and len(point) >= longest and (there.rstrip("/") + "/").startswith(point):  # the last one is on top
+            kind, longest = system[0], len(point)
+    return kind

@@ -1,4 +1,4 @@
-"""Every libnccl on this node with the version that it says itself, and the one that the job's interpreter loads."""
+"""Every libnccl (AMD: librccl) on this node with the version that it says itself, and the one that the job loads."""
 
 import time
 
@@ -7,12 +7,12 @@ from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.answers.nccl_places import found
 
 READS = (
-    "libnccl.so* in LD_PRELOAD, LD_LIBRARY_PATH, the job's site-packages (nvidia/nccl/lib, torch/lib) and prefix, "
-    + ", ".join(nccl_places.SYSTEM + nccl_places.CONDA),
+    "libnccl.so* and librccl.so* in LD_PRELOAD, LD_LIBRARY_PATH, the job's site-packages (nvidia/nccl/lib, torch/lib) "
+    "and prefix, " + ", ".join(nccl_places.SYSTEM + nccl_places.CONDA),
     "ldconfig -p",
     "each copy, opened by a python3 of its own that calls ncclGetVersion",
     "the job's python3, run with -B -c: its path, its prefix and where torch lies; and with -B -S -c: ncclGetVersion",
-    "the tables of torch's libtorch_cuda.so, which is not run",
+    "the tables of torch's libtorch_cuda.so or libtorch_hip.so, which is not run",
 )
 
 

@@ -2,7 +2,8 @@
 
 torch's libtorch_cuda.so either has NCCL inside or asks for libnccl.so.2, which the loader looks for in: LD_PRELOAD; the
 library's DT_RPATH, where it has no DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the loader's cache; and where all of that
-fails torch itself opens the wheel nvidia-nccl. Wheels of torch have carried either kind of path.
+fails torch itself opens the wheel nvidia-nccl. Wheels of torch have carried either kind of path. Those for AMD's GPUs
+have a libtorch_hip.so, which asks for librccl.so or librccl.so.1 in the same way.
 """
 
 import os
@@ -14,8 +15,10 @@ from ncheck.agent.answers import nccl_places
 from ncheck.agent.commands import run
 from ncheck.agent.elf import Library
 
-_TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so")
-_NAME = "libnccl.so.2"
+_TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so", "libtorch_hip.so")
+_NAME, _OF_AMD = "libnccl.so.2", "librccl.so.1"
+ROCM = "/opt/rocm"
+_NOT_THERE = "cannot open shared object"  # the loader's words
 _NEW_BASE = 10000  # the major version's place from NCCL 2.9 on
 _PATIENCE = 5.0  # seconds for one copy to be opened and asked; on a cold network file system it takes one or two
 
@@ -24,7 +27,9 @@ _ASK = r"""
 import ctypes, sys
 library, number = ctypes.CDLL(sys.argv[1]), ctypes.c_int()
 library.ncclGetVersion(ctypes.byref(number))
-paths = [line.split(None, 5)[-1].strip() for line in open("/proc/self/maps") if "libnccl.so" in line]
+both = ("libnccl.so", "librccl.so")
+maps = [line for line in open("/proc/self/maps") if any(word in line for word in both)]
+paths = [line.split(None, 5)[-1].strip() for line in maps]
 print("ncheck:%d:%s" % (number.value, paths[0] if paths else ""))
 """
 
@@ -40,7 +45,8 @@ class Asking:
     def copy(self, place):
         """Add version and CUDA version to a place where a copy lies."""
         version, _ = self.version(sys.executable, place["path"], self.job.login_environment)
-        return dict(place, version=version, cuda=cuda_of(place["path"]))
+        of_amd = os.path.basename(place["path"]).startswith("librccl")  # a gigabyte, in which no CUDA is named
+        return dict(place, version=version, cuda="" if of_amd else cuda_of(place["path"]))
 
     def version(self, python, library, environment):
         """Let an interpreter open a library (a path, or a name for the loader). Return (version | {"error"}, path)."""
@@ -104,27 +110,29 @@ def _by_torch(job, said, asking):
                 library = Library(path)
             except (OSError, ValueError) as error:
                 return {"error": "torch's {}: {}".format(name, error)}
-            if any(needed.startswith("libnccl.so") for needed in library.needed()):
-                return _resolved(job, said, library, asking)
+            for needed in library.needed():
+                if needed.startswith(("libnccl.so", "librccl.so")):
+                    return _resolved(job, said, library, needed, asking)
             version, _ = built_as(path)
             if version:
                 return {"version": version, "path": path, "static": True, "how": "inside torch's own " + name}
     return None
 
 
-def _resolved(job, said, library, asking):
-    path, how = _as_the_loader(job, said, library)
+def _resolved(job, said, library, name, asking):
+    path, how = _as_the_loader(job, said, library, name)
     if not path:
-        return {"error": "torch needs {}, and the loader finds none".format(_NAME)}
+        return {"error": "torch needs {}, and the loader finds none".format(name)}
     return _asked(asking, job, path, how)
 
 
-def _as_the_loader(job, said, library):
+def _as_the_loader(job, said, library, name):
     """Return the path and the words for where it was found, (None, "") without any."""
     rpath, runpath = library.search_paths()
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
     for entry in nccl_places.preloaded(job.environment):
-        return entry, "LD_PRELOAD"
+        if os.path.basename(entry).startswith(name.partition(".")[0]):
+            return entry, "LD_PRELOAD"
     steps = (
         (rpath, "DT_RPATH of torch's library"),
         (nccl_places.library_path(job.environment), "LD_LIBRARY_PATH"),
@@ -134,14 +142,14 @@ def _as_the_loader(job, said, library):
     )
     for folders, how in steps:
         for folder in folders:
-            path = os.path.join(folder, _NAME)
+            path = os.path.join(folder, name)
             if os.path.exists(path):
                 return path, how
     return None, ""
 
 
 def _without_torch(job, said, copies, asking):
-    """No torch with CUDA: other frameworks open libnccl.so.2 by name, or the wheel beside them."""
+    """No torch with GPUs: other frameworks open libnccl.so.2 or librccl.so.1 by name, or the wheel beside them."""
     why = "torch here is built without NCCL" if said["torch"] else "no torch here"
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib", _NAME) for folder in said["path"]]
     steered = [os.path.join(folder, _NAME) for folder in nccl_places.library_path(job.environment)]
@@ -150,8 +158,10 @@ def _without_torch(job, said, copies, asking):
     if wheel and not any(os.path.exists(path) for path in steered):
         return _asked(asking, job, wheel, "the wheel nvidia-nccl of this interpreter ({})".format(why))
     version, path = asking.version(job.path, _NAME, job.environment)
+    if isinstance(version, dict) and _NOT_THERE in version["error"] and os.path.isdir(ROCM):
+        version, path = asking.version(job.path, _OF_AMD, job.environment)
     if isinstance(version, dict):
-        return dict(version) if copies and "cannot open shared object" not in version["error"] else None
+        return dict(version) if copies and _NOT_THERE not in version["error"] else None
     return {"version": version, "path": path, "static": False, "how": "opened by name ({})".format(why)}
 
 

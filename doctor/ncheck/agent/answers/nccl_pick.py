@@ -13,7 +13,7 @@ from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
 from ncheck.agent.commands import run
 
 READS = (
-    "the libnccl that the job loads, opened by the job's python3, run with -B -S -c: ncclGetVersion, ncclGetUniqueId",
+    "the libnccl or librccl that the job loads, opened by the job's python3: ncclGetVersion, ncclGetUniqueId",
     "the files that this NCCL reads by itself: $NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
 )
 
@@ -35,7 +35,9 @@ def words(function, argument):
     said.restype, said.argtypes = ctypes.c_char_p, [type(argument)]
     return (said(argument) or b"").decode("utf-8", "replace").strip()
 error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGetErrorString", ctypes.c_int(code)))
-paths = [line.split(None, 5)[-1].strip() for line in open("/proc/self/maps") if "libnccl.so" in line]
+both = ("libnccl.so", "librccl.so")
+maps = [line for line in open("/proc/self/maps") if any(word in line for word in both)]
+paths = [line.split(None, 5)[-1].strip() for line in maps]
 print("\nncheck:" + json.dumps({
     "number": number.value, "path": paths[0] if paths else "", "code": code, "words": error or "",
     "id": None if code else binascii.hexlify(name.raw).decode(),

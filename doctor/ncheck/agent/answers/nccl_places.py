@@ -1,4 +1,4 @@
-"""Where copies of libnccl lie: where the loader, the job's interpreter and the usual packages would put them."""
+"""Where copies of libnccl (AMD: librccl) lie: where the loader, the job's interpreter and usual packages put them."""
 
 import glob
 import os
@@ -7,13 +7,14 @@ import re
 from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.commands import run
 
-_COPY = re.compile(r"libnccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, and not libnccl-net.so or libnccl-tuner.so
+_COPY = re.compile(r"lib[nr]ccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, librccl.so.1, and not libnccl-net.so
 
 SYSTEM = (
     "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib", "/usr/local/lib64",
     "/usr/local/cuda*/lib64", "/usr/local/cuda*/lib", "/usr/local/nccl*/lib", "/opt/nccl*/lib", "/opt/nccl*/build/lib",
     "/opt/nvidia/nccl*/lib", "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/nccl/lib",
     "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/*/nccl/lib", "/usr/local/lib/python3*/dist-packages/nvidia/nccl/lib",
+    "/opt/rocm*/lib",
 )  # fmt: skip
 CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
 
@@ -52,7 +53,7 @@ def _candidates(job):
 def _copies_in(folder_or_file):
     if os.path.isfile(folder_or_file):
         return [folder_or_file] if _COPY.search(folder_or_file) else []
-    paths = sorted(glob.glob(os.path.join(glob.escape(folder_or_file), "libnccl.so*")))
+    paths = sorted(glob.glob(os.path.join(glob.escape(folder_or_file), "lib[nr]ccl.so*")))
     return [path for path in paths if _COPY.search(path) and os.path.isfile(path)]
 
 
@@ -72,7 +73,7 @@ def loader_cache():
     reply = run(["ldconfig", "-p"], 5.0)
     # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
     lines = [line.partition(" => ") for line in reply.get("stdout", "").splitlines()]
-    return [path.strip() for name, _, path in lines if name.strip().startswith("libnccl.so")]
+    return [path.strip() for name, _, path in lines if _COPY.match(name.split("(")[0].strip())]
 
 
 def layout(job):

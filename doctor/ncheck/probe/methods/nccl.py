@@ -98,7 +98,7 @@ def unfit_for_nccl(context: ProbeContext) -> str:
 
     Different NCCL versions are refused without --force: before 2.23 such ranks hang, later ones fail.
     """
-    if why := _first_of(_gpus(context), _libraries(context), _slots(context)):
+    if why := _first_of(_of_amd(context), _gpus(context), _libraries(context), _slots(context)):
         return why
     loaded = context.cluster.connected_facts(LoadedNcclFacts)
     versions = nodes_by_value({node: loaded[node].version for node in context.nodes})
@@ -141,6 +141,13 @@ def _gpus(context: ProbeContext) -> Iterator[tuple[str, str]]:
             hidden = isinstance(facts, GpuFacts) and facts.gpus
             why = "CUDA_VISIBLE_DEVICES hides every GPU" if hidden else "no GPU"
             yield node, f"the GPUs could not be read ({facts.reason})" if isinstance(facts, Unread) else why
+
+
+def _of_amd(context: ProbeContext) -> Iterator[tuple[str, str]]:
+    for node in context.nodes:
+        facts = context.cluster.known[node].get(GpuFacts)
+        if isinstance(facts, GpuFacts) and facts.vendor == "AMD":
+            yield node, "ncheck's own all-reduce drives NVIDIA's GPUs only, and these are AMD's"
 
 
 def _libraries(context: ProbeContext) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,73 @@
+"""The machine itself: its kernel, processors, memory and model, and the image of its container where that is shown."""
+
+import glob
+import os
+import re
+
+from ncheck.agent.commands import run
+from ncheck.agent.files import leaf, line_of
+
+CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
+NODES = "/sys/devices/system/node/node[0-9]*/cpulist"
+CPUINFO, MEMINFO = "/proc/cpuinfo", "/proc/meminfo"
+DMI = "/sys/class/dmi/id"
+CONTAINER = "/run/.containerenv"
+IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
+READS = (
+    "uname, the first processor of {}, {}, lscpu where the first names no model".format(CPUINFO, MEMINFO),
+    CPUS + "/{physical_package_id,thread_siblings_list}, " + NODES,
+    DMI + "/{sys_vendor,product_name}, the image in " + CONTAINER + ", $" + ", $".join(IMAGES),
+)
+
+_HEAD = 8192  # bytes: one processor. To read all, the kernel asks each one for its frequency
+# model name	: AMD EPYC 9654 96-Core Processor      |     cpu		: POWER9, altivec supported
+_MODEL = re.compile(r"^(?:model name|cpu)\s*:\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+# Model name:                         Neoverse-V2
+_LISTED = re.compile(r"^(?:BIOS )?Model name:\s*(\S.*)$", re.MULTILINE)
+_MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
+# the line: image="docker.io/rocm/pytorch:latest"
+_IMAGE = re.compile(r'^image="?([^"\n]+)', re.MULTILINE)
+
+
+def answer(sources, arguments, timeout):
+    """Return what the machine is: see the package."""
+    system = os.uname()
+    places = glob.glob(CPUS)
+    siblings = {line_of(place + "/thread_siblings_list") for place in places} - {None}
+    packages = {line_of(place + "/physical_package_id") for place in places} - {None, "-1"}
+    memory = _MEMORY.search(_text(MEMINFO))
+    return {
+        "kernel": system.release,
+        "architecture": system.machine,
+        "cpu": _model(timeout),
+        "sockets": len(packages) or None,
+        "cores": len(siblings) or None,
+        "threads": len(places) or None,
+        "numa_nodes": sum(1 for node in glob.glob(NODES) if line_of(node)) or None,  # memory alone makes nodes, too
+        "memory": int(memory.group(1)) * 1024 if memory else None,
+        "vendor": line_of(DMI + "/sys_vendor") or None,
+        "product": line_of(DMI + "/product_name") or None,
+        "image": _image(sources.job.environment),
+    }
+
+
+def _text(path):
+    text = leaf(path)
+    return text if isinstance(text, str) else ""
+
+
+def _model(timeout):
+    try:
+        with open(CPUINFO, "rb") as file:
+            head = file.read(_HEAD).decode("utf-8", "replace")
+    except OSError:
+        head = ""
+    found = _MODEL.search(head) or _LISTED.search(run(["lscpu"], min(2.0, timeout)).get("stdout", ""))
+    return " ".join(found.group(1).split()) if found else None
+
+
+def _image(environment):
+    """Name the image. Of a file only its last part: the folders are the user's own."""
+    file = next((environment[name] for name in IMAGES if environment.get(name)), "")
+    found = _IMAGE.search(_text(CONTAINER))
+    return os.path.basename(file) or (found.group(1) if found else None)

@@ -1,0 +1,166 @@
+"""The environment as rows of a table: what an evaluation report says of hardware and software. It reads `system`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ncheck.model.report import NodeSummary, Report
+from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemPort
+from ncheck.parity import nodes_by_value
+
+_WIRES = ("physical", "cloud", "bond")
+_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20))
+_MANY = 100
+_UNSAID = "unknown: the system does not show it"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One property, and its values with the nodes that have them: one value where all agree."""
+
+    name: str
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def environment(report: Report) -> tuple[Row, ...]:
+    """Return the rows of all nodes that were reached; a property that no check reads, or no node has, has no row."""
+    reached = [node for node in report.nodes if node.reached]
+    rows = []
+    for name, topic, value_of in _ROWS:
+        values = {node.name: _value(node, topic, value_of) for node in reached}
+        if any(values.values()):
+            parted = nodes_by_value({node: value or _NONE for node, value in values.items()})
+            rows.append(Row(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
+    return tuple(rows)
+
+
+_NONE = "none"
+
+
+def _value(node: NodeSummary, topic: str, value_of: Callable[[System], str | None]) -> str | None:
+    """Return the text of one cell; None where nothing was asked."""
+    if reason := node.system.unknown.get(topic):
+        return f"unknown: {reason}"
+    if reason := node.system.absent.get(topic):
+        return f"{_NONE} ({reason})"
+    return None if getattr(node.system, topic) is None else value_of(node.system)
+
+
+def _gpus(system: System) -> str | None:
+    gpus = system.gpus
+    if gpus is None:
+        return None
+    models = " + ".join(f"{count} x {model}" for model, count in gpus.models.items())
+    return models + (f", {_size(gpus.memory // gpus.count)} each" if _alike(gpus) and gpus.memory else "")
+
+
+def _alike(gpus: SystemGpus) -> bool:
+    return len(gpus.models) == 1 and gpus.count > 0
+
+
+def _cpu(system: System) -> str | None:
+    machine = system.machine
+    if machine is None:
+        return None
+    sockets = f"{machine.sockets} x " if machine.sockets else ""
+    numbers = ((machine.cores, "cores"), (machine.threads, "threads"), (machine.numa_nodes, "NUMA nodes"))
+    counts = [f"{number} {noun if number > 1 else noun[:-1]}" for number, noun in numbers if number]
+    return ", ".join([sockets + (machine.cpu or f"model unknown ({machine.architecture})"), *counts])
+
+
+def _machine(system: System) -> str | None:
+    return f"{system.machine.product or 'model unknown'}, {system.machine.architecture}" if system.machine else None
+
+
+def _memory(system: System) -> str | None:
+    return _size(system.machine.memory) if system.machine and system.machine.memory else _UNSAID
+
+
+def _ports(system: System) -> str:
+    def shown(port: SystemPort) -> str:
+        rate = f"{port.rate:g} Gb/s" if port.rate is not None else "rate unknown"
+        return f"{port.link_layer} {rate}" + ("" if port.state == "Active" else f" ({port.state})")
+
+    return _counted(shown(port) for port in system.ports or ()) or _NONE
+
+
+def _ethernet(system: System) -> str:
+    def shown(wire: SystemInterface) -> str:
+        speed = f"{wire.speed:g} Gb/s" if wire.speed else "speed unknown"
+        return f"{wire.name} {speed}, MTU {wire.mtu}"
+
+    wires = [wire for wire in system.interfaces or () if wire.kind in _WIRES and wire.running]
+    return "; ".join(map(shown, wires)) or _NONE
+
+
+def _disk(folder: str) -> Callable[[System], str | None]:
+    def shown(system: System) -> str | None:
+        disk = next((one for one in system.disks or () if one.name == folder), None)
+        return None if disk is None else _file_system(disk)
+
+    return shown
+
+
+def _file_system(disk: SystemDisk) -> str:
+    if disk.error:
+        return f"unknown: {disk.error}"
+    return f"{disk.kind or 'kind unknown'}, {_size(disk.size) if disk.size else 'size unknown'}"
+
+
+def _container(system: System) -> str:
+    """Return "docker, image rocm/pytorch:latest"; most runtimes do not show the image."""
+    if not system.container and not system.image:
+        return _NONE
+    return f"{system.container or 'container'}, image {system.image or 'unknown: the container does not show it'}"
+
+
+def _cuda(system: System) -> str | None:
+    if system.gpus and system.gpus.rocm:
+        return None
+    return (system.gpus and system.gpus.cuda) or _UNSAID
+
+
+def _nccl(system: System) -> str | None:
+    of_amd = "rccl" in (system.nccl_path or "").rpartition("/")[2]
+    return f"{system.nccl} (RCCL)" if of_amd else system.nccl
+
+
+def _frameworks(system: System) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted((system.frameworks or {}).items())) or _NONE
+
+
+# The name of a row, the member of System that says why there is none, and its text.
+_ROWS: tuple[tuple[str, str, Callable[[System], str | None]], ...] = (
+    ("GPU", "gpus", _gpus),
+    ("GPU topology", "topology", lambda system: system.topology),
+    ("HCA ports", "ports", _ports),
+    ("Ethernet", "interfaces", _ethernet),
+    ("Machine", "machine", _machine),
+    ("CPU", "machine", _cpu),
+    ("Memory", "machine", _memory),
+    ("Disk of the home folder", "disks", _disk("home")),
+    ("Disk of /", "disks", _disk("root")),
+    ("OS", "os", lambda system: system.os or _UNSAID),
+    ("Container", "python", _container),
+    ("Kernel", "machine", lambda system: system.machine.kernel if system.machine else None),
+    ("GPU driver", "gpus", lambda system: (system.gpus and system.gpus.driver) or _UNSAID),
+    ("CUDA of the driver", "gpus", _cuda),
+    ("ROCm", "gpus", lambda system: (system.gpus and system.gpus.rocm) or None),
+    ("NCCL", "nccl", _nccl),
+    ("MPI", "mpi", lambda system: f"{system.mpi} {system.mpi_version}"),
+    ("Python", "python", lambda system: system.python_version),
+    ("Frameworks", "python", _frameworks),
+)
+
+
+def _counted(texts: Iterable[str]) -> str:
+    return " + ".join(f"{count} x {text}" for text, count in Counter(texts).items())
+
+
+def _size(number: int) -> str:
+    """Return "80 GiB", "1.86 TiB": three digits, so that nodes of one model have one text."""
+    unit, size = next(((unit, size) for unit, size in _SIZES if number >= size), _SIZES[-1])
+    value = number / size
+    return f"{value:.0f} {unit}" if value >= _MANY else f"{value:.3g} {unit}"
