@@ -1,4 +1,4 @@
-"""NC579: kernels are compared among nodes with the same GPUs."""
+"""NC629: kernels are compared among nodes with the same GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck_checks.gpus.kernel_differs import kernel_differs
+from ncheck_checks.host.kernel_differs import kernel_differs
 
 
 def node(kernel: str, model: str = "") -> Facts:
@@ -20,7 +20,7 @@ def node(kernel: str, model: str = "") -> Facts:
 def test_the_node_with_another_kernel_is_named() -> None:
     nodes = {"n1": node("5.15.0-105-generic"), "n2": node("5.15.0-105-generic"), "n3": node("5.15.0-107-generic")}
     assert judge([kernel_differs], nodes).findings == [
-        Finding("NC579", "kernel-differs", Severity.WARNING, ("n3",),
+        Finding("NC629", "kernel-differs", Severity.WARNING, ("n3",),
                 "the kernel differs: 5.15.0-105-generic x86_64 on n[1-2], 5.15.0-107-generic x86_64 on n3 (2 to 1)",
                 (), "uname -r", kind="look", summary="the kernel differs"),
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from ncheck.facts.machine import MachineFacts
 
 
 @parity_check(
-    "NC579", Severity.WARNING, MachineFacts, by_kind=True, what="the kernel differs", fix="uname -r", look=True,
+    "NC629", Severity.WARNING, MachineFacts, by_kind=True, what="the kernel differs", fix="uname -r", look=True,
 )  # fmt: skip
 def kernel_differs(machine: MachineFacts) -> str:
     return f"{machine.kernel} {machine.architecture}"
