@@ -3,10 +3,9 @@
 import os
 import threading
 import time
-from importlib import import_module
 
 from ncheck.agent import commands, files
-from ncheck.agent.answers import MODULES, MissingError
+from ncheck.agent.answers import MissingError, module_of
 from ncheck.agent.job import Job, NotEnteredError
 
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
@@ -120,11 +119,8 @@ class Sources:
         return files.read_tree(source["patterns"])
 
     def read_answer(self, source):
-        if source["name"] not in MODULES:
-            return {"status": "failed", "reason": "this agent has no answer {}".format(source["name"])}
-        module = import_module("ncheck.agent.answers." + MODULES[source["name"]])
         timeout = source.get("timeout") or self.timeout
-        return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
+        return {"status": "ok", "value": module_of(source["name"]).answer(self, source.get("arguments"), timeout)}
 
 
 # sudo: a password is required     |     ann is not in the sudoers file.

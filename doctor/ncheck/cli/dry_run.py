@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from ncheck.agent.answers import MODULES
+from ncheck.agent.answers import module_of
 from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, FactType
@@ -164,10 +164,12 @@ def _source(source: Source, settings: Settings) -> Iterator[str]:
 
 
 def _answer(source: Answer) -> Iterator[str]:
-    if source.name not in MODULES:
+    from ncheck.facts.clock import CLOCK
+
+    if source == CLOCK:
         yield "  clock the time of the node, read a few times over the connection"
         return
-    for line in import_module(f"ncheck.agent.answers.{MODULES[source.name]}").READS:
+    for line in module_of(source.name).READS:
         yield f"  {source.name}: {line}"
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ncheck.agent.answers import MODULES
+from ncheck.agent.answers import module_of
 from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.session import Known, Session, Wanted
 from ncheck.model.evidence import Answer, JsonValue, Reply
@@ -28,7 +28,7 @@ class Agent:
         self.session.start()
 
     def ask(self, source: Answer) -> Reply:
-        assert source.name in MODULES
+        assert module_of(source.name).answer
         self.session.collect((source,))
         return self.known.replies[source.key]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ncheck.agent.answers import MODULES, MissingError, pci
-from ncheck.facts import every_fact
-from ncheck.facts.learning import sources_for
-from ncheck.model.evidence import Answer
+from ncheck.agent.answers import MissingError, pci
 
 
 def laid(folder: Path, place: str, **files: str) -> None:
@@ -56,9 +53,3 @@ def test_no_bus_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(pci, "DEVICES", str(tmp_path / "none"))
     with pytest.raises(MissingError):
         pci.answer(None, None, 1.0)
-
-
-def test_the_agent_has_every_answer_that_a_fact_is_made_of() -> None:
-    asked = {source.name for source in sources_for(every_fact()) if isinstance(source, Answer)}
-    of_this_machine = {"clock", "ssh-from-here"}
-    assert asked - of_this_machine <= MODULES.keys()

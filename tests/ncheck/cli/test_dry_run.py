@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 from pathlib import Path
 
 import pytest
-from ncheck.agent.answers import MODULES
+from ncheck.agent import answers
+from ncheck.agent.answers import module_of
 from ncheck.cli.dry_run import dry_run
 from ncheck.facts import every_fact
 from ncheck.facts.learning import definition_of, sources_for
@@ -34,7 +36,8 @@ def test_every_command_and_file_of_every_reader_is_there() -> None:
 def test_every_answer_says_what_it_reads() -> None:
     text = told(probe_launcher="mpirun", storage_probe=True, data=("/data/train",), workdir="/code", packages="all")
     of_triage = {source.name for source in sources_for(facts_read()) if isinstance(source, Answer)}
-    for name in set(MODULES) - {"ssh-peers"} - of_triage:
+    names = {found.name.replace("_", "-") for found in pkgutil.iter_modules(answers.__path__)}
+    for name in {name for name in names if hasattr(module_of(name), "answer")} - {"ssh-peers"} - of_triage:
         assert f"  {name}: " in text
     assert "Then each node reads /data/train:" in text
     unasked = ("sweep", "storage-probe", "code", "packages")

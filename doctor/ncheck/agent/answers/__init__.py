@@ -224,54 +224,16 @@ sweep        asked after a step whose ranks a launcher started, as {"segments": 
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
 
-MODULES = {
-    "interfaces": "interfaces",
-    "gpus": "gpus",
-    "machine": "machine",
-    "nvlinks": "nvlinks",
-    "pci": "pci",
-    "hcas": "hcas",
-    "interpreter": "interpreter",
-    "nccl": "nccl",
-    "nccl-pick": "nccl_pick",
-    "planned-nccl-pick": "nccl_pick",
-    "environment": "environment",
-    "limits": "limits",
-    "host-settings": "host_settings",
-    "host-load": "host_load",
-    "folders": "folders",
-    "storage": "storage",
-    "storage-probe": "storage_probe",
-    "libraries": "libraries",
-    "mpi-daemon": "mpi_daemon",
-    "host-name": "host_name",
-    "code": "code",
-    "packages": "packages",
-    "prompt": "prompt",
-    "names": "names",
-    "arrivals": "arrivals",
-    "routes": "routes",
-    "ssh-peers": "ssh_peers",
-    "listen": "listen",
-    "connect": "connect",
-    "tools": "tools",
-    "meeting": "meeting",
-    "turn": "turn",
-    "sweep": "sweep",
-    "processes": "processes",
-    "ras": "ras",
-    "flight-recorder": "flight_recorder",
-    "stacks": "stacks",
-    "sockets": "sockets",
-    "counters": "counters",
-    "roce": "roce",
-    "error-counters": "error_counters",
-    "later-error-counters": "error_counters",
-    "activity": "activity",
-    "log-tails": "log_tails",
-    "gpu-activity": "gpu_activity",
-    "gpu-health": "gpu_health",
-}
+from importlib import import_module
+
+# What is asked under two names is one module; every other answer has the module of its own name.
+_ALSO_CALLED = {"planned-nccl-pick": "nccl-pick", "later-error-counters": "error-counters"}
+
+
+def module_of(name):
+    """Return the module that answers to a name. Raises ImportError where there is none."""
+    return import_module("{}.{}".format(__name__, _ALSO_CALLED.get(name, name).replace("-", "_")))
+
 
 WATCHED = 2.0  # seconds for which a running job is watched, by all answers at the same time
 
