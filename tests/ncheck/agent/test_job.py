@@ -39,6 +39,15 @@ def test_what_the_user_names_weighs_most(tmp_path: Path, venv: Path) -> None:
     assert chosen(asked, str(venv / "bin")) == (named, "--python")
 
 
+def test_a_path_from_the_folder_of_the_login_becomes_a_whole_one(
+    tmp_path: Path, venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(venv / "bin" / "python3")
+    assert chosen({"python": "venv/bin/python3"}, "") == (path, "--python")
+    assert chosen({}, "venv/bin") == (path, "python3 on PATH")
+
+
 def test_a_name_that_is_not_there_is_no_other_interpreter(tmp_path: Path, venv: Path) -> None:
     with pytest.raises(NotEnteredError, match=r"--python .*/nowhere: no such program on this node"):
         chosen({"python": str(tmp_path / "nowhere")}, str(venv / "bin"))
