@@ -45,6 +45,7 @@ def test_it_is_silent_at_the_expected_commit() -> None:
     [
         ("97ff6cf", CodeFacts("/code"), "failed", "/code: no git commit, expected 97ff6cf"),
         ("97ff6cf", UNASKED, "unknown", "whether files were changed since 97ff6cf is unknown: no git on PATH"),
+        ("97ff6cf", replace(UNASKED, commit=""), "unknown", "the commit is unknown: no git on PATH"),
         ("97ff6cf", Unread("it hangs"), "unknown", "it hangs"),
         ("97ff6cf", Absent("no --workdir"), "unknown", "no --workdir"),
         ("97ff6cf", CodeFacts("/code", exists=False), "skipped", "/code does not exist: see NC223"),
