@@ -136,6 +136,14 @@ def test_torchs_build_is_read_from_its_file_and_torch_is_not_imported(tmp_path: 
     assert said["torch"] == {"version": "2.3.0+cu121", "cuda": "12.1", "hip": None}
 
 
+def test_torchs_build_is_read_where_its_files_are_links_into_a_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache.py").write_text(BUILT)
+    (tmp_path / "site" / "torch").mkdir(parents=True)
+    (tmp_path / "site" / "torch" / "__init__.py").write_text("")
+    (tmp_path / "site" / "torch" / "version.py").symlink_to(tmp_path / "cache.py")
+    assert installed(tmp_path / "site", torch="2.3.0")["torch"]["cuda"] == "12.1"
+
+
 @pytest.mark.parametrize("text", [None, "", "__version__ = get_version()\n"])
 def test_a_torch_that_does_not_say_how_it_was_built_is_not_guessed(tmp_path: Path, text: str | None) -> None:
     (tmp_path / "torch").mkdir()
