@@ -132,6 +132,12 @@ def test_another_content_has_another_digest_and_a_package_is_code_whatever_its_n
     assert asked(one)["tree"]["digest"] != asked(other)["tree"]["digest"]
 
 
+def test_the_settings_of_deepspeed_are_code_and_what_a_training_wrote_is_none(tmp_path: Path) -> None:
+    for name in ("ds_config.json", "zero3.json", "trainer_state.json", "config.json", "vocab.json"):
+        (tmp_path / name).write_text("{}")
+    assert asked(tmp_path)["tree"]["listed"].keys() == {"ds_config.json", "zero3.json"}
+
+
 def test_pipes_loops_and_dead_links_hold_up_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "loop").symlink_to(tmp_path)

@@ -17,6 +17,8 @@ SOURCES = (
     ".py", ".pyi", ".pyx", ".sh", ".bash", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".yaml", ".yml",
     ".toml", ".cfg", ".ini",
 )  # fmt: skip
+# ds_config.json, ds_z3_config.json, deepspeed.json, zero3.json: other JSON is more often data, or written by a job
+_DEEPSPEED = re.compile(r"(?:.*/)?(?:ds[_-]|deepspeed|zero)[^/]*\.json")
 # What programs write, and what is no part of the code. Hidden folders are passed over, too.
 PASSED_OVER = re.compile(
     r"\..*|__pycache__|node_modules|venv|env|site-packages|build|dist|.*\.egg-info|data|datasets?|logs?|outputs?|multirun"
@@ -41,7 +43,7 @@ _LFS = ": filter: lfs"  # behind a path, in what git check-attr prints
 READS = (
     "the folder of --workdir: .git/HEAD and the ref that it names",
     "in a repository of this user's own: git status --porcelain, without locks and hooks, and git check-attr filter",
-    "its source files (*{}), at most {}".format(" *".join(SOURCES), MOST_FILES),
+    "its source files (*{}, and DeepSpeed's *.json), at most {}".format(" *".join(SOURCES), MOST_FILES),
 )
 
 
@@ -115,8 +117,8 @@ def _changed(top, environment, timeout):
         return {}, "git status: " + (words[0] if words else reply.get("reason") or "it failed")
     #  M train.py     |     ?? new.py     |     ?? folder/
     rows = [(row[:2], row[3:]) for row in reply["stdout"].split("\0")]
-    changed = sorted(path for kind, path in rows if path and (kind != "??" or path.endswith(SOURCES)))[:LISTED]
-    large = _kept_by_lfs(top, [path for path in changed if not path.endswith(SOURCES)], plain, timeout / 2)
+    changed = sorted(path for kind, path in rows if path and (kind != "??" or _is_source(path)))[:LISTED]
+    large = _kept_by_lfs(top, [path for path in changed if not _is_source(path)], plain, timeout / 2)
     return {_clean(path): _content(os.path.join(top, path))[:_SHORT] for path in changed if path not in large}, ""
 
 
@@ -155,8 +157,12 @@ def _files(folder, ends):
         folders[:] = sorted(name for name in folders if _holds_code(here, name))
         for name in sorted(names):
             path = os.path.join(here, name)
-            if name.endswith(SOURCES) and not name.startswith(".") and os.path.isfile(path):
+            if _is_source(name) and not name.startswith(".") and os.path.isfile(path):
                 yield path
+
+
+def _is_source(path):
+    return path.endswith(SOURCES) or _DEEPSPEED.fullmatch(path) is not None
 
 
 def _holds_code(here, name):
