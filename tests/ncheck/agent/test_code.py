@@ -141,6 +141,7 @@ def test_the_settings_of_deepspeed_are_code_and_what_a_training_wrote_is_none(tm
 def test_pipes_loops_and_dead_links_hold_up_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "own.py").symlink_to("own.py")
     (tmp_path / "dead.py").symlink_to(tmp_path / "nowhere")
     assert asked(tmp_path)["tree"]["listed"] == {}
 
@@ -149,6 +150,13 @@ def test_too_many_files_are_not_called_compared(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(answer_code, "MOST_FILES", 1)
     written(tmp_path, a_py="", b_py="")
     assert asked(tmp_path)["tree"]["cut"] == "the folder has more than 1 source files, or is too slow to read"
+
+
+def test_a_folder_with_too_many_entries_is_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million images beside the code must not cost a million looks."""
+    monkeypatch.setattr(answer_code, "MOST_ENTRIES", 4)
+    written(tmp_path, a_py="", **{f"images__{number}": "" for number in range(9)})
+    assert asked(tmp_path)["tree"]["cut"] == "the folder has more than 5000 source files, or is too slow to read"
 
 
 def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -231,7 +239,7 @@ def test_a_virtual_environment_beside_the_code_is_no_code(tmp_path: Path) -> Non
 
 def test_a_folder_that_cannot_be_looked_at_is_not_called_missing(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(OSError, match="/loop: Too many levels of symbolic links"):
         asked(tmp_path / "loop")
 
 

@@ -28,7 +28,8 @@ MOST_FILES = 5000
 LARGEST = 2 * 1024 * 1024  # bytes of one file: more is no source file
 LISTED = 200  # files whose own digests are sent, of
 _SHORT = 12  # digits
-_FOLDERS = 20000
+MOST_ENTRIES = 200000  # of all folders: files and folders of whatever kind
+_OF_AN_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # where one of them is, there is a venv or one of conda's
 _UPWARD = 64  # folders above this one in which .git may lie
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _STATUS = (
@@ -52,9 +53,11 @@ def answer(sources, arguments, timeout):
     ends = time.monotonic() + timeout
     folder = os.path.realpath(os.path.expanduser(arguments["folder"]))
     try:
-        os.listdir(folder)
+        os.scandir(folder).close()
     except (FileNotFoundError, NotADirectoryError):
         return {"folder": folder, "exists": False, "git": None, "tree": None}
+    except OSError as error:
+        raise OSError("{}: {}".format(folder, error.strerror)) from error
     git = _git(folder, sources.job.login_environment, timeout / 3)
     return {"folder": folder, "exists": True, "git": git, "tree": _tree(folder, ends - timeout / 3)}
 
@@ -111,14 +114,14 @@ def _changed(top, environment, timeout):
     if any(os.stat(path).st_uid != os.geteuid() for path in (top, os.path.join(top, ".git"))):
         return {}, "the repository belongs to another user, so git was not started in it"
     plain = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
-    reply = run(["git", "-C", top, *_STATUS], timeout / 2, plain)
+    reply = run(["git", "-C", top, *_STATUS], timeout, plain)
     if reply["status"] != "ok" or reply.get("exit_status") or reply.get("truncated"):
         words = reply.get("stderr", "").strip().splitlines()
         return {}, "git status: " + (words[0] if words else reply.get("reason") or "it failed")
     #  M train.py     |     ?? new.py     |     ?? folder/
     rows = [(row[:2], row[3:]) for row in reply["stdout"].split("\0")]
     changed = sorted(path for kind, path in rows if path and (kind != "??" or _is_source(path)))[:LISTED]
-    large = _kept_by_lfs(top, [path for path in changed if not _is_source(path)], plain, timeout / 2)
+    large = _kept_by_lfs(top, [path for path in changed if not _is_source(path)], plain, timeout / 4)
     return {_clean(path): _content(os.path.join(top, path))[:_SHORT] for path in changed if path not in large}, ""
 
 
@@ -149,27 +152,40 @@ def _tree(folder, ends):
 
 def _files(folder, ends):
     """Yield all source files; None where it takes too long to find more."""
-    left = _FOLDERS
-    for here, folders, names in os.walk(folder):
-        left -= 1
-        if not left or time.monotonic() > ends:
-            yield None
-        folders[:] = sorted(name for name in folders if _holds_code(here, name))
-        for name in sorted(names):
-            path = os.path.join(here, name)
-            if _is_source(name) and not name.startswith(".") and os.path.isfile(path):
-                yield path
+    folders, left = [folder], MOST_ENTRIES
+    while folders:
+        found, inner = [], []
+        for entry in _entries(folders.pop()):
+            left -= 1
+            if left < 0 or time.monotonic() > ends:
+                yield None
+            elif entry.name in _OF_AN_ENVIRONMENT and os.path.dirname(entry.path) != folder:
+                found, inner = [], []
+                break
+            elif entry.is_dir(follow_symlinks=False):
+                inner += [entry.path] if _holds_code(entry) else []
+            elif _is_source(entry.name) and not entry.name.startswith(".") and os.path.isfile(entry.path):
+                found.append(entry.path)
+        folders += inner
+        yield from found
+
+
+def _entries(folder):
+    """Yield what is in a folder, nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError:
+        return
 
 
 def _is_source(path):
     return path.endswith(SOURCES) or _DEEPSPEED.fullmatch(path) is not None
 
 
-def _holds_code(here, name):
-    """Tell whether a folder may hold code. A package of Python does, whatever it is called, and no venv or conda's."""
-    if any(os.path.exists(os.path.join(here, name, mark)) for mark in ("pyvenv.cfg", "conda-meta")):
-        return False
-    return not PASSED_OVER.fullmatch(name) or os.path.exists(os.path.join(here, name, "__init__.py"))
+def _holds_code(folder):
+    """Tell whether a folder may hold code. A package of Python does, whatever it is called."""
+    return not PASSED_OVER.fullmatch(folder.name) or os.path.exists(os.path.join(folder.path, "__init__.py"))
 
 
 def _digest(path):
