@@ -25,7 +25,7 @@ def test_two_wheels_of_one_file_and_libraries_of_another_cuda_are_one_finding() 
                 "nvidia-nccl-cu12 2.29.3 and nvidia-nccl-cu13 2.29.7 overwrite each other's libnccl.so.2; "
                 "nvidia-dali-cuda120 1.37.1 is for CUDA 12, and torch 2.3.0+cu118 for CUDA 11.8; "
                 f"flash-attn {LOCAL} is for CUDA 12, and torch 2.3.0+cu118 for CUDA 11.8",
-                (f"interpreter: {PATH}",), "python3 -m pip list | grep -i -E 'cu1|cuda|torch'", kind="look",
+                (), f"{PATH} -m pip list | grep -i -E 'cu1|cuda|torch'", kind="look",
                 summary="packages for different CUDA releases"),
     ]  # fmt: skip
 
