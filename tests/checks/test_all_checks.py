@@ -47,7 +47,9 @@ PROGRAMS = {
         "dnf": "dnf",
         "docker.io": "docker",
         "ethtool": "ethtool",
+        "findutils": "find",
         "firewalld": "firewall-cmd",
+        "git": "git",
         "grep": "grep",
         "hostname": "hostname",
         "ibverbs-utils": "ibv_devinfo",
@@ -63,7 +65,7 @@ PROGRAMS = {
         "mount": "mount",
         "netcat-openbsd": "nc",
         "nvidia-smi": "nvidia-smi",
-        "openmpi-bin": "mpirun",
+        "openmpi-bin": "mpirun ompi_info",
         "openssh-client": "scp ssh ssh-add ssh-copy-id ssh-keygen ssh-keyscan",
         "nftables": "nft",
         "passwd": "chage chsh usermod",
@@ -94,7 +96,10 @@ every_check = pytest.mark.parametrize("check", ALL, ids=named)
 
 
 def commands(line: str) -> list[str]:
-    """Return the first word of each command in a shell line; variables set before it and sudo are passed over."""
+    """Return the program of each command in a shell line; variables set before it and sudo are passed over.
+
+    One with its whole path, such as /opt/venv/bin/python3 of a job, is called by its own name.
+    """
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found, expected = [], True
@@ -102,7 +107,7 @@ def commands(line: str) -> list[str]:
         if set(word) <= set("();<>|&"):
             expected = not set(word) & set("<>")
         elif expected and not re.match(r"[A-Z_a-z]+=", word) and word != "sudo":
-            found.append(word)
+            found.append(word.rpartition("/")[2] if word.startswith("/") else word)
             expected = False
     return found
 

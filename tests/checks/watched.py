@@ -29,13 +29,15 @@ TEXTS = (
     "\n\x1b]0;PWNED\x07\u202e\u2028\0PWNED",
 )
 OPTION = "--PWNED"  # a program would take it for an option
-# What no node can name like an option, since its reader refuses it: tests/ncheck/facts/test_shapes.py
+# What no node can name like an option, since its reader refuses it: tests/ncheck/facts
 AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
     "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "JobFolder.path", "FileSystem.point", "DataRates.path",
     "Trouble.of", "ErrorCountersFacts.ports key", "LaterErrorCountersFacts.ports key", "PciDevice.above",
     "AcsFacts.controls key", "GpuHealth.pci", "Gid.netdev", "HcaPortDetails.hca", "LibraryFacts.uverbs key",
+    "CodeFacts.folder", "InterpreterFacts.path", "InterpreterFacts.libraries key", "PromptFacts.python",
+    "Requirement.name",
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many

@@ -35,7 +35,9 @@ def commit_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | NotAp
         yield NotApplicable(f"{code.folder} does not exist: see NC223")
     else:
         look, summary = f"git -C {quote(code.folder)} status --short --branch", "unexpected commit"
-        if not code.commit.startswith(expected):
+        if not code.commit and code.unasked:
+            yield Inconclusive(f"the commit is unknown: {code.unasked}")
+        elif not code.commit.startswith(expected):
             yield Problem(f"{code.folder}: {code.described}, expected {expected}", look, look=True, summary=summary)
         elif code.changed:
             files = ", ".join(sorted(code.changed)[:_MOST])

@@ -37,8 +37,11 @@ def requirement_unmet(node: NodeView) -> Iterator[Problem | Inconclusive | NotAp
     elif not (isinstance(found, PackagesFacts) and isinstance(python, InterpreterFacts)):
         yield Inconclusive(next(fact.reason for fact in (found, python) if isinstance(fact, (Absent, Unread))))
     else:
-        wanted = [one for one in expected if applies(one, found.markers)]
-        unmet = {one: why for one in wanted if (why := _unmet(one, found.packages.get(one.name)))}
+        wanted = {one: _wanted(one, found) for one in expected}
+        yield from (answer for answer in wanted.values() if isinstance(answer, Inconclusive))
+        unmet = {
+            one: why for one in wanted if wanted[one] is True and (why := _unmet(one, found.packages.get(one.name)))
+        }
         if unmet:
             lines = [f"{one.described} ({why})" for one, why in unmet.items()]
             more = f" and {len(lines) - _MOST} more" if len(lines) > _MOST else ""
@@ -48,6 +51,14 @@ def requirement_unmet(node: NodeView) -> Iterator[Problem | Inconclusive | NotAp
                 f"{what} by {python.path}: {', '.join(lines[:_MOST])}{more}", fix, tuple(lines[_MOST:_EVIDENCE]),
                 summary="unmet requirements",
             )  # fmt: skip
+
+
+def _wanted(requirement: Requirement, found: PackagesFacts) -> bool | Inconclusive:
+    """Return whether the condition of a requirement holds on this node."""
+    try:
+        return applies(requirement, found.markers)
+    except ValueError as error:
+        return Inconclusive(f"the condition of {requirement.name} cannot be compared: {error}")
 
 
 def _unmet(requirement: Requirement, package: Package | None) -> str:

@@ -2,9 +2,10 @@
 
 ## What it finds
 With `--workdir DIR`: nodes where DIR is at another git commit than on the other nodes, or where its source files
-(Python, C, CUDA, shell, YAML, TOML) or the files that git calls changed have other contents. The contents are compared
-with and without git; times and owners do not matter. Hidden folders, __pycache__ and folders that programs write to
-(checkpoints, logs, outputs, runs, wandb, data ...) are passed over, unless they hold an `__init__.py`.
+(Python, C, CUDA, shell, YAML, TOML, ds_config.json) or the files that git calls changed have other contents. The
+contents are compared with and without git; times, owners and permissions do not matter. Hidden folders, virtual
+environments, __pycache__ and folders that programs write to (checkpoints, logs, outputs, runs, wandb, data ...) are
+passed over, unless they hold an `__init__.py`. So are files that git-lfs keeps, and folders that are links.
 
 ## Why it matters
 Ranks that run other code take part in other collectives: the job hangs in the first all-reduce that only some of them

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
@@ -30,10 +31,8 @@ from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
 # The wheels of all CUDA releases put their library at the same place.
 _SAME_FILE = {"nvidia-nccl-cu": "libnccl.so.2", "nvidia-cudnn-cu": "libcudnn"}
 
-
+# What a package was built for, these say in their names, and those in their versions.
 _BY_NAME = ("nvidia-dali-cuda", "transformer-engine-cu")
-
-
 _BY_VERSION = ("flash-attn", "torchvision", "torchaudio", "apex", "transformer-engine")
 
 
@@ -50,10 +49,8 @@ def cuda_builds_mixed(node: NodeView) -> Iterator[Problem | NotApplicable]:
     python = node[InterpreterFacts]
     found = [*_same_file(python), *(_built_for_another(python, python.torch) if python.torch else ())]
     if found:
-        yield Problem(
-            "; ".join(found), "python3 -m pip list | grep -i -E 'cu1|cuda|torch'", (f"interpreter: {python.path}",),
-            look=True, summary="packages for different CUDA releases",
-        )  # fmt: skip
+        look = f"{quote(python.path)} -m pip list | grep -i -E 'cu1|cuda|torch'"
+        yield Problem("; ".join(found), look, look=True, summary="packages for different CUDA releases")
     elif not python.libraries:
         yield NotApplicable("no package that was built for a CUDA release")
 

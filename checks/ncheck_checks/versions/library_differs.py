@@ -39,5 +39,5 @@ def library_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         parted = split(versions)
         if parted and 2 * list(versions.values()).count("none") <= len(versions):
             wanted = next(version for version, _ in parted.groups if version != "none")
-            fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}"
+            fix = f"{quote(pythons[parted.odd[0]].path)} -m pip install {quote(f'{name}=={wanted}')}"
             yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")

@@ -81,7 +81,8 @@ class Job:
         return self.environment.get(variable) if self.asked.get("setup") else None
 
     def _found(self, program):
-        return shutil.which(os.path.expanduser(program), path=self.environment.get("PATH", os.defpath))
+        found = shutil.which(os.path.expanduser(program), path=self.environment.get("PATH", os.defpath))
+        return found and os.path.abspath(found)
 
     def _first_on_path(self):
         """Find python3 as a shell would, past the one that ncheck alone was installed into."""
@@ -89,7 +90,7 @@ class Job:
         for folder in self.environment.get("PATH", os.defpath).split(":"):
             path = shutil.which("python3", path=folder or ".")
             if path and not (avoid and os.path.dirname(path) == os.path.join(avoid, "bin")):
-                return path
+                return os.path.abspath(path)
         return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.hostlist import quoted
+from ncheck.facts.shapes import absolute_path
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read
 
@@ -79,7 +79,6 @@ CODE = Answer("code", shape=CodeAnswer)
 
 
 _HEX = re.compile(r"[0-9a-f]{0,64}")
-_LONGEST_PATH = 4096
 
 
 def code(evidence: Evidence) -> Read[CodeFacts]:
@@ -90,9 +89,7 @@ def code(evidence: Evidence) -> Read[CodeFacts]:
     if why := no_answer(CODE, reply):
         return why
     answer = cast("CodeAnswer", reply.value)
-    folder, git, tree = answer["folder"], answer["git"], answer["tree"]
-    if not folder.startswith("/") or not folder.isprintable() or len(folder) > _LONGEST_PATH:
-        raise ValueError(f"{quoted(folder)} is not an absolute path")
+    folder, git, tree = absolute_path(answer["folder"]), answer["git"], answer["tree"]
     if not answer["exists"]:
         return CodeFacts(folder, exists=False)
     if tree is None:

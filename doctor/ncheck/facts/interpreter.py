@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.shapes import absolute_path
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read
 
@@ -82,14 +83,14 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
     if why := trouble(INTERPRETER, reply):
         return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
     answer = cast("InterpreterAnswer", reply.value)
-    if not answer["path"] or not answer["version"]:
-        raise ValueError("its path or version is empty")
+    if not answer["version"]:
+        raise ValueError("its version is empty")
     found, torch = packages(evidence), _torch(answer.get("torch"))
     frameworks = {name: version for name, version in found.items() if not name.startswith(_LIBRARIES)}
     if torch and "torch" in frameworks:
         frameworks["torch"] = torch.version
     return InterpreterFacts(
-        path=answer["path"],
+        path=absolute_path(answer["path"]),
         version=answer["version"],
         how=answer.get("how") or "",
         frameworks=frameworks,

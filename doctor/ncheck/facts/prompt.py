@@ -7,6 +7,7 @@ from typing import TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, Fact, exempt_in_job, trouble
 from ncheck.facts.mpi_daemon import EarlyReturn, EarlyReturnAnswer
+from ncheck.facts.shapes import absolute_path
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read
 
@@ -53,13 +54,10 @@ def prompt(evidence: Evidence) -> Read[PromptFacts]:
     answer = cast("PromptAnswer", reply.value)
     if answer["error"]:
         return Absent(f"{answer['shell']} -lic gave no answer: {answer['error'][:LONGEST]}")
-    for path in (answer["shell"], answer["python"]):
-        if path and not (path.startswith("/") and path.isprintable() and len(path) <= _LONGEST_PATH):
-            raise ValueError("a path that is none")
     early = answer["start_up"]
     return PromptFacts(
-        shell=answer["shell"],
-        python=answer["python"],
+        shell=absolute_path(answer["shell"]),
+        python=absolute_path(answer["python"]) if answer["python"] else "",
         frameworks=tuple(answer["frameworks"]),
         libraries=answer["libraries"][:_LONGEST_PATH],
         early_return=None if early is None else EarlyReturn(early["file"], early["line"], early["text"]),

@@ -55,24 +55,32 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield first, required
 
 
+# https://ann:token@example.org
+_LOGIN = re.compile(r"://[^/@\s]+@")
+
+
 def _requirement(number: int, line: str) -> Requirement:
     from packaging.requirements import InvalidRequirement
     from packaging.requirements import Requirement as Parsed
     from packaging.utils import canonicalize_name
 
+    shown = quoted(_LOGIN.sub("://<hidden>@", line))
     if line.startswith(("-r", "--requirement", "-c", "--constraint")):
-        raise ValueError(f"line {number}: {quoted(line)} names another file, which is not read: put its lines here")
+        raise ValueError(f"line {number}: {shown} names another file, which is not read: put its lines here")
     try:
         read = Parsed(line)
     except InvalidRequirement:
-        raise ValueError(f"line {number}: {quoted(line)} is not NAME==VERSION or the like, as in torch>=2.3") from None
+        raise ValueError(f"line {number}: {shown} is not NAME==VERSION or the like, as in torch>=2.3") from None
     if read.url:
-        raise ValueError(f"line {number}: {quoted(line)} has no version that could be compared, but an address")
+        raise ValueError(f"line {number}: {shown} has no version that could be compared, but an address")
     return Requirement(canonicalize_name(read.name), str(read.specifier), str(read.marker or ""))
 
 
 def applies(requirement: Requirement, markers: Mapping[str, str]) -> bool:
-    """Return whether the condition of a requirement holds on a node. Extras are not asked for."""
+    """Return whether the condition of a requirement holds on a node. Extras are not asked for.
+
+    Raises ValueError where the two sides of the condition cannot be compared.
+    """
     from packaging.markers import Marker, default_environment
 
     if not requirement.marker:

@@ -132,6 +132,16 @@ def device_name(value: str) -> str:
     return value
 
 
+_LONGEST_PATH = 4096
+
+
+def absolute_path(value: str) -> str:
+    """Return the path of a file or folder, which becomes part of commands: no option begins with a slash."""
+    if not value.startswith("/") or not value.isprintable() or len(value) > _LONGEST_PATH:
+        raise ValueError(f"{quoted(value)} is not an absolute path")
+    return value
+
+
 def node(value: JsonValue) -> str:
     """Return the name of a node, which becomes part of commands."""
     if not isinstance(value, str) or not (is_name(value) or is_v6(value)):

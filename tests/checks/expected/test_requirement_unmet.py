@@ -40,6 +40,12 @@ def test_conditions_are_those_of_the_nodes_python() -> None:
     assert said(judge([check], node('tomli>=2; python_version >= "3.11"'))) == ("passed", [""])
 
 
+def test_a_condition_that_cannot_be_compared_is_unknown() -> None:
+    assert said(judge([check], node('tomli; python_version ~= "three"'))) == (
+        "unknown", ["the condition of tomli cannot be compared: Undefined <Op('~=')> on '3.10' and 'three'."],
+    )  # fmt: skip
+
+
 def test_it_is_silent_where_all_are_met_or_none_was_given() -> None:
     assert said(judge([check], node("torch~=2.3\nnumpy\nnumpy!=2.*,>1.20\ntorch==2.3.0+cu121"))) == ("passed", [""])
     assert said(judge([check], node(""))) == ("skipped", ["no requirements were given: --requirements FILE"])

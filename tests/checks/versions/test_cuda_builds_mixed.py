@@ -5,14 +5,29 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
 from ncheck.judge import judge
+from ncheck.model.finding import Finding, Severity
 from ncheck_checks.versions.cuda_builds_mixed import cuda_builds_mixed as check
 
 from tests.checks.expected.nodes import said
-from tests.checks.versions.pythons import python
+from tests.checks.versions.pythons import PATH, python
 
 TORCH = TorchBuild("2.3.0+cu121", "12.1")
 OLD = TorchBuild("2.3.0+cu118", "11.8")
 LOCAL = "2.5.8+cu122torch2.3cxx11abifalse"
+
+
+def test_two_wheels_of_one_file_and_libraries_of_another_cuda_are_one_finding() -> None:
+    mixed = python(
+        OLD, nvidia_nccl_cu12="2.29.3", nvidia_nccl_cu13="2.29.7", nvidia_dali_cuda120="1.37.1", flash_attn=LOCAL
+    )
+    assert judge([check], {"n1": {InterpreterFacts: mixed}}).findings == [
+        Finding("NC216", "cuda-builds-mixed", Severity.WARNING, ("n1",),
+                "nvidia-nccl-cu12 2.29.3 and nvidia-nccl-cu13 2.29.7 overwrite each other's libnccl.so.2; "
+                "nvidia-dali-cuda120 1.37.1 is for CUDA 12, and torch 2.3.0+cu118 for CUDA 11.8; "
+                f"flash-attn {LOCAL} is for CUDA 12, and torch 2.3.0+cu118 for CUDA 11.8",
+                (), f"{PATH} -m pip list | grep -i -E 'cu1|cuda|torch'", kind="look",
+                summary="packages for different CUDA releases"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

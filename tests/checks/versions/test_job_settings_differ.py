@@ -41,6 +41,8 @@ def test_each_family_is_compared(name: str) -> None:
         "UCX_NET_DEVICES", "GLOO_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_orte_tmpdir_base",
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "UCX_LOG_LEVEL", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "I_MPI_ROOT",
         "FI_TCP_IFACE", "PATH", "NCCL_ALGO", "HOROVOD_TIMELINE", "OMP_NUM_THREADS",
+        "UCX_IB_GID_INDEX", "HCOLL_MAIN_IB", "OMPI_MCA_coll_hcoll_main_ib", "FI_CXI_DEVICE_NAME", "FI_OPX_HFI_SELECT",
+        "OMPI_MCA_btl_openib_gid_index", "MPICH_OFI_NIC_MAPPING",
     ],
 )  # fmt: skip
 def test_it_is_silent_about_what_may_rightly_differ(name: str) -> None:

@@ -8,7 +8,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.library_differs import library_differs as check
 
-from tests.checks.versions.pythons import python
+from tests.checks.versions.pythons import PATH, python
 
 TORCH = TorchBuild("2.3.0+cu121", "12.1")
 OLDER = TorchBuild("2.1.0+cu121", "12.1")
@@ -24,10 +24,10 @@ def test_a_node_without_the_library_and_one_with_another_version_are_named() -> 
     assert judge([check], nodes(usual, usual, lacking)).findings == [
         Finding("NC222", "library-differs", Severity.WARNING, ("n3",),
                 "flash-attn differs: 2.5.8 on n[1-2], none on n3 (2 to 1)", (),
-                "python3 -m pip install flash-attn==2.5.8", summary="flash-attn differs"),
+                f"{PATH} -m pip install flash-attn==2.5.8", summary="flash-attn differs"),
         Finding("NC222", "library-differs", Severity.WARNING, ("n3",),
                 "nvidia-cudnn-cu12 differs: 8.9.2.26 on n[1-2], 9.1.0.70 on n3 (2 to 1)", (),
-                "python3 -m pip install nvidia-cudnn-cu12==8.9.2.26", summary="nvidia-cudnn-cu12 differs"),
+                f"{PATH} -m pip install nvidia-cudnn-cu12==8.9.2.26", summary="nvidia-cudnn-cu12 differs"),
     ]  # fmt: skip
 
 

@@ -39,10 +39,13 @@ def test_a_build_for_rocm_is_one_on_nvidias_gpus_too() -> None:
     )  # fmt: skip
 
 
+def test_it_is_silent_about_a_build_for_cuda() -> None:
+    assert said(judge([check], node(python(TorchBuild("2.3.0+cu121", "12.1"))))) == ("passed", [""])
+
+
 @pytest.mark.parametrize(
     ("own", "gpus", "outcome", "reason"),
     [
-        (python(TorchBuild("2.3.0+cu121", "12.1")), GPUS, "passed", ""),
         (python(CPU, {"jax": "0.4.30"}), GPUS, "skipped", "torch has no CUDA, and another framework may use the GPUs"),
         (python(), GPUS, "skipped", "no torch"),
         (python(None, {"torch": "2.3.0"}), GPUS, "skipped", "torch does not say how it was built"),

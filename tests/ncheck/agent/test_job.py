@@ -39,6 +39,15 @@ def test_what_the_user_names_weighs_most(tmp_path: Path, venv: Path) -> None:
     assert chosen(asked, str(venv / "bin")) == (named, "--python")
 
 
+def test_a_path_from_the_folder_of_the_login_becomes_a_whole_one(
+    tmp_path: Path, venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(venv / "bin" / "python3")
+    assert chosen({"python": "venv/bin/python3"}, "") == (path, "--python")
+    assert chosen({}, "venv/bin") == (path, "python3 on PATH")
+
+
 def test_a_name_that_is_not_there_is_no_other_interpreter(tmp_path: Path, venv: Path) -> None:
     with pytest.raises(NotEnteredError, match=r"--python .*/nowhere: no such program on this node"):
         chosen({"python": str(tmp_path / "nowhere")}, str(venv / "bin"))
@@ -125,6 +134,14 @@ def test_torchs_build_is_read_from_its_file_and_torch_is_not_imported(tmp_path: 
         "torch": "2.3.0", "flash-attn": "2.5.8+cu122torch2.3", "nvidia-dali-cuda120": "1.37.1", "six": None,
     }  # fmt: skip
     assert said["torch"] == {"version": "2.3.0+cu121", "cuda": "12.1", "hip": None}
+
+
+def test_torchs_build_is_read_where_its_files_are_links_into_a_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache.py").write_text(BUILT)
+    (tmp_path / "site" / "torch").mkdir(parents=True)
+    (tmp_path / "site" / "torch" / "__init__.py").write_text("")
+    (tmp_path / "site" / "torch" / "version.py").symlink_to(tmp_path / "cache.py")
+    assert installed(tmp_path / "site", torch="2.3.0")["torch"]["cuda"] == "12.1"
 
 
 @pytest.mark.parametrize("text", [None, "", "__version__ = get_version()\n"])

@@ -41,7 +41,7 @@ def test_a_node_that_was_not_asked_has_no_code(answered: Answered) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"folder": "-rf"},
+        {"folder": "--flush"},
         {"folder": "/a\nb"},
         {"tree": None},
         {"git": {**GIT, "commit": "$(reboot)"}},

@@ -32,8 +32,17 @@ numpy
         ("torch\n-r more.txt\n", "line 2: '-r more.txt' names another file, which is not read: put its lines here"),
         ("-c limits.txt", "line 1: '-c limits.txt' names another file, which is not read: put its lines here"),
         ("-e .", "line 1: '-e .' is not NAME==VERSION or the like, as in torch>=2.3"),
+        ("--flush>=2", "line 1: '--flush>=2' is not NAME==VERSION or the like, as in torch>=2.3"),
         ("\n./wheels/torch.whl", "line 2: './wheels/torch.whl' is not NAME==VERSION or the like, as in torch>=2.3"),
         ("x @ file:///x.whl", "line 1: 'x @ file:///x.whl' has no version that could be compared, but an address"),
+        (
+            "git+https://ann:geheim@example.org/x.git",
+            "line 1: 'git+https://<hidden>@example.org/x.git' is not NAME==VERSION or the like, as in torch>=2.3",
+        ),
+        (
+            "x @ https://geheim@example.org/x.whl",
+            "line 1: 'x @ https://<hidden>@example.org/x.whl' has no version that could be compared, but an address",
+        ),
         ("# nothing\n", "0 requirements: expected 1 to 2000"),
     ],
 )  # fmt: skip

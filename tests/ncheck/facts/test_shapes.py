@@ -219,4 +219,14 @@ def test_what_no_package_is_called_is_none(answered: Answered, name: str) -> Non
     value: JsonValue = {"path": "/usr/bin/python3", "version": "3.10", "packages": {name: "1", "torch": "2.6.0"}}
     fact = facts_of(answered({INTERPRETER: Reply(Status.OK, value=value)}), [InterpreterFacts])[InterpreterFacts]
     assert isinstance(fact, InterpreterFacts)
-    assert fact.frameworks == {"torch": "2.6.0"}
+    assert (fact.frameworks, fact.libraries) == ({"torch": "2.6.0"}, {})
+
+
+@pytest.mark.parametrize(
+    "path", ["--flush", "python3", "./venv/bin/python3", "/opt/\x1b[2J", "/a\nb", "/" + "x" * 5000]
+)
+def test_a_path_that_no_command_should_begin_with_is_no_interpreter(answered: Answered, path: str) -> None:
+    value: JsonValue = {"path": path, "version": "3.10", "packages": {}}
+    fact = facts_of(answered({INTERPRETER: Reply(Status.OK, value=value)}), [InterpreterFacts])[InterpreterFacts]
+    assert isinstance(fact, Unread)
+    assert fact.reason.endswith("is not an absolute path")

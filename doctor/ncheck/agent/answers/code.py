@@ -1,8 +1,8 @@
 """The job's code in one folder: its git commit, the files changed since, and a digest of its source files.
 
 The commit is read from .git itself, so no program and no hook runs for it. `git status` only names what was changed: it
-takes no lock, and is not started in another user's repository, whose settings could run programs. What is compared
-between nodes is the content of source files; times and owners do not matter.
+takes no lock, fetches nothing, and is not started in another user's repository, whose settings could run programs. What
+is compared between nodes is the content of source files; times, owners and permissions do not matter.
 """
 
 import hashlib
@@ -17,6 +17,8 @@ SOURCES = (
     ".py", ".pyi", ".pyx", ".sh", ".bash", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".yaml", ".yml",
     ".toml", ".cfg", ".ini",
 )  # fmt: skip
+# ds_config.json, ds_z3_config.json, deepspeed.json, zero3.json: other JSON is more often data, or written by a job
+_DEEPSPEED = re.compile(r"(?:.*/)?(?:ds[_-]|deepspeed|zero)[^/]*\.json")
 # What programs write, and what is no part of the code. Hidden folders are passed over, too.
 PASSED_OVER = re.compile(
     r"\..*|__pycache__|node_modules|venv|env|site-packages|build|dist|.*\.egg-info|data|datasets?|logs?|outputs?|multirun"
@@ -26,18 +28,23 @@ MOST_FILES = 5000
 LARGEST = 2 * 1024 * 1024  # bytes of one file: more is no source file
 LISTED = 200  # files whose own digests are sent, of
 _SHORT = 12  # digits
-_FOLDERS = 20000
+MOST_ENTRIES = 200000  # of all folders: files and folders of whatever kind
+_OF_AN_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # where one of them is, there is a venv or one of conda's
 _UPWARD = 64  # folders above this one in which .git may lie
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _STATUS = (
-    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "filter.lfs.clean=", "-c",
-    "filter.lfs.process=", "-c", "filter.lfs.required=false", "status", "--porcelain", "-z", "--ignore-submodules",
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.fileMode=false",
+    "-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
+    # A partial clone would fetch what it lacks.
+    "-c", "protocol.allow=never", "-c", "status.renames=false", "-c", "diff.renames=false",
+    "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
 )  # fmt: skip
+_LFS = ": filter: lfs"  # behind a path, in what git check-attr prints
 
 READS = (
     "the folder of --workdir: .git/HEAD and the ref that it names",
-    "in a repository of this user's own: git status --porcelain, without locks and hooks",
-    "its source files (*{}), at most {}".format(" *".join(SOURCES), MOST_FILES),
+    "in a repository of this user's own: git status --porcelain, without locks and hooks, and git check-attr filter",
+    "its source files (*{}, and DeepSpeed's *.json), at most {}".format(" *".join(SOURCES), MOST_FILES),
 )
 
 
@@ -45,9 +52,12 @@ def answer(sources, arguments, timeout):
     """Return {"folder", "exists", "git", "tree"}: see the package. OSError where the folder cannot be read."""
     ends = time.monotonic() + timeout
     folder = os.path.realpath(os.path.expanduser(arguments["folder"]))
-    if not os.path.isdir(folder):
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError):
         return {"folder": folder, "exists": False, "git": None, "tree": None}
-    os.listdir(folder)  # raises where it may not be read
+    except OSError as error:
+        raise OSError("{}: {}".format(folder, error.strerror)) from error
     git = _git(folder, sources.job.login_environment, timeout / 3)
     return {"folder": folder, "exists": True, "git": git, "tree": _tree(folder, ends - timeout / 3)}
 
@@ -59,6 +69,7 @@ def _git(folder, environment, timeout):
         if os.path.lexists(os.path.join(top, ".git")):
             commit, branch = _head(os.path.join(top, ".git"))
             changed, error = _changed(top, environment, timeout)
+            error = error or ("" if commit else "no commit can be read from .git")
             return {"top": top, "commit": commit, "branch": branch, "changed": changed, "error": error}
         if top == os.path.dirname(top):
             break
@@ -84,7 +95,7 @@ def _head(place):
 
 
 def _line(path):
-    text = leaf(path) if os.path.isfile(path) else None
+    text = leaf(os.path.realpath(path)) if os.path.isfile(path) else None
     return text.strip() if isinstance(text, str) else ""
 
 
@@ -100,22 +111,29 @@ def _packed(common, ref):
 
 def _changed(top, environment, timeout):
     """Return the paths that git calls changed, of those without a commit only source files; and why there are none."""
-    if os.stat(top).st_uid != os.geteuid():
+    if any(os.stat(path).st_uid != os.geteuid() for path in (top, os.path.join(top, ".git"))):
         return {}, "the repository belongs to another user, so git was not started in it"
     plain = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     reply = run(["git", "-C", top, *_STATUS], timeout, plain)
     if reply["status"] != "ok" or reply.get("exit_status") or reply.get("truncated"):
         words = reply.get("stderr", "").strip().splitlines()
         return {}, "git status: " + (words[0] if words else reply.get("reason") or "it failed")
-    changed, rows = [], iter(reply["stdout"].split("\0"))
-    for row in rows:
-        #  M train.py     |     ?? new.py     |     R  new.py<NUL>old.py
-        kind, path = row[:2], row[3:]
-        if "R" in kind or "C" in kind:
-            next(rows, None)
-        if path and (kind != "??" or path.endswith(SOURCES)):
-            changed.append(path)
-    return {_clean(path): _digest(os.path.join(top, path))[:_SHORT] for path in sorted(changed)[:LISTED]}, ""
+    #  M train.py     |     ?? new.py     |     ?? folder/
+    rows = [(row[:2], row[3:]) for row in reply["stdout"].split("\0")]
+    changed = sorted(path for kind, path in rows if path and (kind != "??" or _is_source(path)))[:LISTED]
+    large = _kept_by_lfs(top, [path for path in changed if not _is_source(path)], plain, timeout / 4)
+    return {_clean(path): _content(os.path.join(top, path))[:_SHORT] for path in changed if path not in large}, ""
+
+
+def _kept_by_lfs(top, paths, environment, timeout):
+    """Return those of the paths that git-lfs keeps: without it, git takes every one that it looks into for changed."""
+    reply = run(["git", "-C", top, "check-attr", "filter", "--", *paths], timeout, environment) if paths else {}
+    return {line[: -len(_LFS)] for line in reply.get("stdout", "").splitlines() if line.endswith(_LFS)}
+
+
+def _content(path):
+    """Return what stands for a file's content; for a submodule its commit."""
+    return _head(os.path.join(path, ".git"))[0] if os.path.isdir(path) else _digest(path)
 
 
 def _tree(folder, ends):
@@ -134,28 +152,49 @@ def _tree(folder, ends):
 
 def _files(folder, ends):
     """Yield all source files; None where it takes too long to find more."""
-    left = _FOLDERS
-    for here, folders, names in os.walk(folder):
-        left -= 1
-        if not left or time.monotonic() > ends:
-            yield None
-        folders[:] = sorted(name for name in folders if _holds_code(here, name))
-        for name in sorted(names):
-            path = os.path.join(here, name)
-            if name.endswith(SOURCES) and not name.startswith(".") and os.path.isfile(path):
-                yield path
+    folders, left = [folder], MOST_ENTRIES
+    while folders:
+        found, inner = [], []
+        for entry in _entries(folders.pop()):
+            left -= 1
+            if left < 0 or time.monotonic() > ends:
+                yield None
+            elif entry.name in _OF_AN_ENVIRONMENT and os.path.dirname(entry.path) != folder:
+                found, inner = [], []
+                break
+            elif entry.is_dir(follow_symlinks=False):
+                inner += [entry.path] if _holds_code(entry) else []
+            elif _is_source(entry.name) and not entry.name.startswith(".") and os.path.isfile(entry.path):
+                found.append(entry.path)
+        folders += inner
+        yield from found
 
 
-def _holds_code(here, name):
+def _entries(folder):
+    """Yield what is in a folder, nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError:
+        return
+
+
+def _is_source(path):
+    return path.endswith(SOURCES) or _DEEPSPEED.fullmatch(path) is not None
+
+
+def _holds_code(folder):
     """Tell whether a folder may hold code. A package of Python does, whatever it is called."""
-    return not PASSED_OVER.fullmatch(name) or os.path.exists(os.path.join(here, name, "__init__.py"))
+    return not PASSED_OVER.fullmatch(folder.name) or os.path.exists(os.path.join(folder.path, "__init__.py"))
 
 
 def _digest(path):
-    """Return a file's digest; "" for one that is gone or may not be read. A link counts as what it leads to."""
+    """Return the digest of a file's beginning and size, "" if it is gone or may not be read. Links are followed."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
-            return hashlib.sha256(file.read(LARGEST)).hexdigest()
+            digest = hashlib.sha256(file.read(LARGEST))
+            digest.update(str(os.fstat(file.fileno()).st_size).encode())
+            return digest.hexdigest()
     except OSError:
         return ""
 

@@ -71,7 +71,7 @@ _BUILT = re.compile(r"^(__version__|cuda|hip)\s*(?::[^=]*)?=\s*(?:'([^']{1,60})'
 def _torch(job, timeout):
     """Return how torch was built, by its own version.py: the wheels of the index have no +cu121 in their names."""
     folder = (printed(job, "ncheck-layout:", timeout) or {}).get("torch")
-    text = leaf(os.path.join(folder, "version.py")) if folder else None
+    text = leaf(os.path.realpath(os.path.join(folder, "version.py"))) if folder else None
     if not isinstance(text, str):
         return None
     built = {name: first or second or None for name, first, second in _BUILT.findall(text)}
