@@ -92,11 +92,12 @@ def this_interpreter() -> dict[str, Path]:
 
 
 def prepare_jobs(lab: Lab) -> None:
-    """Give all nodes this interpreter, an NCCL for it, and a job to run with it."""
+    """Give all nodes this interpreter, an NCCL and a torch for CUDA for it, and a job to run with it."""
     lab.remake(*lab.nodes, real=this_interpreter())
     for node in lab.nodes:
         node.write("/run/job.py", (layers.STANDINS / "job.py").read_text())
         layers.nccl(node.path("/run/site"), "2.20.5")
+        layers.torch(node.path("/run/site"))
 
 
 @pytest.fixture

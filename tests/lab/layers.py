@@ -127,8 +127,7 @@ def software(layer: Path) -> None:
     """Add a training node's software, the same everywhere: torch with its NCCL wheel, Horovod, a real MPI program."""
     write(layer / "usr/local/bin/horovodrun", (STANDINS / "horovodrun").read_bytes(), 0o755)
     write(layer / "usr/local/bin/allreduce", mpi_program(), 0o755)
-    package(layer, "torch", "2.3.1", "__version__ = '2.3.1'\n")
-    write(layer / PACKAGES / "torch/version.py", "__version__ = '2.3.1+cu121'\ncuda = '12.1'\nhip = None\n")
+    torch(layer)
     package(layer, "horovod", "0.28.1", "__version__ = '0.28.1'\n")
     nccl(layer, "2.20.5")
 
@@ -142,6 +141,12 @@ def gpus(layer: Path, sysfs: Path) -> None:
     for address in ("0000:0f:00.0", "0000:10:00.0"):
         for name, text in (("vendor", "0x10de"), ("device", "0x20b2"), ("class", "0x030200"), ("numa_node", "0")):
             write(sysfs / "bus/pci/devices" / address / name, text + "\n")
+
+
+def torch(layer: Path) -> None:
+    """Put a torch for CUDA there, as far as ncheck looks at it: nothing of it can be used."""
+    package(layer, "torch", "2.3.1", "__version__ = '2.3.1'\n")
+    write(layer / PACKAGES / "torch/version.py", "__version__ = '2.3.1+cu121'\ncuda = '12.1'\nhip = None\n")
 
 
 def package(layer: Path, name: str, version: str, text: str) -> None:

@@ -76,13 +76,15 @@ def topology(evidence: Evidence) -> Read[TopologyFacts]:
         return replace(printed, mig=_in_mig_mode(evidence))
     if isinstance(printed, Absent):
         return _of_amd(evidence, printed)
+    if printed.unanswered:
+        return printed
     try:
         computed = _computed(evidence)
     except (ValueError, TypeError) as error:
         computed = str(error)
     if isinstance(computed, TopologyFacts):
         return replace(computed, hung=printed.reason if printed.hung else "")
-    if not computed or printed.unanswered:
+    if not computed:
         return printed
     return replace(printed, reason=f"{printed.reason}; nor from the PCI bus and NVML: {computed}")
 
