@@ -98,7 +98,7 @@ def test_a_folder_that_the_automounter_mounts_for_the_look_is_on_that_mount(
             table.write_text(before + f"31 30 0:40 / {data} rw,relatime - nfs4 fs01:/data rw,vers=4.2\n")
         return real(path)
 
-    monkeypatch.setattr(storage, "MOUNTS", str(table))
+    monkeypatch.setattr("ncheck.agent.mount_table.OWN", str(table))
     monkeypatch.setattr(os, "statvfs", mounts)
     assert asked(tmp_path, ["--data", str(data)])["folders"][0]["on"]["source"] == "fs01:/data"
 

@@ -7,7 +7,7 @@ import stat
 from ncheck.agent.answers.folders import home_of
 from ncheck.agent.apart import each
 from ncheck.agent.files import number_in
-from ncheck.agent.mount_table import mount_of, read_mounts
+from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
 # The folders where libraries keep what they download and compile.
 CACHES = (
@@ -15,10 +15,10 @@ CACHES = (
     "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH",
 )  # fmt: skip
 
-MOUNTS, WRITE_PROTECTED = "/proc/self/mountinfo", "/sys/dev/block/{}/ro"
+WRITE_PROTECTED = "/sys/dev/block/{}/ro"
 
 READS = (
-    MOUNTS + ", " + WRITE_PROTECTED.format("*") + " of disks that are read-only",
+    OWN + ", " + WRITE_PROTECTED.format("*") + " of disks that are read-only",
     "stat, statvfs and access of the job's folders (--data, the current folder, the home folder, $"
     + ", $".join(CACHES) + ") or the nearest folder above, and statvfs of the network file systems that are mounted, "
     "by children that may hang",
@@ -26,17 +26,16 @@ READS = (
 
 _PATIENCE = 5.0  # seconds for all file systems together: a healthy one needs milliseconds
 _MOST_FOLDERS, _MOST_MOUNTS, _MOST_FORCED = 32, 32, 16
-_LONGEST = 1 << 22  # bytes of the table: ten thousand mounts
 _OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 
 def answer(sources, arguments, timeout):
     """Return {"folders": [FOLDER], "mounts": [MOUNT], "forced": [MOUNT], "root"}: see the package."""
-    table = _table()
+    table = own_mounts()
     folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
     mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]
     looked = each(_looked_at, [*folders, *mounts], min(_PATIENCE, timeout))
-    mounted = _table()  # with what an automounter mounted for the look
+    mounted = own_mounts()  # with what an automounter mounted for the look
     return {
         "folders": [
             {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, mounted),
@@ -47,11 +46,6 @@ def answer(sources, arguments, timeout):
         "forced": _forced(table),
         "root": os.geteuid() == 0,
     }  # fmt: skip
-
-
-def _table():
-    with open(MOUNTS, "rb") as file:
-        return read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
 
 
 def _job_folders(sources, asked):
