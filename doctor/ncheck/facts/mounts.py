@@ -25,7 +25,10 @@ class Mount:
 
 @dataclass(frozen=True)
 class MountFacts:
-    """`shared`: the network file systems by mount point. `automatic`: where an automounter mounts what is asked for."""
+    """`shared`: the network file systems by mount point, without those that a pod or a user's session has for itself.
+
+    `automatic`: where an automounter mounts what is asked for.
+    """
 
     shared: Mapping[str, Mount]
     automatic: tuple[str, ...] = ()
@@ -43,6 +46,10 @@ NETWORK = (
 
 
 _AUTOMATIC = "autofs"
+
+
+# Where container engines and users' sessions mount what one of them asks for: other nodes need not have it.
+_OF_ONE = ("/var/lib/kubelet/", "/var/lib/docker/", "/run/")
 
 
 # Only these lines: the table of a host of containers has thousands of others. No such line is no failure.
@@ -74,7 +81,7 @@ def mounts(evidence: Evidence) -> Read[MountFacts]:
         path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST)
         if match["kind"] == _AUTOMATIC:
             automatic.append(path)
-        else:
+        elif not path.startswith(_OF_ONE):
             shared[path] = Mount(match["kind"], "ro" in match["options"].split(","), match["server"] or "")
     return MountFacts(shared, tuple(automatic))
 

@@ -40,6 +40,11 @@ def test_each_line_is_read(answered: Answered) -> None:
     assert read(answered, "") == MountFacts({})
 
 
+def test_what_one_pod_has_mounted_for_itself_is_none_of_the_nodes(answered: Answered) -> None:
+    volume = "/var/lib/kubelet/plugins/kubernetes.io/csi/rook-ceph.cephfs.csi.ceph.com/4e1/globalmount"
+    assert read(answered, f"10.0.0.1:6789:/volumes/a {volume} ceph rw,relatime 0 0\n") == MountFacts({})
+
+
 @pytest.mark.parametrize(("text", "status"), [("x\n", 0), ("a b nfs\n", 0), ("", 2)])
 def test_another_text_or_a_failure_is_unread(answered: Answered, text: str, status: int) -> None:
     assert isinstance(read(answered, text, status), Unread)
