@@ -50,10 +50,11 @@ def test_the_share_of_a_job_with_one_of_eight_gpus_is_an_eighth() -> None:
 
 
 def test_the_share_of_a_job_with_one_of_eight_amd_gpus_is_an_eighth() -> None:
-    facts = node(100 * GIB)["n1"]
-    facts[GpuFacts] = GpuFacts((Gpu(0, "MI300X"),), "6.10", "", "amd-smi", vendor="AMD")
-    facts[PciFacts] = PciFacts(tuple(PciDevice(f"0000:0{at}:00.0", 0x1200, AMD, 0x74A1) for at in range(8)))
-    assert outcome({"n1": facts}) is Outcome.PASSED
+    of_amd: Facts = {
+        GpuFacts: GpuFacts((Gpu(0, "MI300X"),), "6.10", "", "amd-smi", vendor="AMD"),
+        PciFacts: PciFacts(tuple(PciDevice(f"0000:0{at}:00.0", 0x1200, AMD, 0x74A1) for at in range(8))),
+    }
+    assert outcome({"n1": {**node(100 * GIB)["n1"], **of_amd}}) is Outcome.PASSED
 
 
 def test_no_limit_a_fair_one_and_no_gpu_are_healthy() -> None:

@@ -47,9 +47,8 @@ def test_podmans_default_is_too_low_for_eight_gpus() -> None:
 
 
 def test_a_group_of_a_login_is_no_container() -> None:
-    facts = node(2048)
-    facts["n1"][InterpreterFacts] = replace(CONTAINED, container="")
-    (found,) = judge([node_limit_low], facts).findings
+    login = {**node(2048)["n1"], InterpreterFacts: replace(CONTAINED, container="")}
+    (found,) = judge([node_limit_low], {"n1": login}).findings
     assert (found.fix, found.kind) == ("cat /proc/self/cgroup", "look")
 
 
