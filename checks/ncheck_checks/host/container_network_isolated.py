@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, nodes_by_value
-from ncheck.facts.links import LinkFacts
+from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.nics import NicFacts
 
 DOCKER = ip_network("172.16.0.0/12")
@@ -35,7 +35,8 @@ def container_network_isolated(cluster: Cluster) -> Iterator[Problem | NotApplic
         uplinks[node] = tuple(address.ip for nic in own for address in nic.addresses if address.scope == "global")
     shared = {addresses for addresses, nodes in nodes_by_value(uplinks).items() if len(nodes) > 1}
     for node, addresses in uplinks.items():
-        private = addresses in shared or any(ip_address(ip) in DOCKER for ip in addresses)
+        tried = any(link.cause is not LinkCause.UNTRIED for link in links[node].broken)
+        private = addresses in shared or (tried and any(ip_address(ip) in DOCKER for ip in addresses))
         if not addresses:
             yield NotApplicable("it has the network of its machine", (node,))
         elif private and not any(reach.reached for reach in links[node].reaches):

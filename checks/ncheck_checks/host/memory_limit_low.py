@@ -24,7 +24,7 @@ from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts
 from ncheck.facts.host_settings import HostSettingsFacts
-from ncheck.facts.pci import NVIDIA, PciFacts
+from ncheck.facts.pci import AMD, NVIDIA, PciFacts
 
 GIB = 2**30
 OF_SHARE = 0.5
@@ -37,7 +37,8 @@ def memory_limit_low(node: NodeView) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("no control group limits the memory" if total else "the node does not show its memory")
         return
     gpus, pci = len(node[GpuFacts].gpus), node.maybe(PciFacts)
-    there = max(gpus, len(pci.gpus(NVIDIA)) if isinstance(pci, PciFacts) else 0)
+    vendor = AMD if node[GpuFacts].vendor == "AMD" else NVIDIA
+    there = max(gpus, len(pci.gpus(vendor)) if isinstance(pci, PciFacts) else 0)
     share = total * gpus // there
     if group.limit < OF_SHARE * share:
         yield Problem(

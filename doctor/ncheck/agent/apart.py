@@ -12,7 +12,7 @@ import time
 import warnings
 
 OPEN_FILES = "/proc/self/fd"
-_STALL = 1.0  # seconds without a result after which a child counts as stuck, and the others' items are given away
+_ALONE = 1.0  # seconds that the first child has for all items; then each of the rest gets a child of its own
 _MOST = 64  # children at the same time
 
 
@@ -66,21 +66,21 @@ def _close_all_but(kept):
 def each(work, items, seconds):
     """Return [(item, what work(item) returned)] in the order of the items, None where it did not come back in time.
 
-    One child does them in turn. Where it gets stuck, each of the rest gets a child of its own, so that one item hides
-    no other. What `work` returns must have a form in JSON and not be None; {"error": words} stands for it where the
-    child ended without it.
+    One child does them in turn. Where that takes long, each of the rest gets a child of its own: one item that hangs
+    hides no other, and many that are slow do not count as hung because they had to wait. What `work` returns must have
+    a form in JSON and not be None; {"error": words} stands for it where the child ended without it.
     """
     ends = time.monotonic() + seconds
     found = {}
     children = [_worker(work, list(enumerate(items)))]
     doing = dict.fromkeys(range(len(items)), children[0])
     try:
-        _gather(children, found, ends, _STALL)
+        _gather(children, found, min(ends, time.monotonic() + _ALONE))
         left = [place for place in range(len(items)) if place not in found]
         for place in left[children[0].writes : _MOST]:  # without the first, where the child is
             doing[place] = _worker(work, [(place, items[place])])
             children.append(doing[place])
-        _gather(children, found, ends, seconds)
+        _gather(children, found, ends)
     finally:
         for child in children:
             child.end()
@@ -98,20 +98,19 @@ def _worker(work, places):
     return Child(work_through)
 
 
-def _gather(children, found, ends, stall):
-    """Collect results until all children ended, the time is over, or nothing came for `stall` seconds."""
-    last = time.monotonic()
+def _gather(children, found, ends):
+    """Collect results until all children ended or the time is over."""
     poll = select.poll()
     writing = {child.number: child for child in children if child.writes}
     for number in writing:
         poll.register(number, select.POLLIN)
-    while writing and time.monotonic() < min(ends, last + stall):
-        for number, _ in poll.poll(max(0.0, min(ends, last + stall) - time.monotonic()) * 1000):
+    while writing and time.monotonic() < ends:
+        for number, _ in poll.poll(max(0.0, ends - time.monotonic()) * 1000):
             child = writing[number]
             child.read()
             for line in child.lines():
-                place, found_there = json.loads(line)
-                found[place], last = found_there, time.monotonic()
+                place, result = json.loads(line)
+                found[place] = result
             if not child.writes:
                 poll.unregister(number)
                 del writing[number]

@@ -7,12 +7,21 @@ NETWORK = re.compile(
     r"^(?:nfs4?|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb3|wekafs|pvfs2|orangefs|panfs|afs|9p|virtiofs|fuse(?:\..*)?)$"
 )
 
+OWN = "/proc/self/mountinfo"
+_LONGEST = 1 << 22  # bytes of the table: ten thousand mounts
+
+
+def own_mounts():
+    """Return the mounts that this process sees: see `read_mounts`. Raises OSError without /proc."""
+    with open(OWN, "rb") as file:
+        return read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
+
 
 def read_mounts(text):
     """Return the mounts of a mountinfo file in its order: of those at one place, the last is the one that is seen.
 
-    Each is {"point", "type", "source", "root": which folder of the source, "options": those of this mount,
-    "super_options": those of the file system itself}.
+    Each is {"device": "254:0", "point", "type", "source", "root": which folder of the source, "options": those of this
+    mount, "super_options": those of the file system itself, "network": whether it can hang while this node is well}.
     """
     table = []
     for line in text.splitlines():
@@ -21,7 +30,7 @@ def read_mounts(text):
         fields, rest = front.split(), back.split()
         if len(fields) > 5 and len(rest) > 1:
             table.append({
-                "point": _unescaped(fields[4]), "type": rest[0], "source": _unescaped(rest[1]),
+                "device": fields[2], "point": _unescaped(fields[4]), "type": rest[0], "source": _unescaped(rest[1]),
                 "root": _unescaped(fields[3]), "options": fields[5], "super_options": [*rest, ""][2],
                 "network": bool(NETWORK.match(rest[0])),
             })  # fmt: skip

@@ -70,15 +70,14 @@ def _current_folder() -> Path:
 
 def _shared(folder: Path, settings: Settings) -> str | None:
     """Return the current folder if it is on a network file system: mpirun changes to it on every node."""
-    from ncheck.agent.mount_table import mount_of, read_mounts
+    from ncheck.agent.mount_table import mount_of, own_mounts
 
     if settings.rehearsal or settings.environment.enter or settings.environment.rsh or not str(folder).isprintable():
         return None
     try:
-        table = read_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="backslashreplace"))
+        on = mount_of(str(folder), own_mounts())
     except OSError:
         return None
-    on = mount_of(str(folder), table)
     return str(folder) if on and on["network"] else None
 
 

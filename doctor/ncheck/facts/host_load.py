@@ -34,6 +34,7 @@ class Stuck:
 @dataclass(frozen=True)
 class HostLoadFacts:
     """The memory in bytes, None if it could not be read; `hugepages`: bytes that are reserved for these.
+    `available` counts the part of ZFS's cache that it gives back when needed, unlike the kernel's own MemAvailable.
 
     `load`: the average of the last five minutes; `stalled`: the share of the last minute in which every process that
     ran waited for memory. `files` and `threads` of the whole node. `stuck_more`: how many others are stuck;
@@ -101,7 +102,7 @@ def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
     return HostLoadFacts(
         cpus=whole(answer["cpus"]),
         memory=memory.get("MemTotal") or None,
-        available=memory.get("MemAvailable"),
+        available=_available(memory),
         hugepages=memory.get("Hugetlb", 0),
         swap=Use(max(0, swap - memory.get("SwapFree", swap)), swap) if swap else None,
         load=float(load[1]) if load else None,
@@ -114,6 +115,11 @@ def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
         stuck_more=whole(answer["stuck_more"]),
         hidden=answer["hidden"],
     )
+
+
+def _available(memory: Mapping[str, int]) -> int | None:
+    available = memory.get("MemAvailable")
+    return None if available is None else min(available + memory.get("ZfsCache", 0), memory.get("MemTotal", available))
 
 
 FACTS = (Fact(HostLoadFacts, (HOST_LOAD,), host_load),)

@@ -14,15 +14,21 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class Mount:
-    """One mounted file system: its type (nfs4, lustre) and whether it is mounted read-only."""
+    """One mounted file system: its type (nfs4, lustre), whether it is mounted read-only, and the name or address of its
+    server, "" where it has not one server.
+    """
 
     kind: str
     read_only: bool = False
+    server: str = ""
 
 
 @dataclass(frozen=True)
 class MountFacts:
-    """`shared`: the network file systems by mount point. `automatic`: where an automounter mounts what is asked for."""
+    """`shared`: the network file systems by mount point, without those that a pod or a user's session has for itself.
+
+    `automatic`: where an automounter mounts what is asked for.
+    """
 
     shared: Mapping[str, Mount]
     automatic: tuple[str, ...] = ()
@@ -32,11 +38,18 @@ class MountFacts:
         return any(path == place or path.startswith(f"{place}/") for place in self.automatic)
 
 
-NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "cifs", "wekafs", "pvfs2", "fuse.glusterfs",
-           "fuse.ceph", "fuse.juicefs")  # fmt: skip
+# A test holds them to the list of the agent, which also knows file systems of one node alone (9p, FUSE).
+NETWORK = (
+    "nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "cifs", "smb3", "wekafs", "pvfs2", "orangefs",
+    "panfs", "afs", "virtiofs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs",
+)  # fmt: skip
 
 
 _AUTOMATIC = "autofs"
+
+
+# Where container engines and users' sessions mount what one of them asks for: other nodes need not have it.
+_OF_ONE = ("/var/lib/kubelet/", "/var/lib/docker/", "/run/")
 
 
 # Only these lines: the table of a host of containers has thousands of others. No such line is no failure.
@@ -47,7 +60,7 @@ _MOST = 10_000  # mount points: one for each user's home
 
 
 # server:/export/home /home nfs4 rw,relatime,vers=4.2 0 0
-_LINE = re.compile(r"\S+ (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) \d+ \d+")
+_LINE = re.compile(r"(?:\[?(?P<server>[\w.:-]{1,255}?)\]?:/)?\S* (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) \d+ \d+")
 
 
 # /mnt/my\040data
@@ -68,8 +81,8 @@ def mounts(evidence: Evidence) -> Read[MountFacts]:
         path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST)
         if match["kind"] == _AUTOMATIC:
             automatic.append(path)
-        else:
-            shared[path] = Mount(match["kind"], "ro" in match["options"].split(","))
+        elif not path.startswith(_OF_ONE):
+            shared[path] = Mount(match["kind"], "ro" in match["options"].split(","), match["server"] or "")
     return MountFacts(shared, tuple(automatic))
 
 

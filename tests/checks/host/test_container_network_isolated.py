@@ -49,6 +49,12 @@ def test_pods_that_reach_each_other_are_healthy_and_machines_skipped() -> None:
     assert outcomes(**machines) == [Outcome.SKIPPED] * 2
 
 
+def test_links_that_there_was_no_time_to_try_say_nothing() -> None:
+    untried = (Link("172.17.0.2", "other", "10.0.0.1", "", LinkCause.UNTRIED),)
+    late = {**node("172.17.0.2"), LinkFacts: LinkFacts((Reach("", "172.17.0.2", 1, 0),), untried)}
+    assert outcomes(a=late, b=node("10.0.0.1", container=False)) == [Outcome.PASSED, Outcome.SKIPPED]
+
+
 def test_without_links_there_is_nothing_to_judge() -> None:
     alone = {**node("172.17.0.2"), LinkFacts: Absent("one node alone has no peers")}
     assert outcomes(a=alone, b=alone) == [Outcome.SKIPPED] * 2

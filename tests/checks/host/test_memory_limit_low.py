@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts
 from ncheck.facts.host_settings import GroupLimit, HostSettingsFacts
-from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
+from ncheck.facts.pci import AMD, NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -47,6 +47,14 @@ def test_the_share_of_a_job_with_one_of_eight_gpus_is_an_eighth() -> None:
     assert outcome(node(100 * GIB, gpus=1)) is Outcome.PASSED
     assert outcome(node(60 * GIB, gpus=1)) is Outcome.FAILED
     assert outcome(node(100 * GIB, gpus=1, there=0)) is Outcome.FAILED  # PCI shows none: it has all of them
+
+
+def test_the_share_of_a_job_with_one_of_eight_amd_gpus_is_an_eighth() -> None:
+    of_amd: Facts = {
+        GpuFacts: GpuFacts((Gpu(0, "MI300X"),), "6.10", "", "amd-smi", vendor="AMD"),
+        PciFacts: PciFacts(tuple(PciDevice(f"0000:0{at}:00.0", 0x1200, AMD, 0x74A1) for at in range(8))),
+    }
+    assert outcome({"n1": {**node(100 * GIB)["n1"], **of_amd}}) is Outcome.PASSED
 
 
 def test_no_limit_a_fair_one_and_no_gpu_are_healthy() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts, Use
 from ncheck.facts.host_settings import GroupLimit, HostSettingsFacts
+from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -12,6 +15,7 @@ from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.host.node_limit_low import MOST_THREADS, node_limit_low
 
+CONTAINED = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, "podman")
 FOLDER = "/sys/fs/cgroup"
 
 
@@ -24,6 +28,7 @@ def node(
         "n1": {
             HostSettingsFacts: HostSettingsFacts(96, threads=group),
             HostLoadFacts: HostLoadFacts(96, threads=threads, files=files),
+            InterpreterFacts: CONTAINED,
             GpuFacts: boards if gpus else Absent("no GPU"),
         }
     }
@@ -39,6 +44,17 @@ def test_podmans_default_is_too_low_for_eight_gpus() -> None:
                 "a control group allows 2048 processes and threads; a job here needs 4096", (FOLDER,),
                 "docker run --pids-limit=-1", summary="few processes are allowed"),
     ]  # fmt: skip
+
+
+def test_a_group_of_a_login_is_no_container() -> None:
+    login = {**node(2048)["n1"], InterpreterFacts: replace(CONTAINED, container="")}
+    (found,) = judge([node_limit_low], {"n1": login}).findings
+    assert (found.fix, found.kind) == ("cat /proc/self/cgroup", "look")
+
+
+def test_a_limit_of_files_is_not_lowered_by_its_fix() -> None:
+    (found,) = judge([node_limit_low], node(files=Use(2900000, 3000000))).findings
+    assert found.fix == "sudo sysctl -w fs.file-max=6000000"
 
 
 def test_a_limit_of_the_group_or_of_the_node_that_is_nearly_reached_is_named() -> None:

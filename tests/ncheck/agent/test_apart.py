@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from pathlib import Path
@@ -11,12 +12,12 @@ import pytest
 from ncheck.agent import apart
 from ncheck.agent.apart import Child, each
 
-STUCK = 0.2  # seconds without a result
+ALONE = 0.2  # seconds of the first child
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_STALL", STUCK)
+    monkeypatch.setattr(apart, "_ALONE", ALONE)
 
 
 def sleeps_on(item: str) -> dict[str, str]:
@@ -40,6 +41,15 @@ def test_one_that_hangs_hides_no_other_and_exceeds_no_deadline() -> None:
         ("ends", {"error": "the process that looked at it ended"}), ("c", {"saw": "c"}),
     ]  # fmt: skip
     assert time.monotonic() - began < 30
+
+
+def test_many_that_are_slow_are_not_taken_for_hung() -> None:
+    def slow(item: int) -> int:
+        select.select([], [], [], 0.15)  # as statvfs on a server far away
+        return item
+
+    items = list(range(40))
+    assert each(slow, items, 4.0) == [(item, item) for item in items]
 
 
 def test_a_child_that_cannot_be_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,10 @@ def test_the_file_system_is_that_of_the_longest_mount_point(tmp_path: Path, monk
     escaped = str(tmp_path / "a b").replace(" ", "\\040")
     rows = [("/", "ext4"), (str(tmp_path), "xfs"), (escaped, "autofs"), (escaped, "nfs4"), (f"{tmp_path}/a", "no")]
     table.write_text("".join(line.format(*row) for row in rows) + "37 35 - \n" + "cut off")
-    monkeypatch.setattr("ncheck.agent.answers.folders.MOUNTS", str(table))
+    monkeypatch.setattr("ncheck.agent.mount_table.OWN", str(table))
     kinds = [folder(str(path))["kind"] for path in (tmp_path / "a b", tmp_path, Path("/"))]
     assert kinds == ["nfs4", "xfs", "ext4"]
-    monkeypatch.setattr("ncheck.agent.answers.folders.MOUNTS", str(tmp_path / "none"))
+    monkeypatch.setattr("ncheck.agent.mount_table.OWN", str(tmp_path / "none"))
     assert folder("/")["kind"] is None
 
 

@@ -81,6 +81,18 @@ def test_the_figures_are_those_of_this_machine() -> None:
     assert said["load"].count(".") == 3
 
 
+def test_the_cache_of_zfs_is_read_without_what_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = tmp_path / "arcstats"
+    monkeypatch.setattr(host_load, "_ZFS", str(stats))
+    assert host_load.answer(None, None, 1.0)["memory"]["ZfsCache"] == 0
+    stats.write_text(
+        "13 1 0x01 147 39984 1 2\nname                            type data\n"
+        "c_min                           4    2000\nsize                            4    50000\n"
+        "compressed_size                 4    70000\n"
+    )
+    assert host_load.answer(None, None, 1.0)["memory"]["ZfsCache"] == 48000
+
+
 STUCK = """
 #include <unistd.h>
 int main() { if (vfork() == 0) { pause(); _exit(0); } return 0; }

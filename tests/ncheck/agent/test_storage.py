@@ -36,8 +36,17 @@ def test_a_path_is_on_the_mount_that_covers_it_last() -> None:
     assert mount_of("/", []) is None
 
 
-def test_a_disk_that_the_kernel_made_read_only_is_told_from_one_that_was_mounted_so() -> None:
-    assert [one["point"] for one in read_mounts(TABLE) if storage._forced(one)] == ["/scratch"]
+def test_a_disk_that_the_kernel_made_read_only_is_told_from_one_that_was_mounted_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verity = "38 27 252:0 / /host/usr rw,relatime - ext4 /dev/mapper/usr ro\n"  # a container of an immutable host
+    bound = "39 27 259:1 /log /var/log rw,relatime - ext4 /dev/nvme1n1 ro,errors=remount-ro\n"
+    for device, protected in (("252:0", "1"), ("259:1", "0")):
+        (tmp_path / device).write_text(protected)
+    monkeypatch.setattr(storage, "WRITE_PROTECTED", f"{tmp_path}/{{}}")
+    assert [one["point"] for one in storage._forced(read_mounts(TABLE + verity + bound))] == ["/scratch"]
+    many = (f"{n} 1 259:{n} / /m{n} rw - xfs /dev/n{n} ro,emergency_ro" for n in range(2, 5000))
+    assert len(storage._forced(read_mounts("\n".join(many)))) == 16
 
 
 def test_each_server_has_its_first_mount_looked_at_first() -> None:
@@ -74,6 +83,24 @@ def test_a_folder_is_described_as_it_is_and_by_the_one_above_where_it_does_not_e
     assert there["state"]["free"] == pytest.approx(room.f_bavail * room.f_frsize, rel=0.1)
     assert (gone["state"]["exists"], gone["state"]["real"]) == (False, str(tmp_path))
     assert gone["on"]["point"] == there["on"]["point"]
+
+
+def test_a_folder_that_the_automounter_mounts_for_the_look_is_on_that_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, data, real = tmp_path / "mountinfo", tmp_path / "data", os.statvfs
+    data.mkdir()
+    before = f"30 1 0:45 / {data} rw,relatime - autofs auto.direct rw,fd=7\n"
+    table.write_text(before)
+
+    def mounts(path: str) -> os.statvfs_result:
+        if path == str(data):
+            table.write_text(before + f"31 30 0:40 / {data} rw,relatime - nfs4 fs01:/data rw,vers=4.2\n")
+        return real(path)
+
+    monkeypatch.setattr("ncheck.agent.mount_table.OWN", str(table))
+    monkeypatch.setattr(os, "statvfs", mounts)
+    assert asked(tmp_path, ["--data", str(data)])["folders"][0]["on"]["source"] == "fs01:/data"
 
 
 def test_what_is_no_path_of_this_system_fails_in_words(tmp_path: Path) -> None:

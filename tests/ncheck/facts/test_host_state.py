@@ -40,6 +40,13 @@ def test_a_kernel_that_shows_nothing_leaves_everything_unknown(answered: Answere
     assert load(answered) == HostLoadFacts(0)
 
 
+def test_what_zfs_gives_back_of_its_cache_is_available(answered: Answered) -> None:
+    memory: dict[str, JsonValue] = {"MemTotal": 1000, "MemAvailable": 40, "ZfsCache": 700}
+    assert load(answered, memory=memory) == HostLoadFacts(0, 1000, 740)
+    assert load(answered, memory={**memory, "ZfsCache": 5000}) == HostLoadFacts(0, 1000, 1000)  # that of a whole host
+    assert load(answered, memory={"ZfsCache": 700}) == HostLoadFacts(0)
+
+
 def test_the_strictest_of_the_control_groups_counts_in_both_versions(answered: Answered) -> None:
     job, step = "/sys/fs/cgroup/memory/slurm/job_7", "/sys/fs/cgroup/memory/slurm/job_7/step_0"
     unlimited: JsonValue = {"memory.limit_in_bytes": "9223372036854771712", "cpu.cfs_quota_us": "-1", "pids.max": "max"}

@@ -4,19 +4,18 @@ import os
 import pwd
 
 from ncheck.agent.apart import each
-from ncheck.agent.files import read_file
+from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
 # Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
 SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 _PATIENCE = 5.0  # seconds for all of them: a healthy file system needs milliseconds
-MOUNTS = "/proc/self/mountinfo"
 
 READS = (
     "statvfs and access of /tmp, $" + ", $".join(SESSION + TEMPORARY) + " (their nearest folder that exists), "
     "the home folder, /dev/shm and /",
-    MOUNTS + ": the kind of their file systems",
+    OWN + ": the kind of their file systems",
 )
 
 
@@ -76,12 +75,8 @@ def folder(path, named_by=""):
 
 def _kind(path):
     """Name the file system that a folder lies on, None where the kernel's table does not show it."""
-    there = os.path.realpath(path).replace(" ", "\\040")
-    kind, longest = None, 0
-    for line in read_file(MOUNTS).get("value", "").splitlines():
-        # 36 35 98:0 / /mnt/data rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-        words, system = line.split(), line.partition(" - ")[2].split()
-        point = words[4].rstrip("/") + "/" if system else ""
-        if point and len(point) >= longest and (there.rstrip("/") + "/").startswith(point):  # the last one is on top
-            kind, longest = system[0], len(point)
-    return kind
+    try:
+        on = mount_of(os.path.realpath(path), own_mounts())
+    except OSError:
+        return None
+    return on["type"] if on else None

@@ -10,9 +10,11 @@ _BETWEEN = 3.0  # seconds between two looks at processes in uninterruptible slee
 _MOST = 16  # of them, in the answer
 _KERNEL_THREAD = 0x200000  # PF_KTHREAD in the flags of a process
 _MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
+_ZFS = "/proc/spl/kstat/zfs/arcstats"
 
 READS = (
-    "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}",
+    "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}, "
+    + _ZFS,
     "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again after 3 s",
 )
 
@@ -21,7 +23,7 @@ def answer(sources, arguments, timeout):
     """Return the figures, and the processes that stay in one uninterruptible sleep: see the package."""
     stuck = stuck_processes()
     return {
-        "memory": {name: int(size) * 1024 for name, size in _MEMORY.findall(line_of("/proc/meminfo") or "")},
+        "memory": dict(_memory(), ZfsCache=_zfs_cache()),
         "pressure": line_of("/proc/pressure/memory"),
         "load": line_of("/proc/loadavg"),
         "cpus": len(re.findall(r"^cpu\d+ ", line_of("/proc/stat") or "", re.MULTILINE)),
@@ -32,6 +34,17 @@ def answer(sources, arguments, timeout):
         "stuck": stuck[:_MOST],
         "stuck_more": max(0, len(stuck) - _MOST),
     }
+
+
+def _memory():
+    return {name: int(size) * 1024 for name, size in _MEMORY.findall(line_of("/proc/meminfo") or "")}
+
+
+def _zfs_cache():
+    """Return what ZFS gives back of its cache when memory is needed, in bytes; the kernel counts that as used."""
+    # size                            4    68719476736
+    found = dict(re.findall(r"^(size|c_min)\s+\d+\s+(\d+)$", line_of(_ZFS) or "", re.MULTILINE))
+    return max(0, int(found.get("size", 0)) - int(found.get("c_min", 0)))
 
 
 def stuck_processes(between=_BETWEEN, proc="/proc", sleep=time.sleep):

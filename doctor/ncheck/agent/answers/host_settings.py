@@ -22,6 +22,7 @@ _GROUP_FILES = (
     "memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "pids.max",
     "pids.current",
 )  # fmt: skip
+_ALL_USERS = "0 0 4294967295"  # the map of the first user namespace, and of a kernel that has no others
 _GET_MEMPOLICY = {"x86_64": 239, "aarch64": 236}  # number of the system call
 
 READS = (
@@ -43,7 +44,7 @@ def answer(sources, arguments, timeout):
         "clock_error": _clock_error(),
         "numa_policy": _numa_policy(),
         "capabilities": _status("CapEff"),
-        "own_user_namespace": (line_of("/proc/self/uid_map") or "").split() != ["0", "0", "4294967295"],
+        "own_user_namespace": (line_of("/proc/self/uid_map") or _ALL_USERS).split() != _ALL_USERS.split(),
         "gpu_devices": sum(bool(re.match(r"/dev/nvidia\d+$", path)) for path in glob.glob("/dev/nvidia*")),
         "stack_unlimited": resource.getrlimit(resource.RLIMIT_STACK)[0] == resource.RLIM_INFINITY,
     }
@@ -101,11 +102,7 @@ def _numa_policy():
 
 
 def _status(name):
-    for line in _lines("/proc/self/status"):
+    for line in (line_of("/proc/self/status") or "").splitlines():
         if line.startswith(name + ":"):
             return line.split()[1]
     return None
-
-
-def _lines(path):
-    return (line_of(path) or "").splitlines()

@@ -6,7 +6,8 @@ import stat
 
 from ncheck.agent.answers.folders import home_of
 from ncheck.agent.apart import each
-from ncheck.agent.mount_table import mount_of, read_mounts
+from ncheck.agent.files import number_in
+from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
 # The folders where libraries keep what they download and compile.
 CACHES = (
@@ -14,34 +15,35 @@ CACHES = (
     "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH",
 )  # fmt: skip
 
+WRITE_PROTECTED = "/sys/dev/block/{}/ro"
+
 READS = (
-    "/proc/self/mountinfo",
+    OWN + ", " + WRITE_PROTECTED.format("*") + " of disks that are read-only",
     "stat, statvfs and access of the job's folders (--data, the current folder, the home folder, $"
     + ", $".join(CACHES) + ") or the nearest folder above, and statvfs of the network file systems that are mounted, "
     "by children that may hang",
 )  # fmt: skip
 
 _PATIENCE = 5.0  # seconds for all file systems together: a healthy one needs milliseconds
-_MOST_FOLDERS, _MOST_MOUNTS = 32, 32
-_LONGEST = 1 << 22  # bytes of the table: ten thousand mounts
+_MOST_FOLDERS, _MOST_MOUNTS, _MOST_FORCED = 32, 32, 16
 _OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 
 def answer(sources, arguments, timeout):
     """Return {"folders": [FOLDER], "mounts": [MOUNT], "forced": [MOUNT], "root"}: see the package."""
-    with open("/proc/self/mountinfo", "rb") as file:
-        table = read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
+    table = own_mounts()
     folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
     mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]
     looked = each(_looked_at, [*folders, *mounts], min(_PATIENCE, timeout))
+    mounted = own_mounts()  # with what an automounter mounted for the look
     return {
         "folders": [
-            {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, table),
+            {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, mounted),
              "state": state}
             for (path, named_by), state in looked[: len(folders)]
         ],
         "mounts": [dict(one, state=state) for one, state in looked[len(folders) :]],
-        "forced": [one for one in table if _forced(one)],
+        "forced": _forced(table),
         "root": os.geteuid() == 0,
     }  # fmt: skip
 
@@ -71,11 +73,19 @@ def _by_server(mounts):
     return first + others
 
 
-def _forced(one):
-    """Return whether a file system of a disk is read-only although it was mounted for writing."""
-    inner = one["super_options"].split(",")
-    read_only = "ro" in inner or "emergency_ro" in inner
-    return one["type"] in _OF_DISKS and read_only and "rw" in one["options"].split(",")
+def _forced(table):
+    """Return the file systems of disks that are read-only although they were mounted for writing, one mount of each.
+
+    One of a write-protected device (dm-verity) was not: a mount of a container alone says "rw" there.
+    """
+    found = {}
+    for one in table:
+        inner = one["super_options"].split(",")
+        read_only = "ro" in inner or "emergency_ro" in inner
+        if one["type"] in _OF_DISKS and read_only and "rw" in one["options"].split(","):
+            if number_in(WRITE_PROTECTED.format(one["device"])) != 1:
+                found.setdefault(one["device"], one)
+    return list(found.values())[:_MOST_FORCED]
 
 
 def _looked_at(item):
