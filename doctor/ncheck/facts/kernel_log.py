@@ -58,7 +58,8 @@ DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVS
 
 
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6})")
+# [  913.2] NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})")
 
 
 # NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
