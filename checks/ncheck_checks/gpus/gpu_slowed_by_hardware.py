@@ -33,7 +33,7 @@ def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | 
         message = f"the hardware holds the clocks of {len(lines)} GPU(s) down: {lines[0]}"
         fix = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
         yield Problem(message, fix, lines, look=True, summary="the hardware slows GPUs down")
-    yield from not_told(facts, "why its clocks are low", lambda gpu: gpu.throttled, "throttled")
+    yield from not_told(facts, "the reason for low clocks", lambda gpu: gpu.throttled, "throttled")
 
 
 def _slowed(gpu: GpuHealth) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.facts.gpu_health import Fabric
+from ncheck.facts.gpu_health import Fabric, Failure
 from ncheck.judge import judge
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.nvlink_errors import nvlink_errors
 
 from .health import CONSUMER, HEALTHY, MIG, h100, node
@@ -37,3 +37,9 @@ def test_few_errors_and_counts_that_all_gpus_have_are_normal() -> None:
     old = {f"n{i}": node(h100(0, link_errors=errors(replay=20000 + 9000 * i))) for i in range(4)}
     assert judge([nvlink_errors], old).findings == []
     assert judge([nvlink_errors], {"c": node(CONSUMER)}).findings == []
+
+
+def test_counts_that_could_not_be_read_are_unknown() -> None:
+    for name in ("fields", "replay", "fabric"):
+        nodes = {"n1": node(h100(0, errors={name: Failure(999, "Unknown Error")}))}
+        assert [one.outcome for one in judge([nvlink_errors], nodes).verdicts] == [Outcome.UNKNOWN]
