@@ -21,11 +21,14 @@ from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check, split
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nodes_not_told
+from ncheck.topology.judged import LINK_DOWN, UNEVEN
 
 _UP = (1, 2)  # active, asleep to save power
 
 
-@cluster_check("NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, LINK_DOWN, UNEVEN)
+)
 def nvlink_down(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
     yield from nodes_not_told(health, "the state of the NVLinks", "links")

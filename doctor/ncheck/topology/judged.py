@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Paths = Mapping[tuple[str, str], str]
 
-UNEVEN = "uneven NVLinks"  # what the checks of one node explain where nodes differ
+# What checks explain: that the matrix of a node lacks NVLinks, and that it differs from those of other nodes.
+LINK_DOWN, UNEVEN = "NVLink down", "uneven NVLinks"
 
 _MEANING = {
     "PIX": "one PCIe switch", "PXB": "several PCIe switches", "PHB": "the PCIe host bridge",
