@@ -23,6 +23,7 @@ from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
 
 _OF_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardware slowdown"}
+_IDLE_AND_SLOWED = 0x09  # alone: by nvml.h a slowdown "may be also reported during PState or clock change"
 
 
 @node_check("NC523", Severity.ERROR, GpuHealthFacts, explains=SLOW_NETWORK)
@@ -39,7 +40,8 @@ def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | 
 def _slowed(gpu: GpuHealth) -> str:
     if any(word in gpu.name for word in _OF_LAPTOPS):
         return ""  # on battery
-    words = [words for bit, words in _REASONS.items() if (gpu.throttled or 0) & bit]
+    reasons = 0 if gpu.throttled == _IDLE_AND_SLOWED else gpu.throttled or 0
+    words = [words for bit, words in _REASONS.items() if reasons & bit]
     if words and gpu.temperature is not None:
         words.append(f"{gpu.temperature} degrees")
     return ", ".join(words)
