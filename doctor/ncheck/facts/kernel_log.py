@@ -199,10 +199,18 @@ def _unreadable(evidence: Evidence) -> Unread:
 FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
 
 
+GPU_ERROR = "error of a GPU"  # what gpu-xid-reported explains: that the GPU is lost, or its memory broken
+GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or list fewer GPUs
+
+
+def broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> dict[str, list[XidEvent]]:
+    """Return the errors of each GPU that needs a reset, a reboot or a check, by its address; see `_still_broken`."""
+    return dict(_by_gpu([event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]))
+
+
 def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
-    """Yield one problem per GPU that needs a reset, a reboot or a check, as far as is known; see `_still_broken`."""
-    events = [event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]
-    for pci, own in _by_gpu(events):
+    """Yield one problem per GPU of `broken_gpus`, and per GPU that the driver could not initialize."""
+    for pci, own in broken_gpus(log, health).items():
         reboot = any(xid(event.xid).action is Action.REBOOT or "Reboot" in _asked(event) for event in own)
         fix = "sudo systemctl reboot" if reboot else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
         yield _problem(pci, own, fix, look=False)
