@@ -15,7 +15,6 @@ from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unread
 from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
-from ncheck.parity import nodes_by_value
 from ncheck.settings import Settings
 from ncheck.text import typable
 
@@ -43,7 +42,7 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
     """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
     known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
-    judgement = Judgement(explaining=nodes_by_value({check.code: check.explains for check in checks if check.explains}))
+    judgement = Judgement(explaining=_explaining(checks))
     views = _Views(known)
     for check in (check for check in checks if CrashFacts not in check.reads):
         _Run(check, views, judgement).run()
@@ -54,6 +53,16 @@ def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Ju
     for check in (check for check in checks if CrashFacts in check.reads):
         _Run(check, views, judgement).run()
     return judgement
+
+
+def _explaining(checks: Sequence[Check]) -> dict[str, tuple[str, ...]]:
+    """Return the codes of the checks by what they explain."""
+    codes: dict[str, tuple[str, ...]] = {}
+    for check in checks:
+        words = (check.explains,) if isinstance(check.explains, str) else check.explains
+        for word in filter(None, words):
+            codes[word] = (*codes.get(word, ()), check.code)
+    return codes
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-/* Stands in for libnvidia-ml.so.1: the GPUs and NVLinks that the file $NVML_BOARD lists, or what $NVML_FAILS names.
+/* Stands in for libnvidia-ml.so.1: the GPUs and NVLinks that the file $NVML_BOARD lists, or what $NVML_FAILS names
+   (with $NVML_CODE, or as a GPU that is lost). The GPU with the index $NVML_FORBIDS is not for this user.
 
    Each line is a GPU: its address, 1 if MIG is on, then state,kind,address of each link that it has. */
 #include <stdio.h>
@@ -17,8 +18,8 @@ static struct gpu gpus[MOST];
 static unsigned count;
 
 static int fails(const char *name) {
-    const char *named = getenv("NVML_FAILS");
-    return named && !strcmp(named, name) ? 15 : 0;
+    const char *named = getenv("NVML_FAILS"), *code = getenv("NVML_CODE");
+    return !named || strcmp(named, name) ? 0 : code ? atoi(code) : 15;
 }
 
 int nvmlInit_v2(void) {
@@ -41,8 +42,9 @@ const char *nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "Unk
 int nvmlDeviceGetCount_v2(unsigned *number) { *number = count; return 0; }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **gpu) {
+    const char *forbidden = getenv("NVML_FORBIDS");
     *gpu = &gpus[index];
-    return fails("nvmlDeviceGetHandleByIndex_v2");
+    return forbidden && (unsigned)atoi(forbidden) == index ? 4 : fails("nvmlDeviceGetHandleByIndex_v2");
 }
 
 static int described(const char *address, struct pci *pci) {
@@ -56,7 +58,7 @@ int nvmlDeviceGetPciInfo_v3(const struct gpu *gpu, struct pci *pci) { return des
 
 int nvmlDeviceGetMigMode(const struct gpu *gpu, unsigned *now, unsigned *pending) {
     *now = *pending = gpu->mig;
-    return gpu->links ? 0 : 3;
+    return fails("nvmlDeviceGetMigMode") ? fails("nvmlDeviceGetMigMode") : gpu->links ? 0 : 3;
 }
 
 int nvmlDeviceGetNvLinkState(const struct gpu *gpu, unsigned link, unsigned *state) {

@@ -28,4 +28,4 @@ def gpu_compute_prohibited(node: NodeView) -> Iterator[Problem | Inconclusive | 
     if closed:
         message = f"the compute mode is Prohibited: no program can use {', '.join(closed)}"
         yield Problem(message, "sudo nvidia-smi -c DEFAULT", summary="GPUs let no program compute")
-    yield from not_told(facts, "its compute mode", lambda gpu: gpu.compute_mode, "compute_mode")
+    yield from not_told(facts, "the compute mode", lambda gpu: gpu.compute_mode, "compute_mode")

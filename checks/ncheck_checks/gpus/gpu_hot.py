@@ -31,7 +31,7 @@ def gpu_hot(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
         message = f"{len(lines)} GPU(s) too hot: {lines[0]}"
         fix = "nvidia-smi -q -d TEMPERATURE,PERFORMANCE"
         yield Problem(message, fix, lines, look=True, summary="GPUs are too hot")
-    yield from not_told(facts, "its temperature", lambda gpu: gpu.temperature, "temperature")
+    yield from not_told(facts, "the temperature", lambda gpu: gpu.temperature, "temperature")
 
 
 def _heat(gpu: GpuHealth) -> str:

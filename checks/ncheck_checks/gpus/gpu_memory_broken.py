@@ -18,28 +18,36 @@ replacement of the card (NVIDIA GPU Memory Error Management, RMA policy).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
+from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, broken_gpus
 
 
-@node_check("NC521", Severity.ERROR, GpuHealthFacts)
+@node_check("NC521", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,))
 def gpu_memory_broken(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    facts = node[GpuHealthFacts]
+    facts, log = node[GpuHealthFacts], node.maybe(KernelLogFacts)
+    reported = broken_gpus(log, facts) if isinstance(log, KernelLogFacts) else {}
     for gpu in facts.gpus:
-        ever = (f"{gpu.ecc_ever} uncorrectable errors in the life of the GPU",) if gpu.ecc_ever else ()
-        if gpu.remapped and gpu.remapped.failed:
-            message = f"a bad memory row of {gpu.called} could not be replaced by a spare one: have the GPU replaced"
-            fix = f"nvidia-smi -q -d ROW_REMAPPER -i {_id(gpu)}"
-            yield Problem(message, fix, ever, look=True, summary="a GPU's memory is broken")
-        elif gpu.retiring:
-            message = f"a bad memory page of {gpu.called} waits to be retired: no program starts there before a reset"
-            yield Problem(message, f"sudo nvidia-smi --gpu-reset -i {_id(gpu)}", ever, summary="a GPU needs a reset")
-        elif gpu.ecc and gpu.action != 0:
-            message = f"{gpu.ecc} uncorrectable memory errors of {gpu.called} since the driver was loaded"
-            yield Problem(message, f"sudo nvidia-smi --gpu-reset -i {_id(gpu)}", ever, summary="ECC errors of a GPU")
+        follows = GPU_ERROR if gpu.pci in reported else ""
+        yield from (replace(problem, follows=follows) for problem in _of_gpu(gpu))
     yield from not_told(facts, "ECC errors", _memory, "ecc", "remapped", "retiring")
+
+
+def _of_gpu(gpu: GpuHealth) -> Iterator[Problem]:
+    ever = (f"{gpu.ecc_ever} uncorrectable errors in the life of the GPU",) if gpu.ecc_ever else ()
+    if gpu.remapped and gpu.remapped.failed:
+        message = f"a bad memory row of {gpu.called} could not be replaced by a spare one: have the GPU replaced"
+        fix = f"nvidia-smi -q -d ROW_REMAPPER -i {_id(gpu)}"
+        yield Problem(message, fix, ever, look=True, summary="a GPU's memory is broken")
+    elif gpu.retiring:
+        message = f"a bad memory page of {gpu.called} waits to be retired: no program starts there before a reset"
+        yield Problem(message, f"sudo nvidia-smi --gpu-reset -i {_id(gpu)}", ever, summary="a GPU needs a reset")
+    elif gpu.ecc and gpu.action != 0:
+        message = f"{gpu.ecc} uncorrectable memory errors of {gpu.called} since the driver was loaded"
+        yield Problem(message, f"sudo nvidia-smi --gpu-reset -i {_id(gpu)}", ever, summary="ECC errors of a GPU")
 
 
 def _memory(gpu: GpuHealth) -> object:

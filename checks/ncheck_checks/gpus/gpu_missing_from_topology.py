@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 
@@ -28,4 +29,11 @@ def gpu_missing_from_topology(node: NodeView) -> Iterator[Problem]:
         missing = [f"GPU{gpu.index}" for gpu in gpus if f"GPU{gpu.index}" not in topology.gpus]
         message = f"the topology matrix lacks {', '.join(missing)} ({len(topology.gpus)} of {len(gpus)} GPUs)"
         evidence = (f"read from {topology.source}",)
-        yield Problem(message, "nvidia-smi topo -m", evidence, look=True, summary="a GPU is missing from the matrix")
+        yield Problem(
+            message,
+            "nvidia-smi topo -m",
+            evidence,
+            look=True,
+            summary="a GPU is missing from the matrix",
+            follows=GPU_UNUSABLE,
+        )

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, fold, split
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, split
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nodes_not_told
 
 _ON_OFF = {0: "disabled", 1: "enabled"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
@@ -45,13 +45,14 @@ def _number(value: int | None) -> int:
 
 
 @cluster_check("NC525", Severity.WARNING, GpuHealthFacts, by_kind=True, alone=True)
-def gpu_setting_differs(cluster: Cluster) -> Iterator[Problem]:
+def gpu_setting_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
+    yield from nodes_not_told(health, "the settings", "persistence", "ecc_mode", "compute_mode")
     for setting, value_of, lines in _SETTINGS:
         values = {node: _values(facts, value_of) for node, facts in health.items()}
         known = {node: value for node, value in values.items() if value}
         parted = split(known)
-        mixed = tuple(node for node, value in known.items() if " and " in value)
+        mixed = tuple(node for node, facts in health.items() if _mixed(facts, value_of))
         summary = f"{setting} of GPUs differs"
         if parted:
             fix = lines.get(parted.majority or "", _LOOK)
@@ -66,3 +67,9 @@ def gpu_setting_differs(cluster: Cluster) -> Iterator[Problem]:
 def _values(facts: GpuHealthFacts, value_of: Callable[[GpuHealth], str | None]) -> str:
     """Return the values of a node's GPUs, such as "enabled" or "disabled and enabled"; "" if none has this."""
     return " and ".join(sorted({value for gpu in facts.gpus if (value := value_of(gpu))}))
+
+
+def _mixed(facts: GpuHealthFacts, value_of: Callable[[GpuHealth], str | None]) -> bool:
+    """Return whether two GPUs of one model have different values; a card for the display may have its own."""
+    values = {(gpu.name, value) for gpu in facts.gpus if (value := value_of(gpu))}
+    return len(values) > len({name for name, _ in values})

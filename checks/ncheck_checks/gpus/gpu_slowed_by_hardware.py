@@ -23,6 +23,7 @@ from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
 
 _OF_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardware slowdown"}
+_IDLE_AND_SLOWED = 0x09  # alone: by nvml.h a slowdown "may be also reported during PState or clock change"
 
 
 @node_check("NC523", Severity.ERROR, GpuHealthFacts, explains=SLOW_NETWORK)
@@ -33,13 +34,14 @@ def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | 
         message = f"the hardware holds the clocks of {len(lines)} GPU(s) down: {lines[0]}"
         fix = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
         yield Problem(message, fix, lines, look=True, summary="the hardware slows GPUs down")
-    yield from not_told(facts, "why its clocks are low", lambda gpu: gpu.throttled, "throttled")
+    yield from not_told(facts, "the reason for low clocks", lambda gpu: gpu.throttled, "throttled")
 
 
 def _slowed(gpu: GpuHealth) -> str:
     if any(word in gpu.name for word in _OF_LAPTOPS):
         return ""  # on battery
-    words = [words for bit, words in _REASONS.items() if (gpu.throttled or 0) & bit]
+    reasons = 0 if gpu.throttled == _IDLE_AND_SLOWED else gpu.throttled or 0
+    words = [words for bit, words in _REASONS.items() if reasons & bit]
     if words and gpu.temperature is not None:
         words.append(f"{gpu.temperature} degrees")
     return ", ".join(words)

@@ -18,10 +18,12 @@ The line of the finding, while no job runs there: a reset (`sudo nvidia-smi --gp
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
+from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 
 _LOST, _RESET_REQUIRED = 15, 16  # NVML's errors
 _REBOOT = "sudo systemctl reboot"
@@ -34,15 +36,18 @@ _ASKED = {
     7: "a restart of the system",
 }  # fmt: skip
 _ASKED_REBOOT = (2, 7)
-_ASKED_WORK_ENDED = 3
+_ASKED_LOOK = {3: "nvidia-smi", 5: "sudo systemctl status nvidia-imex"}
 
 
-@node_check("NC520", Severity.ERROR, GpuHealthFacts, blocks_plan=True)
+@node_check("NC520", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), blocks_plan=True, explains=GPU_UNUSABLE)
 def gpu_unusable(node: NodeView) -> Iterator[Problem]:
-    facts = node[GpuHealthFacts]
+    facts, log = node[GpuHealthFacts], node.maybe(KernelLogFacts)
+    reported = set(broken_gpus(log, facts)) if isinstance(log, KernelLogFacts) else set()
+    nameless = bool(reported - {gpu.pci for gpu in facts.gpus})  # NVML may not say the address of a lost GPU
     closed = tuple(f"the GPU at {pci} does not open: {why}" for pci, why in facts.unlisted.items())
     for gpu in facts.gpus:
-        yield from _of_gpu(gpu, closed)
+        follows = GPU_ERROR if gpu.pci in reported or (nameless and not gpu.pci) else ""
+        yield from (replace(problem, follows=follows) for problem in _of_gpu(gpu, closed))
     if facts.hung is not None:
         message = f"GPU {facts.hung} stops answering: NVML hangs while it reads it"
         yield Problem(message, _LOOK, look=True, summary="a GPU hangs")
@@ -66,8 +71,8 @@ def _of_gpu(gpu: GpuHealth, closed: tuple[str, ...]) -> Iterator[Problem]:
     elif gpu.action:
         asked = _ASKED.get(gpu.action, f"recovery action {gpu.action}")
         message = f"the driver asks for {asked}: {gpu.called}"
-        if gpu.action == _ASKED_WORK_ENDED:
-            yield Problem(message, "nvidia-smi", look=True, summary=f"a GPU needs {asked}")
+        if look := _ASKED_LOOK.get(gpu.action):
+            yield Problem(message, look, look=True, summary=f"a GPU needs {asked}")
         else:
             fix = _REBOOT if gpu.action in _ASKED_REBOOT else _reset(gpu)
             yield Problem(message, fix, summary=f"a GPU needs {asked}")

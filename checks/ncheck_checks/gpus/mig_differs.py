@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
-from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck.facts.gpu_health import GpuHealthFacts, nodes_not_told
 
 
 @cluster_check("NC527", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True)
-def mig_differs(cluster: Cluster) -> Iterator[Problem]:
+def mig_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
+    yield from nodes_not_told(health, "the MIG mode", "mig")
     divided = {node: [gpu.called for gpu in facts.gpus if gpu.mig] for node, facts in health.items()}
-    if all(gpu.mig for facts in health.values() for gpu in facts.gpus):
+    if all(gpu.mig for facts in health.values() for gpu in facts.gpus if gpu.mig is not None):
         return
     for node, gpus in divided.items():
         if gpus:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 
@@ -31,7 +32,14 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
     if hung:
         of_amd = any(fact.hung.startswith("amd-smi") for fact in unread)
         word, tool = ("amdgpu", "amd-smi") if of_amd else ("NVRM", "nvidia-smi")
-        yield Problem(hung[0], f"sudo journalctl -k -g {word}", tuple(hung[1:]), look=True, summary=f"{tool} hangs")
+        yield Problem(
+            hung[0],
+            f"sudo journalctl -k -g {word}",
+            tuple(hung[1:]),
+            look=True,
+            summary=f"{tool} hangs",
+            follows=GPU_UNUSABLE,
+        )
     elif len(unread) == len(facts) or any(fact.unanswered for fact in unread):
         yield Inconclusive(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in facts):

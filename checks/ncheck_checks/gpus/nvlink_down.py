@@ -19,15 +19,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check, split
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check, split
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nodes_not_told
+from ncheck.topology.judged import LINK_DOWN, UNEVEN
 
 _UP = (1, 2)  # active, asleep to save power
 
 
-@cluster_check("NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
-def nvlink_down(cluster: Cluster) -> Iterator[Problem]:
-    whole = {node: facts for node, facts in cluster.facts(GpuHealthFacts).items() if _comparable(facts)}
+@cluster_check(
+    "NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, LINK_DOWN, UNEVEN)
+)
+def nvlink_down(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    health = cluster.facts(GpuHealthFacts)
+    yield from nodes_not_told(health, "the state of the NVLinks", "links")
+    whole = {node: facts for node, facts in health.items() if _comparable(facts)}
     parted = split({node: tuple(map(_active, facts.gpus)) for node, facts in whole.items()})
     wanted = parted.majority if parted else None
     for node, facts in whole.items():

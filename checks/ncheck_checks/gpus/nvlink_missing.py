@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import UNEVEN, nvlink_remarks
+from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
 @node_check("NC508", Severity.ERROR, TopologyFacts, explains=UNEVEN)
@@ -31,4 +31,5 @@ def nvlink_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
     for remark in nvlink_remarks(topology):
         if remark.level == "error":
             evidence = (f"read from {topology.source}",)
-            yield Problem(remark.text, "nvidia-smi nvlink -s", evidence, look=True, summary="NVLink is missing")
+            summary = "NVLink is missing"
+            yield Problem(remark.text, "nvidia-smi nvlink -s", evidence, look=True, summary=summary, follows=LINK_DOWN)

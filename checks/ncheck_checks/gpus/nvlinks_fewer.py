@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import UNEVEN, nvlink_remarks
+from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
 @node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN)
@@ -33,4 +33,6 @@ def nvlinks_fewer(node: NodeView) -> Iterator[Problem | NotApplicable]:
     for remark in nvlink_remarks(topology):
         if remark.level == "warning":
             evidence = (f"read from {topology.source}",)
-            yield Problem(remark.text, "nvidia-smi nvlink -s", evidence, look=True, summary="fewer NVLinks")
+            yield Problem(
+                remark.text, "nvidia-smi nvlink -s", evidence, look=True, summary="fewer NVLinks", follows=LINK_DOWN
+            )

@@ -185,7 +185,7 @@ _MODULE = re.compile(r"Kernel Module\D{0,40}(?:x86_64|aarch64|ppc64le)?\s+(\d{3,
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
 
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_LINK_ERRORS = ("flit_crc", "data_crc", "replay", "recovered")
+LINK_ERRORS = ("flit_crc", "data_crc", "replay", "recovered")
 _NO_CLUSTER = "0" * 32
 _NO_PERMISSION = 4
 
@@ -268,7 +268,7 @@ def _gpu(one: GpuHealthAnswer) -> GpuHealth:
         compute_mode=one.get("compute_mode"),
         mig=bool(mig[0]) if mig else None,
         links=tuple(one.get("links") or ()),
-        link_errors={name: values[name] for name in _LINK_ERRORS if name in values},
+        link_errors={name: values[name] for name in LINK_ERRORS if name in values},
         action=values.get("action"),
         fabric=_fabric(fabric) if fabric else None,
         errors={name: Failure(int(code), str(words)[:LONGEST]) for name, (code, words) in one["errors"].items()},
@@ -305,12 +305,24 @@ def not_told(
     `what` is what the check reads, for people; `told` returns it of a GPU, None where the GPU does not have it; `names`
     are its keys in `errors`.
     """
+    if reason := _unread(facts, what, names):
+        yield Inconclusive(reason)
+    elif all(told(gpu) is None for gpu in facts.gpus):
+        yield NotApplicable(f"no GPU of this node reports {what}")
+
+
+def nodes_not_told(health: Mapping[str, GpuHealthFacts], what: str, *names: str) -> Iterator[Inconclusive]:
+    """Yield the nodes of which a check that compares nodes could not read this of every GPU; see `not_told`."""
+    for node, facts in health.items():
+        if reason := _unread(facts, what, names):
+            yield Inconclusive(reason, (node,))
+
+
+def _unread(facts: GpuHealthFacts, what: str, names: tuple[str, ...]) -> str:
     for gpu in facts.gpus:
         failed = next((gpu.errors[name] for name in ("handle", *names) if name in gpu.errors), None)
         if failed:
-            yield Inconclusive(f"{what} of {gpu.called} could not be read: {failed.words}")
-            return
+            return f"{what} of {gpu.called} could not be read: {failed.words}"
     if facts.hung is not None:
-        yield Inconclusive(f"{what} could not be read of every GPU: GPU {facts.hung} does not answer")
-    elif all(told(gpu) is None for gpu in facts.gpus):
-        yield NotApplicable(f"no GPU of this node reports {what}")
+        return f"{what} could not be read of every GPU: GPU {facts.hung} does not answer"
+    return ""

@@ -58,7 +58,8 @@ DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVS
 
 
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6})")
+# [  913.2] NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})")
 
 
 # NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
@@ -198,10 +199,18 @@ def _unreadable(evidence: Evidence) -> Unread:
 FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
 
 
+GPU_ERROR = "error of a GPU"  # what gpu-xid-reported explains: that the GPU is lost, or its memory broken
+GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or list fewer GPUs
+
+
+def broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> dict[str, list[XidEvent]]:
+    """Return the errors of each GPU that needs a reset, a reboot or a check, by its address; see `_still_broken`."""
+    return dict(_by_gpu([event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]))
+
+
 def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
-    """Yield one problem per GPU that needs a reset, a reboot or a check, as far as is known; see `_still_broken`."""
-    events = [event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]
-    for pci, own in _by_gpu(events):
+    """Yield one problem per GPU of `broken_gpus`, and per GPU that the driver could not initialize."""
+    for pci, own in broken_gpus(log, health).items():
         reboot = any(xid(event.xid).action is Action.REBOOT or "Reboot" in _asked(event) for event in own)
         fix = "sudo systemctl reboot" if reboot else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
         yield _problem(pci, own, fix, look=False)

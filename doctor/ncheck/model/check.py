@@ -78,7 +78,7 @@ class Check:
         this option ("--prefix") or parameter ("btl_tcp_if_include").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
-    `explains`: its finding may be the cause of a Problem that follows from this, such as SLOW_NETWORK.
+    `explains`: its finding may be the cause of a Problem that follows from this (or these), such as SLOW_NETWORK.
     `about_ncheck`: its finding is trouble of ncheck itself: no fault of a node, and no reason to stop a job that runs.
     `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
     """
@@ -99,7 +99,7 @@ class Check:
     matters_alone: bool = False
     says_unreached: bool = False
     explains_unreached: bool = False
-    explains: str = ""
+    explains: str | tuple[str, ...] = ""
     about_ncheck: bool = False
     blames_node: bool = True
     module: str = ""
@@ -131,7 +131,7 @@ class Declared(TypedDict, total=False):
     matters_alone: bool
     says_unreached: bool
     explains_unreached: bool
-    explains: str
+    explains: str | tuple[str, ...]
     about_ncheck: bool
     blames_node: bool
 

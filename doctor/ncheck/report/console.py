@@ -132,7 +132,7 @@ def _one_row(page: Page, finding: FoldedFinding) -> None:
 def _consequences(page: Page, cause: FoldedFinding, findings: Sequence[FoldedFinding]) -> None:
     """Print what follows from a finding, under the first of its causes; on their own nodes it says nothing new."""
     for one in findings:
-        causes = [other for other in findings if other.code in one.see]
+        causes = [other for other in findings if other.code in one.see and not other.see]
         own = {node for other in causes for node in other.nodes}
         if causes and causes[0].code == cause.code and cause.nodes == causes[0].nodes and not own.issuperset(one.nodes):
             text = f"so also {one.code} {one.check}  {words.node_set(one.nodes)}  {words.line(one.message)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Paths = Mapping[tuple[str, str], str]
 
-UNEVEN = "uneven NVLinks"  # what the checks of one node explain where nodes differ
+# What checks explain: that the matrix of a node lacks NVLinks, and that it differs from those of other nodes.
+LINK_DOWN, UNEVEN = "NVLink down", "uneven NVLinks"
 
 _MEANING = {
     "PIX": "one PCIe switch", "PXB": "several PCIe switches", "PHB": "the PCIe host bridge",
@@ -181,8 +182,9 @@ def _rails(matrix: TopologyFacts) -> Iterator[Remark]:
 def rail_remarks(matrix: TopologyFacts) -> Iterator[Remark]:
     """Yield which GPUs have no NIC within their host bridge; the check of a run yields the same.
 
-    A warning only if most GPUs have one, each NIC serving two at most: such a board has a NIC for each GPU or two, and
-    one is missing or in a wrong slot. Other machines have their NICs at one processor, and a virtual machine hides all.
+    A warning only if most GPUs have one, each NIC serving two at most, and not all NICs being at one host bridge: such
+    a board has a NIC for each GPU or two, and one is missing or in a wrong slot. Other machines have their NICs at one
+    processor, and a virtual machine hides all.
     """
     nearest = {gpu: found for gpu in matrix.gpus if (found := closest_nics(matrix, gpu))[1]}
     far = {gpu: found for gpu, found in nearest.items() if RANK.get(found[1], 0) > RANK["PHB"]}
@@ -192,10 +194,16 @@ def rail_remarks(matrix: TopologyFacts) -> Iterator[Remark]:
     shown = _named([f"{gpu} (nearest {nic}: {level})" for gpu, (nic, level) in places.items()])
     if far and not near:
         yield info(f"no GPU has a NIC within its host bridge, or a virtual machine hides it: {shown}")
-    elif far and len(far) < len(near) <= 2 * len(serving):
+    elif far and len(far) < len(near) <= 2 * len(serving) and _apart(matrix, serving):
         yield warning(f"no NIC within the host bridge of {shown}, although {len(near)} other GPUs have one")
     elif far:
         yield info(f"the NICs are near {', '.join(near)}, and beyond the host bridge of {shown}")
+
+
+def _apart(matrix: TopologyFacts, nics: Collection[str]) -> bool:
+    """Return whether two of the NICs are at different host bridges; a path that the matrix lacks says nothing."""
+    levels = (matrix.pairs.get(pair, "SYS") for pair in combinations(sorted(nics), 2))
+    return any(RANK.get(level, 0) > RANK["PHB"] for level in levels)
 
 
 def _affinity(matrix: TopologyFacts) -> Iterator[Remark]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ncheck.facts.gpu_health import Fabric, Failure, GpuHealth, GpuHealthFacts, RemappedRows
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.kernel_log import KernelLogFacts
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Unread
 from ncheck.parse.nvidia_smi import Gpu
 
 NAME = "NVIDIA H100 80GB HBM3"
@@ -45,6 +46,7 @@ def node(*gpus: GpuHealth, hung: int | None = None, unlisted: dict[str, str] | N
     return {
         GpuHealthFacts: GpuHealthFacts(gpus, hung, unlisted or {}) if gpus else Absent("no NVIDIA GPU"),
         GpuFacts: GpuFacts(listed, "550.54.15", "12.4", "nvml") if gpus else Absent("no NVIDIA GPU"),
+        KernelLogFacts: Unread("this user cannot read the kernel log", needs_root=True),
     }
 
 

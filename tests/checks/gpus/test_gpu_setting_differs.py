@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ncheck.facts.gpu_health import Failure
 from ncheck.judge import judge
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.gpu_setting_differs import gpu_setting_differs
 
 from .health import CONSUMER, HEALTHY, MIG, VGPU, h100, node
@@ -41,3 +42,13 @@ def test_a_default_that_all_nodes_share_is_no_finding() -> None:
     assert judge([gpu_setting_differs], {"n1": off, "n2": off}).findings == []
     assert judge([gpu_setting_differs], {**HEALTHY, "mig": node(MIG)}).findings == []
     assert judge([gpu_setting_differs], {"v1": node(VGPU), "v2": node(VGPU), "c": node(CONSUMER)}).findings == []
+
+
+def test_two_models_in_a_node_may_differ() -> None:
+    workstation = node(h100(0), h100(1, name="NVIDIA RTX A6000", ecc_mode=0, persistence=0))
+    assert judge([gpu_setting_differs], {"n1": workstation}).findings == []
+
+
+def test_a_setting_that_could_not_be_read_is_unknown() -> None:
+    nodes = {"n1": node(h100(0, ecc_mode=None, errors={"ecc_mode": Failure(14, "infoROM is corrupted")}))}
+    assert [one.outcome for one in judge([gpu_setting_differs], nodes).verdicts] == [Outcome.UNKNOWN]

@@ -29,6 +29,12 @@ def test_idle_clocks_limits_that_somebody_set_and_heat_that_the_driver_handles_a
     assert judge([gpu_slowed_by_hardware], nodes).findings == []
 
 
+def test_a_slowdown_that_nvml_reports_while_an_idle_gpu_changes_its_clocks_is_none() -> None:
+    assert judge([gpu_slowed_by_hardware], {"n1": node(h100(0, throttled=0x9))}).findings == []
+    for reasons in (0x8, 0x49, 0x81):
+        assert len(judge([gpu_slowed_by_hardware], {"n1": node(h100(0, throttled=reasons))}).findings) == 1
+
+
 def test_a_laptop_on_battery_is_no_defect() -> None:
     laptop = node(h100(0, name="NVIDIA GeForce RTX 4060 Laptop GPU", throttled=0x88))
     assert judge([gpu_slowed_by_hardware], {"n1": laptop}).findings == []

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.gpu_health import Failure, GpuHealth
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
+from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
+from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.gpus.gpu_memory_broken import gpu_memory_broken
 from ncheck_checks.gpus.gpu_unusable import gpu_unusable
+from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
+from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 
 from .health import HEALTHY, MIG, h100, node
 
@@ -44,6 +51,7 @@ def test_nvml_s_other_errors_say_what_they_are() -> None:
     (1, "a reset", "sudo nvidia-smi --gpu-reset -i 0000:0f:00.0"),
     (2, "a reboot of the node", "sudo systemctl reboot"),
     (3, "an end of the work on all GPUs that reach it by P2P", "nvidia-smi"),
+    (5, "a recovery of the IMEX domain", "sudo systemctl status nvidia-imex"),
     (99, "recovery action 99", "sudo nvidia-smi --gpu-reset -i 0000:0f:00.0"),
 ])  # fmt: skip
 def test_what_the_driver_asks_for_is_said(action: int, asked: str, fix: str) -> None:
@@ -76,3 +84,25 @@ def test_it_is_silent_on_healthy_nodes_of_every_kind() -> None:
         "h100": Outcome.PASSED, "consumer": Outcome.PASSED, "vgpu": Outcome.PASSED, "mig": Outcome.PASSED,
         "none": Outcome.SKIPPED,
     }  # fmt: skip
+
+
+def test_what_an_xid_explains_follows_from_it_on_the_same_gpu_only() -> None:
+    def seen(pci: str, *gpus: GpuHealth) -> list[tuple[str, tuple[str, ...]]]:
+        log = KernelLogFacts((XidEvent(pci, 95, "NVRM: Xid"),), "dmesg")
+        checks = [gpu_xid_reported, gpu_unusable, gpu_memory_broken]
+        judgement = judge(checks, {"n1": {**node(*gpus), KernelLogFacts: log}})
+        return [(one.code, one.see) for one in judgement.findings]
+
+    broken = h100(1, action=1, ecc=3)
+    xid = ("NC506", ())
+    assert seen("0000:10:00.0", h100(0), broken) == [xid, ("NC520", ("NC506",)), ("NC521", ("NC506",))]
+    assert seen("0000:5d:00.0", h100(0), broken) == [xid, ("NC520", ()), ("NC521", ())]
+    lost = GpuHealth(1, errors={"handle": LOST})
+    assert seen("0000:10:00.0", h100(0), lost) == [xid, ("NC520", ("NC506",))]
+
+
+def test_an_nvidia_smi_that_hangs_follows_from_the_gpu_that_hangs() -> None:
+    hangs = Unread("nvidia-smi did not end within 10 s and was killed", hung="nvidia-smi")
+    nodes = {"n1": {**node(h100(0), hung=1), GpuFacts: hangs, TopologyFacts: hangs}}
+    findings = judge([gpu_unusable, nvidia_smi_hangs], nodes).findings
+    assert [(one.code, one.see) for one in findings] == [("NC520", ()), ("NC505", ("NC520",))]

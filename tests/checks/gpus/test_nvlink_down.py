@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ncheck.facts.gpu_health import Failure
 from ncheck.judge import judge
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.cluster import Facts
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.nvlink_down import nvlink_down
+from ncheck_checks.gpus.nvlinks_fewer import nvlinks_fewer
+from ncheck_checks.gpus.topology_differs import topology_differs
 
+from . import matrices
 from .health import CONSUMER, HEALTHY, MIG, h100, node
 
 ONE_DOWN = (*(1,) * 7, 0, *(1,) * 10)
@@ -47,7 +53,26 @@ def test_it_is_silent_on_healthy_nodes_links_asleep_and_cards_without_links() ->
     assert judge([nvlink_down], {"c1": node(CONSUMER), "c2": node(CONSUMER)}).findings == []
 
 
-def test_a_node_that_could_not_be_read_whole_is_not_compared() -> None:
+def test_a_node_that_could_not_be_read_whole_is_unknown_and_not_compared() -> None:
     lost = node(h100(0), h100(1, links=(), errors={"links": Failure(15, "GPU is lost")}))
     nodes = {"n1": node(h100(0), h100(1)), "n2": node(h100(0), h100(1)), "n3": lost, "n4": node(h100(0), hung=1)}
-    assert judge([nvlink_down], nodes).findings == []
+    judgement = judge([nvlink_down], nodes)
+    assert judgement.findings == []
+    assert {one.node: one.reason for one in judgement.verdicts if one.outcome is Outcome.UNKNOWN} == {
+        "n3": "the state of the NVLinks of GPU 1 (0000:10:00.0) could not be read: GPU is lost",
+        "n4": "the state of the NVLinks could not be read of every GPU: GPU 1 does not answer",
+    }
+
+
+def test_what_the_matrix_shows_of_it_follows_from_it() -> None:
+    def eight(level: str, **changed: Any) -> Facts:
+        matrix = matrices.node(8, "NV18", {(7, other): level for other in range(7)})
+        return {**matrix, **node(*(h100(index) for index in range(7)), h100(7, **changed))}
+
+    nodes = {"n1": eight("NV18"), "n2": eight("NV18"), "n3": eight("NV17", links=ONE_DOWN)}
+    judgement = judge([topology_differs, nvlinks_fewer, nvlink_down], nodes)
+    assert [(one.code, one.nodes, one.see) for one in judgement.findings] == [
+        ("NC504", ("n3",), ("NC509", "NC529")),
+        ("NC509", ("n3",), ("NC529",)),
+        ("NC529", ("n3",), ()),
+    ]

@@ -29,7 +29,9 @@ const char *nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "Unk
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "550.54.15"); return 0; }
 int nvmlSystemGetCudaDriverVersion_v2(int *number) { *number = 12040; return 0; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
+  *handle = (void *)(long)(index + 1); return index == 0 && fails("forbidden") ? 4 : 0;
+}
 int nvmlDeviceGetName(void *h, char *text, unsigned size) { snprintf(text, size, "NVIDIA H100 80GB HBM3"); return 0; }
 int nvmlDeviceGetUUID(void *h, char *text, unsigned size) { snprintf(text, size, "GPU-%ld", (long)h); return 0; }
 struct memory { unsigned long long total, free, used; };
@@ -100,6 +102,13 @@ def test_a_function_that_fails_is_named_and_the_rest_is_told(driver: Path) -> No
     assert isinstance(said, dict)
     assert said["errors"] == {"nvmlDeviceGetMemoryInfo": "GPU is lost"}
     assert said["gpus"] == [gpu(0, None), gpu(1, None)]
+
+
+@needs_compiler
+def test_a_gpu_that_this_user_has_no_right_to_is_left_out(driver: Path) -> None:
+    said = asked(driver, "forbidden")  # in a job of Slurm, which has the other one
+    assert isinstance(said, dict)
+    assert (said["gpus"], said["errors"]) == ([gpu(1)], {})
 
 
 @needs_compiler

@@ -26,6 +26,13 @@ def test_the_journals_xids_are_read_with_address_and_number(answered: Answered) 
     )
 
 
+def test_an_xid_of_a_part_of_a_gpu_in_mig_mode_is_read(answered: Answered) -> None:
+    line = "[  913.2] NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:02): 94, pid=7194, Contained: CE User Channel (0x9)."
+    assert kernel_log(answered({DMESG: said(line)})) == KernelLogFacts(
+        (XidEvent("0000:01:00.0", 94, line),), "dmesg", "[  913.2]"
+    )
+
+
 @pytest.mark.parametrize("journal", [
     Reply(Status.MISSING),
     said("-- No entries --", stderr=HINT),

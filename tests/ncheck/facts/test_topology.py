@@ -179,6 +179,25 @@ def test_a_gpu_that_was_lost_is_not_one_without_nvlinks(tmp_path: Path, driver: 
 
 
 @needs_compiler
+@pytest.mark.parametrize("function", ["nvmlDeviceGetNvLinkState", "nvmlDeviceGetMigMode"])
+def test_a_function_that_fails_does_not_say_that_there_is_no_nvlink(
+    tmp_path: Path, driver: Path, function: str
+) -> None:
+    board = replace(VIRTUAL, links={"GPU0": [(1, GPU, "GPU1")], "GPU1": [(1, GPU, "GPU0")]})
+    bus, links = asked(board.lay(tmp_path), driver, NVML_FAILS=function, NVML_CODE="999")
+    assert (links.status, links.reason) == (Status.FAILED, f"OSError: {function}: Unknown Error")
+    assert isinstance(topology_of(board, bus, links, MISSING), Unread)
+
+
+@needs_compiler
+def test_a_gpu_of_another_job_is_left_out(tmp_path: Path, driver: Path) -> None:
+    bus, links = asked(VIRTUAL.lay(tmp_path), driver, NVML_FORBIDS="0")
+    fact = topology_of(VIRTUAL, bus, links, MISSING)
+    assert isinstance(fact, TopologyFacts)
+    assert fact.gpus == tuple(f"GPU{index}" for index in range(len(VIRTUAL.gpus) - 1))
+
+
+@needs_compiler
 @pytest.mark.parametrize(("link", "level"), [
     ((1, GPU, "GPU1"), "NV1"), ((1, UNKNOWN, "GPU1"), "NV1"), ((1, CPU, "-"), "PHB"),
     ((1, GPU, "0000:77:00.0"), "PHB"), ((0, GPU, "-"), "PHB"),

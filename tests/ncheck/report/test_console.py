@@ -165,6 +165,16 @@ def test_a_consequence_is_a_line_under_its_cause_and_neither_a_culprit_nor_count
     assert [line for line in lines if line.startswith("1 error, 0 warnings, 1 consequence · ")]
 
 
+def test_a_consequence_of_a_consequence_is_a_line_under_the_first_cause() -> None:
+    nodes = names(4)
+    down = Finding("NC529", "nvlink-down", Severity.ERROR, ("node03",), "17 of 18", (), "true")
+    fewer = replace(down, code="NC509", check="nvlinks-fewer", see=("NC529",))
+    differs = replace(down, code="NC504", check="topology-differs", nodes=nodes, see=("NC509", "NC529"))
+    lines = in_utf8(report([node(one) for one in nodes], [differs, fewer, down], ())).splitlines()
+    at = lines.index("✗ error NC529 nvlink-down  node03")
+    assert lines[at + 3] == "    so also NC504 topology-differs  node[01-04]  17 of 18"
+
+
 def test_what_only_says_again_that_a_node_is_unreachable_is_not_printed(reports: dict[str, Report]) -> None:
     out = in_utf8(reports["one_down"])
     assert "NC001" not in out

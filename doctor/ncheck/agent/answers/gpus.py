@@ -79,6 +79,9 @@ def _called(name, function, failing, *arguments):
         raise OSError("{}: {}".format(name, error)) from None
 
 
+_HANDLE, _NO_PERMISSION = "nvmlDeviceGetHandleByIndex", 4  # another job's GPU: NVML counts it all the same
+
+
 def told(nvml, devices):
     """Return what NVML tells of driver and GPUs; each function that fails is named in "errors"."""
     errors = {}
@@ -88,7 +91,8 @@ def told(nvml, devices):
         try:
             said = getattr(nvml, name)(*arguments)
         except (nvml.NVMLError, AttributeError) as error:
-            errors[name] = str(error)
+            if name != _HANDLE or getattr(error, "value", None) != _NO_PERMISSION:
+                errors[name] = str(error)
             return None
         return said.decode("utf-8", "backslashreplace") if isinstance(said, bytes) else said
 
@@ -105,7 +109,7 @@ def told(nvml, devices):
 
 
 def _gpu(index, ask, nvml):
-    handle = ask("nvmlDeviceGetHandleByIndex", index)
+    handle = ask(_HANDLE, index)
     if handle is None:
         return None
     memory, pci = ask("nvmlDeviceGetMemoryInfo", handle), ask("nvmlDeviceGetPciInfo", handle)

@@ -10,7 +10,9 @@ from ncheck.agent.commands import run
 
 READS = ("libnvidia-ml.so.1, opened by python3 -B -S -c: the NVLinks of each GPU, their other ends, whether MIG is on",)
 
-# Plain ctypes, for few functions are needed. A link that a GPU does not have is no error; a GPU that is lost (15) is.
+# Plain ctypes, for few functions are needed. NVML's codes for what this GPU or driver does not have are no errors:
+# invalid argument, not supported, no permission, not found, function not found. A GPU that this user has no right to
+# (4) is another job's, and left out.
 _ASK = r"""
 import ctypes, json, os, sys
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -19,14 +21,15 @@ class Pci(ctypes.Structure):
     _fields_ = [("legacy", ctypes.c_char * 16), ("numbers", ctypes.c_uint * 5), ("address", ctypes.c_char * 32)]
 def failed(code):
     return (nvml.nvmlErrorString(code) or b"").decode("ascii", "replace") or "code %d" % code
-def must(name, *arguments):
+def must(name, *arguments, passing=()):
     code = getattr(nvml, name)(*arguments)
-    if code: raise OSError(name + ": " + failed(code))
+    if code and code not in passing: raise OSError(name + ": " + failed(code))
+    return code
 def number(name, *arguments):
     function, value, other = getattr(nvml, name, None), ctypes.c_uint(), ctypes.c_uint()
     extra = [ctypes.byref(other)] if name == "nvmlDeviceGetMigMode" else []
     code = function(*(list(arguments) + [ctypes.byref(value)] + extra)) if function else 3
-    if code == 15: raise OSError(name + ": " + failed(code))
+    if code not in (0, 2, 3, 4, 6, 13): raise OSError(name + ": " + failed(code))
     return None if code else value.value
 def address(name, *arguments):
     pci = Pci()
@@ -40,7 +43,7 @@ def remote(gpu, link):
         return ""
 def links(gpu):
     alike = {}
-    for link in map(ctypes.c_uint, range(18)):
+    for link in map(ctypes.c_uint, range(36)):
         state = number("nvmlDeviceGetNvLinkState", gpu, link)
         if state is not None:
             kind = number("nvmlDeviceGetNvLinkRemoteDeviceType", gpu, link) if state else None
@@ -49,13 +52,13 @@ def links(gpu):
     return [[alike[end]] + list(end) for end in sorted(alike, key=str)]
 def described(index):
     gpu = ctypes.c_void_p()
-    must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(gpu))
+    if must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(gpu), passing=(4,)): return None
     return {"pci": address("nvmlDeviceGetPciInfo_v3", gpu), "mig": number("nvmlDeviceGetMigMode", gpu) == 1,
             "links": links(gpu)}
 must("nvmlInit_v2")
 count = ctypes.c_uint()
 must("nvmlDeviceGetCount_v2", ctypes.byref(count))
-print("\nncheck:" + json.dumps([described(index) for index in range(count.value)]))
+print("\nncheck:" + json.dumps([gpu for gpu in map(described, range(count.value)) if gpu]))
 sys.stdout.flush()
 os._exit(0)
 """
