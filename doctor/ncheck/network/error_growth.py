@@ -68,26 +68,11 @@ def problems(
     """Yield one problem for all nodes on which the same ports show a fault of these counters."""
     bad: dict[str, dict[str, str]] = {}
     for node in cluster:
-        first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
-        nics = node.maybe(NicFacts)
-        used = _used(node)
-        if not used and isinstance(nics, Unread):
-            yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
-        if unseen := [name for name in used if ":" in name and name not in first.ports]:
-            yield Inconclusive(f"the counters of {unseen[0]} could not be read", (node.name,))
-        used = {name: rate for name, rate in used.items() if name in first.ports and first.ports[name].counters}
-        if not used:
-            yield NotApplicable("no port or network card that a job uses counts errors", (node.name,))
-        for name, rate in used.items():
-            if name not in later.ports:
-                yield Inconclusive(f"{name} was no longer there at the end of the run", (node.name,))
-                continue
-            growth = grown(first.ports[name], later.ports[name], later.at - first.at, rate)
-            if stuck := sorted(growth.stuck.intersection(counters)):
-                why = "stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
-                yield Inconclusive(f"{stuck[0]} of {name} {why}", (node.name,))
-            if found := judged(growth):
-                bad.setdefault(node.name, {})[name] = _line(growth, found)
+        for said in _compared(node, counters):
+            if not isinstance(said, tuple):
+                yield said
+            elif found := judged(said[1]):
+                bad.setdefault(node.name, {})[said[0]] = _line(said[1], found)
     for names, nodes in nodes_by_value({node: tuple(lines) for node, lines in bad.items()}).items():
         evidence = [f"{node}: {name}: {line}" for node in nodes for name, line in bad[node].items()]
         alone = f": {bad[nodes[0]][names[0]]}" if len(evidence) == 1 else ""
@@ -95,6 +80,32 @@ def problems(
             f"{', '.join(names)} {fault}{alone}", _looked_at(names[0]), tuple(evidence[:_LINES]), nodes,
             look=True, summary=f"{names[0]} {fault}",
         )  # fmt: skip
+
+
+def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, Growth] | Inconclusive | NotApplicable]:
+    """Yield the growth of each port and card that a job uses, and what could not be compared."""
+    first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
+    nics = node.maybe(NicFacts)
+    used = _used(node)
+    if not used and isinstance(nics, Unread):
+        yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
+    if unseen := [name for name in used if ":" in name and name not in first.ports]:
+        yield Inconclusive(f"the counters of {unseen[0]} could not be read", (node.name,))
+    used = {name: rate for name, rate in used.items() if name in first.ports and first.ports[name].counters}
+    if not used:
+        yield NotApplicable("no port or network card that a job uses counts errors", (node.name,))
+    for name, rate in used.items():
+        if name not in later.ports:
+            yield Inconclusive(f"{name} was no longer there at the end of the run", (node.name,))
+            continue
+        if first.ports[name].counters != later.ports[name].counters:
+            yield Inconclusive(f"not all counters of {name} could be read twice", (node.name,))
+            continue
+        growth = grown(first.ports[name], later.ports[name], later.at - first.at, rate)
+        if stuck := sorted(growth.stuck.intersection(counters)):
+            why = "stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
+            yield NotApplicable(f"{stuck[0]} of {name} {why}", (node.name,))
+        yield name, growth
 
 
 def _used(node: NodeView) -> dict[str, float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from ncheck.facts.error_counters import LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
@@ -60,12 +61,28 @@ def test_a_counter_that_was_set_to_0_meanwhile_shows_at_least_what_it_counted_si
     assert judge(CHECK, {"n1": node({"link_downed": 9}, {})}).findings == []
 
 
-def test_a_counter_that_cannot_grow_any_more_is_unknown() -> None:
+def test_a_counter_that_has_stood_at_its_largest_value_for_years_is_skipped() -> None:
     (verdict,) = judge(CHECK, {"n1": node({"link_downed": 255}, {"link_downed": 255})}).verdicts
     assert (verdict.outcome, verdict.reason) == (
-        Outcome.UNKNOWN,
+        Outcome.SKIPPED,
         "link_downed of mlx5_0:1 stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)",
     )
+
+
+def test_a_counter_beside_it_that_grows_is_reported() -> None:
+    ill = node({"link_downed": 255}, {"link_downed": 255, "carrier_down_count": 1})
+    (found,) = judge(CHECK, {"n1": ill}).findings
+    assert "carrier_down_count +1" in found.message
+
+
+@pytest.mark.parametrize("counters", [(18, 17), (17, 18)])
+def test_a_counter_that_one_look_could_not_read_is_no_proof(counters: tuple[int, int]) -> None:
+    first, later = node(counters=counters[0]), node(after={"link_downed": 9}, counters=counters[1])
+    ill = {**first, LaterErrorCountersFacts: later[LaterErrorCountersFacts]}
+    (verdict,) = judge(CHECK, {"n1": ill}).verdicts
+    assert (verdict.outcome, verdict.reason) == (
+        Outcome.UNKNOWN, "not all counters of mlx5_0:1 could be read twice",
+    )  # fmt: skip
 
 
 def test_a_port_that_is_gone_at_the_end_or_a_second_look_that_failed_is_unknown() -> None:
