@@ -53,6 +53,12 @@ def subnet_prefix(gids: Iterable[Gid]) -> str:
     return str(IPv6Address(":".join(first.split(":")[:4]) + "::")) if first else ""
 
 
+def is_routed(gids: Iterable[Gid]) -> bool:
+    """Return whether InfiniBand routers forward to a port: its GID 1 holds an FLID, which NCCL then uses (common.h)."""
+    second = next((gid.address for gid in gids if gid.index == 1), "")
+    return bool(second) and second.split(":")[2].strip("0") != ""
+
+
 def ports_of_job(cluster: Cluster) -> dict[str, tuple[HcaPort, ...]]:
     """Return the ports that NCCL uses, by node: those that NCCL_IB_HCA selects, else all that are Active.
 
