@@ -21,7 +21,8 @@ from functools import partial
 
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.network.hca_ports import broken, problems
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.network.hca_ports import broken, ports_of_use, problems
 
 FIXES = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
@@ -29,10 +30,12 @@ FIXES = {
 }
 
 
-@cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC401", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
+)
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in FIXES.items():
-        ports = broken(cluster.facts(InfinibandFacts), partial(_down, layer == "Ethernet"))
+        ports = broken(ports_of_use(cluster), partial(_down, layer == "Ethernet"))
         yield from problems(ports, "down", fix, "is down", look=False)
 
 

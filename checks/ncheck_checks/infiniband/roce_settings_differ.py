@@ -24,7 +24,9 @@ from shlex import quote
 
 from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
+from ncheck.network.hca_ports import ports_of_use
 
 _TRUST = "dcb app show dev {interface}"
 _ECN = "grep -rH . /sys/class/net/{interface}/ecn"
@@ -40,11 +42,14 @@ _SETTINGS: Mapping[str, tuple[Callable[[RocePort], str | None], str]] = {
 }
 
 
-@cluster_check("NC430", Severity.WARNING, RoceFacts, InfinibandFacts, by_kind=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC430", Severity.WARNING, RoceFacts, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK
+)
 def roce_settings_differ(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    ports = {node.name: _active(node[RoceFacts], node[InfinibandFacts]) for node in cluster}
+    roce = cluster.facts(RoceFacts)
+    ports = {node: _active(roce[node], adapters) for node, adapters in ports_of_use(cluster).items()}
     if without := tuple(name for name, held in ports.items() if not held):
-        yield NotApplicable("no Active RoCE port", without)
+        yield NotApplicable("no Active RoCE port that a job can use", without)
     alike = len({tuple(held) for held in ports.values() if held}) == 1
     for setting, (value, command) in _SETTINGS.items():
         differing: dict[Split[str], list[str]] = {}
