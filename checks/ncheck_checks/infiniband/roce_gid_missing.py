@@ -70,9 +70,7 @@ def roce_gid_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
 
 def _is_used(port: HcaPort, node: NodeView) -> bool:
     """Return whether NCCL uses RoCE on this port: with a device that the job cannot use, it uses TCP."""
-    libraries = node.maybe(LibraryFacts)
-    known = libraries if isinstance(libraries, LibraryFacts) else None
-    return port.link_layer == "Ethernet" and usable(port.hca, known)
+    return port.link_layer == "Ethernet" and usable(port.hca, node.maybe(LibraryFacts))
 
 
 def _has_ipv4(port: HcaPort, details: HcaFacts) -> bool:

@@ -12,7 +12,7 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.hostlist import fold
 from ncheck.model.check import Problem
 from ncheck.model.cluster import Cluster
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Read
 from ncheck.nccl.hca import USED_LAYERS, active, natural
 from ncheck.parity import Split, nodes_by_value, split
 
@@ -68,11 +68,11 @@ def dark(nodes: Ports) -> PortsByNode:
     return {node: ports for node, ports in found.items() if ports}
 
 
-def usable(hca: str, libraries: LibraryFacts | None) -> bool:
+def usable(hca: str, libraries: Read[LibraryFacts] | None) -> bool:
     """Return whether a job on a node can use an HCA: libibverbs loads and lists it, and its device opens. What could
     not be read may be usable.
     """
-    if libraries is None:
+    if not isinstance(libraries, LibraryFacts):
         return True
     listed = libraries.listed is None or hca in libraries.listed
     opens = isinstance(libraries.uverbs, Absent) or libraries.uverbs.get(hca) == ""

@@ -145,6 +145,13 @@ def server(number: int) -> Facts:
     return {**facts, LibraryFacts: LibraryFacts(missing, NO_HCA, {"irdma0": opens, "irdma1": opens})}
 
 
+def two_networks_without_verbs(number: int) -> Facts:
+    """Return a server with TCP alone whose NIC has addresses of two networks, in another order on each."""
+    addresses = (f"10.1.0.{number}", f"10.2.0.{number}")[:: 1 if number == 3 else -1]
+    facts = whole(number, roce(*addresses), cards=(card(59, ETHERNET),), addresses=addresses)
+    return {**facts, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
+
+
 def generations(number: int) -> Facts:
     """Return a node of a cluster that was extended: the third has the next adapters in its slots."""
     device, kind = (0xA2DC, "MT41692") if number == 3 else (0x1021, "MT4129")
@@ -187,8 +194,8 @@ def routed(number: int) -> Facts:
 
 
 KINDS = [
-    laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some, server, generations, rails_of_their_own,
-    named_otherwise, routed,
+    laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some, server, two_networks_without_verbs,
+    generations, rails_of_their_own, named_otherwise, routed,
 ]  # fmt: skip
 
 
