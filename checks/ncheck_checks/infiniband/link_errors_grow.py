@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.error_counters import ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.error_growth import Growth, problems
 
@@ -39,7 +40,7 @@ _BITS = 1e9  # of a Gb
 
 @cluster_check(
     "NC426", Severity.WARNING, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(InfinibandFacts, NicFacts), alone=True, explains=SLOW_NETWORK,
+    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK,
 )  # fmt: skip
 def link_errors_grow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, (_SYMBOLS, *_DAMAGED), _damaged, "received damaged data during the run")

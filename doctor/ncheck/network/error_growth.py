@@ -11,10 +11,12 @@ from shlex import quote
 
 from ncheck.facts.error_counters import Counted, ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Unread
+from ncheck.network.hca_ports import usable
 from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved
@@ -109,20 +111,24 @@ def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _used(node: NodeView) -> dict[str, float | None]:
-    """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports and their network
-    interfaces; on a node without any, the network cards that have an address, and the members of bonds. Where the state
-    of HCAs could not be read, all of their ports may be used.
+    """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports, of RoCE those that a
+    job can use, and their network interfaces; on a node without any, the network cards that have an address, and the
+    members of bonds. Where the state of HCAs could not be read, all of their ports may be used.
     """
     adapters, nics = node.maybe(InfinibandFacts), node.maybe(NicFacts)
     if isinstance(adapters, Unread):
         return dict.fromkeys(name for name in node[ErrorCountersFacts].ports if ":" in name)
-    ports = [port for port in adapters.ports if port.state == "Active"] if isinstance(adapters, InfinibandFacts) else []
-    held = nics.interfaces if isinstance(nics, NicFacts) else ()
-    beneath = {port.netdev for port in ports}
-    cards = [
-        nic for nic in held
-        if (nic.name in beneath if ports else nic.usable or (nic.kind is Kind.BOND_SLAVE and nic.running))
+    libraries = node.maybe(LibraryFacts)
+    ports = [
+        port for port in (adapters.ports if isinstance(adapters, InfinibandFacts) else ())
+        if port.state == "Active" and (port.link_layer != "Ethernet" or usable(port.hca, libraries))
     ]  # fmt: skip
+    held = nics.interfaces if isinstance(nics, NicFacts) else ()
+    beneath = {port.netdev for port in ports if port.netdev}
+    if ports:
+        cards = [nic for nic in held if not beneath.isdisjoint((nic.name, nic.master))]
+    else:
+        cards = [nic for nic in held if nic.usable or (nic.kind is Kind.BOND_SLAVE and nic.running)]
     return {port.name: port.rate for port in ports} | {nic.name: (nic.speed or 0) / 1000 or None for nic in cards}
 
 

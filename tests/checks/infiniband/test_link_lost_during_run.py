@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.error_counters import LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
+from ncheck.facts.nics import Interface, Kind, NicFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -43,6 +44,20 @@ def test_nodes_with_the_same_port_are_one_finding() -> None:
 def test_a_network_card_without_carrier_is_reported_where_no_hca_is() -> None:
     (found,) = judge(CHECK, {"n1": without_hca({}, {"carrier_down_count": 1})}).findings
     assert (found.summary, found.fix) == ("eth0 lost its link during the run", "ip -s -s link show dev eth0")
+
+
+def test_the_members_of_a_bond_beneath_a_roce_port_count() -> None:
+    lag = replace(PORT, hca="mlx5_bond_0", link_layer="Ethernet", netdev="bond0")
+    member = Interface("eth2", 4, Kind.BOND_SLAVE, up=True, running=True, mtu=9000, master="bond0")
+    facts = {**node({}, {"carrier_down_count": 1}, lag, name="eth2"), NicFacts: NicFacts((member,))}
+    (found,) = judge(CHECK, {"n1": facts}).findings
+    assert found.summary == "eth2 lost its link during the run"
+
+
+def test_the_cards_count_where_a_job_cannot_use_roce() -> None:
+    ice = replace(PORT, hca="irdma0", link_layer="Ethernet", netdev="eth5")
+    facts = {**node({}, {"carrier_down_count": 1}, ice, name="eth0"), LibraryFacts: LibraryFacts("lost", NO_HCA)}
+    assert [found.summary for found in judge(CHECK, {"n1": facts}).findings] == ["eth0 lost its link during the run"]
 
 
 def test_it_is_silent_about_what_was_counted_before_and_about_ports_that_no_job_uses() -> None:
