@@ -2,9 +2,10 @@
 
 ## What it finds
 Nodes with fewer adapters of one model on the PCI bus than most nodes with the same GPUs. Counted are InfiniBand
-adapters, and models of which some node uses an HCA port; which slots they should be in is read from the other nodes.
-ncheck compares model numbers (PCI IDs), not names, and counts no virtual functions of a card that is there itself. A
-node with as many adapters of another model instead is another generation of hardware, and is not reported.
+adapters, and models of which some node has an Active port that jobs can use; which slots they should be in is read
+from the other nodes. ncheck compares model numbers (PCI IDs), not names, and counts no virtual functions of a card that
+is there itself. A node with as many adapters of another model instead is another generation of hardware, and is not
+reported.
 
 ## Why it matters
 A card that fell off the bus is missing from ibstat and from `ip link` as if it had never been there: every port that is

@@ -3,7 +3,8 @@
 ## What it finds
 Nodes whose number of HCA ports differs from the other nodes, counted separately for InfiniBand and Ethernet (RoCE).
 Nodes without any port are reported if other nodes have some. The numbers are compared within groups of one GPU model.
-Not counted are ports of a model that fewer than half of these nodes have, such as an additional card for storage.
+Not counted are ports of a model that fewer than half of these nodes have, such as an additional card for storage, and
+Ethernet ports where no job can use RoCE on any node: the drivers of many ordinary cards make some.
 
 ## Why it matters
 A card fell off the bus, or its driver was not loaded. NCCL then finds another number of devices on that node, and the

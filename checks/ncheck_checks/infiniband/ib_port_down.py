@@ -3,7 +3,8 @@
 ## What it finds
 HCA ports that are Down and disabled, asleep or in training, while the same port of other nodes is Active, or no port of
 the node is Active. Not reported are the second port of a card whose first port is in use, Ethernet ports that most
-nodes leave unused, and cards that no node uses. ib-port-polling reports ports that are Polling.
+nodes leave unused, and cards that no node uses. ib-port-polling reports ports that are Polling. Ethernet ports count
+where a job can use RoCE on some node, and on nodes with fewer Active ones than the others.
 
 ## Why it matters
 NCCL silently skips the port. The ring through that node then lacks a rail: the whole job slows down, or stops with

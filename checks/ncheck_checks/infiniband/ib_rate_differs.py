@@ -2,7 +2,8 @@
 
 ## What it finds
 Active ports whose rate differs from that of the same port on other nodes. If nodes name their HCAs differently, the
-rates of all Active ports are compared as one list. Different rates of different cards in one node are not reported.
+rates of all Active ports are compared as one list. Different rates of different cards in one node are not reported,
+nor Ethernet ports where no job can use RoCE on any node.
 
 ## Why it matters
 A link that came up with fewer lanes or at an older speed looks healthy except for its rate. In every step, all nodes

@@ -5,7 +5,8 @@ Active RoCE ports whose settings differ from those of the same port on other nod
 (DSCP or the VLAN's priority, and which DSCP has which priority), ECN (for which priorities a port notifies of
 congestion and reacts to it), the traffic class of the adapter, and the type of service of RDMA CM. If nodes name their
 adapters differently, all of a node are compared as one list. No value is wanted: a network may be lossless or lossy, as
-long as all nodes are alike. A setting that a driver does not show on a node is not compared there.
+long as all nodes are alike. Not compared are settings that a driver does not show, and clusters where no job can use
+RoCE.
 
 ## Why it matters
 A node whose traffic goes in another priority than that of the others has no flow control on the switch, or stops

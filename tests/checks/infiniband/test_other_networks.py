@@ -152,6 +152,14 @@ def two_networks_without_verbs(number: int) -> Facts:
     return {**facts, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
 
 
+def kernels(number: int) -> Facts:
+    """Return a server with TCP alone that runs with the RDMA driver or, as the third, without it."""
+    if number == 3:
+        return whole(number, cards=(card(59, ETHERNET),), modules=("mlx5_core",))
+    facts = whole(number, roce(f"10.1.0.{number}"), cards=(card(59, ETHERNET),))
+    return {**facts, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
+
+
 def generations(number: int) -> Facts:
     """Return a node of a cluster that was extended: the third has the next adapters in its slots."""
     device, kind = (0xA2DC, "MT41692") if number == 3 else (0x1021, "MT4129")
@@ -195,7 +203,7 @@ def routed(number: int) -> Facts:
 
 KINDS = [
     laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some, server, two_networks_without_verbs,
-    generations, rails_of_their_own, named_otherwise, routed,
+    kernels, generations, rails_of_their_own, named_otherwise, routed,
 ]  # fmt: skip
 
 
