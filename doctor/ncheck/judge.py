@@ -88,6 +88,7 @@ class _Run:
         self.view = views.of((*check.reads, *check.also))
         self.missing = {node.name: unreadable([node.facts[fact] for fact in check.reads]) for node in self.view}
         self.verdicts: dict[str, Verdict] = {}
+        self.not_applicable: set[str] = set()
 
     def run(self) -> None:
         readable = [name for name, why in self.missing.items() if why is None]
@@ -156,6 +157,8 @@ class _Run:
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
         """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
         outcome, reason = _meaning(word)
+        if isinstance(word, NotApplicable):
+            self.not_applicable.update(nodes)
         for name in nodes:
             earlier = self.verdicts.get(name)
             if earlier is None or _GRAVITY.index(outcome) < _GRAVITY.index(earlier.outcome):
@@ -180,9 +183,10 @@ class _Run:
     def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
         """Fail the nodes that lack what others have, where the check asks for it everywhere."""
         absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
-        if self.check.everywhere and readable and absent:
+        having = [name for name in readable if name not in self.not_applicable]
+        if self.check.everywhere and having and absent:
             lacking = tuple(absent)
-            message = f"{absent[lacking[0]]}, and {fold(readable)} has it"
+            message = f"{absent[lacking[0]]}, and {fold(having)} has it"
             self._say(
                 Problem(message, f"ncheck explain {self.check.code}", (), lacking, where=HERE, look=True), lacking
             )

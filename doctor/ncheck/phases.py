@@ -69,7 +69,7 @@ def collection_phases(cluster: Cluster, wanted: Collection[FactType], settings: 
     return tuple(phases)
 
 
-_LOOK = 5.0  # seconds, beyond the deadline where slow nodes took all the time: files are read, which takes no time
+_LOOK = 10.0  # seconds, beyond the deadline where slow nodes took all the time: files are read, which takes no time
 
 
 def last_phases(cluster: Cluster, wanted: Collection[FactType], settings: Settings) -> tuple[Phase, ...]:
@@ -78,7 +78,7 @@ def last_phases(cluster: Cluster, wanted: Collection[FactType], settings: Settin
     if not definitions:
         return ()
     looking = _phase(LOOKING_AGAIN, cluster.names, definitions, {}, 1.0, settings)
-    return (replace(looking, seconds=_LOOK),)
+    return (replace(looking, seconds=_LOOK, meeting=False),)
 
 
 Exempt = Mapping[FactType, Mapping[str, str]]

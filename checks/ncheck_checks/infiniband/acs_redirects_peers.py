@@ -25,6 +25,7 @@ from shlex import quote
 from ncheck import SLOW_NETWORK, Cluster, NodeView, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.isolation import AcsFacts, IommuFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import PciFacts
 from ncheck.parity import nodes_by_value
 from ncheck.topology.nearness import judged_pairs, separate_bridges
@@ -34,7 +35,15 @@ _SHOWN = 16  # bridges in the evidence
 
 
 @cluster_check(
-    "NC436", Severity.WARNING, PciFacts, InfinibandFacts, IommuFacts, AcsFacts, alone=True, explains=SLOW_NETWORK
+    "NC436",
+    Severity.WARNING,
+    PciFacts,
+    InfinibandFacts,
+    IommuFacts,
+    AcsFacts,
+    also=(LibraryFacts,),
+    alone=True,
+    explains=SLOW_NETWORK,
 )
 def acs_redirects_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     if others := tuple(node.name for node in cluster if not judged_pairs(node)):

@@ -2,8 +2,10 @@
 
 ## What it finds
 Nodes with fewer adapters of one model on the PCI bus than most nodes with the same GPUs. Counted are InfiniBand
-adapters, and models of which some node uses an HCA port; which slots they should be in is read from the other nodes.
-ncheck compares model numbers (PCI IDs), not names, and counts no virtual functions of a card that is there itself.
+adapters, and models of which some node has an Active port that jobs can use; which slots they should be in is read
+from the other nodes. ncheck compares model numbers (PCI IDs), not names, and counts no virtual functions of a card that
+is there itself. A node with as many adapters of another model instead is another generation of hardware, and is not
+reported.
 
 ## Why it matters
 A card that fell off the bus is missing from ibstat and from `ip link` as if it had never been there: every port that is
@@ -23,23 +25,30 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import INFINIBAND, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER
+from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
 
 Model = tuple[int, int]
 
 
-@cluster_check("NC409", Severity.ERROR, PciFacts, also=(InfinibandFacts,), by_kind=True, explains=MISSING_ADAPTER)
+@cluster_check(
+    "NC409", Severity.ERROR, PciFacts, also=(InfinibandFacts, LibraryFacts), by_kind=True, explains=MISSING_ADAPTER
+)
 def adapter_not_on_bus(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     nodes = cluster.facts(PciFacts)
     cards = {node: [one for one in pci.adapters if not one.virtual] for node, pci in nodes.items()}
     models = sorted(_models_of_jobs(cluster, cards))
     if not models:
         yield NotApplicable("no InfiniBand or RoCE adapter on any node")
-    for model in models:
+    counts = {node: Counter(map(_model, own)) for node, own in cards.items()}
+    usually = {model: _usual([own[model] for own in counts.values()]) for model in models}
+    for model, usual in usually.items():
         held = {node: {one.address for one in own if _model(one) == model} for node, own in cards.items()}
-        usual = _usual([len(addresses) for addresses in held.values()])
         for node, addresses in held.items():
+            more = sum(max(0, counts[node][other] - count) for other, count in usually.items())
+            if not addresses and more >= usual:  # another generation of hardware: the cards are another model
+                continue
             if len(addresses) < usual and nodes[node].left_out:
                 yield Inconclusive(f"{nodes[node].left_out} PCI devices were too many for one answer", (node,))
             elif len(addresses) < usual:
@@ -47,7 +56,7 @@ def adapter_not_on_bus(cluster: Cluster) -> Iterator[Problem | Inconclusive | No
 
 
 def _models_of_jobs(cluster: Cluster, cards: Mapping[str, list[PciDevice]]) -> set[Model]:
-    ports = cluster.facts(InfinibandFacts)
+    ports = ports_of_use(cluster)
     used = {(node, port.pci) for node, facts in ports.items() for port in facts.ports if port.state == "Active"}
     return {
         _model(one) for node, own in cards.items() for one in own

@@ -3,7 +3,8 @@
 ## What it finds
 NVIDIA's (Mellanox's) InfiniBand adapters on the PCI bus without a driver, or with the driver of the card (mlx5_core)
 but not the one of RDMA (mlx5_ib). Its Ethernet adapters count only where the same model is an RDMA device on most nodes
-that have it. Cards that are handed to virtual machines (vfio-pci), and virtual functions, are not reported.
+that have it, and some job can use RoCE. Not reported are virtual functions, and cards that are handed to virtual
+machines (vfio-pci).
 
 ## Why it matters
 The card is there, and no program can use it: ibstat does not list it, NCCL prints "NET/IB : No device found." in its
@@ -23,18 +24,20 @@ from collections.abc import Iterator, Mapping
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, Unread, cluster_check, nodes_by_value
 from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER
+from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
 
 RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and the module that makes it an HCA
 
 
 @cluster_check(
-    "NC410", Severity.ERROR, PciFacts, HcaModuleFacts, also=(InfinibandFacts,), alone=True, explains=MISSING_ADAPTER
-)
+    "NC410", Severity.ERROR, PciFacts, HcaModuleFacts,
+    also=(InfinibandFacts, LibraryFacts), alone=True, explains=MISSING_ADAPTER,
+)  # fmt: skip
 def adapter_without_driver(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     cards = {node: _cards(pci) for node, pci in cluster.facts(PciFacts).items()}
-    hcas = {(node, port.pci) for node, facts in cluster.facts(InfinibandFacts).items() for port in facts.ports}
+    hcas = {(node, port.pci) for node, facts in ports_of_use(cluster).items() for port in facts.ports}
     having = Counter(model for own in cards.values() for model in {card.device for card in own})
     using = Counter(
         model for node, own in cards.items() for model in {card.device for card in own if (node, card.address) in hcas}

@@ -1,8 +1,8 @@
 """GPUDirect RDMA is missing
 
 ## What it finds
-Nodes with an NVIDIA GPU and an Active InfiniBand or RoCE port beneath one PCIe switch, on which NCCL would not use
-GPUDirect RDMA. ncheck looks where NCCL looks (net_ib/gdr.cc), not at lsmod: nv_mem or nv_mem_nc in
+Nodes with an NVIDIA GPU and an Active InfiniBand or RoCE port, which a job can use, beneath one PCIe switch, on which
+NCCL would not use GPUDirect RDMA. ncheck looks where NCCL looks (net_ib/gdr.cc), not at lsmod: nv_mem or nv_mem_nc in
 /sys/kernel/mm/memory_peers, the version of nvidia_peermem (NCCL 2.23.4 and newer look for it), or DMA-BUF: Linux 5.12
 and NVIDIA's open kernel module. Where GPUs and adapters are not beneath one switch, NCCL goes through the processor
 anyway, and nothing is reported. GeForce cards have no GPUDirect RDMA and are left out.
@@ -27,6 +27,7 @@ from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NodeView, NotApplicable,
 from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pci import PciFacts
 from ncheck.parity import nodes_by_value
@@ -42,7 +43,7 @@ _NOT_SURE = "nvidia_peermem is not loaded, and Linux before 5.12 has no DMA-BUF 
 
 @cluster_check(
     "NC433", Severity.WARNING, GpuDirectFacts, InfinibandFacts,
-    also=(PciFacts, LoadedNcclFacts, GpuFacts), explains=SLOW_NETWORK,
+    also=(PciFacts, LoadedNcclFacts, GpuFacts, LibraryFacts), explains=SLOW_NETWORK,
 )  # fmt: skip
 def gpudirect_missing(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     unread = {node.name: reason for node in cluster if (reason := places_unread(node))}
@@ -51,11 +52,14 @@ def gpudirect_missing(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
     near = {node.name: near_pairs(node) for node in cluster if _supported(node)}
     lacking = {name: _lacking(cluster[name]) for name, pairs in near.items() if pairs}
     if others := tuple(name for name in cluster.names if name not in lacking and name not in unread):
-        yield NotApplicable("no GPU for GPUDirect RDMA beneath one PCIe switch with an InfiniBand or RoCE port", others)
+        yield NotApplicable(
+            "no GPU for GPUDirect RDMA beneath one PCIe switch with an InfiniBand or RoCE port that a job can use",
+            others,
+        )
     able = [name for name, why in lacking.items() if not why]
     for why, nodes in nodes_by_value({name: why for name, why in lacking.items() if why}).items():
         if why == _NOT_SURE:
-            yield Inconclusive(why, nodes)
+            yield NotApplicable(why, nodes)
             continue
         gpu, adapter = near[nodes[0]][0]
         yield Problem(

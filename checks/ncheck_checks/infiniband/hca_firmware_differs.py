@@ -2,7 +2,8 @@
 
 ## What it finds
 HCAs of the same product (the board's PSID, or the type where it has none) with different firmware, in one node or on
-several. Virtual functions are not compared: they show the firmware of a machine that others keep.
+several. Not compared are adapters that show no type, such as Intel's, and virtual functions, which show the firmware of
+a machine that others keep.
 
 ## Why it matters
 Firmware decides congestion control, adaptive routing and the handling of link errors. Cards with another release are
@@ -29,7 +30,7 @@ def hca_firmware_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     details = cluster.facts(HcaFacts)
     held: dict[str, dict[str, set[str]]] = {}
     for node, facts in cluster.facts(InfinibandFacts).items():
-        own = [port for port in facts.ports if port.firmware and not is_virtual(port)]
+        own = [port for port in facts.ports if port.firmware and port.hca_type and not is_virtual(port)]
         if not own:
             yield NotApplicable("no HCA whose firmware is this machine's own", (node,))
         for port in own:

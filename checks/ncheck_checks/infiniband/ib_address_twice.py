@@ -2,8 +2,9 @@
 
 ## What it finds
 A port GUID that two InfiniBand ports of the cluster have, or a LID that the same port of two nodes has in the same
-subnet (subnet prefix and subnet manager). Not compared are nodes that are the same machine, virtual functions, which
-share the address of a card, and RoCE ports, which have MAC addresses.
+subnet (subnet prefix and subnet manager). LIDs are not compared if nodes name their HCAs differently: each rail may
+have a subnet manager of its own. Nor are nodes that are the same machine, virtual functions, which share the address of
+a card, and RoCE ports, which have MAC addresses.
 
 ## Why it matters
 GUIDs and LIDs are unique in a subnet. Of two ports with one GUID the subnet manager brings up one, or both in turns; of
@@ -25,7 +26,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.nccl.hca import active, is_virtual, subnet_prefix
-from ncheck.network.hca_ports import place_of
+from ncheck.network.hca_ports import named_differently, place_of
 from ncheck.network.subnets import doubles
 
 V = TypeVar("V", bound=Hashable)
@@ -50,7 +51,7 @@ def ib_address_twice(cluster: Cluster) -> Iterator[Problem]:
     for guid, holders in guids.items():
         yield _problem(f"port GUID {guid}", holders)
     for (lid, *_), holders in lids.items():
-        if len({port.port_guid for _, port in holders}) > 1:
+        if not named_differently(nodes) and len({port.port_guid for _, port in holders}) > 1:
             yield _problem(f"LID {lid}", holders)
 
 

@@ -3,7 +3,8 @@
 ## What it finds
 Nodes whose number of HCA ports differs from the other nodes, counted separately for InfiniBand and Ethernet (RoCE).
 Nodes without any port are reported if other nodes have some. The numbers are compared within groups of one GPU model.
-Not counted are ports of a model that fewer than half of these nodes have, such as an additional card for storage.
+Not counted are ports of a model that fewer than half of these nodes have, such as an additional card for storage, and
+Ethernet ports where no job can use RoCE on any node: the drivers of many ordinary cards make some.
 
 ## Why it matters
 A card fell off the bus, or its driver was not loaded. NCCL then finds another number of devices on that node, and the
@@ -18,14 +19,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, split
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
 
 
-@cluster_check("NC405", Severity.ERROR, InfinibandFacts, everywhere=True, by_kind=True)
-def ib_port_count_differs(cluster: Cluster) -> Iterator[Problem]:
-    nodes = cluster.facts(InfinibandFacts)
+@cluster_check("NC405", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), everywhere=True, by_kind=True)
+def ib_port_count_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    nodes = ports_of_use(cluster)
+    if unused := tuple(node for node, facts in nodes.items() if not facts.ports):
+        yield NotApplicable("no InfiniBand port, and no job can use RoCE on any node", unused)
     holders = Counter(model for facts in nodes.values() for model in {_model(port) for port in facts.ports})
     rare = {model for model, count in holders.items() if 2 * count < len(nodes)}
     if parted := split({node: _counted(facts.ports, rare) for node, facts in nodes.items()}):
@@ -44,4 +48,4 @@ def _counted(ports: tuple[HcaPort, ...], rare: set[tuple[str, str]]) -> str:
     """Count the ports by link layer, without those of rare models if there are others."""
     common = [port for port in ports if _model(port) not in rare]
     counts = Counter(port.link_layer for port in common or ports)
-    return " + ".join(f"{count} x {layer}" for layer, count in sorted(counts.items()))
+    return " + ".join(f"{count} x {layer}" for layer, count in sorted(counts.items())) or "no port"

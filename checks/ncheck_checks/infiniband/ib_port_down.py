@@ -3,7 +3,8 @@
 ## What it finds
 HCA ports that are Down and disabled, asleep or in training, while the same port of other nodes is Active, or no port of
 the node is Active. Not reported are the second port of a card whose first port is in use, Ethernet ports that most
-nodes leave unused, and cards that no node uses. ib-port-polling reports ports that are Polling.
+nodes leave unused, and cards that no node uses. ib-port-polling reports ports that are Polling. Ethernet ports count
+where a job can use RoCE on some node, and on nodes with fewer Active ones than the others.
 
 ## Why it matters
 NCCL silently skips the port. The ring through that node then lacks a rail: the whole job slows down, or stops with
@@ -21,7 +22,8 @@ from functools import partial
 
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.network.hca_ports import broken, problems
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.network.hca_ports import broken, ports_of_use, problems
 
 FIXES = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
@@ -29,10 +31,12 @@ FIXES = {
 }
 
 
-@cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC401", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
+)
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in FIXES.items():
-        ports = broken(cluster.facts(InfinibandFacts), partial(_down, layer == "Ethernet"))
+        ports = broken(ports_of_use(cluster), partial(_down, layer == "Ethernet"))
         yield from problems(ports, "down", fix, "is down", look=False)
 
 

@@ -19,11 +19,14 @@ from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.network.hca_ports import broken, problems
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.network.hca_ports import broken, ports_of_use, problems
 
 
-@cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC402", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
+)
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
-    ports = broken(cluster.facts(InfinibandFacts), lambda port: port.physical == "Polling")
+    ports = broken(ports_of_use(cluster), lambda port: port.physical == "Polling")
     fault = "Polling: nothing answers at the other end of the cable"
     return problems(ports, fault, "sudo ibstat {hca} {port}", "has no link")

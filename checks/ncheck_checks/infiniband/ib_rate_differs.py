@@ -2,7 +2,8 @@
 
 ## What it finds
 Active ports whose rate differs from that of the same port on other nodes. If nodes name their HCAs differently, the
-rates of all Active ports are compared as one list. Different rates of different cards in one node are not reported.
+rates of all Active ports are compared as one list. Different rates of different cards in one node are not reported,
+nor Ethernet ports where no job can use RoCE on any node.
 
 ## Why it matters
 A link that came up with fewer lanes or at an older speed looks healthy except for its rate. In every step, all nodes
@@ -19,12 +20,14 @@ from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.network.hca_ports import differing_rates, without_rate
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.network.hca_ports import differing_rates, ports_of_use, without_rate
 
 
-@cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True, explains=SLOW_NETWORK)
+@cluster_check("NC404", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK)
 def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    for parted, places in differing_rates(cluster.facts(InfinibandFacts)).items():
+    ports = ports_of_use(cluster)
+    for parted, places in differing_rates(ports).items():
         yield Problem(
             f"the rate of {', '.join(places)} differs: {parted.summary()}",
             "sudo iblinkinfo",
@@ -32,5 +35,5 @@ def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
             look=True,
             summary=f"the rate of {places[0]} differs",
         )
-    for node, ports in without_rate(cluster.facts(InfinibandFacts)).items():
-        yield Inconclusive(f"{ports[0].hca} port {ports[0].port} is Active but reports no rate", (node,))
+    for node, found in without_rate(ports).items():
+        yield Inconclusive(f"{found[0].hca} port {found[0].port} is Active but reports no rate", (node,))

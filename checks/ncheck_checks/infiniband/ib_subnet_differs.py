@@ -4,6 +4,7 @@
 Active InfiniBand ports that NCCL uses whose subnet differs from that of the same port on other nodes: another subnet
 prefix (the first half of GID 0), or another subnet manager (the LID in "SM lid"). If nodes name their HCAs differently,
 only nodes with all ports in one subnet are compared. Ports of one node may be in different subnets: rails often are.
+Ports that InfiniBand routers reach (GID 1 has an FLID) are not compared.
 
 ## Why it matters
 NCCL connects the same port of each pair of nodes. Ports of different subnets have no path to each other without an
@@ -23,7 +24,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.hca import ports_of_job, subnet_prefix
+from ncheck.nccl.hca import is_routed, ports_of_job, subnet_prefix
 from ncheck.network.hca_ports import differing, only_one, place_of
 
 
@@ -50,6 +51,9 @@ def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
 
 
 def _subnet(port: HcaPort, details: HcaFacts) -> str:
-    """Return "fe80::, SM LID 1"; what is not known is left out, and NC412 reports a port without a subnet manager."""
-    prefix = subnet_prefix(details.of(port.hca, port.port).gids)
-    return ", ".join(part for part in (prefix, f"SM LID {port.sm_lid}" if port.sm_lid else "") if part)
+    """Return "fe80::, SM LID 1"; "" where it is not known (NC412 reports a port without a subnet manager), or where
+    subnets are joined by routers.
+    """
+    gids = details.of(*place_of(port)).gids
+    prefix = subnet_prefix(gids)
+    return f"{prefix}, SM LID {port.sm_lid}" if prefix and port.sm_lid and not is_routed(gids) else ""

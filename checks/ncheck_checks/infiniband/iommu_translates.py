@@ -23,13 +23,14 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.isolation import IommuFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import PciFacts
 from ncheck.topology.nearness import judged_pairs
 
 _TRANSLATES = ("DMA", "DMA-FQ")
 
 
-@node_check("NC437", Severity.INFO, PciFacts, InfinibandFacts, IommuFacts, explains=SLOW_NETWORK)
+@node_check("NC437", Severity.INFO, PciFacts, InfinibandFacts, IommuFacts, also=(LibraryFacts,), explains=SLOW_NETWORK)
 def iommu_translates(node: NodeView) -> Iterator[Problem | NotApplicable]:
     types, pairs = node[IommuFacts].types, judged_pairs(node)
     if not pairs:

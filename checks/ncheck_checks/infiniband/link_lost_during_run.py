@@ -2,9 +2,9 @@
 
 ## What it finds
 HCA ports that were Active and whose `link_downed` counter grew between the beginning and the end of the run, and their
-network interfaces whose `carrier_down_count` grew. On nodes without an HCA, the network cards with an address and the
-members of bonds. Only what was counted during the run is reported, with the time and the bytes that it took. A counter
-that was high before says nothing of today.
+network interfaces whose `carrier_down_count` grew. On nodes without an HCA that a job can use, the network cards with
+an address and the members of bonds. Only what was counted during the run is reported, with the time and the bytes that
+it took. A counter that was high before says nothing of today.
 
 ## Why it matters
 A link that flaps within the minutes of a check will do so in a job of days. InfiniBand and RoCE give a link a few
@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.error_counters import ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.error_growth import Growth, problems
 
@@ -33,7 +34,7 @@ _LOST = ("link_downed", "carrier_down_count")
 
 @cluster_check(
     "NC425", Severity.ERROR, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(InfinibandFacts, NicFacts), alone=True, explains=SLOW_NETWORK,
+    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK,
 )  # fmt: skip
 def link_lost_during_run(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, _LOST, _lost, "lost its link during the run")

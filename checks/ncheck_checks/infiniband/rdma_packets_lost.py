@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.error_counters import ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.error_growth import Growth, problems
 
@@ -39,7 +40,7 @@ _PER_PACKETS, _PACKET = 10_000, 4096
 
 @cluster_check(
     "NC427", Severity.WARNING, InfinibandFacts, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(NicFacts,), alone=True, explains=SLOW_NETWORK,
+    also=(NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK,
 )  # fmt: skip
 def rdma_packets_lost(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, (*_STALLS, *_LOST), _lost, "lost RDMA packets during the run")

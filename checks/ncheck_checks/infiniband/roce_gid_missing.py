@@ -19,7 +19,7 @@ container with a network of its own, the GIDs belong to interfaces of the host: 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import Cluster, NodeView, NotApplicable, Problem, Severity, cluster_check
@@ -29,7 +29,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
-from ncheck.network.hca_ports import listed, place_of
+from ncheck.network.hca_ports import listed, place_of, usable
 
 
 @cluster_check(
@@ -69,10 +69,8 @@ def roce_gid_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
 
 
 def _is_used(port: HcaPort, node: NodeView) -> bool:
-    """Return whether NCCL uses RoCE on this port: with a device that the job cannot open, it uses TCP."""
-    libraries = node.maybe(LibraryFacts)
-    devices = libraries.uverbs if isinstance(libraries, LibraryFacts) else {}
-    return port.link_layer == "Ethernet" and not (isinstance(devices, Mapping) and devices.get(port.hca))
+    """Return whether NCCL uses RoCE on this port: with a device that the job cannot use, it uses TCP."""
+    return port.link_layer == "Ethernet" and usable(port.hca, node.maybe(LibraryFacts))
 
 
 def _has_ipv4(port: HcaPort, details: HcaFacts) -> bool:

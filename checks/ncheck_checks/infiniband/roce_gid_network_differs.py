@@ -21,20 +21,26 @@ from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, exp
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
-from ncheck.network.hca_ports import Place, place_of
+from ncheck.network.hca_ports import Place, place_of, usable
 
 STEERING = ("NCCL_IB_ADDR_RANGE", "NCCL_IB_GID_INDEX")
 
 
-@cluster_check("NC417", Severity.WARNING, InfinibandFacts, HcaFacts, NicFacts, also=(EnvironmentFacts, LoadedNcclFacts))
+@cluster_check(
+    "NC417", Severity.WARNING, InfinibandFacts, HcaFacts, NicFacts,
+    also=(EnvironmentFacts, LoadedNcclFacts, LibraryFacts),
+)  # fmt: skip
 def roce_gid_network_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     networks = _networks(cluster)
     for node, own in networks.items():
         if not own:
-            yield NotApplicable("no Active RoCE port with an IPv4 address, or the GID is set", (node,))
+            yield NotApplicable(
+                "no Active RoCE port with an IPv4 address that a job can use, or the GID is set", (node,)
+            )
     for place in sorted({place for own in networks.values() for place in own}):
         parted = split({node: own[place][0] for node, own in networks.items() if place in own})
         usual = parted.majority if parted else None
@@ -57,7 +63,8 @@ def _networks(cluster: Cluster) -> dict[str, dict[Place, list[str]]]:
         node = cluster[name]
         steered = any(nccl_value(node, variable) for variable in STEERING)
         of_address = {one.ip: one for nic in node[NicFacts].interfaces for one in nic.addresses}
-        own = {} if steered else {place_of(port): _of(port, node[HcaFacts], of_address) for port in ports}
+        used = [] if steered else [port for port in ports if usable(port.hca, node.maybe(LibraryFacts))]
+        own = {place_of(port): _of(port, node[HcaFacts], of_address) for port in used}
         found[name] = {place: networks for place, networks in own.items() if networks}
     return found
 

@@ -5,7 +5,8 @@ Active RoCE ports whose settings differ from those of the same port on other nod
 (DSCP or the VLAN's priority, and which DSCP has which priority), ECN (for which priorities a port notifies of
 congestion and reacts to it), the traffic class of the adapter, and the type of service of RDMA CM. If nodes name their
 adapters differently, all of a node are compared as one list. No value is wanted: a network may be lossless or lossy, as
-long as all nodes are alike. A setting that a driver does not show on a node is not compared there.
+long as all nodes are alike. Not compared are settings that a driver does not show, and clusters where no job can use
+RoCE.
 
 ## Why it matters
 A node whose traffic goes in another priority than that of the others has no flow control on the switch, or stops
@@ -24,7 +25,9 @@ from shlex import quote
 
 from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
+from ncheck.network.hca_ports import ports_of_use
 
 _TRUST = "dcb app show dev {interface}"
 _ECN = "grep -rH . /sys/class/net/{interface}/ecn"
@@ -40,11 +43,14 @@ _SETTINGS: Mapping[str, tuple[Callable[[RocePort], str | None], str]] = {
 }
 
 
-@cluster_check("NC430", Severity.WARNING, RoceFacts, InfinibandFacts, by_kind=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC430", Severity.WARNING, RoceFacts, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK
+)
 def roce_settings_differ(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    ports = {node.name: _active(node[RoceFacts], node[InfinibandFacts]) for node in cluster}
+    roce = cluster.facts(RoceFacts)
+    ports = {node: _active(roce[node], adapters) for node, adapters in ports_of_use(cluster).items()}
     if without := tuple(name for name, held in ports.items() if not held):
-        yield NotApplicable("no Active RoCE port", without)
+        yield NotApplicable("no Active RoCE port that a job can use", without)
     alike = len({tuple(held) for held in ports.values() if held}) == 1
     for setting, (value, command) in _SETTINGS.items():
         differing: dict[Split[str], list[str]] = {}

@@ -3,7 +3,7 @@
 ## What it finds
 Nodes on which this user, in the job's environment, cannot open the device of an HCA with an Active port
 (/dev/infiniband/uverbs0 and so on): of none of them, or of fewer than on other nodes. ncheck opens each device and
-closes it again. RoCE devices count where another node can open them: many clusters have them and use TCP.
+closes it again. RoCE devices count where a job on another node can use them: many clusters have them and use TCP.
 
 ## Why it matters
 NCCL warns "NET/IB : Unable to open device mlx5_0", in some releases only among its INFO lines, and uses TCP: the job is
@@ -32,7 +32,7 @@ def uverbs_not_accessible(cluster: Cluster) -> Iterator[Problem | NotApplicable]
     devices = {node: facts.uverbs for node, facts in cluster.facts(LibraryFacts).items()}
     asked = {node: own for node, own in devices.items() if not isinstance(own, Absent)}
     opens = {node: {hca for hca, trouble in own.items() if not trouble} for node, own in asked.items()}
-    in_use = hcas_in_use(cluster.facts(InfinibandFacts), opens)
+    in_use = hcas_in_use(cluster.facts(InfinibandFacts), cluster.facts(LibraryFacts))
     usual = Counter(len(opens[node] & in_use[node]) for node in opens)
     most = max((count for count, nodes in usual.items() if 2 * nodes >= len(opens)), default=0)
     for node in devices:

@@ -3,8 +3,8 @@
 ## What it finds
 Nodes with an Active InfiniBand port where libibverbs.so.1 cannot be loaded in the job's environment (--setup, --enter,
 --python), or loads and lists no HCA although the devices open: then the library for the card itself is missing, such as
-libmlx5, or a second libibverbs (conda's) looks for it in another folder. Active RoCE ports count where other nodes can
-load the library: many clusters have them and use TCP.
+libmlx5, or a second libibverbs (conda's) looks for it in another folder. Active RoCE ports count where jobs on other
+nodes can use them: many clusters have them and use TCP.
 
 ## Why it matters
 NCCL opens libibverbs by name. Without it, it prints nothing but one INFO line ("Failed to open libibverbs.so", or
@@ -31,9 +31,7 @@ FIX = "sudo apt-get install libibverbs1 ibverbs-providers"
 @cluster_check("NC408", Severity.ERROR, LibraryFacts, InfinibandFacts, alone=True)
 def verbs_library_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     troubles = {node: _trouble(facts) for node, facts in cluster.facts(LibraryFacts).items()}
-    ports = cluster.facts(InfinibandFacts)
-    works = {node: {port.hca for port in ports[node].ports} for node, trouble in troubles.items() if trouble == ""}
-    in_use = hcas_in_use(ports, works)
+    in_use = hcas_in_use(cluster.facts(InfinibandFacts), cluster.facts(LibraryFacts))
     for node, trouble in troubles.items():
         if isinstance(trouble, Absent) or not in_use[node]:
             yield NotApplicable("no Active port of a job's InfiniBand or RoCE network", (node,))

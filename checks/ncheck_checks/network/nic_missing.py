@@ -24,6 +24,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_val
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import BMC_DRIVERS, Interface, Kind, NicFacts
+from ncheck.network.hca_ports import MISSING_ADAPTER
 from ncheck.network.subnets import machines, parted_networks
 
 _CARDS = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.MACVLAN, Kind.BOND_SLAVE})
@@ -48,7 +49,9 @@ def nic_missing(cluster: Cluster) -> Iterator[Problem]:
             f"{fold(odd)} {'has' if len(odd) == 1 else 'have'} fewer network cards in use than the others: {names}"
         )
         evidence = tuple(f"{names} on {fold(having)}" for names, having in others.items())
-        yield Problem(message, "lspci | grep -Ei 'ethernet|infiniband'", evidence, odd, look=True)
+        yield Problem(
+            message, "lspci | grep -Ei 'ethernet|infiniband'", evidence, odd, look=True, follows=MISSING_ADAPTER
+        )
 
 
 def _is_card(nic: Interface) -> bool:

@@ -131,9 +131,10 @@ class ConnectedFleet:
                 self.observer.stage(name, "done")
         if phase.seconds is None:
             yield from self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
-        else:  # those that it asks wait for one another: none may wait for its turn
-            self._hire(len(self.busy))
+        else:
             asked = frozenset(name for name in free if name in questions)
+            width = len(asked) if phase.meeting else self.settings.width  # who is waited for must not wait for its turn
+            self._hire(len(self.busy - asked) + min(width, len(asked)))
             yield from self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
 
     def rest(self, why: str) -> Iterator[Evidence]:

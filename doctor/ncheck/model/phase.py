@@ -39,7 +39,8 @@ class Phase:
     `nodes` are those that may be asked. `questions` makes them from what is known when the phase begins and from the
     seconds that it may take. `until` is the share of the run's deadline after which the next phase no longer waits for
     nodes that are still busy: these go on, and have no part in what follows. A phase with `seconds` (a step of the
-    probe) may take that long from its beginning, beyond the deadline, and waits only for the nodes that it asks.
+    probe) may take that long from its beginning, beyond the deadline, and waits only for the nodes that it asks. These
+    wait for one another, so all are asked at once, unless `meeting` is false.
     """
 
     stage: str
@@ -47,3 +48,4 @@ class Phase:
     questions: Callable[[Cluster, float], Questions] | None
     until: float = 1.0
     seconds: float | None = None
+    meeting: bool = True

@@ -53,6 +53,12 @@ def subnet_prefix(gids: Iterable[Gid]) -> str:
     return str(IPv6Address(":".join(first.split(":")[:4]) + "::")) if first else ""
 
 
+def is_routed(gids: Iterable[Gid]) -> bool:
+    """Return whether InfiniBand routers forward to a port: its GID 1 holds an FLID, which NCCL then uses (common.h)."""
+    second = next((gid.address for gid in gids if gid.index == 1), "")
+    return bool(second) and second.split(":")[2].strip("0") != ""
+
+
 def ports_of_job(cluster: Cluster) -> dict[str, tuple[HcaPort, ...]]:
     """Return the ports that NCCL uses, by node: those that NCCL_IB_HCA selects, else all that are Active.
 
@@ -98,8 +104,8 @@ def _matches(entry: tuple[str, ...], port: HcaPort, *, exact: bool) -> bool:
     return (port.hca == name if exact else port.hca.startswith(name)) and number in ("", str(port.port))
 
 
-# The numbers in the types of mlx5's virtual functions (Linux source, mlx5/core/main.c): MT4124 has the PCI ID 0x101c.
-_VIRTUAL = frozenset({0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3})
+# The numbers in the types of virtual functions (Linux source, mlx4/main.c and mlx5/core/main.c): MT4124 is PCI 0x101c.
+_VIRTUAL = frozenset({0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3})
 
 
 def is_virtual(port: HcaPort) -> bool:

@@ -11,10 +11,12 @@ from shlex import quote
 
 from ncheck.facts.error_counters import Counted, ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Unread
+from ncheck.network.hca_ports import usable
 from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved
@@ -68,26 +70,11 @@ def problems(
     """Yield one problem for all nodes on which the same ports show a fault of these counters."""
     bad: dict[str, dict[str, str]] = {}
     for node in cluster:
-        first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
-        nics = node.maybe(NicFacts)
-        used = _used(node)
-        if not used and isinstance(nics, Unread):
-            yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
-        if unseen := [name for name in used if ":" in name and name not in first.ports]:
-            yield Inconclusive(f"the counters of {unseen[0]} could not be read", (node.name,))
-        used = {name: rate for name, rate in used.items() if name in first.ports and first.ports[name].counters}
-        if not used:
-            yield NotApplicable("no port or network card that a job uses counts errors", (node.name,))
-        for name, rate in used.items():
-            if name not in later.ports:
-                yield Inconclusive(f"{name} was no longer there at the end of the run", (node.name,))
-                continue
-            growth = grown(first.ports[name], later.ports[name], later.at - first.at, rate)
-            if stuck := sorted(growth.stuck.intersection(counters)):
-                why = "stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
-                yield Inconclusive(f"{stuck[0]} of {name} {why}", (node.name,))
-            if found := judged(growth):
-                bad.setdefault(node.name, {})[name] = _line(growth, found)
+        for said in _compared(node, counters):
+            if not isinstance(said, tuple):
+                yield said
+            elif found := judged(said[1]):
+                bad.setdefault(node.name, {})[said[0]] = _line(said[1], found)
     for names, nodes in nodes_by_value({node: tuple(lines) for node, lines in bad.items()}).items():
         evidence = [f"{node}: {name}: {line}" for node in nodes for name, line in bad[node].items()]
         alone = f": {bad[nodes[0]][names[0]]}" if len(evidence) == 1 else ""
@@ -97,21 +84,51 @@ def problems(
         )  # fmt: skip
 
 
+def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, Growth] | Inconclusive | NotApplicable]:
+    """Yield the growth of each port and card that a job uses, and what could not be compared."""
+    first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
+    nics = node.maybe(NicFacts)
+    used = _used(node)
+    if not used and isinstance(nics, Unread):
+        yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
+    if unseen := [name for name in used if ":" in name and name not in first.ports]:
+        yield Inconclusive(f"the counters of {unseen[0]} could not be read", (node.name,))
+    used = {name: rate for name, rate in used.items() if name in first.ports and first.ports[name].counters}
+    if not used:
+        yield NotApplicable("no port or network card that a job uses counts errors", (node.name,))
+    for name, rate in used.items():
+        if name not in later.ports:
+            yield Inconclusive(f"{name} was no longer there at the end of the run", (node.name,))
+            continue
+        if first.ports[name].counters != later.ports[name].counters:
+            yield Inconclusive(f"not all counters of {name} could be read twice", (node.name,))
+            continue
+        growth = grown(first.ports[name], later.ports[name], later.at - first.at, rate)
+        if stuck := sorted(growth.stuck.intersection(counters)):
+            why = "stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
+            yield NotApplicable(f"{stuck[0]} of {name} {why}", (node.name,))
+        yield name, growth
+
+
 def _used(node: NodeView) -> dict[str, float | None]:
-    """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports and their network
-    interfaces; on a node without any, the network cards that have an address, and the members of bonds. Where the state
-    of HCAs could not be read, all of their ports may be used.
+    """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports, of RoCE those that a
+    job can use, and their network interfaces; on a node without any, the network cards that have an address, and the
+    members of bonds. Where the state of HCAs could not be read, all of their ports may be used.
     """
     adapters, nics = node.maybe(InfinibandFacts), node.maybe(NicFacts)
     if isinstance(adapters, Unread):
         return dict.fromkeys(name for name in node[ErrorCountersFacts].ports if ":" in name)
-    ports = [port for port in adapters.ports if port.state == "Active"] if isinstance(adapters, InfinibandFacts) else []
-    held = nics.interfaces if isinstance(nics, NicFacts) else ()
-    beneath = {port.netdev for port in ports}
-    cards = [
-        nic for nic in held
-        if (nic.name in beneath if ports else nic.usable or (nic.kind is Kind.BOND_SLAVE and nic.running))
+    libraries = node.maybe(LibraryFacts)
+    ports = [
+        port for port in (adapters.ports if isinstance(adapters, InfinibandFacts) else ())
+        if port.state == "Active" and (port.link_layer != "Ethernet" or usable(port.hca, libraries))
     ]  # fmt: skip
+    held = nics.interfaces if isinstance(nics, NicFacts) else ()
+    beneath = {port.netdev for port in ports if port.netdev}
+    if ports:
+        cards = [nic for nic in held if not beneath.isdisjoint((nic.name, nic.master))]
+    else:
+        cards = [nic for nic in held if nic.usable or (nic.kind is Kind.BOND_SLAVE and nic.running)]
     return {port.name: port.rate for port in ports} | {nic.name: (nic.speed or 0) / 1000 or None for nic in cards}
 
 

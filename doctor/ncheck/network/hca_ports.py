@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from shlex import quote
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.hostlist import fold
 from ncheck.model.check import Problem
+from ncheck.model.cluster import Cluster
+from ncheck.model.fact import Absent, Read
 from ncheck.nccl.hca import USED_LAYERS, active, natural
 from ncheck.parity import Split, nodes_by_value, split
 
@@ -33,14 +37,21 @@ def chosen(nodes: Ports, wanted: Callable[[HcaPort], bool]) -> PortsByNode:
 def broken(nodes: Ports, wanted: Callable[[HcaPort], bool]) -> PortsByNode:
     """Return each node's wanted ports that are Down and should not be.
 
-    A port that is Active on at least half of the nodes should be up on all. Any other port is not reported if it is the
-    spare port of a card in use, an Ethernet port, or Down on every node.
+    A port that is Active on at least half of the nodes should be up on all, an Ethernet port only on a node with fewer
+    Active ones than the others: its cable may be in another port. Any other port is not reported if it is the spare
+    port of a card in use, an Ethernet port, or Down on every node.
     """
-    states = _states_byplace_of(nodes)
+    states, wires = _states_by_place(nodes), {node: _active_ethernet(facts) for node, facts in nodes.items()}
+    usual = Counter(wires.values())
+    most = max((count for count, having in usual.items() if 2 * having >= len(nodes)), default=max(usual, default=0))
     found = {
-        node: tuple(port for port in facts.ports if wanted(port) and _broken(port, facts, states[place_of(port)]))
+        node: tuple(
+            port for port in facts.ports
+            if wanted(port) and _broken(port, facts, states[place_of(port)])
+            and (port.link_layer != "Ethernet" or wires[node] < most)
+        )
         for node, facts in nodes.items()
-    }
+    }  # fmt: skip
     return {node: ports for node, ports in found.items() if ports}
 
 
@@ -49,7 +60,7 @@ def dark(nodes: Ports) -> PortsByNode:
 
     Cards without a cable look like this, and so does a switch that is off.
     """
-    states = _states_byplace_of(nodes)
+    states = _states_by_place(nodes)
     found = {
         node: tuple(port for port in facts.ports if _dark(port, facts, states[place_of(port)]))
         for node, facts in nodes.items()
@@ -57,11 +68,39 @@ def dark(nodes: Ports) -> PortsByNode:
     return {node: ports for node, ports in found.items() if ports}
 
 
-def hcas_in_use(nodes: Ports, works: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+def usable(hca: str, libraries: Read[LibraryFacts] | None) -> bool:
+    """Return whether a job on a node can use an HCA: libibverbs loads and lists it, and its device opens. What could
+    not be read may be usable.
+    """
+    if not isinstance(libraries, LibraryFacts):
+        return True
+    listed = libraries.listed is None or hca in libraries.listed
+    opens = isinstance(libraries.uverbs, Absent) or libraries.uverbs.get(hca) == ""
+    return libraries.verbs == "" and listed and opens
+
+
+def ports_of_use(cluster: Cluster) -> Ports:
+    """Return the ports by node, without Ethernet ones where no job on any node can use RoCE: the drivers of many
+    ordinary network cards make RoCE devices, and these clusters use TCP.
+
+    The check must declare InfinibandFacts and LibraryFacts.
+    """
+    nodes, libraries = cluster.facts(InfinibandFacts), cluster.facts(LibraryFacts)
+    roce = any(
+        usable(port.hca, libraries.get(node)) for node, facts in nodes.items()
+        for port in active(facts.ports) if port.link_layer == "Ethernet"
+    )  # fmt: skip
+    return {
+        node: facts if roce else replace(facts, ports=tuple(one for one in facts.ports if one.link_layer != "Ethernet"))
+        for node, facts in nodes.items()
+    }
+
+
+def hcas_in_use(nodes: Ports, libraries: Mapping[str, LibraryFacts]) -> dict[str, frozenset[str]]:
     """Return the HCAs that a job on InfiniBand or RoCE would use, by node: those with Active ports.
 
-    `works`: the HCAs that programs can use. A node's RoCE ports count where some node's do: many clusters have them and
-    use TCP. Ports of neither layer, such as EFA's, are not NCCL's.
+    A node's RoCE ports count where a job can use those of some node: many clusters have them and use TCP. Ports of
+    neither layer, such as EFA's, are not NCCL's.
     """
     layers = {
         layer: {
@@ -71,7 +110,7 @@ def hcas_in_use(nodes: Ports, works: Mapping[str, Collection[str]]) -> dict[str,
         for layer in USED_LAYERS
     }
     ib, roce = layers["InfiniBand"], layers["Ethernet"]
-    roce_in_use = any(roce[node].intersection(works.get(node, ())) for node in nodes if not ib[node])
+    roce_in_use = any(usable(hca, libraries.get(node)) for node in nodes if not ib[node] for hca in roce[node])
     return {node: ib[node] or (roce[node] if roce_in_use else frozenset()) for node in nodes}
 
 
@@ -117,7 +156,7 @@ def differing(
     for a node's ports if the nodes name their ports differently. A value "" is unknown.
     """
     found: dict[Split[str], list[str]] = {}
-    if _named_differently(nodes):
+    if named_differently(nodes):
         whole = {node: together(values.get(node, {}).values()) for node in nodes}
         if parted := split({node: value for node, value in whole.items() if value}):
             found[parted] = ["all ports"]
@@ -128,7 +167,7 @@ def differing(
     return found
 
 
-def _named_differently(nodes: Ports) -> bool:
+def named_differently(nodes: Ports) -> bool:
     """Return whether nodes have ports that the one with the most lacks, or has with another link layer.
 
     A node with fewer ports may name them alike. In virtual machines a name may be of InfiniBand or Ethernet by chance.
@@ -159,7 +198,7 @@ def _states(ports: tuple[HcaPort, ...]) -> str:
     return ", ".join(f"{port.hca} port {port.port}: {port.state}, {port.physical}" for port in ports)
 
 
-def _states_byplace_of(nodes: Ports) -> dict[Place, Counter[str]]:
+def _states_by_place(nodes: Ports) -> dict[Place, Counter[str]]:
     states: dict[Place, Counter[str]] = {}
     for facts in nodes.values():
         for port in facts.ports:
@@ -179,6 +218,10 @@ def _dark(port: HcaPort, own: InfinibandFacts, alike: Counter[str]) -> bool:
     down_everywhere = alike["Down"] == alike.total() > 1
     in_use = any(other.state == "Active" and other.link_layer != "Ethernet" for other in own.ports)
     return down_everywhere and in_use and port.link_layer != "Ethernet" and not _is_spare(port, own)
+
+
+def _active_ethernet(facts: InfinibandFacts) -> int:
+    return sum(port.state == "Active" and port.link_layer == "Ethernet" for port in facts.ports)
 
 
 def _is_spare(port: HcaPort, own: InfinibandFacts) -> bool:

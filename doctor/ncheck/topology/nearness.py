@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.isolation import IommuFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
 from ncheck.model.cluster import NodeView
 from ncheck.model.fact import Absent, Unread
+from ncheck.nccl.hca import active
+from ncheck.network.hca_ports import usable
 
-_LAYERS = ("InfiniBand", "Ethernet")
 _DIRECT = (0x1023, 0x1025)  # ConnectX-8 and 9: a second function reaches the GPU, and wants other values of ACS
 
 
@@ -22,12 +24,15 @@ def places_unread(node: NodeView) -> str:
 
 
 def near_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
-    """Return the NVIDIA GPUs and adapters with an Active HCA port that share a bridge; the root of the bus is none."""
+    """Return the NVIDIA GPUs and adapters with an Active HCA port that a job can use, where they share a bridge; the
+    root of the bus is none. The check must declare PciFacts, InfinibandFacts and LibraryFacts.
+    """
     pci = node.maybe(PciFacts)
     if not isinstance(pci, PciFacts):
         return ()
-    active = {port.pci for port in node[InfinibandFacts].ports if port.state == "Active" and port.link_layer in _LAYERS}
-    adapters = [one for one in pci.adapters if one.address in active]
+    libraries = node.maybe(LibraryFacts)
+    places = {port.pci for port in active(node[InfinibandFacts].ports) if usable(port.hca, libraries)}
+    adapters = [one for one in pci.adapters if one.address in places]
     return tuple((gpu, one) for gpu in pci.gpus(NVIDIA) for one in adapters if _bridges(gpu) & _bridges(one))
 
 

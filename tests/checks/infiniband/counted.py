@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ncheck.facts.error_counters import Counted, ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -27,6 +28,7 @@ def node(  # noqa: PLR0913, PLR0917  what differs between the tests
     counting = name or port.name
     return {
         InfinibandFacts: InfinibandFacts((port,), "sysfs"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
         NicFacts: NicFacts((ETH0, Interface("ib0", 3, Kind.INFINIBAND, up=True, running=True, mtu=2044))),
         ErrorCountersFacts: ErrorCountersFacts(10.0, {counting: Counted(counters, before or {}, 7, 7)}),
         LaterErrorCountersFacts: LaterErrorCountersFacts(

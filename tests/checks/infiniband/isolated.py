@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.isolation import AcsFacts, IommuFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
 from ncheck.model.cluster import Facts
 
@@ -28,6 +29,7 @@ def node(
     return {
         PciFacts: PciFacts((GPU, hca)),
         InfinibandFacts: InfinibandFacts((port,), "sysfs"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
         IommuFacts: IommuFacts(types or {}, x86=x86, virtual=virtual),
         AcsFacts: AcsFacts(acs or {}),
     }

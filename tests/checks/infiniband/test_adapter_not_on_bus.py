@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
@@ -28,6 +29,7 @@ def node(*addresses: str, kind: int = INFINIBAND, active: tuple[str, ...] = (), 
         PciFacts: PciFacts((nic, *cards), left_out),
         InfinibandFacts: InfinibandFacts(ports, "sysfs") if ports else Absent("no InfiniBand or RoCE device"),
         GpuFacts: Absent("no NVIDIA GPU"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
     }
 
 

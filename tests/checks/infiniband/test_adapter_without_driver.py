@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
@@ -22,6 +23,7 @@ def node(*modules: str, kind: int = INFINIBAND, driver: str = "", hca: bool = Fa
     return {
         PciFacts: PciFacts((card,)),
         HcaModuleFacts: HcaModuleFacts(dict.fromkeys(modules, "")),
+        LibraryFacts: LibraryFacts("", NO_HCA),
         InfinibandFacts: InfinibandFacts((port,), "sysfs") if hca else Absent("no InfiniBand or RoCE device"),
     }
 

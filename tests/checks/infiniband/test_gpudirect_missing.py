@@ -8,6 +8,7 @@ import pytest
 from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
@@ -35,6 +36,7 @@ def node(
         GpuDirectFacts: facts,
         InfinibandFacts: InfinibandFacts((port,), "sysfs"),
         PciFacts: PciFacts((GPU, hca)),
+        LibraryFacts: LibraryFacts("", NO_HCA),
         LoadedNcclFacts: LoadedNcclFacts(nccl, "/usr/lib/libnccl.so.2"),
         GpuFacts: GpuFacts((Gpu(0, gpu, "GPU-0", GPU.address),), "550.54", "12.4", "nvml"),
     }
@@ -61,9 +63,9 @@ def test_an_old_nccl_does_not_look_for_nvidia_peermem() -> None:
     assert judge(CHECK, {"n1": node(LEGACY, nccl="2.21.5"), "n2": node(DMA_BUF, nccl="2.21.5")}).findings == []
 
 
-def test_a_kernel_that_may_have_dma_buf_is_unknown() -> None:
+def test_a_kernel_that_may_have_dma_buf_is_skipped() -> None:
     judgement = judge(CHECK, {"n1": node(replace(DMA_BUF, kernel=(4, 18))), "n2": node(LEGACY)})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED]
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.PASSED]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ def test_a_kernel_that_may_have_dma_buf_is_unknown() -> None:
         node(NONE, port=replace(ACTIVE, link_layer="Unspecified")),  # EFA has its own
         node(NONE, gpu="NVIDIA GeForce RTX 4090"),
         {**node(NONE), PciFacts: PciFacts((HCA,))},
+        {**node(NONE), LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)},  # a job uses TCP
         {**node(NONE), GpuDirectFacts: Absent("no NVIDIA driver is loaded")},
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -15,7 +16,8 @@ from ncheck_checks.infiniband.ib_port_count_differs import ib_port_count_differs
 def node(count: int, model: str = "NVIDIA H100 80GB HBM3") -> Facts:
     ports = tuple(HcaPort(f"mlx5_{i}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for i in range(count))
     found = InfinibandFacts(ports, "sysfs") if ports else Absent("/sys/class/infiniband: not there")
-    return {InfinibandFacts: found, GpuFacts: GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")}
+    gpus = GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")
+    return {InfinibandFacts: found, GpuFacts: gpus, LibraryFacts: LibraryFacts("", NO_HCA)}
 
 
 def test_a_node_with_fewer_ports_is_named() -> None:
@@ -30,6 +32,17 @@ def test_a_node_without_any_fails_where_others_have_some_of_whatever_gpu_model()
     judgement = judge([ib_port_count_differs], {"n1": node(8), "n2": node(0, "Tesla T4")})
     assert [(found.nodes, found.message) for found in judgement.findings] == [
         (("n2",), "/sys/class/infiniband: not there, and n1 has it"),
+    ]
+
+
+def test_a_node_whose_only_ports_are_of_roce_that_no_job_can_use_has_none() -> None:
+    facts = node(8)
+    wire = InfinibandFacts((HcaPort("irdma0", 1, "Active", "LinkUp", 25.0, "Ethernet"),), "sysfs")
+    ill = {**facts, InfinibandFacts: wire, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
+    assert [
+        found.message for found in judge([ib_port_count_differs], {"n1": facts, "n2": facts, "n3": ill}).findings
+    ] == [
+        "HCA ports differ: 8 x InfiniBand on n[1-2], no port on n3 (2 to 1)",
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
@@ -21,7 +22,11 @@ def port(hca: str, state: tuple[str, str] = UP, pci: str = "", layer: str = "Inf
 
 
 def node(*ports: HcaPort) -> Facts:
-    return {InfinibandFacts: InfinibandFacts(ports, "sysfs"), GpuFacts: Absent("no NVIDIA GPU")}
+    return {
+        InfinibandFacts: InfinibandFacts(ports, "sysfs"),
+        GpuFacts: Absent("no NVIDIA GPU"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
+    }
 
 
 def dual(second: tuple[str, str] = OFF) -> Facts:
@@ -78,7 +83,11 @@ def test_one_node_alone_is_judged_by_its_own_cards() -> None:
 
 
 def test_a_node_that_could_not_be_read_is_unknown() -> None:
-    unread: Facts = {InfinibandFacts: Unread("ibstat failed"), GpuFacts: Absent("no NVIDIA GPU")}
+    unread: Facts = {
+        InfinibandFacts: Unread("ibstat failed"),
+        GpuFacts: Absent("no NVIDIA GPU"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
+    }
     assert outcomes(judge([ib_port_down], {"n1": node(port("mlx5_0")), "n2": unread})) == [
         Outcome.PASSED,
         Outcome.UNKNOWN,
@@ -96,6 +105,16 @@ def test_it_is_silent_about_a_second_port_that_one_node_alone_has_cabled() -> No
 def test_it_is_silent_about_ethernet_ports_that_are_down_alike() -> None:
     idle = node(port("mlx5_0"), port("mlx5_1", OFF, layer="Ethernet"))
     assert judge([ib_port_down], {"n1": idle, "n2": idle}).findings == []
+
+
+def test_it_is_silent_about_an_ethernet_cable_in_another_port_of_the_card() -> None:
+    first = node(port("irdma0", layer="Ethernet"), port("irdma1", OFF, layer="Ethernet"))
+    second = node(port("irdma0", OFF, layer="Ethernet"), port("irdma1", layer="Ethernet"))
+    assert judge([ib_port_down], {"n1": first, "n2": second}).findings == []
+    both = node(port("irdma0", layer="Ethernet"), port("irdma1", layer="Ethernet"))
+    assert [found.nodes for found in judge([ib_port_down], {"n1": both, "n2": both, "n3": second}).findings] == [
+        ("n3",)
+    ]
 
 
 def test_it_is_silent_about_a_polling_port_which_has_its_own_check() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -18,7 +19,11 @@ def node(*states: str) -> Facts:
                 pci=f"0000:{i - state.count('+')}b:00.{state.count('+')}")
         for i, state in enumerate(states)
     )  # fmt: skip
-    return {InfinibandFacts: InfinibandFacts(ports, "ibstat"), GpuFacts: Absent("no NVIDIA GPU")}
+    return {
+        InfinibandFacts: InfinibandFacts(ports, "ibstat"),
+        GpuFacts: Absent("no NVIDIA GPU"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
+    }
 
 
 def test_a_polling_port_of_one_node_is_named() -> None:

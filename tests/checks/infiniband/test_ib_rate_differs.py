@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -13,7 +14,11 @@ from ncheck_checks.infiniband.ib_rate_differs import ib_rate_differs
 
 def node(**rates: float) -> Facts:
     ports = tuple(HcaPort(hca, 1, "Active", "LinkUp", rate, "InfiniBand") for hca, rate in rates.items())
-    return {InfinibandFacts: InfinibandFacts(ports, "sysfs"), GpuFacts: Absent("no NVIDIA GPU")}
+    return {
+        InfinibandFacts: InfinibandFacts(ports, "sysfs"),
+        GpuFacts: Absent("no NVIDIA GPU"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
+    }
 
 
 def test_a_slow_port_is_named_and_ports_that_part_alike_are_one_finding() -> None:

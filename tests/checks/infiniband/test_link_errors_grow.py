@@ -37,5 +37,11 @@ def test_a_network_card_that_counts_damaged_frames_is_named_where_no_hca_is() ->
     assert found.summary == "eth0 received damaged data during the run"
 
 
+@pytest.mark.parametrize("counter", ["rx_crc_errors", "rx_frame_errors"])
+def test_one_damaged_ethernet_frame_of_a_run_is_what_the_standard_allows(counter: str) -> None:
+    assert judge(CHECK, {"n1": without_hca({counter: 5}, {counter: 6})}).findings == []
+    assert len(judge(CHECK, {"n1": without_hca({counter: 5}, {counter: 7})}).findings) == 1
+
+
 def test_lost_packets_are_no_damage() -> None:
     assert judge(CHECK, {"n1": node({}, {"out_of_sequence": 9000, "np_cnp_sent": 9000})}).findings == []

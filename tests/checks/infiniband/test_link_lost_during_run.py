@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from ncheck.facts.error_counters import LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
+from ncheck.facts.nics import Interface, Kind, NicFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -44,6 +46,20 @@ def test_a_network_card_without_carrier_is_reported_where_no_hca_is() -> None:
     assert (found.summary, found.fix) == ("eth0 lost its link during the run", "ip -s -s link show dev eth0")
 
 
+def test_the_members_of_a_bond_beneath_a_roce_port_count() -> None:
+    lag = replace(PORT, hca="mlx5_bond_0", link_layer="Ethernet", netdev="bond0")
+    member = Interface("eth2", 4, Kind.BOND_SLAVE, up=True, running=True, mtu=9000, master="bond0")
+    facts = {**node({}, {"carrier_down_count": 1}, lag, name="eth2"), NicFacts: NicFacts((member,))}
+    (found,) = judge(CHECK, {"n1": facts}).findings
+    assert found.summary == "eth2 lost its link during the run"
+
+
+def test_the_cards_count_where_a_job_cannot_use_roce() -> None:
+    ice = replace(PORT, hca="irdma0", link_layer="Ethernet", netdev="eth5")
+    facts = {**node({}, {"carrier_down_count": 1}, ice, name="eth0"), LibraryFacts: LibraryFacts("lost", NO_HCA)}
+    assert [found.summary for found in judge(CHECK, {"n1": facts}).findings] == ["eth0 lost its link during the run"]
+
+
 def test_it_is_silent_about_what_was_counted_before_and_about_ports_that_no_job_uses() -> None:
     before = node({"link_downed": 255 - 1}, {"link_downed": 255 - 1})
     spare = node({}, {"link_downed": 4}, replace(PORT, state="Down"))
@@ -60,12 +76,28 @@ def test_a_counter_that_was_set_to_0_meanwhile_shows_at_least_what_it_counted_si
     assert judge(CHECK, {"n1": node({"link_downed": 9}, {})}).findings == []
 
 
-def test_a_counter_that_cannot_grow_any_more_is_unknown() -> None:
+def test_a_counter_that_has_stood_at_its_largest_value_for_years_is_skipped() -> None:
     (verdict,) = judge(CHECK, {"n1": node({"link_downed": 255}, {"link_downed": 255})}).verdicts
     assert (verdict.outcome, verdict.reason) == (
-        Outcome.UNKNOWN,
+        Outcome.SKIPPED,
         "link_downed of mlx5_0:1 stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)",
     )
+
+
+def test_a_counter_beside_it_that_grows_is_reported() -> None:
+    ill = node({"link_downed": 255}, {"link_downed": 255, "carrier_down_count": 1})
+    (found,) = judge(CHECK, {"n1": ill}).findings
+    assert "carrier_down_count +1" in found.message
+
+
+@pytest.mark.parametrize("counters", [(18, 17), (17, 18)])
+def test_a_counter_that_one_look_could_not_read_is_no_proof(counters: tuple[int, int]) -> None:
+    first, later = node(counters=counters[0]), node(after={"link_downed": 9}, counters=counters[1])
+    ill = {**first, LaterErrorCountersFacts: later[LaterErrorCountersFacts]}
+    (verdict,) = judge(CHECK, {"n1": ill}).verdicts
+    assert (verdict.outcome, verdict.reason) == (
+        Outcome.UNKNOWN, "not all counters of mlx5_0:1 could be read twice",
+    )  # fmt: skip
 
 
 def test_a_port_that_is_gone_at_the_end_or_a_second_look_that_failed_is_unknown() -> None:

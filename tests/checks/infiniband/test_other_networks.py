@@ -9,8 +9,8 @@ from importlib import import_module
 
 import ncheck_checks.infiniband
 import pytest
-from ncheck.facts.hcas import HcaModuleFacts
-from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.hcas import HcaFacts, HcaModuleFacts
+from ncheck.facts.infiniband import Gid, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
@@ -123,7 +123,88 @@ def storage_on_some(number: int) -> Facts:
     return whole(number, port(), port("mlx5_1"), *(more if extra else ()), cards=cards if extra else cards[:2])
 
 
-KINDS = [laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some]
+def server(number: int) -> Facts:
+    """Return an ordinary server with TCP alone: the driver of its NIC makes RoCE devices, and no job can use them.
+
+    They differ as NICs do: another cable, another speed, on the third another card that has no RoCE at all. Root can
+    open the device where its module is loaded; libibverbs is on no node.
+    """
+    if number == 3:
+        nic = PciDevice("0000:3b:00.0", ETHERNET, 0x8086, 0x1572, "i40e")
+        return whole(number, cards=(nic,), modules=())
+    nics = tuple(PciDevice(f"0000:3b:00.{i}", ETHERNET, 0x8086, 0x159B, "ice") for i in (0, 1))
+    cabled = number - 1
+    ports = [
+        port(f"irdma{i}", "Ethernet", lid=0, sm_lid=0, kind="", firmware=f"1.{number}", rate=25 if cabled else 10,
+             board="", state="Active" if i == cabled else "Down")
+        for i in (0, 1)
+    ]  # fmt: skip
+    facts = whole(number, *ports, cards=nics, modules=("ib_core",))
+    opens = "" if cabled else "no uverbs device: ib_uverbs is not loaded"
+    missing = "libibverbs.so.1: cannot open shared object file: No such file or directory"
+    return {**facts, LibraryFacts: LibraryFacts(missing, NO_HCA, {"irdma0": opens, "irdma1": opens})}
+
+
+def two_networks_without_verbs(number: int) -> Facts:
+    """Return a server with TCP alone whose NIC has addresses of two networks, in another order on each."""
+    addresses = (f"10.1.0.{number}", f"10.2.0.{number}")[:: 1 if number == 3 else -1]
+    facts = whole(number, roce(*addresses), cards=(card(59, ETHERNET),), addresses=addresses)
+    return {**facts, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
+
+
+def kernels(number: int) -> Facts:
+    """Return a server with TCP alone that runs with the RDMA driver or, as the third, without it."""
+    if number == 3:
+        return whole(number, cards=(card(59, ETHERNET),), modules=("mlx5_core",))
+    facts = whole(number, roce(f"10.1.0.{number}"), cards=(card(59, ETHERNET),))
+    return {**facts, LibraryFacts: LibraryFacts("libibverbs.so.1: no such file", NO_HCA)}
+
+
+def generations(number: int) -> Facts:
+    """Return a node of a cluster that was extended: the third has the next adapters in its slots."""
+    device, kind = (0xA2DC, "MT41692") if number == 3 else (0x1021, "MT4129")
+    ports = tuple(port(f"mlx5_{i}", kind=kind, board=kind, firmware=kind) for i in range(2))
+    return whole(number, *ports, cards=tuple(card(number + 16 * i, device=device) for i in range(2)))
+
+
+def rails_of_their_own(number: int) -> Facts:
+    """Return a node whose rails are fabrics of their own: each has its subnet manager, which numbers from 1."""
+    ports = tuple(port(f"mlx5_{i}", sm_lid=1) for i in range(4))
+    facts = whole(number, *ports, cards=tuple(card(16 * i) for i in range(4)))
+    held = facts[InfinibandFacts]
+    assert isinstance(held, InfinibandFacts)
+    return {**facts, InfinibandFacts: InfinibandFacts(tuple(replace(one, lid=number) for one in held.ports), "sysfs")}
+
+
+def named_otherwise(number: int) -> Facts:
+    """Return a node of such a cluster that names its rails in another order than the others."""
+    facts = rails_of_their_own(number)
+    names = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3") if number != 2 else ("mlx5_2", "mlx5_3", "mlx5_0", "mlx5_4")
+    held = facts[InfinibandFacts]
+    assert isinstance(held, InfinibandFacts)
+    ports = tuple(
+        replace(one, hca=name, port_guid=f"0xa088c20300{number:02x}000{rail}", lid=(number + rail) % 3 + 1)
+        for rail, (one, name) in enumerate(zip(held.ports, names, strict=True))
+    )
+    return {
+        **facts,
+        InfinibandFacts: InfinibandFacts(ports, "sysfs"),
+        HcaFacts: HcaFacts(tuple(port(name)[1] for name in names)),
+        LibraryFacts: LibraryFacts("", NO_HCA, dict.fromkeys(names, ""), names),
+    }
+
+
+def routed(number: int) -> Facts:
+    """Return a node of a fabric whose subnets are joined by routers: its second GID is for that, as NCCL reads it."""
+    prefix, routable = f"fe80:0000:0000:000{number}", f"fe80:0000:0{number}00:0001:0000:0000:0000:0001"
+    gids = (Gid(0, prefix + ":0000:0000:0000:0001", "IB/RoCE v1"), Gid(1, routable, "IB/RoCE v1"))
+    return whole(number, port(sm_lid=number, gids=gids), cards=(card(59),))
+
+
+KINDS = [
+    laptop, efa, azure, google, bonded, tcp_only, unused_port, storage_on_some, server, two_networks_without_verbs,
+    kernels, generations, rails_of_their_own, named_otherwise, routed,
+]  # fmt: skip
 
 
 def _checks_of(nodes: Mapping[str, Facts]) -> list[Check]:

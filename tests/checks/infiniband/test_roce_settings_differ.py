@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
@@ -24,6 +25,7 @@ def node(port: RocePort, *names: str, state: str = "Active") -> Facts:
     return {
         RoceFacts: RoceFacts({f"{name}:1": port for name in names}),
         InfinibandFacts: InfinibandFacts(adapters, "sysfs"),
+        LibraryFacts: LibraryFacts("", NO_HCA),
         GpuFacts: Absent("no NVIDIA GPU"),
     }
 

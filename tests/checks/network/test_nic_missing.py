@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.infiniband.adapter_not_on_bus import adapter_not_on_bus
 from ncheck_checks.network.nic_missing import nic_missing
 
 FIX = "lspci | grep -Ei 'ethernet|infiniband'"
@@ -50,6 +54,28 @@ def test_a_node_that_has_lost_a_card_is_named() -> None:
                 "n2 has fewer network cards in use than the others: 2 (eth0, eth1)",
                 ("3 (eth0, eth1, eth2) on n[1,3]",), FIX, kind="look"),
     ]  # fmt: skip
+
+
+def test_it_names_the_card_that_is_gone_from_the_bus_as_its_cause() -> None:
+    nodes = {f"n{number}": with_cards(number, count) for number, count in enumerate((3, 2, 3), 1)}
+    judgement = judge(
+        [nic_missing, adapter_not_on_bus], {name: {**facts, **on_bus(facts)} for name, facts in nodes.items()}
+    )
+    assert [(found.code, found.nodes, found.see) for found in judgement.findings] == [
+        ("NC326", ("n2",), ("NC409",)), ("NC409", ("n2",), ()),
+    ]  # fmt: skip
+
+
+def on_bus(facts: Facts) -> Facts:
+    """Return the InfiniBand adapters of a node's interfaces, without ports."""
+    nics = facts[NicFacts]
+    assert isinstance(nics, NicFacts)
+    cards = tuple(PciDevice(f"0000:{one.index:02x}:00.0", INFINIBAND, MELLANOX, 0x1021) for one in nics.interfaces)
+    return {
+        PciFacts: PciFacts(cards),
+        InfinibandFacts: Absent("no InfiniBand or RoCE device"),
+        LibraryFacts: LibraryFacts(NO_HCA, NO_HCA),
+    }
 
 
 def test_a_bond_that_has_lost_one_of_its_cards_altogether_is_named() -> None:

@@ -149,6 +149,19 @@ def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tm
     assert ended == dict.fromkeys(names, 0)
 
 
+def test_nodes_that_need_not_wait_for_one_another_get_no_worker_each_beyond_the_deadline() -> None:
+    names = [f"n{number}" for number in range(20)]
+    before, workers = set(threading.enumerate()), set[threading.Thread]()
+
+    def more() -> Iterator[Phase]:
+        yield replace(phase("looking again", names, lambda _: dict.fromkeys(names, (ALSO,)), seconds=60), meeting=False)
+        workers.update(thread for thread in threading.enumerate() if "_toil" in thread.name)
+
+    run = asked(nodes(*names), [first(names, [])], Settings(width=2), lambda _: Ways(), Told(), more=more())
+    assert len([evidence for evidence in run if ALSO.key in evidence.replies]) == len(names)
+    assert len(workers - before) == 2
+
+
 def test_who_is_late_in_one_round_has_no_part_in_the_next_and_holds_up_no_other(tmp_path: Path) -> None:
     over = tmp_path / "over"
     slow = Command(("sh", "-c", f"until [ -e {over} ]; do sleep 0.02; done"), timeout=120)
