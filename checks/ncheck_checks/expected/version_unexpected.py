@@ -26,7 +26,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 
 # Under which name a version is expected: what people call it, and the command that shows it.
 _NAMES = {
-    "driver": ("NVIDIA driver", "nvidia-smi"), "cuda": ("the CUDA of the driver", "nvidia-smi"),
+    "driver": ("NVIDIA driver", "nvidia-smi"), "cuda": ("CUDA of the driver", "nvidia-smi"),
     "nccl": ("NCCL", "ldconfig -p | grep nccl"), "mpi": ("MPI", "mpirun --version"),
     "horovod": ("Horovod", "horovodrun --check-build"), "python": ("Python", "python3 --version"),
 }  # fmt: skip
@@ -41,7 +41,7 @@ def version_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | NotA
         yield NotApplicable("no version is expected: --expect nccl=2.21.5")
     for name, wanted in expected.items():
         found = _version(node, name)
-        called, look = _NAMES.get(name, (name, "python3 -m pip list"))
+        called, look = _shown(node, name)
         summary = f"unexpected version of {called}"
         if isinstance(found, Unread):
             yield Inconclusive(f"{called}: {found.reason}")
@@ -49,6 +49,14 @@ def version_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | NotA
             yield Problem(f"no {called}, expected {shown(wanted)}", look, (found.reason,), look=True, summary=summary)
         elif not fits(found, wanted):
             yield Problem(f"{called} {found}, expected {shown(wanted)}", look, look=True, summary=summary)
+
+
+def _shown(node: NodeView, name: str) -> tuple[str, str]:
+    """Return what people call it, and the command that shows it."""
+    gpus = node.maybe(GpuFacts)
+    if name == "driver" and isinstance(gpus, GpuFacts) and gpus.vendor == "AMD":
+        return "AMD driver", gpus.driver_shown_by
+    return _NAMES.get(name, (name, "python3 -m pip list"))
 
 
 def _version(node: NodeView, name: str) -> str | Absent | Unread:
@@ -60,6 +68,8 @@ def _version(node: NodeView, name: str) -> str | Absent | Unread:
     match facts.get(name, node.maybe(InterpreterFacts)):
         case Absent() | Unread() as why:
             return why
+        case GpuFacts(vendor="AMD") if name == "cuda":
+            return Absent("the node has AMD's GPUs")
         case GpuFacts(driver=driver, cuda=cuda):
             version = driver if name == "driver" else cuda
             return version or Unread("NVML did not say it")

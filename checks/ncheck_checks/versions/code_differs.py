@@ -45,9 +45,8 @@ def code_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     if parted:
         files = _files([alike[nodes[0]] for _, nodes in parted.groups])
         named = ", ".join(files[:_MOST]) + (f" and {len(files) - _MOST} more" if len(files) > _MOST else "")
-        message = (
-            f"files differ between {' and '.join(fold(nodes) for _, nodes in parted.groups)}: {named or 'too many'}"
-        )
+        sides = " and ".join(fold(nodes) for _, nodes in parted.groups)
+        message = f"files differ between {sides}: {named or 'too many source files to name those that do'}"
         evidence = (*files[_MOST:_EVIDENCE], *_changes(alike))
         yield Problem(message, _look(alike), evidence, parted.odd, look=True, summary="the job's code differs")
 

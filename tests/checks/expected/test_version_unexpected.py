@@ -54,7 +54,7 @@ def test_versions_are_compared_part_by_part(version: str, expected: str, is_it: 
     [
         ({"nccl": "2.19"}, "NCCL 2.21.5, expected 2.19"),
         ({"driver": ">=560"}, "NVIDIA driver 550.54.15, expected at least 560"),
-        ({"cuda": "12.8"}, "the CUDA of the driver 12.4, expected 12.8"),
+        ({"cuda": "12.8"}, "CUDA of the driver 12.4, expected 12.8"),
         ({"mpi": "5"}, "MPI 4.1.4, expected 5"),
         ({"horovod": "0.28"}, "no Horovod, expected 0.28"),
         ({"python": "3.11"}, "Python 3.10.12, expected 3.11"),
@@ -64,6 +64,13 @@ def test_versions_are_compared_part_by_part(version: str, expected: str, is_it: 
 )
 def test_another_version_is_an_error(expected: dict[str, str], message: str) -> None:
     assert said(judge([check], node({**RIGHT, **expected}))) == ("failed", [message])
+
+
+def test_the_driver_of_amds_gpus_is_called_amds_and_has_no_cuda() -> None:
+    amd: Facts = {GpuFacts: GpuFacts((), "6.8.5", "", "amd-smi", vendor="AMD", rocm="6.2")}
+    (found,) = judge([check], node({"driver": "550"}, amd)).findings
+    assert (found.message, found.fix) == ("AMD driver 6.8.5, expected 550", "amd-smi version")
+    assert said(judge([check], node({"cuda": "12.4"}, amd))) == ("failed", ["no CUDA of the driver, expected 12.4"])
 
 
 def test_each_wrong_version_is_a_finding_of_its_own() -> None:

@@ -52,6 +52,12 @@ def test_copies_without_git_are_compared_by_their_contents() -> None:
     )  # fmt: skip
 
 
+def test_files_that_the_nodes_did_not_list_are_not_named() -> None:
+    many = replace(PLAIN, listed={})
+    (found,) = judge([check], nodes(many, many, replace(many, digest="dd"))).findings
+    assert found.message == "files differ between n[1-2] and n3: too many source files to name those that do"
+
+
 def test_it_is_silent_where_all_have_the_same_code_with_git_or_without_edited_or_not() -> None:
     for same in ((CLEAN, CLEAN), (EDITED, EDITED), (PLAIN, CLEAN), (PLAIN, PLAIN)):
         assert judge([check], nodes(*same)).findings == []

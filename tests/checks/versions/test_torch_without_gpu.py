@@ -26,16 +26,27 @@ def node(own: InterpreterFacts, gpus: GpuFacts | Absent = GPUS) -> dict[str, Fac
 def test_a_cpu_build_on_a_node_with_gpus_is_a_warning() -> None:
     assert judge([check], node(python(CPU))).findings == [
         Finding("NC215", "torch-without-gpu", Severity.WARNING, ("n1",),
-                f"torch 2.3.0+cpu of {PATH} is a CPU build, on a node with 2 GPUs", (),
-                f"{PATH} -c 'import torch; print(torch.__version__, torch.version.cuda)'", kind="look",
-                summary="torch has no CUDA"),
+                f"torch 2.3.0+cpu of {PATH} is a CPU build, on a node with 2 NVIDIA GPUs", (),
+                f"{PATH} -c 'import torch; print(torch.__version__, torch.version.cuda, torch.version.hip)'",
+                kind="look", summary="torch cannot use the GPUs"),
     ]  # fmt: skip
 
 
 def test_a_build_for_rocm_is_one_on_nvidias_gpus_too() -> None:
     rocm = TorchBuild("2.3.0+rocm6.0", hip="6.0.32830")
     assert said(judge([check], node(python(rocm)))) == (
-        "failed", [f"torch 2.3.0+rocm6.0 of {PATH} is built for ROCm 6.0.32830, on a node with 2 GPUs"],
+        "failed", [f"torch 2.3.0+rocm6.0 of {PATH} is built for ROCm 6.0.32830, on a node with 2 NVIDIA GPUs"],
+    )  # fmt: skip
+
+
+def test_amds_gpus_need_a_build_for_rocm() -> None:
+    amd = GpuFacts((Gpu(0, "AMD Instinct MI300X"),), "6.8.5", "", "amd-smi", rocm="6.2", vendor="AMD")
+    assert said(judge([check], node(python(TorchBuild("2.3.0+rocm6.0", hip="6.0.32830")), amd))) == ("passed", [""])
+    assert said(judge([check], node(python(TorchBuild("2.3.0+cu121", "12.1")), amd))) == (
+        "failed", [f"torch 2.3.0+cu121 of {PATH} is built for CUDA 12.1, on a node with 1 AMD GPU"],
+    )  # fmt: skip
+    assert said(judge([check], node(python(CPU), amd))) == (
+        "failed", [f"torch 2.3.0+cpu of {PATH} is a CPU build, on a node with 1 AMD GPU"],
     )  # fmt: skip
 
 
@@ -46,7 +57,12 @@ def test_it_is_silent_about_a_build_for_cuda() -> None:
 @pytest.mark.parametrize(
     ("own", "gpus", "outcome", "reason"),
     [
-        (python(CPU, {"jax": "0.4.30"}), GPUS, "skipped", "torch has no CUDA, and another framework may use the GPUs"),
+        (
+            python(CPU, {"jax": "0.4.30"}),
+            GPUS,
+            "skipped",
+            "torch has no CUDA or ROCm, and another framework may use the GPUs",
+        ),
         (python(), GPUS, "skipped", "no torch"),
         (python(None, {"torch": "2.3.0"}), GPUS, "skipped", "torch does not say how it was built"),
         (python(CPU), Absent("no NVIDIA GPU"), "skipped", "no NVIDIA GPU"),

@@ -86,6 +86,14 @@ def test_what_only_a_login_shell_loads_is_told_as_that(home: Path) -> None:
     assert facts.early_return is None
 
 
+def test_the_history_of_an_interactive_shell_stays_as_it_is(home: Path) -> None:
+    history = home / ".bash_history"
+    history.write_text("".join(f"line {number}\n" for number in range(50)))
+    (home / ".bashrc").write_text("HISTFILESIZE=10\nhistory -s more\n")
+    asked("/nowhere")
+    assert len(history.read_text().splitlines()) == 50
+
+
 def test_a_shell_that_does_not_answer_is_told_and_the_others_still_are_asked(home: Path) -> None:
     prefix = open_mpi(home / "openmpi")
     (home / ".bashrc").write_text("exec true\n")

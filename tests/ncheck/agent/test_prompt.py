@@ -65,6 +65,15 @@ def test_start_up_files_that_hang_or_print_cost_only_their_own_time(home: Path) 
     assert time.monotonic() - began < 30
 
 
+def test_the_history_of_the_shell_stays_as_it_is(home: Path) -> None:
+    """An interactive bash cuts its history to the size that a start-up file sets, and writes it when it ends."""
+    history = home / ".bash_history"
+    history.write_text("".join(f"line {number}\n" for number in range(50)))
+    (home / ".bash_profile").write_text("HISTFILESIZE=10\nhistory -s more\n")
+    asked(home)
+    assert len(history.read_text().splitlines()) == 50
+
+
 @pytest.mark.parametrize(
     ("packages", "entered", "devices"),
     [('{"torch": "2.3.0"}', {}, True), ("{}", {"python": "python3"}, True), ("{}", {}, False)],

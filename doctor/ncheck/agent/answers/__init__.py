@@ -91,7 +91,7 @@ mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
 code         asked as {"folder": path}; says {"folder": its real path, "exists": bool, "git": {"top", "commit": 40 or 64
                  digits|"", "branch": ""|name, "changed": {path: digest}, "error": why git did not say those|""}|
                  null (no repository), "tree": {"digest": hex, "cut": why it does not cover all|"", "listed": {path:
-                 digest}}|null (no folder)}
+                 digest}}|null (no folder)}. The digest of a submodule is its commit.
 packages     {"packages": {name: [version|"", "commit 97ff6cfd9c86"|"editable"|""]}, "markers": {name of pip's for what
                  a condition asks for, such as python_version: value}}
 prompt       {"shell", "error": why it gave no answer|"", "python": path|"", "frameworks": [names], "libraries": its

@@ -34,6 +34,7 @@ _EACH = 4.0  # seconds for one program
 _LONGEST = 600  # characters of what one says
 _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
 _TOLD = "ncheck-found:"
+NO_HISTORY = "HISTFILE=/dev/null"  # an interactive bash cuts the user's own to HISTFILESIZE as soon as that is set
 _LOOK = 'for name in {}; do printf \'\\n{}%s=%s\\n\' "$name" "$(command -v "$name")"; done'
 # *) return;;     |     [ -z "$PS1" ] && return     |     [[ $- != *i* ]] && exit 0
 _RETURN = re.compile(r"(?:^|[;&|{)]|\b(?:then|else)\s)\s*(?:return|exit)\b")
@@ -118,7 +119,7 @@ class _Search:
         shell = shell_of_user()
         look = _LOOK.format(" ".join(STARTERS + DAEMONS), _TOLD)
         path = self.job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
-        reply = self.run(["env", "PATH=" + path, shell, how, look], self.job.login_environment)
+        reply = self.run(["env", "PATH=" + path, NO_HISTORY, shell, how, look], self.job.login_environment)
         said = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_TOLD)]
         if not said:
             words = reply.get("reason") or "it printed no answer"

@@ -9,7 +9,7 @@ import os
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.interpreter import asked_of
-from ncheck.agent.answers.mpi_daemon import returns_early, shell_of_user
+from ncheck.agent.answers.mpi_daemon import NO_HISTORY, returns_early, shell_of_user
 from ncheck.agent.commands import run
 
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
@@ -44,7 +44,7 @@ def answer(sources, arguments, timeout):
 def _asked(job, timeout):
     shell = shell_of_user()
     path = job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
-    reply = run(["env", "PATH=" + path, shell, "-lic", _LOOK], timeout, job.login_environment)
+    reply = run(["env", "PATH=" + path, NO_HISTORY, shell, "-lic", _LOOK], timeout, job.login_environment)
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_MARK)]
     said = dict(line[len(_MARK) :].split("=", 1) for line in lines)
     python = said.get("python", "")
