@@ -1,8 +1,8 @@
 """A GPU was broken earlier since the node booted
 
 ## What it finds
-Xid lines like those of gpu-xid-reported that no longer count as an error: the driver was loaded again after them, or it
-says of the GPU now that it needs no recovery (new drivers).
+Xid lines like those of gpu-xid-reported that no longer count as an error: the driver was loaded again after them, it
+says of the GPU now that it needs no recovery (new drivers), or the GPU answers again that had fallen off the bus.
 
 ## Why it matters
 The GPU works now. One that breaks again and again costs a job each time: compare the time of the last line, and how

@@ -13,7 +13,7 @@ from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
-from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, RECOVERY_CHANGED, Action, xid
+from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, OFF_THE_BUS, RECOVERY_CHANGED, Action, xid
 
 
 @dataclass(frozen=True)
@@ -252,9 +252,12 @@ def _asked(event: XidEvent) -> str:
 
 
 def _still_broken(event: XidEvent, health: GpuHealthFacts | None) -> bool:
-    """Return False if the driver was loaded again since, or if it says of the GPU now that it needs no recovery."""
-    actions = {gpu.pci: gpu.action for gpu in health.gpus} if health else {}
-    return not event.earlier and actions.get(event.pci) != 0
+    """Return False if the driver was loaded again since, if it says of the GPU now that it needs no recovery, or if the
+    GPU answers again that was off the bus: a reset leaves no line in the log.
+    """
+    gpu = next((gpu for gpu in health.gpus if gpu.pci == event.pci), None) if health else None
+    back = gpu is not None and event.xid == OFF_THE_BUS and not gpu.errors
+    return not (event.earlier or back or (gpu is not None and gpu.action == 0))
 
 
 def _by_gpu(events: list[XidEvent]) -> Iterator[tuple[str, list[XidEvent]]]:

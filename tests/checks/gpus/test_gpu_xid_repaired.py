@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck.facts.gpu_health import Failure, GpuHealthFacts
 from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.parse.xids import OFF_THE_BUS
 from ncheck_checks.gpus.gpu_xid_repaired import gpu_xid_repaired
+from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 
 from .health import h100
 
@@ -32,6 +34,14 @@ def test_a_gpu_that_needs_nothing_any_more_is_worth_a_look() -> None:
 def test_so_is_one_from_before_the_driver_was_loaded_again() -> None:
     nodes = node(XidEvent("0000:0f:00.0", 119, LINE, earlier=True))
     assert [one.code for one in judge([gpu_xid_repaired], nodes).findings] == ["NC539"]
+
+
+def test_a_gpu_that_fell_off_the_bus_and_answers_now_was_reset() -> None:
+    nodes = node(XidEvent("0000:0f:00.0", OFF_THE_BUS, LINE))
+    assert [one.code for one in judge([gpu_xid_repaired, gpu_xid_reported], nodes).findings] == ["NC539"]
+    lost = GpuHealthFacts((h100(0, action=None, errors={"ecc": Failure(15, "GPU is lost")}),))
+    nodes["n1"] = {**nodes["n1"], GpuHealthFacts: lost}
+    assert [one.code for one in judge([gpu_xid_repaired, gpu_xid_reported], nodes).findings] == ["NC506"]
 
 
 def test_it_is_silent_about_what_is_broken_now_about_programs_and_on_a_clean_log() -> None:

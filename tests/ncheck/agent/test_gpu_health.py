@@ -294,15 +294,27 @@ def test_a_gpu_that_nvml_does_not_list_is_told_only_if_it_is_ours_and_does_not_o
 ) -> None:
     monkeypatch.setattr(gpu_health, "GPUS", str(tmp_path))
     monkeypatch.setattr(gpu_health, "DEVICE", str(tmp_path / "nvidia{}"))
-    for minor in range(4):
+    for minor in range(5):
         folder = tmp_path / f"0000:0{minor}:00.0"
         folder.mkdir()
-        (folder / "information").write_text(f"Model: \t\t NVIDIA H100\nIRQ:   \t\t 64\nDevice Minor: \t {minor}\n")
+        excluded = "Yes" if minor == 4 else "No"  # by NVreg_ExcludedGpus
+        text = f"Model: \t\t NVIDIA H100\nDevice Minor: \t {minor}\nGPU Excluded:\t {excluded}\n"
+        (folder / "information").write_text(text)
     (tmp_path / "nvidia0").touch()
     with socket.socket(socket.AF_UNIX) as broken:  # as a device whose card is gone: ENXIO
         broken.bind(str(tmp_path / "nvidia1"))
         (tmp_path / "nvidia3").symlink_to(tmp_path / "nvidia1")
-        assert gpu_health.unlisted({"0000:03:00.0"}) == [["0000:01:00.0", "No such device or address"]]
+        (tmp_path / "nvidia4").symlink_to(tmp_path / "nvidia1")
+        assert gpu_health.unlisted({"0000:03:00.0"}, 30.0) == [["0000:01:00.0", "No such device or address"]]
+
+
+def test_a_gpu_that_does_not_open_in_time_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_health, "GPUS", str(tmp_path))
+    monkeypatch.setattr(gpu_health, "DEVICE", str(tmp_path / "nvidia{}"))
+    monkeypatch.setattr(gpu_health, "_OPEN", "import signal; signal.pause()")
+    (tmp_path / "0000:01:00.0").mkdir()
+    (tmp_path / "0000:01:00.0" / "information").write_text("Device Minor: \t 0\n")
+    assert gpu_health.unlisted(set(), 0.3) == [["0000:01:00.0", "no answer in time"]]
 
 
 @pytest.mark.skipif(bool(on_pci()), reason="this machine has an NVIDIA GPU")

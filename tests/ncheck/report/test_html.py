@@ -235,12 +235,21 @@ def test_a_kind_of_node_is_drawn_once_with_its_nodes(reports: dict[str, Report])
     start = page.text.index("node[01-02] GPUs and NICs, from nvidia-smi")
     assert page.text[start:].startswith(
         "node[01-02] GPUs and NICs, from nvidia-smi NUMA node 0: CPUs 0-31 host bridge PCIe switch GPU0 GPU1"
-        " NIC0 (mlx5_0) host bridge GPU2 NIC1 (mlx5_1) NUMA node 1: CPUs 32-63 GPU3 NVLink NV4: GPU0-GPU1"
-        " worst hop of a ring over all GPUs: SYS (the link between the CPUs)"
+        " NIC0 (mlx5_0) host bridge GPU2 NIC1 (mlx5_1) NUMA node 1: CPUs 32-63 no device near GPU3"
+        " NVLink NV4: GPU0-GPU1 worst hop of a ring over all GPUs: SYS (the link between the CPUs)"
         " Nearest NIC of each GPU GPU0 -> NIC0 (mlx5_0) (PIX) Each node"
     )
     classes = [one.get("class") for one in page.named("span")]
     assert (classes.count("device gpu"), classes.count("device")) == (4, 2)
+
+
+def test_devices_of_an_unknown_place_are_drawn_in_a_box_that_wraps(reports: dict[str, Report]) -> None:
+    unplaced = tuple(f"GPU{index}" for index in range(8))
+    text = as_html(replace(reports["healthy"], boards=(Board((), unplaced, (), (), "", ("node01",), "nvidia-smi"),)))
+    figure = text[text.index('<figure class="board">') : text.index("</figure>")]
+    assert '<div class="domain"><p>place not shown</p>\n<div class="switch"><span class="device gpu">GPU0' in figure
+    assert figure.count("<div") == figure.count("</div>")
+    assert "<ul>" not in figure  # there is nothing to list
 
 
 def test_each_size_has_its_time_and_both_rates_as_nccl_tests_tabulates_them(reports: dict[str, Report]) -> None:

@@ -1,6 +1,7 @@
 """How each GPU is, by NVML in a child of its own: one GPU that hangs leaves what the others said."""
 
 import glob
+import json
 import os
 import re
 import sys
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.gpus import nvml_text, on_pci
+from ncheck.agent.commands import run
 from ncheck.agent.files import line_of
 from ncheck.agent.keeping import KeptChild
 
@@ -30,11 +32,13 @@ def answer(sources, arguments, timeout):
     """Return what NVML and the driver say: see the package. MissingError with no NVIDIA device."""
     if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
         raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    ends = time.monotonic() + timeout
     said = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
+    listed = {_short(gpu.get("pci") or "") for gpu in said["gpus"]}
     channels = glob.glob(_CHANNELS)
     said.update(
         module=line_of("/proc/driver/nvidia/version") or "",
-        unlisted=unlisted({_short(gpu.get("pci") or "") for gpu in said["gpus"]}) if said["done"] else [],
+        unlisted=unlisted(listed, max(_SPARE, ends - time.monotonic())) if said["done"] else [],
         channels=len(channels),
         usable_channels=sum(os.access(path, os.R_OK | os.W_OK) for path in channels),
         compatibility=sorted(path for pattern in _COMPATIBILITY for path in glob.glob(pattern))[:8],
@@ -82,33 +86,49 @@ def _heeded(line, said):
     return {name: line[name] for name in line if name in said}
 
 
-def unlisted(listed):
+# Opening a GPU that is broken may take long, or never end: it is done in a child, as NVML is asked.
+_OPEN = """
+import json, os, sys
+def why(path):
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except (PermissionError, FileNotFoundError):
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+for path in sys.argv[1:]:
+    print(json.dumps(why(path)), flush=True)
+"""
+
+
+def unlisted(listed, seconds):
     """Return [address, why] of the GPUs that the driver knows, NVML does not list, and that do not open.
 
     One that this user or container has no right to, or no device file of, is not his: nothing is said of it.
     """
-    found = []
-    for path in sorted(glob.glob(GPUS + "/*/information")):
-        address = path.split("/")[-2]
-        minor = _minor(path)
-        if _short(address) in listed or minor is None:
-            continue
-        try:
-            os.close(os.open(DEVICE.format(minor), os.O_RDWR | os.O_CLOEXEC))
-        except (PermissionError, FileNotFoundError):
-            continue
-        except OSError as error:
-            found.append([address, error.strerror or str(error)])
-    return found
+    places = {path.split("/")[-2]: _device(path) for path in sorted(glob.glob(GPUS + "/*/information"))}
+    asked_for = [(address, device) for address, device in places.items() if device and _short(address) not in listed]
+    if not asked_for:
+        return []
+    argv = [sys.executable, "-B", "-S", "-c", _OPEN] + [device for _, device in asked_for]
+    reply = run(argv, seconds)
+    words = [json.loads(line) for line in reply.get("stdout", "").splitlines()]
+    if len(words) < len(asked_for) and reply["status"] == "timeout":
+        words.append("no answer in time")  # of the one that it was opening; those after it are not known
+    return [[address, why] for (address, _), why in zip(asked_for, words) if why]  # noqa: B905  needs Python 3.10
 
 
-def _minor(path):
+def _device(path):
+    """Return the device file of a GPU by its information; None where it has none, or is excluded on purpose."""
     try:
         with open(path) as information:
-            found = re.search(r"^Device Minor:\s*(\d+)", information.read(4096), re.MULTILINE)
+            text = information.read(4096)
     except OSError:
         return None
-    return found and found.group(1)
+    found = re.search(r"^Device Minor:\s*(\d+)", text, re.MULTILINE)
+    excluded = re.search(r"^GPU Excluded:\s*Yes", text, re.MULTILINE)
+    return DEVICE.format(found.group(1)) if found and not excluded else None
 
 
 def _short(address):
