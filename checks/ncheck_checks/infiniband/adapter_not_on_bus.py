@@ -27,7 +27,7 @@ from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, clus
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import INFINIBAND, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
+from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
 
 Model = tuple[int, int]
 
@@ -56,7 +56,7 @@ def adapter_not_on_bus(cluster: Cluster) -> Iterator[Problem | Inconclusive | No
 
 
 def _models_of_jobs(cluster: Cluster, cards: Mapping[str, list[PciDevice]]) -> set[Model]:
-    ports = ports_of_use(cluster)
+    ports = usable_ports(cluster)
     used = {(node, port.pci) for node, facts in ports.items() for port in facts.ports if port.state == "Active"}
     return {
         _model(one) for node, own in cards.items() for one in own

@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
+from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
 
 RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and the module that makes it an HCA
 
@@ -37,7 +37,7 @@ RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and 
 )  # fmt: skip
 def adapter_without_driver(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     cards = {node: _cards(pci) for node, pci in cluster.facts(PciFacts).items()}
-    hcas = {(node, port.pci) for node, facts in ports_of_use(cluster).items() for port in facts.ports}
+    hcas = {(node, port.pci) for node, facts in usable_ports(cluster).items() for port in facts.ports}
     having = Counter(model for own in cards.values() for model in {card.device for card in own})
     using = Counter(
         model for node, own in cards.items() for model in {card.device for card in own if (node, card.address) in hcas}

@@ -42,7 +42,7 @@ def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApp
         elif slow and node not in reported:
             link = details[slow[0]]
             yield Problem(
-                f"{listed(map(place_of, slow))}: the link has {link.lanes} lane(s) at {link.speed}",
+                f"{listed(map(place_of, slow))}: {link.lanes} of 4 lanes at {link.speed}",
                 "sudo iblinkinfo", nodes=(node,), look=True, summary=f"{slow[0].hca} has a slow link",
             )  # fmt: skip
         elif unread:

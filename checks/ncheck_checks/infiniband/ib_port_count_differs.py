@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, split
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, ports_of_use
+from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
 
 
 @cluster_check("NC405", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), everywhere=True, by_kind=True)
 def ib_port_count_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    nodes = ports_of_use(cluster)
+    nodes = usable_ports(cluster)
     if unused := tuple(node for node, facts in nodes.items() if not facts.ports):
         yield NotApplicable("no InfiniBand port, and no job can use RoCE on any node", unused)
     holders = Counter(model for facts in nodes.values() for model in {_model(port) for port in facts.ports})

@@ -23,7 +23,7 @@ from functools import partial
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import broken, ports_of_use, problems
+from ncheck.network.hca_ports import broken, problems, usable_ports
 
 FIXES = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
@@ -36,7 +36,7 @@ FIXES = {
 )
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in FIXES.items():
-        ports = broken(ports_of_use(cluster), partial(_down, layer == "Ethernet"))
+        ports = broken(usable_ports(cluster), partial(_down, layer == "Ethernet"))
         yield from problems(ports, "down", fix, "is down", look=False)
 
 

@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import broken, ports_of_use, problems
+from ncheck.network.hca_ports import broken, problems, usable_ports
 
 
 @cluster_check(
     "NC402", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
 )
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
-    ports = broken(ports_of_use(cluster), lambda port: port.physical == "Polling")
+    ports = broken(usable_ports(cluster), lambda port: port.physical == "Polling")
     fault = "Polling: nothing answers at the other end of the cable"
     return problems(ports, fault, "sudo ibstat {hca} {port}", "has no link")

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import differing_rates, ports_of_use, without_rate
+from ncheck.network.hca_ports import differing_rates, usable_ports, without_rate
 
 
 @cluster_check("NC404", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK)
 def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    ports = ports_of_use(cluster)
+    ports = usable_ports(cluster)
     for parted, places in differing_rates(ports).items():
         yield Problem(
             f"the rate of {', '.join(places)} differs: {parted.summary()}",

@@ -27,7 +27,7 @@ from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, Spli
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
-from ncheck.network.hca_ports import ports_of_use
+from ncheck.network.hca_ports import usable_ports
 
 _TRUST = "dcb app show dev {interface}"
 _ECN = "grep -rH . /sys/class/net/{interface}/ecn"
@@ -48,7 +48,7 @@ _SETTINGS: Mapping[str, tuple[Callable[[RocePort], str | None], str]] = {
 )
 def roce_settings_differ(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     roce = cluster.facts(RoceFacts)
-    ports = {node: _active(roce[node], adapters) for node, adapters in ports_of_use(cluster).items()}
+    ports = {node: _active(roce[node], adapters) for node, adapters in usable_ports(cluster).items()}
     if without := tuple(name for name, held in ports.items() if not held):
         yield NotApplicable("no Active RoCE port that a job can use", without)
     alike = len({tuple(held) for held in ports.values() if held}) == 1

@@ -79,7 +79,7 @@ def usable(hca: str, libraries: Read[LibraryFacts] | None) -> bool:
     return libraries.verbs == "" and listed and opens
 
 
-def ports_of_use(cluster: Cluster) -> Ports:
+def usable_ports(cluster: Cluster) -> Ports:
     """Return the ports by node, without Ethernet ones where no job on any node can use RoCE: the drivers of many
     ordinary network cards make RoCE devices, and these clusters use TCP.
 

@@ -11,7 +11,7 @@ from .fabric import PASSED, SKIPPED, node, outcomes, port
 
 def test_one_lane_is_named_even_alone() -> None:
     assert judge([ib_link_narrow], {"n1": node(port(), port("mlx5_1", lanes=1, rate=100))}).findings == [
-        Finding("NC421", "ib-link-narrow", Severity.ERROR, ("n1",), "mlx5_1 port 1: the link has 1 lane(s) at NDR", (),
+        Finding("NC421", "ib-link-narrow", Severity.ERROR, ("n1",), "mlx5_1 port 1: 1 of 4 lanes at NDR", (),
                 "sudo iblinkinfo", kind="look", summary="mlx5_1 has a slow link"),
     ]  # fmt: skip
 
