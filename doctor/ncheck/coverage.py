@@ -73,17 +73,20 @@ class Table:
 
 
 # What looks at the same hardware is named once.
-_GPU = ("NC501", "NC505", "NC506", "NC520", "NC529", "NC530", "NC531", "NC534", "NC628")
+_GPU = ("NC501", "NC505", "NC506", "NC511", "NC520", "NC529", "NC530", "NC531", "NC534", "NC628")
 _GPU_MEMORY = ("NC506", "NC521", "NC522")
 _GPU_HOT = ("NC523", "NC524", "NC710", "NC720")
-_FABRIC = ("NC401", "NC402", "NC403", "NC404", "NC405", "NC425", "NC426", "NC427", "NC311", "NC315", "NC365", "NC711")
-_NIC = ("NC326", "NC329", "NC401", "NC405", "NC703", "NC704")
+_FABRIC = (
+    "NC401", "NC402", "NC403", "NC404", "NC405", "NC412", "NC413", "NC414", "NC415", "NC421", "NC425", "NC426", "NC427",
+    "NC430", "NC311", "NC315", "NC365", "NC711",
+)  # fmt: skip
+_NIC = ("NC326", "NC329", "NC401", "NC405", "NC409", "NC410", "NC411", "NC703", "NC704")
 _FULL_DISK = ("NC606", "NC646")
 _MOUNTS = ("NC613", "NC614", "NC640", "NC641", "NC642", "NC643", "NC649")
 _DISK = ("NC609", "NC620", "NC647", "NC648")
 _MEMORY_SHORT = ("NC617", "NC621")
 _CPU_SHORT = ("NC618", "NC622", "NC624")
-_VERSIONS = ("NC201", "NC203", "NC206")
+_VERSIONS = ("NC201", "NC203", "NC206", "NC216", "NC217", "NC222", "NC533", "NC535", "NC907")
 
 _GONE = (("node_failed",), ("node_failed",))  # live, logs
 _EFFECT = True
@@ -194,8 +197,8 @@ META_RSC = Table(
     "meta-rsc",
     "Meta's research clusters RSC-1 and RSC-2, 24,000 GPUs, eleven months",
     "failures",
-    '"Revisiting Reliability in Large-Scale Machine Learning Research Clusters", arXiv 2410.21680: the causes that its '
-    "text names; its figures show rates only, of which the first four are the largest",
+    '"Revisiting Reliability in Large-Scale Machine Learning Research Clusters", arXiv 2410.21680: causes by '
+    "a public summary of its text; no counts were found",
     (
         Cause("InfiniBand link", None, _FABRIC, ("ib_fabric", "network_stalled"), ("ib_fabric",), _LATER),
         Cause("File-system mount", None, _MOUNTS, ("storage_hang",), ("storage_hang",), "mounts that no node has"),

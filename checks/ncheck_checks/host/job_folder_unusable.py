@@ -1,8 +1,10 @@
 """A folder of the job is missing or cannot be used
 
 ## What it finds
-Nodes where --data does not exist or cannot be read by the job's user; and nodes that lack the folder in which ncheck
-was started, or cannot write to it, if it is on a network file system and more than half of the nodes have it.
+Nodes where --data does not exist or cannot be read by the job's user; nodes where --workdir cannot be read, or not be
+written to although others can; and, without --workdir, nodes that lack the folder in which ncheck was started, or
+cannot write to it, if it is on a network file system and more than half of the nodes have it. A --workdir that does not
+exist is NC223.
 
 ## Why it matters
 The rank on that node stops with "No such file or directory" or "Permission denied", and all others wait for it. mpirun
@@ -21,7 +23,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.facts.storage import CURRENT_FOLDER, DATA, JobFolder, StorageFacts, dead, shared_folders
+from ncheck.facts.storage import DATA, WORKDIR, JobFolder, StorageFacts, dead, shared_folders
 from ncheck.parity import nodes_by_value
 
 
@@ -30,7 +32,7 @@ def job_folder_unusable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     facts = cluster.facts(StorageFacts)
     for (path, named_by), folders in shared_folders(facts).items():
         states = {node: _trouble(folder) for node, folder in folders.items()}
-        if named_by == CURRENT_FOLDER and any(one.seen and one.exists and one.writable for one in folders.values()):
+        if named_by != DATA and any(one.seen and one.exists and one.writable for one in folders.values()):
             locked = [node for node, one in folders.items() if one.seen and not states[node] and not one.writable]
             states |= dict.fromkeys(locked, "cannot be written to by the job's user")
         for trouble, nodes in nodes_by_value(states).items():
@@ -49,7 +51,7 @@ def _trouble(folder: JobFolder) -> str:
     if folder.error:
         return f"cannot be read: {folder.error}"
     if not folder.exists:
-        return "does not exist"
+        return "" if folder.named_by == WORKDIR else "does not exist"
     return "" if folder.readable else "cannot be read by the job's user"
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ncheck.model.phase import Questions
     from ncheck.settings import Settings
 
-DATA, CURRENT_FOLDER, HOME = "--data", "current folder", "home"  # what names a folder, besides variables
+# What names a folder, besides variables.
+DATA, WORKDIR, CURRENT_FOLDER, HOME = "--data", "--workdir", "current folder", "home"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class JobFolder:
-    """A folder or file of the job as its user sees it. `named_by`: --data, current folder, home or a variable.
+    """A folder or file of the job as its user sees it. `named_by`: as above, or a variable.
 
     `hangs`: its file system did not answer in time. `error`: the system's words for a look that failed, with `code`,
     such as ESTALE. Of one that does not exist, all else is that of the nearest folder above. `size` and `free` are in
@@ -185,7 +186,7 @@ def storage(evidence: Evidence) -> Read[StorageFacts]:
 
 def _folder(answer: FolderAnswer) -> JobFolder:
     path, named_by, on = absolute(answer["path"]), answer["named_by"], answer["on"]
-    if named_by not in (DATA, CURRENT_FOLDER, HOME) and not is_variable(named_by):
+    if named_by not in (DATA, WORKDIR, CURRENT_FOLDER, HOME) and not is_variable(named_by):
         raise ValueError(f"{quoted(named_by)} names no folder")
     folder = JobFolder(path, named_by, file_system(on) if on else None)
     state = answer["state"]
@@ -238,7 +239,7 @@ Folders = dict[tuple[str, str], dict[str, JobFolder]]  # by path and what names 
 
 
 def shared_folders(facts: Mapping[str, StorageFacts]) -> Folders:
-    """Return the folders that must be the same for all ranks: --data, and the current folder.
+    """Return the folders that must be the same for all ranks: --data, and --workdir or else the current folder.
 
     The current folder is among them only if more than half of the nodes have it: this machine may be no part of the
     cluster.
@@ -246,12 +247,12 @@ def shared_folders(facts: Mapping[str, StorageFacts]) -> Folders:
     found: Folders = {}
     for node, own in facts.items():
         for folder in own.folders:
-            if folder.named_by in (DATA, CURRENT_FOLDER):
+            if folder.named_by in (DATA, WORKDIR, CURRENT_FOLDER):
                 found.setdefault((folder.path, folder.named_by), {})[node] = folder
     return {
         (path, named_by): nodes
         for (path, named_by), nodes in found.items()
-        if named_by == DATA or 2 * sum(one.seen and one.exists for one in nodes.values()) > len(facts)
+        if named_by != CURRENT_FOLDER or 2 * sum(one.seen and one.exists for one in nodes.values()) > len(facts)
     }
 
 
@@ -282,7 +283,9 @@ _LONGEST_OPTION = 80
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     named = [(DATA, path) for path in settings.data]
-    if settings.started_in:
+    if settings.workdir:
+        named.append((WORKDIR, settings.workdir))
+    elif settings.started_in:
         named.append((CURRENT_FOLDER, settings.started_in))
     folders: list[JsonValue] = [[named_by, path] for named_by, path in named]
     return {name: (replace(STORAGE, arguments={"folders": folders}),) for name in cluster.names}

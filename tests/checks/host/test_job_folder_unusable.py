@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ncheck.facts.storage import WORKDIR
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.job_folder_unusable import job_folder_unusable
@@ -38,6 +39,15 @@ def test_the_folder_in_which_ncheck_was_started_must_be_where_most_nodes_have_it
     ) == {
         "/work (current folder) does not exist": ("n2",),
         "/work (current folder) cannot be written to by the job's user": ("n5",),
+    }
+
+
+def test_a_working_directory_that_cannot_be_used_is_named_and_a_missing_one_is_left_to_its_own_check() -> None:
+    code = replace(CURRENT, named_by=WORKDIR)
+    held = (code, replace(code, writable=False), replace(code, readable=False), replace(code, exists=False))
+    assert messages(judge([job_folder_unusable], named(*map(node, held)))) == {
+        "/work (--workdir) cannot be written to by the job's user": ("n2",),
+        "/work (--workdir) cannot be read by the job's user": ("n3",),
     }
 
 
