@@ -7,7 +7,7 @@ from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
 from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import whole
+from ncheck.facts.shapes import absolute_path, whole
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
@@ -86,9 +86,6 @@ FOLDERS = Answer("folders", shape=FoldersAnswer)
 _MOST = 16  # folders for temporary files: the variables that may name one are five
 
 
-_LONGEST_PATH = 4096
-
-
 def folders(evidence: Evidence) -> Read[FolderFacts]:
     """Read the answer."""
     reply = evidence.reply(FOLDERS)
@@ -102,7 +99,7 @@ def folders(evidence: Evidence) -> Read[FolderFacts]:
 
 
 def _folder(answer: FolderAnswer | NotRead) -> Folder | Unread:
-    path = _path(answer["path"])
+    path = absolute_path(answer["path"])
     if "error" in answer:
         return Unread(f"{path}: {answer['error'][:LONGEST]}")
     files_free = answer["files_free"]
@@ -117,13 +114,6 @@ def _folder(answer: FolderAnswer | NotRead) -> Folder | Unread:
         size=answer.get("size"),
         kind=answer.get("kind"),
     )
-
-
-def _path(path: str) -> str:
-    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
-    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{quoted(path)} is not an absolute path")
-    return path
 
 
 def _variable(name: str) -> str:

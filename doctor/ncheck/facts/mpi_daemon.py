@@ -9,6 +9,7 @@ from posixpath import basename, dirname
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, exempt_in_job, no_answer
+from ncheck.facts.shapes import absolute_path
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.mpi_version import parse_mpi
@@ -136,9 +137,6 @@ _PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
 _MOST = 64  # daemons
 
 
-_LONGEST_PATH = 4096
-
-
 _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what cannot be started
 
 
@@ -162,8 +160,8 @@ def program(answer: ProgramAnswer) -> MpiProgram:
     words, info = answer["says"], answer["info"]
     mpi = parse_mpi(info) or parse_mpi(words["said"])
     return MpiProgram(
-        path=_path(answer["path"]),
-        real_path=_path(answer["real_path"]),
+        path=absolute_path(answer["path"]),
+        real_path=absolute_path(answer["real_path"]),
         found_by=tuple(map(_place, answer["by"])),
         implementation=(mpi.implementation or "") if mpi else "",
         version=(mpi.version or "") if mpi else "",
@@ -195,13 +193,6 @@ def _trouble(words: Ran) -> str:
     if ended in _CANNOT_RUN:
         return output.splitlines()[-1] if output else f"it ended with exit status {ended}"
     return f"it was ended by signal {-ended}" if ended < 0 else ""
-
-
-def _path(path: str) -> str:
-    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
-    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{path[:80]!r} is not an absolute path")
-    return path
 
 
 def _place(name: str) -> str:

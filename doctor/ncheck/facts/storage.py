@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
 from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import whole
+from ncheck.facts.shapes import absolute_path, whole
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
@@ -165,7 +165,6 @@ class StorageAnswer(TypedDict):
 STORAGE = Answer("storage", shape=StorageAnswer)
 
 _MOST = 64  # folders, and mounts: an agent sends half as many of each
-_LONGEST_PATH = 4096
 
 
 def storage(evidence: Evidence) -> Read[StorageFacts]:
@@ -185,7 +184,7 @@ def storage(evidence: Evidence) -> Read[StorageFacts]:
 
 
 def _folder(answer: FolderAnswer) -> JobFolder:
-    path, named_by, on = absolute(answer["path"]), answer["named_by"], answer["on"]
+    path, named_by, on = absolute_path(answer["path"]), answer["named_by"], answer["on"]
     if named_by not in (DATA, WORKDIR, CURRENT_FOLDER, HOME) and not is_variable(named_by):
         raise ValueError(f"{quoted(named_by)} names no folder")
     folder = JobFolder(path, named_by, file_system(on) if on else None)
@@ -201,13 +200,6 @@ def _folder(answer: FolderAnswer) -> JobFolder:
         inode=whole(state["inode"]), changed=state["changed"],
         files_free=None if state["files_free"] is None else whole(state["files_free"]),
     )  # fmt: skip
-
-
-def absolute(path: str) -> str:
-    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
-    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{quoted(path)} is not an absolute path")
-    return path
 
 
 def _mount_state(answer: MountStateAnswer) -> MountState:
@@ -273,7 +265,7 @@ def file_system(answer: MountAnswer) -> FileSystem:
     folder = answer["root"].rstrip("/")
     source = answer["source"] + folder if answer["network"] else answer["source"]
     return FileSystem(
-        absolute(printable(answer["point"], LONGEST)), printable(answer["type"], 40), printable(source, LONGEST),
+        absolute_path(printable(answer["point"], LONGEST)), printable(answer["type"], 40), printable(source, LONGEST),
         tuple(sorted(kept)), answer["network"],
     )  # fmt: skip
 

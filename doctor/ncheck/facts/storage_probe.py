@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, READING_FILES, Fact, trouble
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.shapes import number, whole
-from ncheck.facts.storage import absolute
+from ncheck.facts.shapes import absolute_path, number, whole
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Read, Unread
 from ncheck.model.phase import Answered
@@ -103,7 +102,7 @@ def storage_probe(evidence: Evidence) -> Read[StorageProbeFacts]:
         return why
     answer = cast("StorageProbeAnswer", reply.value)
     return StorageProbeFacts(tuple(
-        DataRates(absolute(one["path"]), _rates(one["alone"]), _rates(one["together"]))
+        DataRates(absolute_path(one["path"]), _rates(one["alone"]), _rates(one["together"]))
         for one in answer["readings"][:_MOST]
     ))  # fmt: skip
 
