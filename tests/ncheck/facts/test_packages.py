@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncheck.agent.answers import packages as agent_packages
 from ncheck.agent.answers.packages import answer
 from ncheck.agent.job import Job
 from ncheck.agent.sources import Sources
@@ -34,10 +35,7 @@ def test_metadata_is_read_as_pip_wrote_it_and_nothing_is_imported(tmp_path: Path
     (tmp_path / "zqold.egg-info").mkdir()
     (tmp_path / "zqold.egg-info" / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: zqold\nVersion: 0.1\n")
     (tmp_path / "zqplain.py").write_text("raise SystemExit")
-    sources = Sources()
-    sources.job = Job({"python": sys.executable}, {**os.environ, "PYTHONPATH": str(tmp_path)})
-    sources.job.enter(60.0)
-    said = answer(sources, None, 60.0)
+    said = answer(interpreter(str(tmp_path)), None, 60.0)
     assert "token" not in json.dumps(said)
     fact = packages(answered({PACKAGES: Reply(Status.OK, value=said)}))
     assert isinstance(fact, PackagesFacts)
@@ -46,6 +44,28 @@ def test_metadata_is_read_as_pip_wrote_it_and_nothing_is_imported(tmp_path: Path
         "zqplain": Package("3.0+cu121"), "zqold": Package("0.1"),
     }  # fmt: skip
     assert fact.markers["python_version"] == f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def interpreter(path: str) -> Sources:
+    """Return the sources of a node whose Python looks for packages there, too."""
+    sources = Sources()
+    sources.job = Job({"python": sys.executable}, {**os.environ, "PYTHONPATH": path})
+    sources.job.enter(60.0)
+    return sources
+
+
+def test_a_folder_of_packages_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(OSError, match=r"did not list its packages: .*Too many levels of symbolic links"):
+        answer(interpreter(f"{tmp_path}/gone:{tmp_path}/loop"), None, 60.0)
+
+
+def test_more_packages_than_one_answer_holds_are_no_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}-1.0.dist-info").mkdir()
+    monkeypatch.setattr(agent_packages, "MOST", 2)
+    with pytest.raises(OSError, match="did not list its packages: more than 2 packages"):
+        answer(interpreter(str(tmp_path)), None, 60.0)
 
 
 def test_a_name_or_version_that_no_pip_has_is_left_out(answered: Answered) -> None:

@@ -10,7 +10,7 @@ MOST = 2000  # packages of one interpreter
 # Runs in the job's interpreter, which may be old. The first folder of its path that has a package is the one that it
 # would import it from.
 _ASK = r"""
-import sys, os, json, re, platform
+import sys, os, json, re, errno, platform
 most = int(sys.argv[1])
 def text(path):
     try:
@@ -30,12 +30,15 @@ def version(path):
 found = {}
 for folder in [p for p in sys.path if p]:
     try: entries = sorted(os.listdir(folder))
-    except OSError: continue
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR): continue  # a folder that is named and not there, or a zip
+        sys.exit(str(error))
     for entry in entries:
         # torch-2.3.0+cu121.dist-info   horovod-0.28.1-py3.10.egg-info   mypackage.egg-info   not ~orch-2.3.0.dist-info
         m = re.match(r"([A-Za-z0-9].*?)(?:-(\d[^-]*)(?:-py[\d.]+)?)?\.(?:dist-info|egg-info)$", entry)
         name = re.sub(r"[-_.]+", "-", m.group(1)).lower() if m else ""
-        if name and name not in found and len(found) < most:
+        if name and name not in found:
+            if len(found) == most: sys.exit("more than %d packages" % most)
             path = os.path.join(folder, entry)
             found[name] = [m.group(2) or version(path), origin(path)]
 print("ncheck-packages:" + json.dumps({"packages": found, "markers": {
