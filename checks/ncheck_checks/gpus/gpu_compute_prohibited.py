@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealthFacts, not_told
+from ncheck.facts.gpu_health import GpuHealthFacts, nothing_to_judge
 
 _PROHIBITED = 2  # NVML_COMPUTEMODE_PROHIBITED
 
@@ -28,4 +28,4 @@ def gpu_compute_prohibited(node: NodeView) -> Iterator[Problem | Inconclusive | 
     if closed:
         message = f"the compute mode is Prohibited: no program can use {', '.join(closed)}"
         yield Problem(message, "sudo nvidia-smi -c DEFAULT", summary="GPUs let no program compute")
-    yield from not_told(facts, "the compute mode", lambda gpu: gpu.compute_mode, "compute_mode")
+    yield from nothing_to_judge(facts, "the compute mode", lambda gpu: gpu.compute_mode, "compute_mode")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
 
 _SOFTWARE_THERMAL = 0x20
 _SENSIBLE = range(50, 131)  # degrees Celsius of a slowdown temperature; newer GPUs report only their margin
@@ -31,7 +31,7 @@ def gpu_hot(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
         message = f"{len(lines)} GPU(s) too hot: {lines[0]}"
         fix = "nvidia-smi -q -d TEMPERATURE,PERFORMANCE"
         yield Problem(message, fix, lines, look=True, summary="GPUs are too hot")
-    yield from not_told(facts, "the temperature", lambda gpu: gpu.temperature, "temperature")
+    yield from nothing_to_judge(facts, "the temperature", lambda gpu: gpu.temperature, "temperature")
 
 
 def _heat(gpu: GpuHealth) -> str:

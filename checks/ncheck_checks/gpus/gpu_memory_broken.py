@@ -22,7 +22,7 @@ from dataclasses import replace
 from shlex import quote
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
 from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, broken_gpus
 
 
@@ -33,7 +33,7 @@ def gpu_memory_broken(node: NodeView) -> Iterator[Problem | Inconclusive | NotAp
     for gpu in facts.gpus:
         follows = GPU_ERROR if gpu.pci in reported else ""
         yield from (replace(problem, follows=follows) for problem in _of_gpu(gpu))
-    yield from not_told(facts, "ECC errors", _memory, "ecc", "remapped", "retiring")
+    yield from nothing_to_judge(facts, "ECC errors", _memory, "ecc", "remapped", "retiring")
 
 
 def _of_gpu(gpu: GpuHealth) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, split
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nodes_not_told
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, unread_nodes
 
 _ON_OFF = {0: "disabled", 1: "enabled"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
@@ -47,7 +47,7 @@ def _number(value: int | None) -> int:
 @cluster_check("NC525", Severity.WARNING, GpuHealthFacts, by_kind=True, alone=True)
 def gpu_setting_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
-    yield from nodes_not_told(health, "the settings", "persistence", "ecc_mode", "compute_mode")
+    yield from unread_nodes(health, "the settings", "persistence", "ecc_mode", "compute_mode")
     for setting, value_of, lines in _SETTINGS:
         values = {node: _values(facts, value_of) for node, facts in health.items()}
         known = {node: value for node, value in values.items() if value}

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
 
 _OF_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardware slowdown"}
@@ -34,7 +34,7 @@ def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | 
         message = f"the hardware holds the clocks of {len(lines)} GPU(s) down: {lines[0]}"
         fix = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
         yield Problem(message, fix, lines, look=True, summary="the hardware slows GPUs down")
-    yield from not_told(facts, "the reason for low clocks", lambda gpu: gpu.throttled, "throttled")
+    yield from nothing_to_judge(facts, "the reason for low clocks", lambda gpu: gpu.throttled, "throttled")
 
 
 def _slowed(gpu: GpuHealth) -> str:

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.facts.gpu_health import GpuHealthFacts, nodes_not_told
+from ncheck.facts.gpu_health import GpuHealthFacts, unread_nodes
 
 
 @cluster_check("NC527", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True)
 def mig_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
-    yield from nodes_not_told(health, "the MIG mode", "mig")
+    yield from unread_nodes(health, "the MIG mode", "mig")
     divided = {node: [gpu.called for gpu in facts.gpus if gpu.mig] for node, facts in health.items()}
     if all(gpu.mig for facts in health.values() for gpu in facts.gpus if gpu.mig is not None):
         return

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check, split
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nodes_not_told
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, unread_nodes
 from ncheck.topology.judged import LINK_DOWN, UNEVEN
 
 _UP = (1, 2)  # active, asleep to save power
@@ -31,7 +31,7 @@ _UP = (1, 2)  # active, asleep to save power
 )
 def nvlink_down(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
-    yield from nodes_not_told(health, "the state of the NVLinks", "links")
+    yield from unread_nodes(health, "the state of the NVLinks", "links")
     whole = {node: facts for node, facts in health.items() if _comparable(facts)}
     parted = split({node: tuple(map(_active, facts.gpus)) for node, facts in whole.items()})
     wanted = parted.majority if parted else None

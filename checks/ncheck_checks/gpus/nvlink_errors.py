@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from statistics import median_low
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.facts.gpu_health import LINK_ERRORS, GpuHealth, GpuHealthFacts, nodes_not_told
+from ncheck.facts.gpu_health import LINK_ERRORS, GpuHealth, GpuHealthFacts, unread_nodes
 
 # Pairs of bits of NVML's fabric health mask: 1 is true, 2 is false, 0 is not supported. After them four bits with what
 # is wrong with the configuration: 1 is nothing, 0 is not supported (NVML_GPU_FABRIC_HEALTH_MASK in nvml.h).
@@ -37,7 +37,7 @@ _MANY, _TIMES = 1000, 10  # errors since the driver was loaded, and how many tim
 @cluster_check("NC530", Severity.WARNING, GpuHealthFacts, by_kind=True, alone=True)
 def nvlink_errors(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)
-    yield from nodes_not_told(health, "the errors of the NVLinks", "fields", *LINK_ERRORS, "fabric")
+    yield from unread_nodes(health, "the errors of the NVLinks", "fields", *LINK_ERRORS, "fabric")
     counts = [_resent(gpu) for facts in health.values() for gpu in facts.gpus if gpu.link_errors]
     limit = max(_MANY, _TIMES * median_low(counts)) if counts else 0
     for node, facts in health.items():

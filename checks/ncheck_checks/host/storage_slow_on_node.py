@@ -11,8 +11,8 @@ All ranks wait for the slowest one at each step: its data loader holds up the wh
 steps"), and the start, which imports thousands of small files, takes minutes on that node alone.
 
 ## What to type
-`nfsstat -m` or `findmnt -T PATH` on the named node and on another one show options that differ. Then look at the node's
-way to the server: `ethtool DEVICE | grep Speed`, `ip -s link`.
+`nfsstat -m` or `findmnt -T PATH` on the named node and on another one show options that differ. Then look at the
+node's link to the server: `ethtool DEVICE | grep Speed`, `ip -s link`.
 """
 
 from __future__ import annotations

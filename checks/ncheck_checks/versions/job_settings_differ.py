@@ -49,12 +49,16 @@ _SET_BY_LAUNCHERS = re.compile(r"(HOROVOD|I_MPI|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA
 def job_settings_differ(cluster: Cluster) -> Iterator[Problem]:
     in_job = any(job.running for job in cluster.facts(JobFacts).values())
     yield from differing({
-        node: {name: PlacedSetting(name, value) for name, value in own.variables.items() if _is_compared(name, in_job)}
+        node: {
+            name: PlacedSetting(name, value)
+            for name, value in own.variables.items()
+            if _is_compared(name, in_job=in_job)
+        }
         for node, own in cluster.facts(EnvironmentFacts).items()
     })  # fmt: skip
 
 
-def _is_compared(name: str, in_job: bool) -> bool:  # noqa: FBT001  of one run
+def _is_compared(name: str, *, in_job: bool) -> bool:
     if not _COMPARED.fullmatch(name) or _MAY_DIFFER.fullmatch(name):
         return False
     return not (in_job and _SET_BY_LAUNCHERS.fullmatch(name))

@@ -1,8 +1,8 @@
 """The folder of the job's code is missing on a node
 
 ## What it finds
-Nodes on which the folder of `--workdir DIR`, or of `workdir` in ncheck.toml, does not exist. Where it exists and cannot
-be read, for want of permission or because its file system does not answer, that is unknown.
+Nodes on which the folder of `--workdir DIR`, or of `workdir` in ncheck.toml, does not exist. If it exists and
+cannot be read, because permission is missing or its file system does not answer, the check is unknown.
 
 ## Why it matters
 The launcher starts every rank with the same command in the same folder. Where that is missing, the rank ends at once:

@@ -212,8 +212,8 @@ def _broken_off(answer: HealthAnswer) -> Unread | None:
     if answer["at"] is None:
         return Unread("NVML did not start in time", fix="timeout 30 nvidia-smi", hung="nvmlInit")
     if answer["silent"] < _PATIENCE:
-        told = len(answer["gpus"])
-        return Unread(f"NVML is slow: only {told} GPU(s) could be read in time", fix="timeout 60 nvidia-smi -q")
+        read = len(answer["gpus"])
+        return Unread(f"NVML is slow: only {read} GPU(s) could be read in time", fix="timeout 60 nvidia-smi -q")
     return None
 
 
@@ -297,22 +297,22 @@ FACTS = (
 )
 
 
-def not_told(
-    facts: GpuHealthFacts, what: str, told: Callable[[GpuHealth], object], *names: str
+def nothing_to_judge(
+    facts: GpuHealthFacts, what: str, value_of: Callable[[GpuHealth], object], *names: str
 ) -> Iterator[Inconclusive | NotApplicable]:
     """Yield why a check has nothing to judge: a GPU that could not be read, or none that has this at all.
 
-    `what` is what the check reads, for people; `told` returns it of a GPU, None where the GPU does not have it; `names`
-    are its keys in `errors`.
+    `what` is what the check reads, for people; `value_of` returns it of a GPU, None where the GPU does not have it;
+    `names` are its keys in `errors`.
     """
     if reason := _unread(facts, what, names):
         yield Inconclusive(reason)
-    elif all(told(gpu) is None for gpu in facts.gpus):
+    elif all(value_of(gpu) is None for gpu in facts.gpus):
         yield NotApplicable(f"no GPU of this node reports {what}")
 
 
-def nodes_not_told(health: Mapping[str, GpuHealthFacts], what: str, *names: str) -> Iterator[Inconclusive]:
-    """Yield the nodes of which a check that compares nodes could not read this of every GPU; see `not_told`."""
+def unread_nodes(health: Mapping[str, GpuHealthFacts], what: str, *names: str) -> Iterator[Inconclusive]:
+    """Yield the nodes of which a check that compares nodes could not read this of every GPU; see `nothing_to_judge`."""
     for node, facts in health.items():
         if reason := _unread(facts, what, names):
             yield Inconclusive(reason, (node,))

@@ -42,7 +42,7 @@ def main():
     _say(driver=_text(driver), count=count)
     for index in range(count):
         _say(at=index)
-        _say(gpu=_Gpu(nvml, index).told())
+        _say(gpu=_Gpu(nvml, index).report())
     _say(done=True)
 
 
@@ -79,7 +79,8 @@ class _Gpu:
     def __init__(self, nvml, index):
         self.nvml, self.index, self.errors = nvml, index, {}
 
-    def told(self):
+    def report(self):
+        """Return all that NVML says of this GPU."""
         handle = self.ask("handle", "nvmlDeviceGetHandleByIndex", self.index)
         if handle is None:
             return {"index": self.index, "errors": self.errors}
@@ -152,7 +153,7 @@ class _Gpu:
         return found
 
     def fabric(self, handle):
-        """Return how the GPU stands with the fabric of NVSwitches; None where it knows of none."""
+        """Return the state of the NVSwitch fabric as this GPU reports it; None where it knows of none."""
         try:
             info = self.nvml.c_nvmlGpuFabricInfo_v2_t()
         except AttributeError:
