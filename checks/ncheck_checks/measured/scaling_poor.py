@@ -19,22 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check, fold
-from ncheck.facts.probe import ProbeFacts
+from ncheck import HERE, SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
+from ncheck.facts.probe import ProbeFacts, Stage
 from ncheck.model.report import LEAST_KEPT
 from ncheck.probe.expected import expectation
 from ncheck.probe.results import collectives
-from ncheck.probe.shortfalls import Scaled, scaled, shows_links
+from ncheck.probe.shortfalls import Scaled, compared, scaled, shows_links, without_expectation
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
-def scaling_poor(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    hardware = hardware_in(cluster)
-    steps = scaled(collectives(cluster.facts(ProbeFacts)), expectation(hardware))
-    if all(one.efficiency is None for one in steps):
-        yield NotApplicable("no two groups of nodes were measured whose bandwidths can be compared")
-        return
+def scaling_poor(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    hardware, probed = hardware_in(cluster), cluster.facts(ProbeFacts)
+    steps = scaled(collectives(probed), expectation(hardware))
+    together = [one for one in compared(probed, hardware) if one.run.step.stage in (Stage.SCALING, Stage.ALL)]
+    yield from (why for why in without_expectation(together, hardware) if isinstance(why, Inconclusive))
+    if not steps or steps[-1].efficiency is None:
+        nodes = steps[-1].nodes if any(one.efficiency is not None for one in steps) else cluster.names
+        yield NotApplicable("no two groups of nodes were measured whose bandwidths can be compared", nodes)
     low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
     if low and low.best:
         more_time, evidence = "ncheck probe nodes.txt --probe-time 300", tuple(map(_line, steps))

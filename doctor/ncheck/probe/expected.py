@@ -29,8 +29,9 @@ NAMED = "--expect"  # the limiting term where the user gives the expected bandwi
 class Expected:
     """The bus bandwidth in GB/s of the largest size, None if a part of the chain is `unknown`.
 
-    `limited_by` describes what limits it; `lowered_by` are observed facts that make it less than the hardware's best
-    ("7 of 8 rails on node03"). `component` and `narrow` are as in Ceiling.
+    `unknown_on` are the nodes whose own part is unknown. `limited_by` describes what limits it; `lowered_by` are
+    observed facts that make it less than the hardware's best ("7 of 8 rails on node03"). `component` and `narrow` are
+    as in Ceiling.
     """
 
     busbw: float | None
@@ -39,6 +40,7 @@ class Expected:
     unknown: tuple[str, ...] = ()
     component: Component = field(default=Component.OTHER, compare=False)
     narrow: bool = field(default=False, compare=False)
+    unknown_on: tuple[str, ...] = field(default=(), compare=False)
 
 
 def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expected:
@@ -51,8 +53,10 @@ def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expect
         return Expected(step.expect, NAMED)
     if step.world == 1:
         return Expected(None, unknown=("the bandwidth of a single rank, which uses no link",))
-    limit = at_size(lowest(_chain(collective, hardware)), collective)
-    return Expected(limit.busbw, limit.term, limit.lowered_by, limit.unknown, limit.component, limit.narrow)
+    chain = tuple(_chain(collective, hardware))
+    limit = at_size(lowest(ceiling for _, ceiling in chain), collective)
+    on = tuple(dict.fromkeys(node for node, ceiling in chain if node and ceiling.unknown))
+    return Expected(limit.busbw, limit.term, limit.lowered_by, limit.unknown, limit.component, limit.narrow, on)
 
 
 def expectation(hardware: Mapping[str, Hardware]) -> Expect:
@@ -60,7 +64,10 @@ def expectation(hardware: Mapping[str, Hardware]) -> Expect:
     return lambda pair: expected(pair, hardware).busbw
 
 
-def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Iterator[Ceiling]:
+Chain = Iterator[tuple[str, Ceiling]]  # each with the node whose part it is, "" for what all nodes share
+
+
+def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Chain:
     """Yield the ceilings of all nodes of the group, by what carried the data."""
     step = collective.step
     parts = [
@@ -70,37 +77,36 @@ def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Iterator
         yield from _by_nccl(step, parts)
     elif step.method in (Method.TCP, Method.RDMA):
         for node, held, result in parts:
-            yield by_tcp(node, held, result) if step.method is Method.TCP else _railed(node, held, result)
+            yield node, by_tcp(node, held, result) if step.method is Method.TCP else _railed(node, held, result)
     else:
-        yield unknown(
-            f"the bandwidth of {step.method.value} on CPUs" if step.method is Method.GLOO else "its bandwidth"
-        )
+        what = f"the bandwidth of {step.method.value} on CPUs" if step.method is Method.GLOO else "its bandwidth"
+        yield "", unknown(what)
 
 
 Parts = list[tuple[str, Hardware, NodeResult]]
 
 
-def _by_nccl(step: Step, parts: Parts) -> Iterator[Ceiling]:
+def _by_nccl(step: Step, parts: Parts) -> Chain:
     for (node, held, result), ranks in zip(parts, step.ranks, strict=True):
         if ranks > 1:
-            yield inside(node, held, ranks, result.version)
+            yield node, inside(node, held, ranks, result.version)
     if len(parts) > 1:
         yield from _between(step, parts)
 
 
-def _between(step: Step, parts: Parts) -> Iterator[Ceiling]:
+def _between(step: Step, parts: Parts) -> Chain:
     fabrics = {by_rdma(step, result) for _, _, result in parts}
     if fabrics == {True}:
         yield from _over_rails(step, parts)
     elif fabrics == {False}:
         yield from _over_sockets(step, parts)
     else:
-        yield unknown("which network NCCL used" if len(fabrics) > 1 else "the bandwidth of the network plug-in")
+        yield "", unknown("which network NCCL used" if len(fabrics) > 1 else "the bandwidth of the network plug-in")
 
 
-def _over_rails(step: Step, parts: Parts) -> Iterator[Ceiling]:
+def _over_rails(step: Step, parts: Parts) -> Chain:
     if step.world == len(parts):
-        yield from (_railed(node, held, result) for node, held, result in parts)
+        yield from ((node, _railed(node, held, result)) for node, held, result in parts)
         return
     found = {node: rails_of(node, held, result) for node, held, result in parts}
     known = [rails for rails in found.values() if isinstance(rails, Rails)]
@@ -108,7 +114,7 @@ def _over_rails(step: Step, parts: Parts) -> Iterator[Ceiling]:
     fastest = max((port.rate or 0.0 for rails in known for port in rails.used), default=0.0)
     for node, held, _ in parts:
         rails = found[node]
-        yield _two_nodes(step, nic_sum(node, held, rails, peers, fastest)) if isinstance(rails, Rails) else rails
+        yield node, _two_nodes(step, nic_sum(node, held, rails, peers, fastest)) if isinstance(rails, Rails) else rails
 
 
 def _two_nodes(step: Step, nics: Ceiling) -> Ceiling:
@@ -124,11 +130,11 @@ def _railed(node: str, hardware: Hardware, result: NodeResult) -> Ceiling:
     return one_rail(node, hardware, rails, result) if isinstance(rails, Rails) else rails
 
 
-def _over_sockets(step: Step, parts: Parts) -> Iterator[Ceiling]:
+def _over_sockets(step: Step, parts: Parts) -> Chain:
     if len(parts) > 2 or step.world > len(parts):  # noqa: PLR2004  one pair, one rank each
-        yield unknown("the bandwidth of sockets between more than two ranks")
+        yield "", unknown("the bandwidth of sockets between more than two ranks")
         return
-    yield from (by_tcp(node, held, result) for node, held, result in parts)
+    yield from ((node, by_tcp(node, held, result)) for node, held, result in parts)
 
 
 LARGE = 2**30

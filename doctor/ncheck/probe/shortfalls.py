@@ -100,21 +100,31 @@ def shortfalls(
 def without_expectation(
     comparisons: Sequence[Comparison], hardware: Mapping[str, Hardware]
 ) -> Iterator[NotApplicable | Inconclusive]:
-    """Yield, for each node, why none of its bandwidths was compared with an expectation.
+    """Yield, for each node, why a bandwidth that it took part in was not compared: it may be good or bad.
 
-    Where several nodes of a GPU model have none, or all nodes, nothing is known of this hardware: not applicable. A
-    node that is alone in that should have had one (the name of a GPU is garbled): what it reached may be good or bad.
+    It is unknown where one node stands out, so that there should have been an expectation (the name of its GPU is
+    garbled, its HCAs could not be read). Where nothing is known of this hardware or method, it is not applicable.
     """
-    judged = {node for one in comparisons if one.ratio is not None for node in one.nodes}
-    measured = {node for one in comparisons for node in one.nodes}
     models = {node: own.gpus.models if own.gpus else () for node, own in hardware.items()}
-    known, unknown = (Counter(models[node] for node in nodes) for nodes in (judged, measured - judged))
-    for node in (node for node in hardware if node not in judged):
-        missing = [one for one in comparisons if node in one.nodes]
-        reason = _missing(missing) if missing else "no bandwidth was measured that can be compared"
-        alone = models[node] in known or unknown[models[node]] == 1
-        expected_one = missing and judged and models[node] and alone
-        yield (Inconclusive if expected_one else NotApplicable)(reason, (node,))
+    odd = {stage: _odd([one for one in comparisons if one.run.step.stage is stage], models) for stage in Stage}
+    for node in hardware:
+        own = [one for one in comparisons if node in one.nodes]
+        missing = [one for one in own if one.ratio is None and one.run.step.world > 1]
+        lost = [one for one in missing if odd[one.run.step.stage].intersection(one.expected.unknown_on)]
+        if lost or missing:
+            yield Inconclusive(_missing(lost), (node,)) if lost else NotApplicable(_missing(missing), (node,))
+        elif all(one.ratio is None for one in own):
+            yield NotApplicable("no bandwidth was measured that can be compared", (node,))
+
+
+def _odd(comparisons: Sequence[Comparison], models: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the nodes of which something is unknown that is known of others, or of a GPU model that only they have."""
+    group = {node for one in comparisons for node in one.run.step.group}
+    unknown = {node for one in comparisons for node in one.expected.unknown_on}
+    known, alike = {models.get(node) for node in group - unknown}, Counter(models.get(node) for node in unknown)
+    return frozenset(
+        node for node in unknown if known and models.get(node) and (models[node] in known or alike[models[node]] == 1)
+    )
 
 
 def _missing(comparisons: Iterable[Comparison]) -> str:

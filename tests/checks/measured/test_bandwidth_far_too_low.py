@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink
 from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
+from ncheck_checks.measured.bandwidth_low import bandwidth_low
+from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import board, inside, part, probed, together
 
@@ -73,6 +77,30 @@ def test_a_node_whose_gpu_name_is_garbled_has_not_passed() -> None:
     assert [verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts] == [
         Outcome.PASSED, Outcome.PASSED, Outcome.UNKNOWN,
     ]  # fmt: skip
+
+
+def test_no_node_passes_where_one_of_them_takes_the_expectation_of_all_away() -> None:
+    names = ("n1", "n2", "n3", "n4")
+    sick: tuple[Facts, ...] = (board(model="NVIDIA H999"), {InfinibandFacts: InfinibandFacts((), "sysfs")})
+    for lost in sick:
+        runs = [part(Stage.INSIDE, (name,), 8, 470.0) for name in names]
+        runs += [part(Stage.PAIR, names[:2], 1, 47.0), part(Stage.PAIR, names[2:], 1, 47.0)]
+        runs.append(part(Stage.ALL, names, 8, 60.0))
+        nodes = {name: probed(*(run for run in runs if name in run.step.group)) for name in names}
+        assert {one.outcome for one in judge([bandwidth_far_too_low], nodes).verdicts} == {Outcome.FAILED}
+        nodes["n4"] = {**nodes["n4"], **lost}
+        for check in (bandwidth_far_too_low, bandwidth_low, scaling_poor):
+            assert {one.outcome for one in judge([check], nodes).verdicts} == {Outcome.UNKNOWN}
+
+
+def test_where_nothing_is_known_of_the_network_what_was_measured_inside_has_not_passed_for_all() -> None:
+    names = ("n1", "n2", "n3")
+    sockets = replace(part(Stage.ALL, names, 8, 60.0), planned=("eth0",))
+    nodes = {name: probed(part(Stage.INSIDE, (name,), 8, 470.0), sockets) for name in names}
+    reason = "no expected bandwidth (unknown: the bandwidth of sockets between more than two ranks)"
+    assert {(one.outcome, one.reason) for one in judge([bandwidth_far_too_low], nodes).verdicts} == {
+        (Outcome.SKIPPED, reason)
+    }  # fmt: skip
 
 
 def test_it_is_silent_about_what_is_merely_low() -> None:
