@@ -20,13 +20,14 @@ from collections.abc import Iterator
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
-from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
+from ncheck.probe.shortfalls import compared, shortfalls, without_expectation, without_measurement
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)
 def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    hardware = hardware_in(cluster)
-    comparisons = compared(cluster.facts(ProbeFacts), hardware)
+    probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
+    comparisons = compared(probed, hardware)
     yield from shortfalls(comparisons, hardware, Standing.FAR_TOO_LOW)
     yield from without_expectation(comparisons, hardware)
+    yield from without_measurement(probed)

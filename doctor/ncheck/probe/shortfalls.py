@@ -127,6 +127,21 @@ def _odd(comparisons: Sequence[Comparison], models: Mapping[str, tuple[str, ...]
     )
 
 
+def without_measurement(probed: Mapping[str, ProbeFacts]) -> Iterator[NotApplicable | Inconclusive]:
+    """Yield, for the nodes of each step that has no bandwidth, why: other steps do not show that they are well."""
+    ran = [one for one in collectives(probed) if one.step.stage in (Stage.INSIDE, Stage.SCALING, Stage.ALL)]
+    finished = {(one.step.stage, one.step.group) for one in ran if one.busbw is not None}
+    for one in ran:
+        if (one.step.stage, one.step.group) not in finished:
+            place = f"{one.step.method.act} {_where(one.step.stage, one.step.group)}"
+            why = f"{fold(one.silent)} reported nothing" if one.silent else "no size was measured on every node"
+            yield (
+                NotApplicable(f"{place} failed", one.step.group)
+                if one.failures
+                else Inconclusive(f"no bandwidth of the {place}: {why}", one.step.group)
+            )
+
+
 def _missing(comparisons: Iterable[Comparison]) -> str:
     missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

@@ -103,6 +103,16 @@ def test_where_nothing_is_known_of_the_network_what_was_measured_inside_has_not_
     }  # fmt: skip
 
 
+def test_a_step_of_which_one_node_reports_nothing_lets_no_node_pass() -> None:
+    names = ("n1", "n2", "n3", "n4")
+    alone = {name: part(Stage.INSIDE, (name,), 8, 470.0) for name in names}
+    whole = part(Stage.ALL, names, 8, 60.0)
+    nodes = {name: probed(alone[name], whole) for name in names} | {"n4": probed(alone["n4"])}
+    reason = "no bandwidth of the all-reduce on 4 nodes: n4 reported nothing"
+    for check in (bandwidth_far_too_low, bandwidth_low, scaling_poor):
+        assert {(one.outcome, one.reason) for one in judge([check], nodes).verdicts} == {(Outcome.UNKNOWN, reason)}
+
+
 def test_it_is_silent_about_what_is_merely_low() -> None:
     for nodes in (inside(n1=380.0, n2=471.2), together(4, 310.0)):
         assert {verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts} == {Outcome.PASSED}
