@@ -33,8 +33,8 @@ def scaling_poor(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAppli
     hardware, probed = hardware_in(cluster), cluster.facts(ProbeFacts)
     steps = scaled(collectives(probed), expectation(hardware))
     together = [one for one in compared(probed, hardware) if one.run.step.stage in (Stage.SCALING, Stage.ALL)]
-    unjudged = (*without_expectation(together, hardware), *without_measurement(probed))
-    yield from (why for why in unjudged if isinstance(why, Inconclusive))
+    yield from (why for why in without_expectation(together, hardware) if isinstance(why, Inconclusive))
+    yield from without_measurement(probed)
     if not steps or steps[-1].efficiency is None:
         nodes = steps[-1].nodes if any(one.efficiency is not None for one in steps) else cluster.names
         yield NotApplicable("no two groups of nodes were measured whose bandwidths can be compared", nodes)
