@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from ncheck.text import printable
 
@@ -74,7 +75,12 @@ def unfold(text: str, most: int = MOST) -> tuple[str, ...]:
 
 def is_name(text: str) -> bool:
     """Return whether this can be a host name or an IPv4 address; it is then safe on any command line."""
-    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+    return len(text) <= _LONGEST_NAME and _reads_as_name(text)
+
+
+@lru_cache(maxsize=4096)  # every node of a cluster names all the others
+def _reads_as_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
 
 
 def is_v6(text: str) -> bool:

@@ -13,8 +13,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
+from operator import is_
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ncheck.model.plan import LaunchPlan
@@ -287,22 +287,41 @@ def redact_record(record: Record) -> Record:
 
     A launch plan stays as it is: its command is started, and consists of the user's own words.
     """
-    return _redacted(record)  # type: ignore[return-value]
+    return cast("Record", _redacted(record))
 
 
 def _redacted(value: object, *, named: bool = False) -> object:
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return value if named else _redacted_text(value)
-    if isinstance(value, tuple):
-        return tuple(_redacted(item, named=named) for item in value)
+    """Return the value itself where nothing in it changes."""
+    kind = type(value)
+    if kind in _NO_TEXT:
+        return value
+    if kind is str:
+        return value if named else _redacted_text(cast("str", value))
+    if kind is tuple:
+        items = cast("tuple[object, ...]", value)
+        plain = tuple([_redacted(item, named=named) for item in items])
+        return value if all(map(is_, items, plain)) else plain
     if isinstance(value, Mapping):
         return {name: _redacted(inner) for name, inner in value.items()}
-    if not is_dataclass(value) or isinstance(value, (type, LaunchPlan)):
-        return value
-    held = {field.name: getattr(value, field.name) for field in fields(value)}
-    plain = {name: _redacted(inner, named=name in _NAMES) for name, inner in held.items()}
-    changed = {name: inner for name, inner in plain.items() if inner != held[name]}
-    return replace(value, **changed) if changed else value
+    changed = {}
+    for name in _fields_of(kind):  # type: ignore[arg-type]  # every class is hashable
+        held = getattr(value, name)
+        if not held or type(held) in _NO_TEXT:
+            continue
+        if (inner := _redacted(held, named=name in _NAMES)) is not held:
+            changed[name] = inner
+    return replace(value, **changed) if changed else value  # type: ignore[type-var]  # a record, if it has fields
+
+
+_NO_TEXT = frozenset((int, float, bool, type(None)))
+
+
+@cache
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """Return the fields of a record; none of what is taken as it is: enumerations, classes, launch plans."""
+    if not is_dataclass(kind) or issubclass(kind, LaunchPlan):
+        return ()
+    return tuple(field.name for field in fields(kind))
 
 
 @lru_cache(maxsize=4096)  # a report has the same reason for many nodes

@@ -25,7 +25,7 @@ from ncheck.facts.login import IdentityFacts, LoginFacts
 def user_id_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     users: dict[str, dict[str, str]] = {}
     for node, login in cluster.facts(LoginFacts).items():
-        user_id = cluster.facts(IdentityFacts)[node].user_id
+        user_id = cluster[node][IdentityFacts].user_id
         if user_id is None:
             yield Inconclusive("the node's shell did not say its user id", (node,))
         else:

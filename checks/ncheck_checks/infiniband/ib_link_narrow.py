@@ -31,10 +31,11 @@ _CONNECT_IB = 4113  # MT4113; later cards are MT4115, MT4129, MT41692 and the li
 
 @cluster_check("NC421", Severity.ERROR, InfinibandFacts, HcaFacts, alone=True, explains=SLOW_NETWORK)
 def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    reported = {node for parted in differing_rates(cluster.facts(InfinibandFacts)) for node in parted.odd}
-    for node, facts in cluster.facts(InfinibandFacts).items():
+    infiniband, hcas = cluster.facts(InfinibandFacts), cluster.facts(HcaFacts)
+    reported = {node for parted in differing_rates(infiniband) for node in parted.odd}
+    for node, facts in infiniband.items():
         ports = [port for port in active(facts.ports) if _is_known(port)]
-        details = {port: cluster.facts(HcaFacts)[node].of(*place_of(port)) for port in ports}
+        details = {port: hcas[node].of(*place_of(port)) for port in ports}
         slow = [port for port in ports if _is_slow(details[port])]
         unread = [port.hca for port in ports if details[port].lanes is None]
         if not ports:

@@ -40,7 +40,7 @@ def ib_partition_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
             yield NotApplicable("no Active InfiniBand port whose P_Keys can be read", (node,))
     keys = {node: own for node, own in keys.items() if own}
     partitions = {node: {place: _partition(key) for place, key in own.items()} for node, own in keys.items()}
-    ports = {node: cluster.facts(InfinibandFacts)[node] for node in keys}
+    ports = {node: cluster[node][InfinibandFacts] for node in keys}
     for parted, places in differing(ports, partitions, only_one).items():
         message = f"{', '.join(places)}: in different partitions: {parted.summary()}"
         yield Problem(message, FIX, nodes=parted.odd, look=True, summary="InfiniBand partitions differ")

@@ -37,9 +37,10 @@ def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     subnets = {
         node: {place_of(port): _subnet(port, details[node]) for port in own} for node, own in ports.items() if own
     }
-    for node in cluster.facts(InfinibandFacts).keys() - subnets.keys():
+    infiniband = cluster.facts(InfinibandFacts)
+    for node in infiniband.keys() - subnets.keys():
         yield NotApplicable("no Active InfiniBand port", (node,))
-    known = {node: cluster.facts(InfinibandFacts)[node] for node in subnets}
+    known = {node: infiniband[node] for node in subnets}
     for parted, places in differing(known, subnets, only_one).items():
         yield Problem(
             f"{', '.join(places)}: in different subnets: {parted.summary()}",

@@ -40,10 +40,13 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Inconclusive(why.reason, (node.name,))
+    unroutable: dict[str, dict[str, str]] = {}  # by address: the nodes without a route to it, and why
+    for node_name, facts in cluster.facts(RouteFacts).items():
+        for address, error in facts.routes.items():
+            if error:
+                unroutable.setdefault(address, {})[node_name] = error
     for name, pick in picked_addresses(cluster).items():
-        errors = {node: facts.routes.get(pick.ip, "") for node, facts in cluster.facts(RouteFacts).items()}
-        without_route = {node: error for node, error in errors.items() if error}
-        if without_route:
+        if without_route := unroutable.get(pick.ip):
             address = f"{pick.ip} ({pick.interface.name})"
             message = f"NCCL on {name} would listen on {address}: {fold(without_route)} has no route to it"
             evidence = tuple(f"{node}: {error}" for node, error in without_route.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal, TypedDict, cast, final
 
@@ -125,6 +126,7 @@ def resolved(what: LookedUp) -> Resolved:
     return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
 
 
+@lru_cache(maxsize=4096)  # every node of a cluster looks up all the others
 def _address(text: str) -> str:
     """Return an address as ipaddress writes it. Raises ValueError for a zone that is not the name of an interface."""
     if "%" in text and not is_v6(text):

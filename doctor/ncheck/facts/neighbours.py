@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,12 @@ def _neighbour(line: str) -> Neighbour | None:
     # 10.1.0.7         0x1         0x2         02:00:00:00:00:07     *        eth0
     ip, _, flags, mac, _, interface = line.split()
     complete = int(flags, 16) & _COMPLETE and _MAC.fullmatch(mac)
-    return Neighbour(str(IPv4Address(ip)), mac, interface) if complete else None
+    return Neighbour(_address(ip), mac, interface) if complete else None
+
+
+@lru_cache(maxsize=4096)  # every node of a cluster has all the others in its table
+def _address(text: str) -> str:
+    return str(IPv4Address(text))
 
 
 def ask_neighbours(cluster: Cluster, _settings: Settings, _left: float) -> Questions:

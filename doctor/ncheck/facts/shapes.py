@@ -55,22 +55,29 @@ def _comparison(declared: object) -> Compare:  # noqa: PLR0911  one for each kin
     if declared in _PLAIN:
         return _PLAIN[declared]
     if origin in (Union, types.UnionType):
-        return _any_of([_comparison(one) for one in inner])
+        return _any_of(_sure(declared), [_comparison(one) for one in inner])
     if origin is Literal:
         return lambda value: "" if value in inner else ": not a value that it can have"
     if origin is tuple and inner[-1:] != (...,):
         return _row([_comparison(one) for one in inner])
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _table(*(_comparison(one) for one in inner))
+        return _table(*inner)
     if isinstance(origin, type) and issubclass(origin, Collection):
-        return _list(origin, _comparison(inner[0]))
+        return _list(origin, inner[0])
     if is_typeddict(declared):
-        hints: dict[str, Any] = get_type_hints(declared)
         required = declared.__required_keys__  # type: ignore[attr-defined]  # of a TypedDict
-        return _keys({name: _comparison(hint) for name, hint in hints.items()}, required)
+        return _keys(get_type_hints(declared), required)
     if isinstance(declared, type):
         return _record(declared) if is_dataclass(declared) else _instance(declared)
     return _fits
+
+
+@cache
+def _sure(declared: object) -> frozenset[type]:
+    """Return the types of which every value fits: most values are text, and are compared without a call."""
+    if get_origin(declared) in (Union, types.UnionType):
+        return frozenset().union(*map(_sure, get_args(declared)))
+    return frozenset((declared,)) if declared in (str, bool, type(None)) else frozenset()
 
 
 def mapping(value: JsonValue) -> Mapping[str, JsonValue]:
@@ -179,8 +186,10 @@ _PLAIN: Mapping[object, Compare] = {
 }
 
 
-def _any_of(choices: list[Compare]) -> Compare:
+def _any_of(sure: frozenset[type], choices: list[Compare]) -> Compare:
     def compare(value: object) -> str:
+        if type(value) in sure:
+            return ""
         first = ""
         for choice in choices:
             wrong = choice(value)
@@ -192,12 +201,16 @@ def _any_of(choices: list[Compare]) -> Compare:
     return compare
 
 
-def _list(kind: type[Collection[object]], item: Compare) -> Compare:
+def _list(kind: type[Collection[object]], declared: object) -> Compare:
+    item, sure = _comparison(declared), _sure(declared)
+
     def compare(value: object) -> str:
         if not isinstance(value, kind) or isinstance(value, str):
             return ": not a list"
         if len(value) > _MOST:
             return f": {len(value)} items"
+        if sure.issuperset(map(type, value)):
+            return ""
         for at, one in enumerate(value):
             if wrong := item(one):
                 return f"[{at}]{wrong}"
@@ -218,12 +231,16 @@ def _row(columns: list[Compare]) -> Compare:
     return compare
 
 
-def _table(key: Compare, item: Compare) -> Compare:
+def _table(of_key: object, of_item: object) -> Compare:
+    key, item, sure_keys, sure_items = _comparison(of_key), _comparison(of_item), _sure(of_key), _sure(of_item)
+
     def compare(value: object) -> str:
         if not isinstance(value, Mapping):
             return ": not a mapping"
         if len(value) > _MOST:
             return f": {len(value)} items"
+        if sure_keys.issuperset(map(type, value)) and sure_items.issuperset(map(type, value.values())):
+            return ""
         for name, one in value.items():
             if wrong := key(name) or item(one):
                 return f"[{quoted(str(name))}]{wrong}"
@@ -232,14 +249,17 @@ def _table(key: Compare, item: Compare) -> Compare:
     return compare
 
 
-def _keys(columns: Mapping[str, Compare], required: frozenset[str]) -> Compare:
+def _keys(hints: Mapping[str, object], required: frozenset[str]) -> Compare:
+    columns = [(name, _sure(hint), _comparison(hint)) for name, hint in hints.items()]
+
     def compare(value: object) -> str:
         if not isinstance(value, dict):
             return ": not a mapping"
-        for name, column in columns.items():
+        for name, sure, column in columns:
             held = value.get(name)
-            wrong = "" if held is None and name not in required and name not in value else column(held)
-            if wrong:
+            if type(held) in sure or (held is None and name not in required and name not in value):
+                continue
+            if wrong := column(held):
                 return f".{name}{wrong}"
         return ""
 
@@ -248,15 +268,17 @@ def _keys(columns: Mapping[str, Compare], required: frozenset[str]) -> Compare:
 
 def _record(kind: type[Any]) -> Compare:
     hints = _hints(kind)
-    columns: dict[str, Compare] = {}  # looked up at first use: a record may hold others of its kind
+    columns: list[tuple[str, frozenset[type], Compare]] = []  # at first use: a record may hold others of its kind
 
     def compare(value: object) -> str:
         if not isinstance(value, kind):
             return f": not a {kind.__name__}"
         if not columns:
-            columns.update({field.name: _comparison(hints.get(field.name, object)) for field in fields(kind)})
-        for name, column in columns.items():
-            if wrong := column(getattr(value, name)):
+            declared = ((field.name, hints.get(field.name, object)) for field in fields(kind))
+            columns.extend((name, _sure(hint), _comparison(hint)) for name, hint in declared)
+        for name, sure, column in columns:
+            held = getattr(value, name)
+            if type(held) not in sure and (wrong := column(held)):
                 return f".{name}{wrong}"
         return ""
 

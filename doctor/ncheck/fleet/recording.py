@@ -219,7 +219,7 @@ def _evidence(document: object, name: str) -> Evidence:
         evidence = _decoder()(document)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise RecordingError(f"{name}: {str(error)[:300]}") from None
-    if where := _strayed(document, _plain(evidence)):
+    if where := _strayed(document, evidence):
         raise RecordingError(f"{name}: unknown or wrong field {where!r}")
     return replace(evidence, recorded=True)
 
@@ -272,11 +272,22 @@ def _refuse_constant(constant: str) -> object:
 
 
 def _strayed(given: object, understood: object, where: str = "evidence") -> str:
-    """Return the first place where the file says something that was not understood word for word."""
-    if isinstance(given, dict) and isinstance(understood, dict):
-        inner = (_strayed(v, understood[k], k) if k in understood else k for k, v in given.items())
-        return next((place for place in inner if place), "")
-    return "" if given == understood and type(given) is not dict else where
+    """Return the first place where the file says something that was not understood word for word.
+
+    What the decoder took over is the same object, so that only records and what holds them is walked.
+    """
+    if given is understood:
+        return ""
+    if isinstance(given, dict) and isinstance(understood, Mapping):
+        inner = (_strayed(value, understood[name], name) for name, value in given.items())
+    elif isinstance(given, dict) and is_dataclass(understood):
+        known = {field.name for field in fields(understood)}
+        inner = (
+            _strayed(value, getattr(understood, name), name) if name in known else name for name, value in given.items()
+        )
+    else:
+        return "" if given == _plain(understood) and type(given) is not dict else where
+    return next((place for place in inner if place), "")
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar, cast
 
 from ncheck.facts.login import LoginFacts
@@ -68,7 +69,7 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes)
 

@@ -223,12 +223,15 @@ class Evidence:
 
 def too_deep(value: object, most: int) -> bool:
     """Tell whether lists and mappings nest deeper than `most` levels."""
-    level = [value] if isinstance(value, (dict, list)) else []
+    level: list[dict[str, object] | list[object]] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(most):
         if not level:
             return False
-        level = [item for held in level for item in _inside(held) if isinstance(item, (dict, list))]
+        level = [item for held in level for item in _inside(held) if type(item) in _NESTING]  # type: ignore[misc]
     return bool(level)
+
+
+_NESTING = frozenset((dict, list))  # JSON has no others
 
 
 def _inside(held: list[object] | dict[str, object]) -> Iterable[object]:
