@@ -21,7 +21,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import excused_pairs, judge
 from ncheck.model.board import Board
-from ncheck.model.check import Check
+from ncheck.model.check import PLAN_VALUES, Check
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -33,6 +33,7 @@ from ncheck.parse.topology_drawing import board
 from ncheck.probe.why_none import ran_on, why_none
 from ncheck.settings import Settings
 from ncheck.system import system_of
+from ncheck.text import export_line
 
 
 def conclude(  # noqa: PLR0913  each is a part of the report
@@ -48,7 +49,9 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report."""
     judgement = judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
-    found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in judgement.findings]
+    variables = {check.code: check.mended_by for check in checks}
+    typed = [_with_value(one, variables[one.code], plan) for one in judgement.findings]
+    found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in typed]
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
@@ -71,6 +74,14 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         cpus_only=_cpus_only(cluster),
         boards=tuple(_boards(cluster)),
     )
+
+
+def _with_value(finding: Finding, variable: str, plan: LaunchPlan) -> Finding:
+    """Return the finding with the line that sets the plan's value, where its fix would print the plan's values."""
+    setting = plan.env.get(variable)
+    if finding.fix != PLAN_VALUES or setting is None or setting.value is None:
+        return finding
+    return replace(finding, fix=export_line(variable, setting.value), where="")
 
 
 _MOST_BOARDS = 16  # kinds of nodes: more are no cluster that anybody looks at

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from ncheck import Absent, Check, NodeView, Problem, Report, Severity, Unread, cluster_check, node_check
+from ncheck import HERE, Absent, Check, NodeView, Problem, Report, Severity, Unread, cluster_check, node_check
 from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.topology import TopologyFacts
+from ncheck.model.check import PLAN_VALUES
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome
-from ncheck.model.plan import LaunchPlan
+from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.settings import Ignore, Settings
 
@@ -214,3 +215,21 @@ def test_nodes_whose_devices_lie_alike_are_drawn_once_the_most_common_first() ->
         (("n2", "n3"), ("NVLink NV4: every two of 2 GPUs",), "NV4 (4 NVLinks)"),
         (("n1",), (), "SYS (the link between the CPUs)"),
     ]
+
+
+@node_check("NC804", Severity.ERROR, Colour, mended_by="NCCL_SOCKET_IFNAME")
+def node_needs_paint(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name == "red":
+        yield Problem("it is red", PLAN_VALUES, where=HERE)
+
+
+def test_a_fix_that_would_print_the_plans_value_is_the_line_that_sets_it() -> None:
+    known: dict[str, Facts] = {"a": {LoginFacts: LoginFacts(Login(reached=True)), Colour: Colour("red")}}
+
+    def fix(env: dict[str, Setting]) -> list[tuple[str, str]]:
+        plan = LaunchPlan(env)
+        report = conclude(Cluster.of(known), (node_needs_paint,), Settings(nodes_file="gpus"), plan)
+        return [(one.fix, one.where) for one in report.findings]
+
+    assert fix({"NCCL_SOCKET_IFNAME": Setting("=eno1", "")}) == [("export NCCL_SOCKET_IFNAME='=eno1'", "")]
+    assert fix({"NCCL_SOCKET_IFNAME": Setting(None, "")}) == fix({}) == [("ncheck plan gpus --for env", "here")]

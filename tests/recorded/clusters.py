@@ -82,6 +82,12 @@ def docker_first(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
     return (lo, *_bridge("docker0", "172.17.0.1", "veth3f9a1c2", 1), *compose, *rest)
 
 
+def with_container(host: Host) -> Host:
+    """Return a node without HCAs, on which a container runs: its veth has a link-local address."""
+    veth = Nic(f"veth{host.number}f9a1c2", driver="veth", pci="", speed=10000, numa=None, peer_index=2, link_local=True)
+    return replace(host, nics=(*(nic for nic in host.nics if not nic.hca), veth), hcas=(), planned="eno1")
+
+
 def _bridge(name: str, ip: str, port: str, index: int) -> tuple[Nic, Nic]:
     bridge = Nic(name, ip, 16, driver="bridge", pci="", speed=10000, numa=None, bridge=True, lower=(port,))
     veth = Nic(port, driver="veth", pci="", speed=10000, numa=None, master=name, peer_index=index + 30)
@@ -134,6 +140,7 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
     "docker0-and-veth": tuple(
         replace(host, nics=docker_first(host.nics), picked="172.18.0.1", planned="eno1") for host in HEALTHY
     ),
+    "veth-without-infiniband": tuple(map(with_container, cluster("gpu01", "gpu02"))),
     "names-that-differ": tuple(
         replace(host, nics=nics(host.number, wire))
         for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)

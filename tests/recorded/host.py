@@ -19,6 +19,7 @@ class Nic:
     name: str
     ip: str = ""
     prefix: int = 24
+    link_local: bool = False  # it has such an address, although it has no other
     running: bool = True
     driver: str = "bnxt_en"
     pci: str = "0000:05:00.0"

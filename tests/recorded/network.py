@@ -71,13 +71,10 @@ def _addresses(host: Host, nic: Nic, index: int) -> list[JsonValue]:
             {"ip": "127.0.0.1", "prefix": 8, "family": 4, "scope": "host"},
             {"ip": "::1", "prefix": 128, "family": 6, "scope": "host"},
         ]
+    link: JsonValue = {"ip": f"fe80::{host.number:x}:{index:x}", "prefix": 64, "family": 6, "scope": "link"}
     if not nic.ip:
-        return []
-    link = f"fe80::{host.number:x}:{index:x}"
-    return [
-        {"ip": nic.ip, "prefix": nic.prefix, "family": 4, "scope": "global"},
-        {"ip": link, "prefix": 64, "family": 6, "scope": "link"},
-    ]
+        return [link] if nic.link_local else []
+    return [{"ip": nic.ip, "prefix": nic.prefix, "family": 4, "scope": "global"}, link]
 
 
 def _mac(host: Host, index: int) -> str:

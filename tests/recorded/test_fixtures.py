@@ -29,6 +29,7 @@ FINDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "one-node-down": {"NC001": ("gpu03",), "NC111": ("gpu03",)},
     "port-polling": {"NC402": ("gpu02",)},
     "docker0-and-veth": {"NC304": FOUR, "NC356": FOUR},
+    "veth-without-infiniband": {"NC337": ("gpu01", "gpu02")},
     "names-that-differ": {"NC302": FOUR},
     "one-way-and-hole": {"NC313": ("gpu02", "gpu04"), "NC314": ("gpu03",)},
     "demo": {
@@ -81,10 +82,10 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
 
 
 NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC649", "NC650"}
-# No ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface named by hand, no
-# GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an
-# expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir or --packages all;
-# no control group with a limit, no container.
+# No data over TCP, no ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface
+# named by hand, no GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs,
+# nothing without an expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir
+# or --packages all; no control group with a limit, no container.
 NOTHING_THERE = {
     "NC560",
     "NC561",
@@ -98,6 +99,7 @@ NOTHING_THERE = {
     "NC324",
     "NC330",
     "NC336",
+    "NC337",
     "NC352",
     "NC359",
     "NC430",

@@ -33,7 +33,7 @@ def ifname_lets_lo_in(node: NodeView) -> Iterator[Problem]:
     library = node.maybe(LoadedNcclFacts)
     found = choices(node[NicFacts], node[EnvironmentFacts], library)
     setting = interface_setting(node[EnvironmentFacts], releases_of(library)[-1])
-    if setting and setting.negated and any(nic.kind is Kind.LOOPBACK for nic in found[-1].used):
+    if setting and setting.negated and any(nic.kind is Kind.LOOPBACK for nic, _ in found[-1].used):
         avoided = ",".join(("lo", *setting.entries))
         fix = setting.command_to_set(f"^={avoided}" if setting.exact else f"^{avoided}")
         yield Problem(f"{setting.described} excludes {', '.join(setting.entries)}, but not lo", fix)

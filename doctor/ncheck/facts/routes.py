@@ -16,7 +16,7 @@ from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.nccl.choice import PICK_FACTS, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, used_addresses
 from ncheck.network.subnets import subnet_addresses
 
 if TYPE_CHECKING:
@@ -55,18 +55,22 @@ MADE_FROM = (NicFacts, EnvironmentFacts, *PICK_FACTS)
 MOST = 4096  # addresses that one node is asked about
 
 
-_WHY_NOT = "the addresses that NCCL picks on the other nodes are in subnets of this node"
+_WHY_NOT = "the addresses that NCCL uses on the other nodes are in subnets of this node"
 
 
 def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
     nics = cluster.connected_facts(NicFacts)
     views = (NodeView(name, {fact: cluster.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
-    picks = picked_addresses(views)
+    used = {view.name: used_addresses(view) for view in views}
+    listening: dict[str, list[str]] = {}
+    for name, held in nics.items():
+        for seat in (seat for seat in subnet_addresses(held) if seat.ip in used[name]):
+            listening.setdefault(seat.subnet, []).append(seat.ip)
     questions: Questions = {}
     for name, held in nics.items():
         own = {seat.subnet for seat in subnet_addresses(held)}
-        far = (seat.ip for other, seat in picks.items() if other != name and seat.subnet not in own)
+        far = (ip for subnet, ips in listening.items() if subnet not in own for ip in ips)
         addresses: list[JsonValue] = [*islice(dict.fromkeys(far), MOST)]
         asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))
         questions[name] = (asked if addresses else NotAsked(ROUTES, _WHY_NOT),)

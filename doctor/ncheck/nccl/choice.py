@@ -1,8 +1,9 @@
 """Which interface NCCL picks on a node: its own answer, or else its rules (NCCL source, misc/socket.cc and
 os/linux.cc), which also give what the answer does not: every interface that its TCP transport uses.
 
-The rules work on names, addresses, link state and settings; nothing is run. They changed with 2.28.3: since then
-an interface without a carrier is passed over, and virbr* comes last.
+The rules work on names, addresses, link state and settings; nothing is run. They were compared in the source of each
+release from 2.3.7 to 2.30.7. They changed twice. Since 2.5.6 a leading "=" makes the names of NCCL_SOCKET_IFNAME exact;
+before, it is part of a name. Since 2.28.3 an interface without a carrier is passed over, and virbr* comes last.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import NodeView
-from ncheck.nccl.settings import BEFORE_LINK_STATE, LINK_STATE_COUNTS, Release, releases_of, settings_in_force
+from ncheck.nccl.settings import (
+    BEFORE_LINK_STATE,
+    EXACT_NAMES,
+    LINK_STATE_COUNTS,
+    Release,
+    releases_of,
+    settings_in_force,
+)
 from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
 MOST_ENTRIES = 16
@@ -28,17 +36,20 @@ PLAN = "ncheck plan nodes.txt"
 
 PICK_FACTS = (LoadedNcclFacts, NcclPickFacts)  # what a pick depends on besides the interfaces and the environment
 
+Candidate = tuple[Interface, Address]
+
 
 @dataclass(frozen=True)
 class Choice:
     """`picked` is the interface and address where ranks connect first; None if NCCL stops with an error instead.
 
-    `used` are all interfaces that its TCP transport sends data over, `why` the rule that selected them. `answer` is
-    what NCCL itself answered, if it was asked, and `stray` the address in that answer if no interface has it.
+    `used` are all interfaces that its TCP transport sends data over, each with the address where it listens, `why` the
+    rule that selected them. `answer` is what NCCL itself answered, if it was asked, and `stray` the address in that
+    answer if no interface has it.
     """
 
-    picked: tuple[Interface, Address] | None
-    used: tuple[Interface, ...]
+    picked: Candidate | None
+    used: tuple[Candidate, ...]
     why: str
     answer: tuple[str, ...] = ()
     stray: str = ""
@@ -64,25 +75,26 @@ class Choice:
         return f"pick {nic.name} ({nic.kind.value}{state}){where}: {self.why}"
 
 
-Candidate = tuple[Interface, Address]
-
-
 def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: Release) -> Choice:
     """Return what NCCL of that release picks under these settings (see `settings_in_force`)."""
     candidates = list(_candidates(nics, settings.get("NCCL_SOCKET_FAMILY", ""), release))
-    named = settings.get(IFNAME, "")
+    named, rendezvous = settings.get(IFNAME, ""), settings.get("NCCL_COMM_ID", "")
     rules = [(named, f"{IFNAME}={named}")] if len(named) > 1 else list(_automatic_rules(release))
-    selected, why = _first_match(candidates, rules)
+    selected, why = _first_match(candidates, rules, exact=release >= EXACT_NAMES)
     why += f" ({IFNAME}={named} has one character and counts as unset)" if len(named) == 1 else ""
-    rendezvous = settings.get("NCCL_COMM_ID", "")
     if len(rendezvous) > 1:
         every = list(_candidates(nics, "", BEFORE_LINK_STATE))  # here neither family nor link state counts, even now
-        return Choice(_in_subnet_of(every, rendezvous), _interfaces(selected), f"NCCL_COMM_ID={rendezvous}")
-    return Choice(selected[0] if selected else None, _interfaces(selected), why)
+        picked = _in_subnet_of(every, rendezvous)
+        first = len(named) > 1 or why.startswith(_IB_FIRST)  # for the data, these rules come before the rendezvous
+        return Choice(picked, _used(selected) if first or not picked else (picked,), f"NCCL_COMM_ID={rendezvous}")
+    return Choice(selected[0] if selected else None, _used(selected), why)
+
+
+_IB_FIRST = "names that begin with ib come first"
 
 
 def _automatic_rules(release: Release) -> Iterator[tuple[str, str]]:
-    yield "ib", "names that begin with ib come first"
+    yield "ib", _IB_FIRST
     if release >= LINK_STATE_COUNTS:
         yield "^docker,lo,virbr", "the first in the kernel's order except docker*, lo and virbr*"
     else:
@@ -106,19 +118,22 @@ def _considered(address: Address, version: int) -> bool:
     return version == (6 if ":" in address.ip else 4) and address.ip != "::1"
 
 
-def _first_match(candidates: list[Candidate], rules: Iterable[tuple[str, str]]) -> tuple[list[Candidate], str]:
+def _first_match(
+    candidates: list[Candidate], rules: Iterable[tuple[str, str]], *, exact: bool
+) -> tuple[list[Candidate], str]:
     why = "no interface has an address that NCCL considers"
     for pattern, why in rules:  # if no rule matches, the last one is the reason
-        if selected := [candidate for candidate in candidates if _matches(candidate[0].name, pattern)]:
+        if selected := [candidate for candidate in candidates if _matches(candidate[0].name, pattern, exact)]:
             return selected, why
     return [], why
 
 
 @lru_cache(maxsize=4096)  # the nodes of a cluster have the same few names
-def _matches(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str, exact_names: bool) -> bool:  # noqa: FBT001  a cache has no named arguments
     """Match as NCCL does: "^" excludes the whole list, "=" makes it exact, in this order; otherwise prefixes match."""
     negated, pattern = pattern.startswith("^"), pattern.removeprefix("^")
-    exact, pattern = pattern.startswith("="), pattern.removeprefix("=")
+    exact = exact_names and pattern.startswith("=")
+    pattern = pattern.removeprefix("=") if exact else pattern
     entries = [entry.partition(":")[0] for entry in pattern.split(",") if entry][:MOST_ENTRIES]
     hit = any(name == entry if exact else name.startswith(entry) for entry in entries) or not entries
     return hit != negated
@@ -133,8 +148,12 @@ def _in_subnet_of(candidates: list[Candidate], rendezvous: str) -> Candidate | N
     return next((candidate for candidate in candidates if there in ip_network(candidate[1].network)), None)
 
 
-def _interfaces(candidates: list[Candidate]) -> tuple[Interface, ...]:
-    return tuple({nic.name: nic for nic, _ in candidates}.values())[:MOST_ENTRIES]
+def _used(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return each interface once, with its first address, as many as NCCL uses."""
+    first: dict[str, Candidate] = {}
+    for nic, address in candidates:
+        first.setdefault(nic.name, (nic, address))
+    return tuple(first.values())[:MOST_ENTRIES]
 
 
 def choices(nics: NicFacts, environment: EnvironmentFacts, nccl: object, pick: object = None) -> tuple[Choice, ...]:
@@ -152,7 +171,11 @@ def choices(nics: NicFacts, environment: EnvironmentFacts, nccl: object, pick: o
 
 
 def _answered(by_rules: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
-    """Return NCCL's own answer. It takes precedence over the rules, and `answer` mentions any difference."""
+    """Return NCCL's own answer. It takes precedence over the rules, and `answer` mentions any difference.
+
+    It is the first interface alone. Which others carry data is left to the rules, but for those that come before it by
+    the rules: NCCL has passed them over.
+    """
     asked = f"asked NCCL {pick.version} itself"
     expected = f"ncheck expected {by_rules.name or 'no interface'} from NCCL's rules: {by_rules.why}"
     if pick.error:
@@ -163,7 +186,9 @@ def _answered(by_rules: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
         return replace(by_rules, answer=(f"{asked}: {pick.address}", expected), stray=pick.address)
     if by_rules.picked in owners:
         return replace(by_rules, answer=(asked,))
-    return Choice(owners[0], (owners[0][0],), "its own answer", (asked, expected))
+    names = [nic.name for nic, _ in by_rules.used]
+    others = by_rules.used[names.index(owners[0][0].name) :] if owners[0][0].name in names else by_rules.used
+    return Choice(owners[0], _used((owners[0], *others)), "its own answer", (asked, expected))
 
 
 def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Candidate, ...]:
@@ -187,6 +212,15 @@ def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, SubnetAddress]:
             if address := _usable_pick(choices(nics, environment, library, answer), nics):
                 picked[node.name] = address
     return picked
+
+
+def used_addresses(node: NodeView) -> set[str]:
+    """Return the addresses at which NCCL would listen on a node: for the first connections, and for data over TCP."""
+    environment, nics = node.maybe(EnvironmentFacts), node.maybe(NicFacts)
+    if not isinstance(environment, EnvironmentFacts) or not isinstance(nics, NicFacts):
+        return set()
+    found = choices(nics, environment, node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts))
+    return {address.ip for choice in found for _, address in (*filter(None, [choice.picked]), *choice.used)}
 
 
 def _usable_pick(alternatives: tuple[Choice, ...], nics: NicFacts) -> SubnetAddress | None:

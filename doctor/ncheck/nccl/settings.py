@@ -18,6 +18,9 @@ GLOO = "GLOO_SOCKET_IFNAME"
 
 Release = tuple[int, ...]
 
+# Since this release a leading "=" in a list of interfaces makes its names exact.
+EXACT_NAMES = (2, 5, 6)
+
 # The last release before, and the first one with: an interface without a link is passed over.
 BEFORE_LINK_STATE, LINK_STATE_COUNTS = (2, 27, 7), (2, 28, 3)
 

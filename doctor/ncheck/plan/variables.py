@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ncheck.facts.environment import IFNAME, EnvironmentFacts
-from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -18,8 +17,9 @@ from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.nccl.choice import MOST_ENTRIES, Choice, choices, nccl_choice
+from ncheck.nccl.dead_ends import over_tcp
 from ncheck.nccl.requested_interface import subnet_and_addresses, unusable, why_not_connected
-from ncheck.nccl.settings import GLOO, LINK_STATE_COUNTS, releases_of, settings_in_force
+from ncheck.nccl.settings import EXACT_NAMES, GLOO, LINK_STATE_COUNTS, release_of, releases_of, settings_in_force
 from ncheck.network.subnets import speed
 from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import PER_NODE, Advice, commands_to_set, merged, per_node_values
@@ -28,7 +28,6 @@ from ncheck.plan.inputs import (
     each_node_once,
     environments,
     logged_in,
-    rdma_everywhere,
     requested_interface,
     unread_reasons,
 )
@@ -43,6 +42,9 @@ THREADS, SOCKETS = "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"
 FAST = 25000  # Mb/s: more than one thread with one socket can fill
 _TUNED_BY_NCCL = frozenset({"ena", "gve"})  # for these drivers NCCL uses more by default (NCCL source, net_socket.cc)
 
+_NAMED = 3  # different choices of NCCL in a reason
+
+
 Picks = Mapping[str, tuple[Choice, ...]]
 
 
@@ -54,7 +56,7 @@ def advise(cluster: Cluster) -> Advice:
     if unread := unread_reasons(cluster, NicFacts):
         reason = f"the interfaces of {fold(unread)} could not be read, so no interface can be set for all nodes"
         return _undecided(reason, tuple(f"{node}: {why}" for node, why in unread.items()))
-    picks, name, rdma = _picks(cluster), requested_interface(cluster), rdma_everywhere(cluster)
+    picks, name, rdma = _picks(cluster), requested_interface(cluster), over_tcp(cluster) is False
     if name:
         choice = _network_of(cluster, name)
     else:
@@ -116,29 +118,37 @@ def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used
     """Set NCCL_SOCKET_IFNAME: to one exact name, a list of exact names, or a separate value on each node."""
     evidence = (*_pick_evidence(network, picks), *not_used)
     if name := requested_interface(cluster):
-        return Advice({IFNAME: Setting(f"={name}", f"set by --ifname; it is in {network.label}", evidence)})
-    rdma = rdma_everywhere(cluster)
+        reason = f"set by --ifname; it is in {network.label}"
+        return Advice({IFNAME: Setting(_exactly(cluster, name), reason, evidence)})
+    rdma = over_tcp(cluster) is False
     wrong = [node for node in network.members if not _right_already(network, node, picks[node], rdma=rdma)]
     if not wrong:
         reason = f"nothing to set: NCCL already picks {network.label} on every node"
         return Advice({IFNAME: Setting(None, reason, evidence)})
     used = nodes_by_value({node: _interfaces_used(picks[node]) for node in wrong})
-    currently = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
+    groups = [f"{names} on {fold(nodes)}" for names, nodes in used.items()]
+    currently = ", ".join(groups[:_NAMED]) + (", ..." if len(groups) > _NAMED else "")
     reason = f"currently NCCL would use {currently}; the job's network is {network.label}"
     if network.names:
-        return Advice({IFNAME: Setting(f"={network.names[0]}", reason, evidence)})
+        return Advice({IFNAME: Setting(_exactly(cluster, network.names[0]), reason, evidence)})
     names = {node: addresses[0].interface.name for node, addresses in network.members.items()}
     distinct = sorted(set(names.values()))
     if _one_per_node(cluster, distinct):
         listed = f"{reason}; each node has exactly one of these names"
-        return Advice({IFNAME: Setting("=" + ",".join(distinct), listed, evidence)})
-    values = {node: f"={name}" for node, name in names.items()}
+        return Advice({IFNAME: Setting(_exactly(cluster, ",".join(distinct)), listed, evidence)})
+    values = {node: _exactly(cluster, name) for node, name in names.items()}
     release = releases_of(next(iter(cluster.facts(LoadedNcclFacts).values()), None))[-1]
     return Advice(
         {IFNAME: Setting(None, f"{reason}; no single value is right on all nodes: {PER_NODE}", evidence)},
         tuple(commands_to_set(IFNAME, values, environments(cluster), release)),
         per_node=per_node_values(IFNAME, values, reason),
     )
+
+
+def _exactly(cluster: Cluster, names: str) -> str:
+    """Return the value that selects these names alone; to an NCCL before 2.5.6 a "=" would be part of a name."""
+    releases = [release_of(nccl.version) for nccl in cluster.facts(LoadedNcclFacts).values()]
+    return names if any(() < release < EXACT_NAMES for release in releases) else f"={names}"
 
 
 def _one_per_node(cluster: Cluster, names: list[str]) -> bool:
@@ -156,12 +166,12 @@ def _picks_address_in(network: Network, node: str, choice: Choice) -> bool:
 def _right_already(network: Network, node: str, alternatives: tuple[Choice, ...], *, rdma: bool) -> bool:
     """Return whether ranks connect in the network and, without RDMA, all data stays in it."""
     inside = {address.interface.name for address in network.members[node]}
-    data_inside = all(nic.name in inside for choice in alternatives for nic in choice.used)
+    data_inside = all(nic.name in inside for choice in alternatives for nic, _ in choice.used)
     return (rdma or data_inside) and all(_picks_address_in(network, node, choice) for choice in alternatives)
 
 
 def _interfaces_used(alternatives: tuple[Choice, ...]) -> str:
-    return " and ".join(nic.name for nic in alternatives[-1].used) or "no interface"
+    return " and ".join(nic.name for nic, _ in alternatives[-1].used) or "no interface"
 
 
 def _pick_evidence(network: Network, picks: Picks) -> tuple[str, ...]:
@@ -246,7 +256,7 @@ def socket_threads(cluster: Cluster, network: Network) -> dict[str, Setting]:
     known = cluster.facts(EnvironmentFacts).values()
     already_set = {name for environment in known for name in settings_in_force(environment, LINK_STATE_COUNTS)}
     loaded = len(cluster.facts(LoadedNcclFacts)) == len(cluster)
-    tcp = not rdma_everywhere(cluster) and not unread_reasons(cluster, InfinibandFacts)
+    tcp = over_tcp(cluster)
     rate = speed(network.members)
     if not loaded or not tcp or drivers & _TUNED_BY_NCCL or already_set & {THREADS, SOCKETS} or rate < FAST:
         return {}

@@ -25,7 +25,16 @@ from ncheck.report.parts import (
     severity_sign,
     severity_style,
 )
-from ncheck.report.summary import blocked, exit_code_meaning, headline, names_in, totals, unreached_and_unknown, urgency
+from ncheck.report.summary import (
+    blocked,
+    exit_code_meaning,
+    headline,
+    names_in,
+    reasons_to_set,
+    totals,
+    unreached_and_unknown,
+    urgency,
+)
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
 
 ROWS = 48  # of a screen of 50: the prompt and a line of progress need the others
@@ -213,6 +222,8 @@ def _launch(page: Page, report: Report) -> None:
         page.say(f"launch with {words.line(launcher)}{blocked(plan)}:", style="bold")
         for part in words.lines(line):
             page.verbatim(part, style="bold green")
+        for names, reason in reasons_to_set(plan):
+            page.short(f"{names}: {reason}", "  ", 2, style="dim")
     elif plan.notes:
         page.gap()
         page.short(f"no launch line: {words.line(plan.notes[0])}", Text(f"{page.signs.warned} ", "yellow"), 2)

@@ -198,6 +198,14 @@ def plan_settings(plan: LaunchPlan) -> Iterator[tuple[tuple[str, ...], str, str]
         yield typed, "" if typed else f"{words.line(name)}: {state}", setting.reason
 
 
+def reasons_to_set(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
+    """Yield the variables that the plan sets for one reason, and the reason."""
+    values = {name for settings in plan.per_node.values() for name, one in settings.items() if one.value is not None}
+    set_to = {name: one.reason for name, one in plan.env.items() if one.value is not None or name in values}
+    for reason, names in nodes_by_value(set_to).items():
+        yield words.line(", ".join(names)), words.line(reason)
+
+
 def blocked(plan: LaunchPlan) -> str:
     """Return " (not usable: fix NC111 and NC402 first)", or nothing."""
     codes = tuple(dict.fromkeys(one.code for one in plan.blockers if one.code))

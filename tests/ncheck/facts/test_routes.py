@@ -53,7 +53,7 @@ def test_a_node_is_asked_about_picks_that_lie_in_no_subnet_of_its_own() -> None:
     nodes = {"a": node("10.1.0.1"), "b": node("10.9.0.2", "10.1.0.2")}
     assert asked(nodes) == {
         "a": {"addresses": ["10.9.0.2"]},
-        "b": "the addresses that NCCL picks on the other nodes are in subnets of this node",
+        "b": "the addresses that NCCL uses on the other nodes are in subnets of this node",
     }
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.nccl.choice import nccl_choice
+from ncheck.nccl.choice import choices, nccl_choice
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -70,7 +73,7 @@ def test_ipv4_comes_before_ipv6_whatever_the_order_of_the_interfaces() -> None:
 
 def test_the_tcp_transport_uses_every_interface_that_the_rule_finds() -> None:
     choice = nccl_choice(nics("eth0", "br-abc123", "docker0"), {}, NEW)
-    assert [nic.name for nic in choice.used] == ["eth0", "br-abc123"]
+    assert [nic.name for nic, _ in choice.used] == ["eth0", "br-abc123"]
     assert choice.why == "the first in the kernel's order except docker*, lo and virbr*"
 
 
@@ -79,3 +82,63 @@ def test_a_rendezvous_address_decides_by_its_subnet() -> None:
     assert nccl_choice(nics("eth0", "eth1"), settings, NEW).name == "eth1"
     assert nccl_choice(nics("eth0"), settings, NEW).picked is None
     assert nccl_choice(nics("eth0", "eth1:down"), settings, NEW).name == "eth1"
+
+
+def used(names: NicFacts, release: tuple[int, ...] = NEW, **settings: str) -> list[str]:
+    """Return the interfaces that the TCP transport uses, with their addresses."""
+    return [f"{nic.name} {address.ip}" for nic, address in nccl_choice(names, settings, release).used]
+
+
+# The releases between which the source of misc/socket.cc (include/socket.h, os/linux.cc) chooses otherwise.
+EVERY = ((2, 4, 8), (2, 7, 8), (2, 10, 3), (2, 18, 5), (2, 21, 5), (2, 27, 7), (2, 28, 3), (2, 30, 7))
+
+
+@pytest.mark.parametrize("release", EVERY)
+def test_every_release_uses_a_veth_at_its_link_local_address_after_what_has_ipv4(release: tuple[int, ...]) -> None:
+    link = Address("fe80::9", 64, "link")
+    veth = Interface("veth9", 2, Kind.VETH, up=True, running=True, mtu=1500, addresses=(link,))
+    wire = _nic("eno1", 3, Address("10.0.0.5", 24))
+    both = NicFacts((veth, replace(wire, addresses=(*wire.addresses, link))))
+    assert used(both, release) == ["eno1 10.0.0.5", "veth9 fe80::9"]
+    assert used(both, release, NCCL_SOCKET_FAMILY="AF_INET") == ["eno1 10.0.0.5"]
+    assert used(both, release, NCCL_SOCKET_FAMILY="AF_INET6") == ["veth9 fe80::9", "eno1 fe80::9"]
+    assert used(both, release, NCCL_SOCKET_IFNAME="eno") == ["eno1 10.0.0.5"]
+
+
+@pytest.mark.parametrize("release", EVERY)
+def test_virbr_is_used_until_2_28_3(release: tuple[int, ...]) -> None:
+    assert ("virbr0 10.0.3.5" in used(nics("eth0", "virbr0"), release)) == (release < (2, 28, 3))
+
+
+@pytest.mark.parametrize("release", EVERY)
+def test_an_equals_sign_makes_names_exact_since_2_5_6(release: tuple[int, ...]) -> None:
+    exact = ["eth1 10.0.2.5"] if release >= (2, 5, 6) else []
+    assert used(nics("eth1", "eth10"), release, NCCL_SOCKET_IFNAME="=eth1") == exact
+    excluded = [] if release >= (2, 5, 6) else ["eth1 10.0.2.5"]
+    assert [
+        one for one in used(nics("eth1", "eth10"), release, NCCL_SOCKET_IFNAME="^=eth1") if "eth1 " in one
+    ] == excluded
+
+
+def test_it_uses_sixteen_interfaces_at_most() -> None:
+    assert len(used(nics(*(f"eth{number}" for number in range(20))))) == 16
+
+
+def test_over_tcp_a_rendezvous_address_decides_unless_a_name_or_ib_does() -> None:
+    rendezvous = {"NCCL_COMM_ID": "10.0.3.1:4444"}
+    assert used(nics("eth0", "eth1", "veth9"), **rendezvous) == ["eth1 10.0.3.5"]
+    assert used(nics("eth0", "eth1", "ib0"), **rendezvous) == ["ib0 10.0.4.5"]
+    assert used(nics("eth0", "eth1", "veth9"), **rendezvous, NCCL_SOCKET_IFNAME="eth0,veth") == [
+        "eth0 10.0.2.5", "veth9 10.0.4.5",
+    ]  # fmt: skip
+
+
+def test_what_nccl_answers_comes_first_and_what_the_rules_list_after_it_is_used_too() -> None:
+    def asked(address: str) -> list[str]:
+        held, environment = nics("br-abc123", "eth0", "veth9"), EnvironmentFacts({}, {})
+        (choice,) = choices(held, environment, LoadedNcclFacts("2.30.7", "/x"), NcclPickFacts(address, "2.30.7"))
+        return [nic.name for nic, _ in choice.used]
+
+    assert asked("10.0.2.5") == ["br-abc123", "eth0", "veth9"]
+    assert asked("10.0.3.5") == ["eth0", "veth9"]
+    assert asked("127.0.0.1") == ["lo", "br-abc123", "eth0", "veth9"]

@@ -8,11 +8,14 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.names import HostNameFacts, Resolved
+from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.facts.run import JobFacts
 from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
 from ncheck.model.plan import Setting
 from ncheck.plan.advice import Advice
 
@@ -32,6 +35,29 @@ def test_what_nccl_itself_answers_outweighs_what_its_rules_would_give() -> None:
     assert chosen(advised(*wrong)) == ("=eth0", "10.1.0.0/24", ())
     gone = [{**facts, NcclPickFacts: NcclPickFacts("198.51.100.9", "2.32.3")} for facts in two(MANAGEMENT)]
     assert chosen(advised(*gone)) == ("=eth0", "10.1.0.0/24", ())
+
+
+VETH = "veth9 fe80::# veth"
+
+
+def test_without_usable_rdma_nccl_is_kept_to_the_network_of_the_job() -> None:
+    off = EnvironmentFacts({"NCCL_IB_DISABLE": "1"}, {})
+    unusable = LibraryFacts("libibverbs.so.1: cannot open shared object file", Absent("no MPI"))
+    rdma = [{**facts, InfinibandFacts: ACTIVE} for facts in two(MANAGEMENT, VETH)]
+    values = [
+        chosen(advised(*({**facts, **more} for facts in rdma)))[0]
+        for more in ({}, {EnvironmentFacts: off}, {LibraryFacts: unusable})
+    ]
+    assert values == [None, "=eth0", "=eth0"]
+    made = advised(*two(MANAGEMENT, VETH))
+    assert (
+        made.env[IFNAME].reason == "currently NCCL would use eth0 and veth9 on n[1-2]; the job's network is 10.1.0.0/24"
+    )
+
+
+def test_an_nccl_that_knows_no_exact_names_is_given_the_name_alone() -> None:
+    old = LoadedNcclFacts("2.4.8", "/opt/libnccl.so.2")
+    assert chosen(advised(*(node(COMPOSE, f"eth0 10.1.0.{own}", old=old) for own in (1, 2))))[0] == "eth0"
 
 
 def test_names_that_differ_are_one_list_where_no_node_has_both() -> None:

@@ -1,0 +1,106 @@
+"""NCCL would also send data over an interface that leads nowhere
+
+## What it finds
+Nodes on which NCCL sends data over TCP and would also use an interface that no other node is behind: the end of a veth
+pair with only a link-local address, a container bridge, a tunnel, the management controller's USB interface, or a
+network in which nodes do not reach each other. A second network that connects the nodes is not reported, nor are
+interfaces that NCCL does not use: docker0, lo, since 2.28.3 those without a link, or all that NCCL_SOCKET_IFNAME
+excludes, in the environment or in nccl.conf.
+
+If every node has an InfiniBand or RoCE port that NCCL can use, it sends no data over TCP: nccl-fallback-uses-virtual
+then reports the same interfaces for information. The first interface is what nccl-would-pick-virtual is about.
+
+## Why it matters
+NCCL's TCP transport does not use one interface but each one that it selects, and it tests none. The ranks connect at
+the first, and the job looks well. Then some connections go to addresses that nobody can reach, and it hangs at its
+first collective operation.
+
+## What to type
+`export NCCL_SOCKET_IFNAME==eth0` where the job starts, with the second "=" for an exact name, or the line
+`NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. An exported variable alone does not reach the ranks of mpirun: add `-x
+NCCL_SOCKET_IFNAME`. `ncheck launch` and the command of `ncheck plan nodes.txt` set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import (
+    HERE,
+    Absent,
+    Cluster,
+    Inconclusive,
+    NotApplicable,
+    Problem,
+    Severity,
+    Unread,
+    cluster_check,
+)
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.model.check import PLAN_VALUES
+from ncheck.nccl.dead_ends import (
+    DEAD_END_FACTS,
+    TCP_FACTS,
+    DeadEnd,
+    described,
+    in_each,
+    over_tcp,
+    selections,
+    used_by_nccl,
+)
+
+
+@cluster_check(
+    "NC337",
+    Severity.ERROR,
+    NicFacts,
+    EnvironmentFacts,
+    also=(*TCP_FACTS, *DEAD_END_FACTS, GpuFacts),
+    mended_by="NCCL_SOCKET_IFNAME",
+)
+def nccl_also_uses_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    tcp = over_tcp(cluster)
+    if tcp is False:
+        yield NotApplicable("NCCL sends no data over TCP: every node has an InfiniBand or RoCE port")
+        return
+    found: dict[str, tuple[DeadEnd, ...]] = {}
+    used = used_by_nccl(cluster)
+    for name, alternatives in used.items():
+        library, dead = cluster[name].maybe(LoadedNcclFacts), in_each(alternatives)
+        if isinstance(library, Absent) and isinstance(cluster[name].maybe(GpuFacts), Absent):
+            yield NotApplicable("no GPU, and no NCCL", (name,))
+        elif dead and tcp:
+            found[name] = dead
+        elif dead:
+            yield Inconclusive(
+                f"NCCL would also use {described({name: dead})} over TCP, and {_unread(cluster)}", (name,)
+            )
+        elif isinstance(library, Unread) and alternatives[0].dead:
+            also = described({name: alternatives[0].dead})
+            reason = f"NCCL before 2.28.3 would also use {also}, and the NCCL version is unknown: {library.reason}"
+            yield Inconclusive(reason, (name,))
+    if found:
+        names = {end.name: None for ends in found.values() for end in ends}
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield Problem(
+            f"NCCL would also send data over {described(found)}, and may hang",
+            PLAN_VALUES,
+            selections({name: used[name][-1] for name in found}),
+            tuple(found),
+            where=HERE,
+            summary=f"NCCL would also use {next(iter(names))}{more}",
+        )
+
+
+def _unread(cluster: Cluster) -> str:
+    """Return why it is not known whether all nodes have RDMA."""
+    unread = {node.name: node.maybe(InfinibandFacts) for node in cluster}
+    return next(
+        f"the InfiniBand ports of {name} are unknown: {why.reason}"
+        for name, why in unread.items()
+        if isinstance(why, Unread)
+    )

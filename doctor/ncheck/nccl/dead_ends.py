@@ -1,0 +1,196 @@
+"""The interfaces that NCCL's TCP transport uses besides the first one, and that no other node is behind.
+
+Each rank listens at one address of each interface that NCCL selects, and others connect there: one address that they
+cannot reach is enough for the job to hang (NCCL source, transport/net_socket.cc and graph/search.cc).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.libraries import LibraryFacts
+from ncheck.facts.links import LinkFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
+from ncheck.facts.routes import RouteFacts
+from ncheck.hostlist import fold
+from ncheck.model.cluster import Cluster, NodeView
+from ncheck.model.fact import Absent
+from ncheck.nccl.choice import Choice, choices
+from ncheck.nccl.setting_problems import rdma_off
+from ncheck.nccl.settings import PlacedSetting, settings_of
+from ncheck.network.hca_ports import usable
+from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, carries, faults
+from ncheck.network.link_matrix import Known
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, machines, subnets
+from ncheck.parity import nodes_by_value
+
+TCP_FACTS = (InfinibandFacts, LibraryFacts, LoadedNcclFacts)  # what `over_tcp` reads, besides EnvironmentFacts
+
+Where = tuple[str, str]  # an interface's name, and an address
+
+
+def over_tcp(cluster: Cluster) -> bool | None:
+    """Tell whether NCCL sends a job's data over TCP: on some node it has nothing better. None: that is unknown.
+
+    What could not be read of libraries may be there. Which network a plug-in uses is its own affair.
+    """
+    found = {_over_tcp(cluster, name) for name in cluster.names}
+    return True if True in found else None if None in found else False
+
+
+def _over_tcp(cluster: Cluster, name: str) -> bool | None:
+    environment, hcas = (cluster.known[name].get(fact) for fact in (EnvironmentFacts, InfinibandFacts))
+    settings: dict[str, PlacedSetting] = {}
+    if isinstance(environment, EnvironmentFacts):
+        settings = settings_of(environment, cluster.known[name].get(LoadedNcclFacts))
+    if _plug_in(settings):
+        return False
+    if not isinstance(hcas, InfinibandFacts):
+        return True if isinstance(hcas, Absent) else None
+    libraries = cluster.facts(LibraryFacts).get(name)
+    ports = [port for port in hcas.ports if port.state == "Active" and usable(port.hca, libraries)]
+    return not ports or any(rdma_off(settings, ports))
+
+
+def _plug_in(settings: Mapping[str, PlacedSetting]) -> bool:
+    """Return whether the settings name a network that is not NCCL's own."""
+    network, plug_in = (settings[name].value if name in settings else "" for name in ("NCCL_NET", "NCCL_NET_PLUGIN"))
+    return network.lower() not in ("", "ib", "socket") or plug_in.lower() not in ("", "none")
+
+
+@dataclass(frozen=True)
+class DeadEnd:
+    """An interface that NCCL uses on a node, its address there, and why other nodes cannot connect to it."""
+
+    name: str
+    ip: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Used:
+    """What NCCL uses on a node by one set of its rules: `choice`, and those of its interfaces that lead nowhere."""
+
+    choice: Choice
+    dead: tuple[DeadEnd, ...]
+
+
+DEAD_END_FACTS = (NcclPickFacts, RouteFacts, *ADDRESS_FACTS)  # what `used_by_nccl` reads, besides these and TCP_FACTS
+
+
+def used_by_nccl(cluster: Cluster) -> dict[str, tuple[Used, ...]]:
+    """Return what NCCL uses on each node: once, or if its release is unknown, by the old rules and by the new ones.
+
+    Nodes whose first interface leads nowhere itself are left out: that is another fault, with the same repair.
+    """
+    best, nodes = best_addresses(cluster), _Nodes(cluster)
+    found: dict[str, tuple[Used, ...]] = {}
+    for node in cluster:
+        alternatives = choices(
+            node[NicFacts], node[EnvironmentFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+        )
+        good = {(address.interface.name, address.ip): address for address in best[node.name]}
+        if not alternatives[0].stray and all(choice.where in good for choice in alternatives):
+            found[node.name] = tuple(Used(one, tuple(nodes.dead_ends(node, one, good))) for one in alternatives)
+    return found
+
+
+def in_each(alternatives: tuple[Used, ...]) -> tuple[DeadEnd, ...]:
+    """Return what leads nowhere whatever NCCL's release is."""
+    sure = set.intersection(*({end.name for end in used.dead} for used in alternatives))
+    return tuple(end for end in alternatives[-1].dead if end.name in sure)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """What several nodes together show of an address."""
+
+    cluster: Cluster
+
+    def dead_ends(self, node: NodeView, choice: Choice, good: Mapping[Where, SubnetAddress]) -> Iterator[DeadEnd]:
+        own = good[choice.where].subnet
+        for nic, address in choice.used:
+            seat = good.get((nic.name, address.ip))
+            if why := self._why_lost(node.name, seat, own) if seat else self._why_not(nic, address):
+                yield DeadEnd(nic.name, address.ip, why)
+
+    def _why_not(self, nic: Interface, address: Address) -> str:
+        """Return why an address is none at which other nodes can reach this one."""
+        if nic.driver in BMC_DRIVERS:
+            return "the network of the management controller"
+        if ip_address(address.ip).is_link_local:
+            return "a link-local address"
+        if not nic.running:
+            return "without a link" if nic.up else "down"
+        if address.ip in self._shared:
+            return "other nodes have the same address"
+        return f"{nic.kind.value}, no network between nodes"
+
+    def _why_lost(self, node: str, seat: SubnetAddress, own: str) -> str:
+        """Return why other nodes do not reach an address, although it is one of its kind; "" as far as is known."""
+        known = self._links
+        if seat.subnet == own:
+            return ""
+        if carries(known, own, self._members.get(own, ())).whole is not False:
+            for fault in faults(known, seat.subnet, self._members.get(seat.subnet, ())):
+                if any(node in pair for pair in fault.pairs):
+                    return fault.summary
+        lost = [other for other, facts in self._routes.items() if other != node and facts.routes.get(seat.ip)]
+        return f"{fold(lost)} {'has' if len(lost) == 1 else 'have'} no route to it" if lost else ""
+
+    @cached_property
+    def _links(self) -> Known:
+        return self.cluster.facts(LinkFacts)
+
+    @cached_property
+    def _routes(self) -> Mapping[str, RouteFacts]:
+        return self.cluster.facts(RouteFacts)
+
+    @cached_property
+    def _machines(self) -> Mapping[str, NicFacts]:
+        return machines(self.cluster.facts(NicFacts), self.cluster.facts(IdentityFacts))
+
+    @cached_property
+    def _members(self) -> Mapping[str, SubnetMembers]:
+        return subnets(self._machines)
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The addresses that several nodes have, on interfaces of any kind."""
+        own = [{address.ip for nic in nics.interfaces for address in nic.addresses} for nics in self._machines.values()]
+        counted = Counter(ip for addresses in own for ip in addresses)
+        return frozenset(ip for ip, count in counted.items() if count > 1)
+
+
+_NAMED = 3  # interfaces in a message
+
+
+def described(dead: Mapping[str, tuple[DeadEnd, ...]]) -> str:
+    """Return "veth3f9a1c2 (a link-local address), br-5b1d7c3e9f20 (other nodes have the same address)"."""
+    names: dict[str, dict[str, None]] = {}
+    for end in (end for ends in dead.values() for end in ends):
+        names.setdefault(end.why, {})[end.name] = None
+    return ", ".join(f"{_few([*own])} ({why})" for why, own in names.items())
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def selections(used: Mapping[str, Used]) -> tuple[str, ...]:
+    """Return lines such as "NCCL uses eno1 10.0.0.1, veth3f9a1c2 fe80::2: gpu01"."""
+    lines: dict[str, str] = {}
+    for node, own in used.items():
+        by = f"{own.choice.why} selects" if own.choice.why.startswith("NCCL_") else "NCCL uses"
+        lines[node] = f"{by} {', '.join(f'{nic.name} {address.ip}' for nic, address in own.choice.used)}"
+    return tuple(f"{line}: {fold(nodes)}" for line, nodes in nodes_by_value(lines).items())
