@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from ncheck import __version__
-from ncheck.again import with_nodes_of_run
+from ncheck.again import NODES, with_nodes_of_run
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
@@ -72,6 +72,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         interrupted=interrupted,
         recorded=recorded,
         cpus_only=_cpus_only(cluster),
+        name_python=_name_python(cluster, settings),
         boards=tuple(_boards(cluster)),
     )
 
@@ -105,6 +106,22 @@ def _cpus_only(cluster: Cluster) -> bool:
     """Return whether every node that was reached was asked for its GPUs and has none."""
     reached = [name for name, held in cluster.facts(LoginFacts).items() if held.login.reached]
     return bool(reached) and all(isinstance(cluster.known[name].get(GpuFacts), Absent) for name in reached)
+
+
+def _name_python(cluster: Cluster, settings: Settings) -> str:
+    """Return the command that names the job's Python, where ncheck found none with a framework on nodes with GPUs.
+
+    A job that loads an NCCL of its own on each of them may need none.
+    """
+    pythons = [facts.get(InterpreterFacts) for facts in map(cluster.known.__getitem__, cluster.names)]
+    asked = any(isinstance(python, (InterpreterFacts, Absent)) for python in pythons)
+    trains = any(isinstance(python, InterpreterFacts) and python.trains for python in pythons)
+    with_gpus = {node for node, gpus in cluster.facts(GpuFacts).items() if gpus.gpus}
+    without_nccl = with_gpus - cluster.facts(LoadedNcclFacts).keys()
+    if settings.ranks or trains or not asked or not without_nccl:
+        return ""
+    nodes = "local" if all(node.local for node in cluster.nodes) else NODES
+    return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:

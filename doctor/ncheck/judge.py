@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold, unfold
 from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unreadable
@@ -144,13 +145,17 @@ class _Run:
         """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""
         if isinstance(view, NodeView) or self.check.alone or len(view) > 1:
             return self._verdict(name, Outcome.PASSED)
-        others = [why for other, why in self.missing.items() if other != name]
-        if any(isinstance(why, Unread) for why in others):
-            reason = "no other node could be read to compare it with"
-            return replace(self._verdict(name, Outcome.UNKNOWN, reason), others_unread=True)
+        others = {other: why for other, why in self.missing.items() if other != name}
+        if unread := [other for other, why in others.items() if isinstance(why, Unread)]:
+            lost = {other for other, held in self.cluster.facts(LoginFacts).items() if not held.login.reached}
+            if not lost.issuperset(unread):
+                reason = "no other node could be read to compare it with"
+                return replace(self._verdict(name, Outcome.UNKNOWN, reason), others_unread=True)
+            which = "no other node" if lost.issuperset(others) else "no comparable node"
+            return self._verdict(name, Outcome.SKIPPED, f"{which} could be reached")
         if self._kind(name) == _KIND_UNREAD:
             return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
-        if None in others:
+        if None in others.values():
             return self._verdict(name, Outcome.SKIPPED, "the only node of its kind: nothing to compare")
         return self._verdict(name, Outcome.PASSED)
 

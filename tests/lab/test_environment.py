@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .command import Run
+from .command import Run, Running, listing
 from .hosts import Lab
-from .promises import examined
+from .layers import PACKAGES, ROOT
+from .promises import HANGS, PATIENT, examined
 
 
 def test_python_names_the_interpreter_that_is_asked(lab: Lab) -> None:
@@ -25,6 +26,36 @@ def test_an_interpreter_that_one_node_lacks_is_named_there(lab: Lab) -> None:
 
     assert run.exit_code == 1
     assert {node for nodes in run.failed().values() for node in nodes} == {"node01"}, run.failed()
+
+
+TRAIN = "/opt/train"  # where torch lies, and nowhere else
+
+
+def test_torch_outside_the_logins_python_is_found_where_this_shell_has_it(lab: Lab) -> None:
+    for node in lab.nodes:
+        node.sh(f"python3 -m venv --without-pip {TRAIN}; mv /{PACKAGES}/* {TRAIN}/lib/python3.11/site-packages/")
+
+    def ran(*argv: str, active: bool) -> Run:
+        environment = (f"VIRTUAL_ENV={TRAIN}",) if active else ()
+        return Running(lab, ("nodes.txt", "--probe", "none", *PATIENT, *argv), ROOT, "", environment).wait(HANGS)
+
+    listing(lab, lab.names)
+    unnamed = ran("-o", "json", active=False)
+    assert (unnamed.exit_code, unnamed.failed(), unnamed.unknown("node01")) == (0, {}, set()), unnamed.told("node01")
+    assert unnamed.report["name_python"] == "ncheck nodes.txt --python PATH"
+    assert unnamed.report["plan"]["blockers"] == []
+
+    found = ran("-o", "json", active=True)
+    assert (found.exit_code, found.failed(), found.outcomes()["unknown"]) == (0, {}, 0)
+    assert found.report["name_python"] == ""
+    assert {n["interpreter"] for n in found.report["nodes"]} == {f"{TRAIN}/bin/python3 3.11.2 (active venv)"}
+
+    lab.nodes[3].sh(f"mv {TRAIN} /opt/elsewhere")
+    differing = ran("-o", "json", active=True)
+    assert differing.exit_code == 1
+    assert {code: nodes for code, nodes in differing.failed().items() if code in {"NC206", "NC207"}} == {
+        "NC206": {"node04"}, "NC207": {"node04"},
+    }  # fmt: skip
 
 
 def test_setup_runs_before_all_else_and_what_it_sets_counts(lab: Lab) -> None:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 from ncheck import HERE, Absent, Check, NodeView, Problem, Report, Severity, Unread, cluster_check, node_check
 from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.horovod import CHECK_BUILD
+from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.login import LoginFacts
+from ncheck.facts.nccl import NCCL
+from ncheck.facts.nccl_pick import PICK
+from ncheck.facts.planned_pick import PLANNED
 from ncheck.facts.topology import TopologyFacts
+from ncheck.fleet.recording import load
 from ncheck.model.check import PLAN_VALUES
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.evidence import Cause, Login
+from ncheck.model.evidence import Cause, JsonValue, Login, Reply, Status
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.pipeline import judge_again
+from ncheck.report.summary import headline
+from ncheck.report.text import fold_findings
 from ncheck.settings import Ignore, Settings
 
 TITLE = "What the exit code is, and what --ignore does and does not do."  # this docstring is the checks' page
@@ -70,6 +82,32 @@ def test_a_cluster_without_any_gpu_is_called_so_and_one_that_was_not_asked_is_no
     none, some = Absent("no NVIDIA GPU"), GpuFacts((Gpu(0, "H100"),), "550", "12.4", "nvml")
     assert cpus_only(a=none, b=none, c=Unread("not reached"))
     assert not any((cpus_only(), cpus_only(a=none, b=some), cpus_only(a=none, b=Unread("it hung"))))
+
+
+HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
+
+
+def test_where_no_python_has_a_framework_the_run_is_clean_and_the_headline_asks_for_the_jobs_python() -> None:
+    """The job's torch lies in an environment that no plain login enters."""
+    nodes = []
+    for one in HEALTHY:
+        python = one.reply(INTERPRETER)
+        bare = {**cast("dict[str, JsonValue]", python.value), "packages": {"mpi4py": "3.1.5"}, "torch": None}
+        none = Reply(Status.MISSING, "no NCCL that the job's interpreter would load")
+        nccl = {source.key: none for source in (NCCL, PICK, CHECK_BUILD)}
+        nccl[PLANNED.key] = Reply(Status.NOT_ASKED, "no NCCL")
+        nodes.append(replace(one, replies={**one.replies, INTERPRETER.key: replace(python, value=bare), **nccl}))
+
+    report = judge_again(nodes, Settings(hosts="gpu[01-04]", port=10001), Silent())
+
+    line = headline(report, fold_findings(report.findings)).text
+    assert (report.exit_code, report.plan.blockers) == (0, ()), line
+    assert line.endswith(
+        "; not judged: the Python of the job (here: ncheck -H 'gpu[01-04]' -p 10001 --python PATH); launch plan usable"
+    )
+    outcomes = {(verdict.code, verdict.outcome) for verdict in report.verdicts}
+    assert {("NC201", Outcome.SKIPPED), ("NC207", Outcome.PASSED), ("NC215", Outcome.SKIPPED)} <= outcomes
+    assert judge_again(HEALTHY, Settings(), Silent()).name_python == ""
 
 
 @pytest.mark.parametrize(

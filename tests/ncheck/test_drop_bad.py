@@ -20,7 +20,8 @@ from ncheck.observer import Silent
 from ncheck.pipeline import replay
 from ncheck.registry import load_checks
 from ncheck.report.json import as_json
-from ncheck.report.summary import left_out
+from ncheck.report.summary import headline, left_out
+from ncheck.report.text import fold_findings
 from ncheck.settings import Ignore, Settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -77,8 +78,12 @@ def test_of_two_nodes_only_the_dead_one_is_dropped(two_nodes: Path) -> None:
 def test_of_two_nodes_only_the_dead_one_is_bad(two_nodes: Path) -> None:
     judged = replay(str(two_nodes), Settings(), Silent())
     assert list(bad(judged)) == ["gpu03"]
-    reasons = {verdict.reason for verdict in judged.verdicts if verdict.node == "gpu02" and verdict.others_unread}
-    assert reasons == {"no other node could be read to compare it with"}
+    left = [verdict for verdict in judged.verdicts if verdict.node == "gpu02"]
+    assert [verdict for verdict in left if verdict.outcome is Outcome.UNKNOWN] == []
+    assert any(verdict.reason == "no other node could be reached" for verdict in left)
+    assert judged.exit_code == 1
+    text = headline(judged, fold_findings(judged.findings)).text
+    assert text == "Not ready: gpu03: SSH refused on port 22; launch plan not usable"
 
 
 def test_without_it_no_node_is_dropped() -> None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pytest
 from ncheck import Absent, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check, node_check, split
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.judge import Judgement, facts_wanted, judge
 from ncheck.model.cluster import Facts
+from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.parse.nvidia_smi import Gpu
 
@@ -139,6 +141,26 @@ def test_one_node_alone_has_none_to_differ_from() -> None:
 def test_a_node_that_was_compared_with_no_other_has_not_passed() -> None:
     judgement = judge([colour_differs], colours(a="blue", b=Unread("it hung"), c=Unread("it hung")))
     assert outcomes(judgement)["a"] == ("unknown", "no other node could be read to compare it with")
+
+
+def test_a_node_is_not_compared_with_nodes_that_were_not_reached() -> None:
+    def node(model: str, colour: str | None, *, reached: bool = True) -> Facts:
+        gpus = GpuFacts((Gpu(0, model),), "550", "12.4", "nvml") if reached else Unread("not reached")
+        held = Colour(colour) if colour else Unread("it hung" if reached else "not reached")
+        return {LoginFacts: LoginFacts(Login(reached=reached)), GpuFacts: gpus, Colour: held}
+
+    lost = node("H100", None, reached=False)
+    alone = {"a": node("H100", "blue"), "b": lost, "c": lost}
+    assert outcomes(judge([colour_differs], alone))["a"] == ("skipped", "no other node could be reached")
+    two_kinds = {"a": node("H100", "blue"), "b": lost, "c": node("A100", "red"), "d": node("A100", "red")}
+    assert outcomes(judge([colour_differs_within_a_kind], two_kinds)) == {
+        "a": ("skipped", "no comparable node could be reached"), "b": ("unknown", "not reached"),
+        "c": ("passed", ""), "d": ("passed", ""),
+    }  # fmt: skip
+    hangs = {"a": node("H100", "blue"), "b": lost, "c": node("H100", None)}
+    assert outcomes(judge([colour_differs], hangs))["a"] == (
+        "unknown", "no other node could be read to compare it with",
+    )  # fmt: skip
 
 
 def test_the_only_one_of_its_kind_is_compared_with_none_and_one_whose_kind_is_not_known_is_unknown() -> None:

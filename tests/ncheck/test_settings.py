@@ -43,6 +43,12 @@ def test_a_flag_outweighs_a_variable_and_that_the_file(tmp_path: Path) -> None:
     assert made(tmp_path, toml, environ, port=100) == Settings(port=100, width=20, deadline=3.0, user="four")
 
 
+def test_via_srun_the_launcher_is_srun_unless_another_is_named(tmp_path: Path) -> None:
+    assert made(tmp_path, "", {}, via="srun").launcher == "srun"
+    assert made(tmp_path, "", {"NCHECK_VIA": "srun"}, launcher="mpirun").launcher == "mpirun"
+    assert made(tmp_path, "", {}).launcher is None
+
+
 @pytest.mark.parametrize(("ignore", "wanted"), [
     (("a,b",), (Ignore("a"), Ignore("b"))),
     (("a, b", "c"), (Ignore("a"), Ignore("b"), Ignore("c"))),

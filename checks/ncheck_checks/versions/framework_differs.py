@@ -5,9 +5,8 @@ Nodes whose job interpreter has another version of torch, tensorflow, jax, paddl
 the other nodes, or lacks one that most nodes have. The part after + counts: 2.3.0+cu121 and 2.3.0+cpu are two builds;
 for torch it is read from its own version.py, for pip may call both 2.3.0. horovod-differs compares Horovod.
 
-If nodes have GPUs and the interpreter has no framework, it is probably the wrong interpreter: the verdict is unknown.
-If it loads an NCCL of its own, as jobs in C++ do, there is no framework to compare, and nccl-version-differs compares
-NCCL.
+If no node's interpreter has a framework, the check is skipped. On nodes with GPUs it is probably the wrong interpreter,
+unless it loads an NCCL of its own, as jobs in C++ do: the headline then says that the Python of the job was not judged.
 
 ## Why it matters
 Every rank runs the same program with its own copy of the framework. Two versions disagree about what is sent when, or
@@ -24,14 +23,12 @@ import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, Split, cluster_check, split
-from ncheck.facts.gpus import GpuFacts
+from ncheck import Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.nccl import LoadedNcclFacts
 
 
-@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts, LoadedNcclFacts))
-def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+@cluster_check("NC206", Severity.ERROR, InterpreterFacts)
+def framework_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     pythons = cluster.facts(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
     for name in names:
@@ -40,22 +37,14 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
             fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
             yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")
     if not names:
-        yield _no_framework(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
+        where = ", ".join(sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
+        yield NotApplicable(f"no framework in {where} (--python selects another Python)")
 
 
 def _index(name: str, version: str) -> str:
     """Return the option for the index of PyTorch that has this build: of cu121, rocm6.0 and cpu it has one each."""
     build = re.fullmatch(r"[\d.]+\+(cu\d+|rocm[\d.]+|cpu)", version)
     return f" --index-url https://download.pytorch.org/whl/{build[1]}" if name == "torch" and build else ""
-
-
-def _no_framework(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:
-    where = ", ".join(interpreters)
-    if not (with_gpus := cluster.facts(GpuFacts)):
-        return NotApplicable(f"no framework in {where}, and no GPU")
-    if cluster.facts(LoadedNcclFacts).keys() >= with_gpus.keys():
-        return NotApplicable(f"no framework in {where}; NCCL itself is compared (--python selects another Python)")
-    return Inconclusive(f"no framework in {where}: give the job's Python with --python")
 
 
 def _differing(name: str, pythons: Mapping[str, InterpreterFacts]) -> Split[str] | None:

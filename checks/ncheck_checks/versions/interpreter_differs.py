@@ -2,8 +2,10 @@
 
 ## What it finds
 Nodes whose job interpreter has another path, or another Python release (the first two numbers), than on the other
-nodes. The job interpreter is the one given with `--python`, or that of the active venv or conda environment, or the
-first python3 on PATH.
+nodes. The job interpreter is the one given with `--python`; else the one that `ncheck launch` or `ncheck plan` gets in
+the job's command; else the first of these that the node has and that has a framework there: the active venv or conda
+environment of the shell that runs ncheck, the python on its PATH, the python3 on the PATH of the login. An environment
+that no node has is no finding.
 
 ## Why it matters
 Launchers run the same command line on every node, and Horovod uses the exact path of the first node. Where that path

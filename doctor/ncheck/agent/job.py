@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 
+from ncheck.agent.answers.interpreter import ask, has_framework
 from ncheck.agent.commands import run
 
 # The user's line runs in a login bash, where `module` and `conda` are functions; without bash in a login sh. What it
@@ -21,12 +22,18 @@ _OURS = ("NCHECK_SETUP", "NCHECK_PYTHON", "NCHECK_DUMP", "NCHECK_FD", "SHLVL", "
 _MODULE_ERRORS = ("Unable to locate a modulefile", "Lmod has detected the following error", "command not found")
 
 
+_ACTIVE = (("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda"))
+_ON_PATH, _ON_HEADS_PATH = "python3 on PATH", "active python on PATH"
+
+
 class NotEnteredError(Exception):
     """The set-up failed, or the interpreter that was named is not there; its words say how."""
 
 
 class Job:
-    """`asked` holds python, setup, active (the head's VIRTUAL_ENV and CONDA_PREFIX) and avoid (ncheck's own prefix)."""
+    """`asked` holds python, setup, program (the interpreter that the job's command names), active (the head's
+    VIRTUAL_ENV and CONDA_PREFIX, and as "python" the one on its PATH) and avoid (ncheck's own prefix).
+    """
 
     def __init__(self, asked, environment):
         self.asked = asked
@@ -41,13 +48,12 @@ class Job:
         """Run the set-up and find the interpreter; NotEnteredError with the set-up's own words."""
         if self.asked.get("setup"):
             self.environment = self._after_setup(self.asked["setup"], timeout)
-        self.path, self.how = self._interpreter()
+        self.path, self.how = self._interpreter(timeout)
         self.looking = False
         if self.asked.get("python") and not self.path:
             raise NotEnteredError("--python {}: no such program on this node".format(self.asked["python"]))
-        folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
-        if folder and path.partition(":")[0] != folder:
-            self.environment["PATH"] = folder + (":" + path if path else "")
+        if self.path:
+            self.environment = self._environment_of(self.path)
 
     def _after_setup(self, setup, timeout):
         shell = shutil.which("bash") or "/bin/sh"
@@ -65,16 +71,54 @@ class Job:
             raise NotEnteredError(_why(setup, reply, said))
         return {name: value for name, value in json.loads(text).items() if name not in _OURS}
 
-    def _interpreter(self):
-        asked = self.asked.get("python")
-        if asked:
-            return self._found(asked), "--python"
-        for variable, how in (("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda")):
-            prefix = self._own_active(variable) or (self.asked.get("active") or {}).get(variable)
-            path = prefix and self._found(os.path.join(prefix, "bin", "python3"))
+    def _interpreter(self, timeout):
+        named, program = self.asked.get("python"), self.asked.get("program")
+        if named:
+            return self._found(named), "--python"
+        if program and self._found(program):
+            return self._found(program), "the job's command"
+        for variable, how in _ACTIVE:
+            path = self._python_of(self._own_active(variable))
             if path:
                 return path, how
-        return self._first_on_path(), "python3 on PATH"
+        return self._with_framework(timeout / 4)
+
+    def _with_framework(self, timeout):
+        """Choose the first that has a framework here: what is active on the head, then python3 on PATH.
+
+        If none has one, it is the active environment, else python3 on PATH. What is only on the head's PATH, and the
+        environment that ncheck alone was installed into, count with a framework only.
+        """
+        active, places = self.asked.get("active") or {}, {}
+        for variable, how in _ACTIVE:
+            places.setdefault(self._python_of(active.get(variable)), how)
+        places.setdefault(active.get("python") and self._found(active["python"]), _ON_HEADS_PATH)
+        places.setdefault(self._first_on_path(), _ON_PATH)
+        places = {path: how for path, how in places.items() if path}
+        usual = [path for path, how in places.items() if how != _ON_HEADS_PATH and not self._is_own(path)]
+        replies = {}
+        for path, how in places.items() if list(places) != usual[:1] else ():
+            replies[path] = self.said = ask(path, timeout, self._environment_of(path))
+            works = has_framework(self.said)
+            if works or (works is None and path in usual and how != _ON_PATH):
+                return path, how  # one that does not run is the job's all the same
+        self.said = replies.get(usual[0]) if usual else None
+        return (usual[0], places[usual[0]]) if usual else (None, _ON_PATH)
+
+    def _environment_of(self, path):
+        """Return the job's environment with the folder of its interpreter first on PATH."""
+        folder, before = os.path.dirname(path), self.environment.get("PATH", "")
+        if before.partition(":")[0] == folder:
+            return self.environment
+        return dict(self.environment, PATH=folder + (":" + before if before else ""))
+
+    def _python_of(self, prefix):
+        return prefix and self._found(os.path.join(prefix, "bin", "python3"))
+
+    def _is_own(self, path):
+        """Tell whether this is the interpreter that ncheck alone was installed into."""
+        avoid = self.asked.get("avoid")
+        return bool(avoid) and os.path.dirname(path) == os.path.join(avoid, "bin")
 
     def _own_active(self, variable):
         """Return what the set-up itself activated on this node: it outweighs what is active on the head."""
@@ -86,10 +130,9 @@ class Job:
 
     def _first_on_path(self):
         """Find python3 as a shell would, past the one that ncheck alone was installed into."""
-        avoid = self.asked.get("avoid")
         for folder in self.environment.get("PATH", os.defpath).split(":"):
             path = shutil.which("python3", path=folder or ".")
-            if path and not (avoid and os.path.dirname(path) == os.path.join(avoid, "bin")):
+            if path and not self._is_own(path):
                 return os.path.abspath(path)
         return None
 

@@ -73,6 +73,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
     settings = replace(settings_of(given), select=(), probe="none")  # all checks run, and no bandwidth test
+    settings = replace(settings, launcher=settings.launcher or "mpirun")
     if settings.launcher not in STARTS_ALL:
         how = f"ncheck plan --for {settings.launcher} -- {shlex.join(settings.program or ('python', 'train.py'))}"
         raise click.UsageError(

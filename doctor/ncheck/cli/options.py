@@ -258,15 +258,16 @@ FORCE = (
 FOR = (
     _option(
         _LAUNCH, "--for", "launcher", type=click.Choice(LAUNCHERS), metavar="LAUNCHER",
-        help=f"{', '.join(LAUNCHERS)}.  [mpirun if found, else torchrun if torch is found, else env]",
+        help=f"{', '.join(LAUNCHERS)}.  [srun with --via srun, else mpirun if found, else torchrun if "
+        "torch is found, else env]",
     ),
 )  # fmt: skip
 
 
 WITH = (
     _option(
-        _LAUNCH, "--with", "launcher", type=click.Choice(LAUNCHERS[:-2]), metavar="LAUNCHER", default="mpirun",
-        help="mpirun, horovodrun, srun or deepspeed: launchers that start all ranks.  [mpirun]",
+        _LAUNCH, "--with", "launcher", type=click.Choice(LAUNCHERS[:-2]), metavar="LAUNCHER",
+        help="mpirun, horovodrun, srun or deepspeed: launchers that start all ranks.  [mpirun; srun with --via srun]",
     ),
 )  # fmt: skip
 

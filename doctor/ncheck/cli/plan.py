@@ -76,9 +76,11 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
 
 def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:
     """Print the plan, unless errors affect it."""
+    from ncheck.report.summary import python_not_judged
+
     reasons = blocking_reasons(report)
     launcher, text = _text(report.plan, settings, as_json=as_json)
-    for message in (*reasons, *report.plan.notes):
+    for message in (*reasons, *python_not_judged(report), *report.plan.notes):
         say(message)
     if text is None or all_dropped(report) or (reasons and not settings.force):
         possible = text is not None and not all_dropped(report)

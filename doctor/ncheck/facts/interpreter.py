@@ -28,7 +28,8 @@ class InterpreterFacts:
     deepspeed and the like to their versions; it is empty if none is installed. `libraries` does the same for what
     frameworks use: flash-attn, transformer-engine, apex, DALI, torchvision, and the wheels of CUDA, cuDNN and NCCL.
     `container` is the command that entered one ("docker exec -i train"), or the kind of container that the node itself
-    is (docker). `how` says why this interpreter: "--python", "active venv", "active conda", "python3 on PATH".
+    is (docker). `how` says why this interpreter: "--python", "the job's command" (`ncheck launch ... -- PATH`), "active
+    venv", "active conda" or "active python on PATH" (of the shell that runs ncheck), "python3 on PATH" (of the login).
     """
 
     path: str
@@ -38,6 +39,11 @@ class InterpreterFacts:
     container: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
     torch: TorchBuild | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Whether a framework is there that a job could train with; MPI for Python alone is none."""
+        return any(name.startswith(_TRAINING) for name in self.frameworks)
 
 
 @final
@@ -71,6 +77,7 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
 
 
+_TRAINING = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet", "cupy")
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
 _LIBRARIES = (
     "nvidia-", "apex", "flash-attn", "transformer-engine", "torchvision", "torchaudio", "jax-cuda", "jax-rocm"

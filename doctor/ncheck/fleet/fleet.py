@@ -272,7 +272,7 @@ class ConnectedFleet:
             self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
             sudo=self.settings.sudo, enter=environment.enter,
             shared=self.engine_for(self.places[name].known.node).name == SHARED,
-            environment=job_environment(environment, self.environ) if agent else {},
+            environment=job_environment(environment, self.environ, self.settings.program) if agent else {},
         )  # fmt: skip
 
     def _fail(self, name: str, cause: Cause, detail: str) -> None:

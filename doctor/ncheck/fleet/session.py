@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import shutil
 import sys
 import threading
 import time
@@ -406,15 +409,41 @@ FRAMEWORKS = (
 _PREFIX_LOCK = threading.Lock()
 
 
-def job_environment(settings: JobEnvironment, environ: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return how the agent enters the job's environment, as agent/job.py reads it: the head's active venv or conda
-    included, ncheck's own interpreter avoided.
+# Where the system keeps its python3, and administrators theirs: a node's own PATH leads to these.
+_SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+# python  python3.11
+_INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
+
+
+def job_environment(
+    settings: JobEnvironment, environ: Mapping[str, str], program: Sequence[str] = ()
+) -> dict[str, JsonValue]:
+    """Return how the agent enters the job's environment, as agent/job.py reads it.
+
+    The interpreter that the job's command names is in it, and what is active in the shell that runs ncheck. ncheck's
+    own environment is `avoid`.
     """
-    avoid = own_prefix()
-    active: dict[str, JsonValue] = {
-        name: environ[name] for name in ACTIVE if environ.get(name) and environ[name].rstrip("/") != avoid
-    }
-    return {"python": settings.python, "setup": settings.setup, "active": active, "avoid": avoid}
+    active: dict[str, JsonValue] = {name: environ[name] for name in ACTIVE if _is_path(environ.get(name, ""))}
+    word = program[0] if program and _INTERPRETER.fullmatch(program[0].rpartition("/")[2]) else "python"
+    on_path = _absolute(shutil.which(word, path=environ.get("PATH", os.defpath)))
+    folders = {*_SYSTEM, *(f"{str(prefix).rstrip('/')}/bin" for prefix in active.values())}
+    if on_path and on_path.rpartition("/")[0] not in folders:
+        active["python"] = on_path
+    return {
+        "python": settings.python, "setup": settings.setup, "program": _absolute(word) if "/" in word else None,
+        "active": active, "avoid": own_prefix(),
+    }  # fmt: skip
+
+
+def _absolute(path: str | None) -> str | None:
+    """Return a whole path, with its links as they are; None for one that no line can show."""
+    return os.path.abspath(path) if path and path.isprintable() else None  # noqa: PTH100  Path.absolute() keeps ".."
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith("/") and text.isprintable()
 
 
 def own_prefix() -> str | None:

@@ -176,5 +176,7 @@ class Report:
     user: str = ""
     command: str = ""
     cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
+    # Nodes have GPUs, and no interpreter that was found there has a framework: the command that names the job's Python
+    name_python: str = ""
     boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
     schema: str = SCHEMA

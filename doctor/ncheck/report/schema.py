@@ -56,6 +56,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
+        "name_python": "The command that names the Python of the job, where it was not judged: nodes have GPUs, and no "
+        "interpreter that was found there has a framework. Empty otherwise.",
         "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
         "bad": "Nodes that a job is better off without, with the reason; none after ^C.",

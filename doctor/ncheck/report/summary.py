@@ -42,7 +42,7 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     others = [one for one in counted if one.severity is not Severity.ERROR]
     lost = _unexplained(report, findings)
     unknown = _unknown(unreached_and_unknown(report)[1])
-    rest = [*_cpus_only(report), *_plan(report)]
+    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report)]
     if errors:
         causes = [one for one in errors if one.counts] or [one for one in counted if one.counts] or errors
         parts = [*_culprits(causes), *_counts(one for one in others if one.counts and one not in causes)]
@@ -99,6 +99,11 @@ def names_in(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
 
 def _cpus_only(report: Report) -> list[str]:
     return ["no GPU on any node, so only CPU checks ran"] if report.cpus_only else []
+
+
+def python_not_judged(report: Report) -> list[str]:
+    """Return that no framework was found to judge, and what to type; or nothing."""
+    return [f"not judged: the Python of the job (here: {report.name_python})"] if report.name_python else []
 
 
 def _plan(report: Report) -> list[str]:

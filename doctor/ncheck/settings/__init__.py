@@ -198,6 +198,7 @@ def make_settings(
     if values.get("via") == "srun" and not values.get("local"):
         _refuse_ssh(typed, values, overrides)
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
+        values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
     return _settings(values, overrides)
 
 

@@ -1,29 +1,16 @@
-"""NC206: frameworks are compared one by one; where none lives, the wrong Python may have been asked."""
+"""NC206: frameworks are compared one by one; where none lives, there is nothing to compare."""
 
 from __future__ import annotations
 
-from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.versions.framework_differs import framework_differs
 
-GPUS = GpuFacts((Gpu(0, "NVIDIA H100 80GB HBM3"),), "550.54", "12.4", "nvml")
 
-
-NO_NCCL = Absent("no NCCL that the job's interpreter would load")
-
-
-def node(gpus: GpuFacts | Absent = GPUS, nccl: LoadedNcclFacts | Absent = NO_NCCL, **frameworks: str) -> Facts:
-    return {
-        LoadedNcclFacts: nccl,
-        InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks),
-        GpuFacts: gpus,
-    }
+def node(**frameworks: str) -> Facts:
+    return {InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks)}
 
 
 def test_the_odd_version_is_named_framework_by_framework() -> None:
@@ -42,28 +29,10 @@ def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
     assert [found.fix for found in judgement.findings] == ["python3 -m pip install torch==2.3.1"]
 
 
-def test_nodes_of_two_gpu_models_need_one_framework() -> None:
-    other = GpuFacts((Gpu(0, "Tesla V100"),), "550.54", "12.4", "nvml")
-    nodes = {"n1": node(torch="2.3.1"), "n2": node(torch="2.3.1"), "n3": node(other, torch="2.1.0")}
-    assert [found.nodes for found in judge([framework_differs], nodes).findings] == [("n3",)]
-
-
-def test_nodes_with_gpus_and_no_framework_anywhere_are_unknown_and_not_passed() -> None:
+def test_no_framework_on_any_node_is_skipped_and_not_passed() -> None:
     judgement = judge([framework_differs], {"n1": node(), "n2": node()})
-    reason = "no framework in /usr/bin/python3 (python3 on PATH): give the job's Python with --python"
-    assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [(Outcome.UNKNOWN, reason)] * 2
-
-
-def test_it_is_silent_and_skipped_where_nccl_is_there_for_jobs_that_need_no_framework() -> None:
-    nccl = LoadedNcclFacts("2.21.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2")
-    judgement = judge([framework_differs], {"n1": node(nccl=nccl), "n2": node(nccl=nccl)})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]
-
-
-def test_it_is_silent_and_skipped_where_there_is_neither_gpu_nor_framework() -> None:
-    none = Absent("no NVIDIA GPU")
-    judgement = judge([framework_differs], {"n1": node(none), "n2": node(none)})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]
+    reason = "no framework in /usr/bin/python3 (python3 on PATH) (--python selects another Python)"
+    assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [(Outcome.SKIPPED, reason)] * 2
 
 
 def test_it_is_silent_about_what_one_node_has_beside_the_jobs_framework() -> None:

@@ -13,10 +13,12 @@ from ncheck.agent.job import Job, NotEnteredError
 from ncheck.agent.sources import Sources
 
 
-def python3(folder: Path) -> str:
+def python3(folder: Path, *, having: str | None = "six") -> str:
+    """Make an interpreter that has one package; None: it does not run."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "python3"
-    path.write_text("#!/bin/sh\nexit 0\n")
+    said = f'ncheck:{{"version": "3.11.2", "packages": {{"{having}": "1"}}}}'
+    path.write_text(f"#!/bin/sh\necho '{said}'\n" if having else "#!/bin/sh\nexit 1\n")
     path.chmod(0o755)
     return str(path)
 
@@ -63,6 +65,46 @@ def test_what_is_active_on_the_head_counts_where_the_node_has_it(
     assert chosen({"active": {variable: str(tmp_path / "not-here")}}, path) == (on_path, "python3 on PATH")
 
 
+def test_the_first_that_has_a_framework_is_the_jobs(tmp_path: Path) -> None:
+    places = {name: tmp_path / name / "bin" for name in ("venv", "shell", "login")}
+    active = {"VIRTUAL_ENV": str(tmp_path / "venv"), "python": str(places["shell"] / "python3")}
+
+    def how(*without: str, avoid: str | None = None, fails: str = "") -> str:
+        for name, folder in places.items():
+            python3(folder, having=None if name == fails else "six" if name in without else "torch")
+        return chosen({"active": active, "avoid": avoid}, str(places["login"]))[1]
+
+    assert how() == "active venv"
+    assert how("venv") == "active python on PATH"
+    assert how("venv", "shell") == "python3 on PATH"
+    assert how("venv", "shell", "login") == "active venv"
+    own = str(tmp_path / "venv")
+    assert how("venv", "shell", "login", avoid=own) == "python3 on PATH"
+    assert how("shell", avoid=own) == "active venv"
+    assert how("login", fails="venv") == "active venv"
+    assert how("login", fails="venv", avoid=own) == "active python on PATH"
+    assert how("login", "venv", fails="shell") == "active venv"
+
+
+def test_the_interpreter_of_the_jobs_command_is_sure_where_the_node_has_it(tmp_path: Path, venv: Path) -> None:
+    (tmp_path / "venv" / "bin" / "python3").rename(tmp_path / "venv" / "bin" / "python")
+    program, path = str(venv / "bin" / "python"), str(tmp_path / "login")
+    on_path = python3(tmp_path / "login", having="torch")
+    assert chosen({"program": program}, path) == (program, "the job's command")
+    assert chosen({"program": program + "-not-here"}, path) == (on_path, "python3 on PATH")
+
+
+def test_one_interpreter_alone_is_not_asked_twice(tmp_path: Path, venv: Path) -> None:
+    path = venv / "bin" / "python3"
+    path.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/log\n" + path.read_text())
+    sources = Sources({"PATH": str(venv / "bin")})
+    sources.start({"environment": {"active": {"VIRTUAL_ENV": str(venv), "python": str(tmp_path / "nowhere")}}})
+    assert not (tmp_path / "log").exists()
+    with pytest.raises(KeyError):  # it says too little
+        answer(sources, None, 5.0)
+    assert (tmp_path / "log").read_text() == "asked\n"
+
+
 def test_the_one_that_ncheck_alone_was_installed_into_is_passed_over(tmp_path: Path, venv: Path) -> None:
     on_path = python3(tmp_path / "bin")
     path = f"{venv / 'bin'}:{tmp_path / 'bin'}"
@@ -91,6 +133,7 @@ def test_the_jobs_commands_find_its_own_interpreters_folder_first(venv: Path) ->
 
 
 def test_an_interpreter_that_does_not_run_says_so_and_is_not_taken_for_an_empty_one(venv: Path) -> None:
+    python3(venv / "bin", having=None)
     sources = Sources({"PATH": str(venv / "bin")})
     sources.start({"environment": {}})
     with pytest.raises(OSError, match="does not run"):

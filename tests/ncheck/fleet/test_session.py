@@ -265,5 +265,27 @@ def test_what_is_active_travels_with_what_was_asked_for() -> None:
     environ = {"CONDA_PREFIX": "/opt/conda/envs/train", "HOME": "/home/me"}
     assert job_environment(asked, environ) == {
         "python": "/opt/python3", "setup": "module load nccl", "active": {"CONDA_PREFIX": "/opt/conda/envs/train"},
-        "avoid": own_prefix(),
+        "avoid": own_prefix(), "program": None,
     }  # fmt: skip
+
+
+def test_the_python_of_this_shell_and_of_the_jobs_command_travel(tmp_path: Path) -> None:
+    for name in ("conda/bin/python", "conda/bin/python3.9", "venv/bin/python"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        path.chmod(0o755)
+    conda, venv = str(tmp_path / "conda"), str(tmp_path / "venv")
+
+    def travels(*program: str, **environ: str) -> tuple[object, object]:
+        held = job_environment(JobEnvironment(), environ, program)
+        return held["program"], held["active"]
+
+    assert travels(PATH=f"{conda}/bin:/usr/bin") == (None, {"python": f"{conda}/bin/python"})
+    assert travels(PATH=f"{venv}/bin", VIRTUAL_ENV=venv) == (None, {"VIRTUAL_ENV": venv})
+    assert travels("python3.9", "train.py", PATH=f"{conda}/bin") == (None, {"python": f"{conda}/bin/python3.9"})
+    assert travels(f"{venv}/bin/../bin/python", "x.py", PATH="") == (
+        f"{venv}/bin/python",
+        {"python": f"{venv}/bin/python"},
+    )
+    assert travels("./a.out", PATH="", VIRTUAL_ENV="venv", CONDA_PREFIX="/a\nb") == (None, {})

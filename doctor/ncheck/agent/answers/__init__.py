@@ -34,9 +34,10 @@ nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many,
 hcas         {"hcas": [{"hca": "mlx5_0", "board": PSID|"", "ports": [{"port": int, "rate": "400 Gb/sec (4X NDR)",
                   "pkeys": ["0xffff"] (the first entries), "gids": [{"index": int, "address", "kind", "netdev"}]}]}],
                   "left_out": how many HCAs more, "modules": {name of a driver's module that is loaded: its version|""}}
-interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
-                  "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
-                  "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there,
+interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"the job's command"|
+                  "active venv"|"active conda"|"active python on PATH" (of the head)|"python3 on PATH",
+                  "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|"enroot"|
+                  "lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there,
                   "torch": {"version", "cuda": "12.1"|null, "hip"}|null (no torch, or its version.py could not be read)}
               No interpreter: status missing. One that cannot run: status failed.
 nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",

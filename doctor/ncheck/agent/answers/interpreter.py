@@ -17,6 +17,9 @@ PACKAGES = (
     "transformer-engine", "transformer-engine-*", "torchvision", "torchaudio",
 )  # fmt: skip
 
+# What a job trains with; their packages may be called tensorflow-gpu, paddlepaddle, mxnet-cu112.
+FRAMEWORKS = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet")
+
 # Runs in the job's interpreter, which may be old: 2.7 answers too. The folder that it starts in is no part of its path.
 # Whatever fails in its second half ends it: an interpreter that cannot look for torch is not one without torch.
 _ASK = r"""
@@ -43,7 +46,8 @@ print("ncheck-layout:" + json.dumps({"path": sys.path, "prefix": sys.prefix, "to
 """
 
 READS = (
-    "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info",
+    "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info; the same",
+    "of the venv, conda and python that are active on this machine, if they exist there",
     "the file version.py of its torch, which is not imported",
     "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
 )
@@ -94,10 +98,25 @@ def printed(job, mark, timeout):
     """Return what the interpreter prints behind a mark, or None. It is asked once, as the job would start it."""
     with job.asking:
         if job.said is None:
-            job.said = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
-            job.start_seconds = job.said.get("seconds", 0.0)
+            job.said = ask(job.path, timeout, job.environment)
+        job.start_seconds = job.said.get("seconds", 0.0)
+    return _behind(mark, job.said)
+
+
+def ask(path, timeout, environment):
+    """Run an interpreter, and return the reply that `printed` reads."""
+    return run([path, "-B", "-c", _ASK, *PACKAGES], timeout, environment)
+
+
+def has_framework(said):
+    """Tell whether an interpreter that was asked has a framework; None where it does not run."""
+    found = _behind("ncheck:", said)
+    return found and any(name.startswith(FRAMEWORKS) for name in found["packages"])
+
+
+def _behind(mark, said):
     # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
-    lines = [line for line in job.said.get("stdout", "").splitlines() if line.startswith(mark + "{")]
+    lines = [line for line in said.get("stdout", "").splitlines() if line.startswith(mark + "{")]
     return json.loads(lines[-1][len(mark) :]) if lines else None
 
 

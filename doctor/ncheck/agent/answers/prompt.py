@@ -8,12 +8,11 @@ import glob
 import os
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.interpreter import asked_of
+from ncheck.agent.answers.interpreter import FRAMEWORKS, asked_of
 from ncheck.agent.answers.mpi_daemon import NO_HISTORY, returns_early, shell_of_user
 from ncheck.agent.commands import run
 
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-FRAMEWORKS = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet")
 _PLACES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _LOOK = (
     "printf '\\nncheck-prompt:%s=%s\\n' python \"$(command -v python3 || command -v python)\" "
