@@ -29,6 +29,7 @@ MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
 PROBES = ("none", "quick")
 LONGEST = 3600.0  # seconds
+MOST_LINES, LONGEST_LINE = 12, 300  # of a message: none of ours is longer
 _PREFIX = "ncheck: "
 
 
@@ -185,7 +186,7 @@ STOPPED = "ncheck stopped this job before it started"
 def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Report:
     verdict: dict[str, Any] = told.verdict
     if "refused" in verdict:
-        raise SettingsError(str(verdict["refused"]))
+        raise SettingsError(_clean(verdict["refused"]))
     from ncheck.hook.late_report import unpacked
 
     packed = str(verdict["report"])
@@ -197,15 +198,30 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(str(verdict["short"]), report, options, speaks=False)
+        return _stopped(_clean(verdict["short"]), report, options, speaks=False)
     return report
+
+
+def _clean(words: object) -> str:
+    """Return the lines of a message that came from another process, as a terminal may have them."""
+    from ncheck.text import printable
+
+    return "\n".join(printable(line, LONGEST_LINE) for line in str(words).split("\n")[:MOST_LINES])
+
+
+# All that a plan sets: a verdict is another process's word, and LD_PRELOAD would be another program.
+APPLIED = frozenset((
+    "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD", "NCCL_IB_HCA",
+    "NCCL_IB_GID_INDEX", "GLOO_SOCKET_IFNAME",
+))  # fmt: skip
 
 
 def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
     """Set the plan's variables in this process: those that nobody has set."""
     own = next((node for node, ranks in verdict["nodes"].items() if rank.rank in ranks), "")
     for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
-        os.environ.setdefault(name, value)
+        if name in APPLIED:
+            os.environ.setdefault(name, value)
 
 
 def _print(verdict: Mapping[str, Any]) -> None:
