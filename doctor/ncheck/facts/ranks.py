@@ -25,6 +25,7 @@ class RanksFacts:
     `pids` their processes; `ended` maps those whose process ended before the verdict to its number; `missing` are ranks
     that should run here and did not come within `waited` seconds. `homeless` are missing ranks of no known host.
     `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
+    `packages` are those of which is known that the job uses them: rank 0 has imported them, or its launcher runs them.
     `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
     """
 
@@ -37,6 +38,7 @@ class RanksFacts:
     could_come: bool = True
     troubles: tuple[RankTrouble, ...] = ()
     waited: float = 0.0
+    packages: tuple[str, ...] = ()  # by the name of the module: torch, paddle
     version: str = ""
     ours: str = ""
 

@@ -32,6 +32,7 @@ def place(request: Mapping[str, Any]) -> Places:
     hosts = {int(rank): str(host) for rank, host in request["missing"].items()}
     missing = _missing(hosts, machines, names)
     homeless = tuple(sorted(rank for rank, host in hosts.items() if not host))
+    packages = tuple(request["packages"])
     troubles = _troubles(request["problems"], machines)
 
     def facts(name: str, machine: str, came: Iterable[Member]) -> RanksFacts:
@@ -46,6 +47,7 @@ def place(request: Mapping[str, Any]) -> Places:
             could_come=request["could_come"],
             troubles=troubles.get(machine, ()),
             waited=request["waited"],
+            packages=packages,
             version=here[0].version if here else "",
             ours=ncheck.__version__,
         )

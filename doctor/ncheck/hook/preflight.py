@@ -365,6 +365,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "problems": [[one.kind, list(one.ranks), one.text] for one in attendance.problems],
         "could_come": attendance.missing_is_error,
         "launcher": rank.launcher,
+        "packages": _packages(rank),
         "size": rank.size,
         "waited": waited,
         "until": until,
@@ -377,6 +378,18 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "argv": list(sys.argv),
         "columns": _columns(),
     }  # fmt: skip
+
+
+# What a launcher is for. With python -m ncheck.hook the script has imported nothing yet.
+_RUNS = {
+    "torchrun": ("torch",), "accelerate": ("accelerate", "torch"), "deepspeed": ("deepspeed", "torch"),
+    "paddle": ("paddle",), "variables": ("oneflow", "torch"),
+}  # fmt: skip
+
+
+def _packages(rank: Rank) -> list[str]:
+    """Return the modules of which is known that the job uses them."""
+    return sorted({*_RUNS.get(rank.launcher, ()), *(name for name in list(sys.modules) if "." not in name)})
 
 
 def _columns() -> int:

@@ -16,7 +16,7 @@ def request(*members: Member, **other: Any) -> dict[str, Any]:
     return {
         "members": [asdict(one) for one in sorted(members, key=lambda one: one.rank)],
         "sockets": {}, "missing": {}, "ended": [], "problems": [], "could_come": True, "size": 8,
-        "waited": 25.0, **other,
+        "waited": 25.0, "packages": [], **other,
     }  # fmt: skip
 
 
