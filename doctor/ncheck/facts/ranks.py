@@ -87,5 +87,14 @@ def missing_ranks(known: Mapping[str, RanksFacts], *, could_come: bool) -> Missi
     if homeless:
         evidence.append(f"the launcher's variables do not say on which host {ranks_text(homeless)} should be")
     came = (name for name, facts in nodes.items() if facts.came)
-    message = f"{ranks_text(everyone)} did not call ncheck.preflight() within {seconds:.0f} s"
+    silent = [rank for name, ranks in placed.items() if nodes[name].came for rank in ranks]
+    message = absence(silent, [rank for rank in everyone if rank not in silent], seconds)
     return MissingRanks(message, tuple(placed or came), tuple(evidence))
+
+
+def absence(silent: Collection[int], unheard: Collection[int], seconds: float) -> str:
+    """Return what is known of missing ranks: the network let others of the same node come, or nobody knows."""
+    parts = [f"{ranks_text(silent)} did not call ncheck.preflight()"] if silent else []
+    parts += [f"{ranks_text(unheard)} did not reach rank 0"] if unheard else []
+    why = ": not started, or blocked" if unheard else ""
+    return f"{' and '.join(parts)} within {seconds:.0f} s{why}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ncheck
-from ncheck.facts.ranks import RanksFacts, RankTrouble, ranks_text
+from ncheck.facts.ranks import RanksFacts, RankTrouble, absence
 from ncheck.hook.attendance import Member
 from ncheck.hostlist import is_name
 from ncheck.model.node import Node
@@ -61,7 +61,7 @@ def place(request: Mapping[str, Any]) -> Places:
 
 
 def _absent(facts: RanksFacts) -> str:
-    return f"{ranks_text(facts.missing)} did not call ncheck.preflight() within {facts.waited:.0f} s"
+    return absence((), facts.missing, facts.waited)
 
 
 def _names(machines: Mapping[str, list[Member]]) -> dict[str, str]:

@@ -360,7 +360,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "members": [
             asdict(replace(one, node_name=one.node_name or rank.host_of(one.rank))) for one in attendance.members
         ],
-        "missing": {number: rank.host_of(number) for number in attendance.missing},
+        "missing": {number: attendance.host_of(rank, number) for number in attendance.missing},
         "ended": list(attendance.ended),
         "problems": [[one.kind, list(one.ranks), one.text] for one in attendance.problems],
         "could_come": attendance.missing_is_error,
