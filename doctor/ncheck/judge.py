@@ -173,8 +173,8 @@ class _Run:
             if not typable(word.fix):  # text of a node is in it that no terminal and no shell should get
                 word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
-                check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
-                where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
+                check.code, check.name, word.severity or check.severity, nodes, bounded(word.message), evidence,
+                word.fix, where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
                 see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)

@@ -235,16 +235,13 @@ def test_another_users_rank_with_a_forged_token_is_not_let_in(jobs: Jobs) -> Non
     assert all("rank 0 was not found at " in rank.said for rank in (forged, guessed)), (forged, guessed)
 
 
-def test_a_firewall_in_front_of_all_ports_is_an_error_where_rank_0_waits_and_a_warning_elsewhere(jobs: Jobs) -> None:
+def test_a_firewall_in_front_of_all_ports_ends_the_ranks_on_both_sides_of_it(jobs: Jobs) -> None:
     first, second = jobs["filtered"]
 
-    assert (first.exit_code, second.exit_code) == (1, 0)
+    assert (first.exit_code, second.exit_code) == (1, 1)
     assert re.search(STOPPED + r"(1 error\nNC801 rank-missing .* rank 1 |rank 1 did not come; )", first.said), first
-    words = (
-        r"ncheck: warning: the nodes of this job were not checked: .* no answer from its ports \(\d+ and 15 others\)"
-    )
-    assert re.match(words, second.said), second
-    assert second.said.endswith("perhaps because of a firewall\nnode02\n")
+    words = r"rank 0 was not found at .* no answer from its ports \(\d+ and 15 others\) and from MASTER_PORT 29505, "
+    assert re.match(STOPPED + words + "perhaps because of a firewall\n", second.said), second
 
 
 def test_a_node_whose_collection_hangs_is_named_in_time(jobs: Jobs) -> None:

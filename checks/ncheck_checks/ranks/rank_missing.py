@@ -1,9 +1,11 @@
 """Ranks of the job did not start
 
 ## What it finds
-Ranks that did not call `ncheck.preflight()` in time, although the network let other ranks come: ranks of other machines
-did, or the whole job is on one machine. The finding names them, and the host on which they should be, as far as the
-launcher's variables tell. rank-not-met is about ranks whose way to the others may be blocked.
+Ranks that did not come to the meeting of `ncheck.preflight()` in time, although the network let other ranks come: ranks
+of other machines did, or the whole job is on one machine. The finding names them, and the host on which they should be,
+as far as the launcher's variables and the ranks that came tell. A rank of a node from which others came did not call;
+one of a node from which nobody came was not started, or cannot reach rank 0. rank-not-met is about ranks of which
+nothing shows that they could have come.
 
 ## Why it matters
 Every rank waits for all others when the job begins to communicate: `init_process_group`, `hvd.init()` and `MPI_Init`

@@ -8,6 +8,9 @@ for torch it is read from its own version.py, for pip may call both 2.3.0. horov
 If no node's interpreter has a framework, the check is skipped. On nodes with GPUs it is probably the wrong interpreter,
 unless it loads an NCCL of its own, as jobs in C++ do: the headline then says that the Python of the job was not judged.
 
+Inside a job, a package of which nothing shows that the job uses it is a warning: rank 0 has not imported it, and the
+launcher is not its own.
+
 ## Why it matters
 Every rank runs the same program with its own copy of the framework. Two versions disagree about what is sent when, or
 bring two NCCL versions: the job stops at its first collective, or continues with wrong results.
@@ -25,20 +28,32 @@ from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.ranks import RanksFacts
 
 
-@cluster_check("NC206", Severity.ERROR, InterpreterFacts)
+@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(RanksFacts,))
 def framework_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     pythons = cluster.facts(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
+    ranks = next(iter(cluster.facts(RanksFacts).values()), None)
     for name in names:
         if parted := _differing(name, pythons):
             wanted = next(version for version, _ in parted.groups if version != "none")
             fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
-            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")
+            unused = ranks and _module(name) not in ranks.packages
+            yield Problem(
+                f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs",
+                severity=Severity.WARNING if unused else None,
+            )  # fmt: skip
     if not names:
         where = ", ".join(sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
         yield NotApplicable(f"no framework in {where} (--python selects another Python)")
+
+
+def _module(package: str) -> str:
+    """Return the module that a package is imported as: mxnet-cu112 is mxnet."""
+    first = package.partition("-")[0]
+    return {"paddlepaddle": "paddle", "pytorch": "pytorch_lightning"}.get(first, first)
 
 
 def _index(name: str, version: str) -> str:

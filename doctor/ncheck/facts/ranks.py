@@ -25,6 +25,7 @@ class RanksFacts:
     `pids` their processes; `ended` maps those whose process ended before the verdict to its number; `missing` are ranks
     that should run here and did not come within `waited` seconds. `homeless` are missing ranks of no known host.
     `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
+    `packages` are those of which is known that the job uses them: rank 0 has imported them, or its launcher runs them.
     `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
     """
 
@@ -37,6 +38,7 @@ class RanksFacts:
     could_come: bool = True
     troubles: tuple[RankTrouble, ...] = ()
     waited: float = 0.0
+    packages: tuple[str, ...] = ()  # by the name of the module: torch, paddle
     version: str = ""
     ours: str = ""
 
@@ -85,5 +87,14 @@ def missing_ranks(known: Mapping[str, RanksFacts], *, could_come: bool) -> Missi
     if homeless:
         evidence.append(f"the launcher's variables do not say on which host {ranks_text(homeless)} should be")
     came = (name for name, facts in nodes.items() if facts.came)
-    message = f"{ranks_text(everyone)} did not call ncheck.preflight() within {seconds:.0f} s"
+    silent = [rank for name, ranks in placed.items() if nodes[name].came for rank in ranks]
+    message = absence(silent, [rank for rank in everyone if rank not in silent], seconds)
     return MissingRanks(message, tuple(placed or came), tuple(evidence))
+
+
+def absence(silent: Collection[int], unheard: Collection[int], seconds: float) -> str:
+    """Return what is known of missing ranks: the network let others of the same node come, or nobody knows."""
+    parts = [f"{ranks_text(silent)} did not call ncheck.preflight()"] if silent else []
+    parts += [f"{ranks_text(unheard)} did not reach rank 0"] if unheard else []
+    why = ": not started, or blocked" if unheard else ""
+    return f"{' and '.join(parts)} within {seconds:.0f} s{why}"

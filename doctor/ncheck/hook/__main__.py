@@ -41,6 +41,10 @@ EXIT_CANNOT_RUN, EXIT_NOT_FOUND = 126, 127  # as a shell has them
 # -um ncheck.hook, -Wignore: several letters in one word, and the value of the last in the same word or in the next.
 _VALUED = re.compile(r"(-[^-mcWX]*)([mcWX])(.*)", re.DOTALL)
 
+# What torch.distributed.launch puts before the script's name, although it is the script's: --local_rank=0, in torch 2
+# --local-rank=0.
+_OF_LAUNCH = re.compile(r"--local[-_]rank=\d+", re.ASCII)
+
 Environment = dict[bytes, bytes]
 
 
@@ -112,16 +116,20 @@ def split_command_line(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def read_job(words: Sequence[str]) -> Job:
     """Read the hook's own words, up to the script; what comes after it belongs to the script."""
     settings: dict[str, Any] = {}
-    rest = list(words)
+    rest, of_launch = list(words), list[str]()
     while rest:
         word = rest.pop(0)
+        if _OF_LAUNCH.fullmatch(word):
+            of_launch.append(word)
+            continue
         name, equals, value = word.partition("=")
         if word in ("--", "-m") and not rest:
             raise UsageError(f"nothing to run after {word}")
         if word == "--":
-            return Job(rest, is_command=True, settings=settings)
+            return Job([*rest, *of_launch], is_command=True, settings=settings)
         if word in ("-", "-m") or not word.startswith("-"):
-            return Job([word, *rest], is_command=False, settings=settings)
+            program = [word, *rest[: word == "-m"]]
+            return Job([*program, *of_launch, *rest[len(program) - 1 :]], is_command=False, settings=settings)
         if word == "--apply":
             settings["apply"] = True
             continue

@@ -11,6 +11,8 @@ from ncheck.text import printable
 if TYPE_CHECKING:
     from typing import Any
 
+    from ncheck.hook.launchers import Rank
+
 _LONGEST = 255  # characters of a name
 
 
@@ -60,6 +62,25 @@ class Attendance:
     def missing_is_error(self) -> bool:
         """Whether a missing rank is an error: without evidence that it could have come, it is a warning."""
         return bool(self.evidence)
+
+    def host_of(self, own: Rank, number: int) -> str:
+        """Return the host of a rank by what its launcher told `own`, or by the ranks that came; "" unknown.
+
+        Where each node has as many ranks as this one, and those that came are so many in a row on each node, the rest
+        are too.
+        """
+        if host := own.host_of(number):
+            return host
+        size = own.size if self.evidence == "one-machine" else own.local_size
+        machines: dict[int, set[str]] = {}
+        for member in self.members:
+            if size and member.local_rank in {None, member.rank % size}:
+                machines.setdefault(member.rank // size, set()).add(member.machine)
+        known = [next(iter(names)) for names in machines.values() if len(names) == 1]
+        if not size or len(set(known)) < len(machines) or number // size not in machines:
+            return ""
+        (machine,) = machines[number // size]
+        return next(one.node_name or one.host_name for one in self.members if one.machine == machine)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 256 * 1024
 _READS = 16  # in a row from one peer, before the others have their turn
-_UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM}
+_UNREACHABLE = {
+    errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM, errno.ENETDOWN,
+    errno.EHOSTDOWN, errno.EINVAL,  # a blackhole route
+}  # fmt: skip
 OWN_END = 0.5  # seconds in which a child may end by itself
 _AFTER_TERM = 1.0  # seconds in which it may end what it started in sessions of their own
 _UNENDING = 1.0

@@ -6,7 +6,8 @@ writes the verdict; each is one JSON object:
     {"members": [the fields of a Member of ncheck.hook.attendance],
      "sockets": [machine] (their file descriptors follow),
      "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
-     "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "until": by time.monotonic(),
+     "could_come": bool, "launcher": its name, "size": int, "waited": seconds,
+     "packages": [modules that the job uses], "until": by time.monotonic(),
      "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick", "argv": [the job's],
      "variables": [names that rank 0's environment sets], "columns": of its terminal}
 

@@ -379,14 +379,14 @@ class Hub:
         attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
         missing = [number for number in attendance.missing if number not in here]
         if isinstance(result, NotMet):
-            return self._even_unchecked(result, missing if attendance.missing_is_error else [])
+            return self._even_unchecked(result, missing, is_error=attendance.missing_is_error)
         if attendance.missing and not missing:
             late = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
             return NotMet("late", f"{late} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
         return result
 
-    def _even_unchecked(self, outcome: NotMet, missing: list[int]) -> NotMet:
-        """Return why the job cannot run, although nobody knows more: ranks have ended or are missing."""
+    def _even_unchecked(self, outcome: NotMet, missing: list[int], *, is_error: bool) -> NotMet:
+        """Return the outcome with the ranks that have ended or are missing, for which the job cannot run."""
         ended = [*(peer.member for peer in self._by_rank.values() if peer.ended), *self._ended_later]
         words = [f"{member.shown} ended" for member in ended[:_SHOWN]]
         words += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
@@ -394,10 +394,11 @@ class Hub:
             return outcome
         more = len(ended[_SHOWN:]) + len(missing[_SHOWN:])
         words += [f"and {more} more"] if more else []
-        return NotMet("ranks", printable(f"{', '.join(words)}; {outcome.text}", 1000), is_error=True)
+        text = printable(f"{', '.join(words)}; {outcome.text}", 1000)
+        return NotMet("ranks", text, is_error=is_error or bool(ended))
 
     def _where(self, number: int) -> str:
-        host = self._rank.host_of(number)
+        host = self._attendance().host_of(self._rank, number)
         return f" (it should be on {host})" if host else ""
 
     def _send(self, peers: list[_Peer]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import types
 import zlib
 from collections.abc import Callable, Mapping
@@ -12,9 +11,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from ncheck.hook.wire import LARGEST_FROM_HUB, decoded
 from ncheck.model.report import Report
-
-_LARGEST = 256 * 1024 * 1024  # bytes of a report's JSON: that of some thousand nodes
 
 
 class _LateReport(Report):
@@ -59,10 +57,10 @@ def _load(report: _LateReport) -> Report:
 
 def _read(text: str) -> Report:
     inflater = zlib.decompressobj()
-    data = inflater.decompress(base64.b64decode(text), _LARGEST)
+    data = inflater.decompress(base64.b64decode(text), LARGEST_FROM_HUB)
     if inflater.unconsumed_tail:
         raise ValueError("the report is too large")
-    report = _reader(Report)(json.loads(data))
+    report = _reader(Report)(decoded(data))
     assert isinstance(report, Report)  # noqa: S101  by its type
     return report
 

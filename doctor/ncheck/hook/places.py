@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ncheck
-from ncheck.facts.ranks import RanksFacts, RankTrouble, ranks_text
+from ncheck.facts.ranks import RanksFacts, RankTrouble, absence
 from ncheck.hook.attendance import Member
 from ncheck.hostlist import is_name
 from ncheck.model.node import Node
@@ -32,6 +32,7 @@ def place(request: Mapping[str, Any]) -> Places:
     hosts = {int(rank): str(host) for rank, host in request["missing"].items()}
     missing = _missing(hosts, machines, names)
     homeless = tuple(sorted(rank for rank, host in hosts.items() if not host))
+    packages = tuple(request["packages"])
     troubles = _troubles(request["problems"], machines)
 
     def facts(name: str, machine: str, came: Iterable[Member]) -> RanksFacts:
@@ -46,6 +47,7 @@ def place(request: Mapping[str, Any]) -> Places:
             could_come=request["could_come"],
             troubles=troubles.get(machine, ()),
             waited=request["waited"],
+            packages=packages,
             version=here[0].version if here else "",
             ours=ncheck.__version__,
         )
@@ -59,7 +61,7 @@ def place(request: Mapping[str, Any]) -> Places:
 
 
 def _absent(facts: RanksFacts) -> str:
-    return f"{ranks_text(facts.missing)} did not call ncheck.preflight() within {facts.waited:.0f} s"
+    return absence((), facts.missing, facts.waited)
 
 
 def _names(machines: Mapping[str, list[Member]]) -> dict[str, str]:

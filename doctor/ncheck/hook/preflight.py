@@ -29,6 +29,7 @@ MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
 PROBES = ("none", "quick")
 LONGEST = 3600.0  # seconds
+MOST_LINES, LONGEST_LINE = 12, 300  # of a message: none of ours is longer
 _PREFIX = "ncheck: "
 
 
@@ -185,7 +186,7 @@ STOPPED = "ncheck stopped this job before it started"
 def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Report:
     verdict: dict[str, Any] = told.verdict
     if "refused" in verdict:
-        raise SettingsError(str(verdict["refused"]))
+        raise SettingsError(_clean(verdict["refused"]))
     from ncheck.hook.late_report import unpacked
 
     packed = str(verdict["report"])
@@ -197,15 +198,30 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(str(verdict["short"]), report, options, speaks=False)
+        return _stopped(_clean(verdict["short"]), report, options, speaks=False)
     return report
+
+
+def _clean(words: object) -> str:
+    """Return the lines of a message that came from another process, as a terminal may have them."""
+    from ncheck.text import printable
+
+    return "\n".join(printable(line, LONGEST_LINE) for line in str(words).split("\n")[:MOST_LINES])
+
+
+# All that a plan sets: a verdict is another process's word, and LD_PRELOAD would be another program.
+APPLIED = frozenset((
+    "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD", "NCCL_IB_HCA",
+    "NCCL_IB_GID_INDEX", "GLOO_SOCKET_IFNAME",
+))  # fmt: skip
 
 
 def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
     """Set the plan's variables in this process: those that nobody has set."""
     own = next((node for node, ranks in verdict["nodes"].items() if rank.rank in ranks), "")
     for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
-        os.environ.setdefault(name, value)
+        if name in APPLIED:
+            os.environ.setdefault(name, value)
 
 
 def _print(verdict: Mapping[str, Any]) -> None:
@@ -344,11 +360,12 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "members": [
             asdict(replace(one, node_name=one.node_name or rank.host_of(one.rank))) for one in attendance.members
         ],
-        "missing": {number: rank.host_of(number) for number in attendance.missing},
+        "missing": {number: attendance.host_of(rank, number) for number in attendance.missing},
         "ended": list(attendance.ended),
         "problems": [[one.kind, list(one.ranks), one.text] for one in attendance.problems],
         "could_come": attendance.missing_is_error,
         "launcher": rank.launcher,
+        "packages": _packages(rank),
         "size": rank.size,
         "waited": waited,
         "until": until,
@@ -361,6 +378,18 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "argv": list(sys.argv),
         "columns": _columns(),
     }  # fmt: skip
+
+
+# What a launcher is for. With python -m ncheck.hook the script has imported nothing yet.
+_RUNS = {
+    "torchrun": ("torch",), "accelerate": ("accelerate", "torch"), "deepspeed": ("deepspeed", "torch"),
+    "paddle": ("paddle",), "variables": ("oneflow", "torch"),
+}  # fmt: skip
+
+
+def _packages(rank: Rank) -> list[str]:
+    """Return the modules of which is known that the job uses them."""
+    return sorted({*_RUNS.get(rank.launcher, ()), *(name for name in list(sys.modules) if "." not in name)})
 
 
 def _columns() -> int:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ncheck.hook.attendance import NotMet
-from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, REFUSED, UNREACHABLE, Connection, Listener, reason_of
+from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, Connection, Listener, reason_of
 from ncheck.hook.doors import Address, Place, on_another_machine, resolve
 from ncheck.hook.wire import End
 from ncheck.text import printable
@@ -106,13 +106,18 @@ class Search:
         if all(address.loopback for address in self._addresses) and on_another_machine(self._rank):
             words = f"{named} is {self._addresses[0].text} on this host, but rank 0 is on another one"
             return NotMet("loopback", words, is_error=place.jobs_own)
+        tried = {reason for (_, port), reason in self._last.items() if port == place.master_port}
         for door, (call, _) in self._calls.items():
             self._note(door, _SILENT if call.connected else FILTERED)
         own = {reason for (_, port), reason in self._last.items() if port != place.master_port}
         masters = {reason for (_, port), reason in self._last.items() if port == place.master_port}
-        return self._failure(named, own, masters)
+        return self._failure(named, own, masters, cut_off=tried == masters and self._cut_off(masters))
 
-    def _failure(self, named: str, own: set[str], masters: set[str]) -> NotMet:
+    def _cut_off(self, masters: set[str]) -> bool:
+        """Whether the job cannot meet either: its own port gives no answer, or there is no route to it."""
+        return self._place.jobs_own and not self._answered and bool(masters) and masters <= {FILTERED, UNREACHABLE}
+
+    def _failure(self, named: str, own: set[str], masters: set[str], *, cut_off: bool) -> NotMet:
         if addresses := ", ".join(address.text for address in self._addresses if address.text not in self._place.hosts):
             named = f"{named} ({addresses})"
         waited = f"rank 0 was not found at {named} within {self._deadline - self._started:.3g} s"
@@ -123,9 +128,13 @@ class Search:
         others = len(self._place.ports) - 1
         ports = f"{self._place.ports[0]} and {others} others" if others else f"{self._place.ports[0]}"
         if own <= {FILTERED, REFUSED} and own:
-            return NotMet("filtered", f"{waited}: no answer from its ports ({ports}), perhaps because of a firewall")
+            both = f" and from MASTER_PORT {self._place.master_port}" if cut_off else ""
+            words = f"{waited}: no answer from its ports ({ports}){both}, perhaps because of a firewall"
+            return NotMet("filtered", words, is_error=cut_off)
         if own <= {UNREACHABLE, FILTERED, REFUSED}:
-            return NotMet("unreachable", f"{waited}: there is no route to it")
+            return NotMet("unreachable", f"{waited}: there is no route to it", is_error=cut_off)
+        if own <= {UNREACHABLE, FILTERED, REFUSED, LOST}:
+            return NotMet("unreachable", f"{waited}: the connections to it fail", is_error=cut_off)
         return NotMet("foreign", f"{waited}: other programs answer on its ports ({ports})")
 
     def _note(self, door: tuple[Address, int], reason: str) -> None:

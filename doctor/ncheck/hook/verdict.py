@@ -20,7 +20,8 @@ from typing import Any
 
 from ncheck.blockers import measures, mended
 from ncheck.facts.ranks import RanksFacts
-from ncheck.hook.preflight import STOPPED
+from ncheck.hook.preflight import MOST_LINES, STOPPED
+from ncheck.hook.wire import LARGEST_FROM_HUB, few_values
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan, Setting
@@ -31,7 +32,7 @@ from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, l
 from ncheck.text import export_line
 
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it
-WIDTH, MOST_LINES, WHOLE = 100, 12, 3  # of the short text: columns, lines, findings that are shown with their fix
+WIDTH, WHOLE = 100, 3  # of the short text: columns, findings that are shown with their fix
 LONGEST_FIX = 200  # characters: a fix is never cut, it could not be copied
 
 
@@ -188,8 +189,9 @@ def _page(report: Report, columns: int) -> str:
 
 def packed(report: Report) -> str:
     """Return a report as text. One that is too large loses the verdicts that say nothing: passed and skipped."""
-    text = base64.b64encode(zlib.compress(as_json(report).encode(), 6)).decode()
-    if len(text) <= MOST_BYTES:
+    data = as_json(report).encode()
+    text = base64.b64encode(zlib.compress(data, 6)).decode()
+    if len(text) <= MOST_BYTES and len(data) <= LARGEST_FROM_HUB and few_values(data):
         return text
     quiet = (Outcome.PASSED, Outcome.SKIPPED)
     telling = tuple(one for one in report.verdicts if one.outcome not in quiet)

@@ -21,7 +21,7 @@ def finding(nodes: tuple[str, ...], message: str, *evidence: str) -> Finding:
 
 def test_ranks_of_a_known_host_are_named_with_it() -> None:
     found = judge([rank_missing], {"gpu01": facts((0, 1, 2, 3)), "gpu03": facts((), (12, 13, 14, 15))}).findings
-    message = "ranks 12 to 15 did not call ncheck.preflight() within 30 s"
+    message = "ranks 12 to 15 did not reach rank 0 within 30 s: not started, or blocked"
     assert found == [finding(("gpu03",), message, "ranks 12 to 15 should be on gpu03")]
 
 
@@ -34,7 +34,8 @@ def test_one_finding_names_all_and_says_where_each_should_be() -> None:
     assert judge([rank_missing], nodes).findings == [
         finding(
             ("gpu01", "gpu02"),
-            "ranks 2, 4, 5, 9 and 11 did not call ncheck.preflight() within 30 s",
+            "rank 2 did not call ncheck.preflight() and ranks 4, 5, 9 and 11 did not reach rank 0 within 30 s: "
+            "not started, or blocked",
             "rank 2 should be on gpu01",
             "ranks 4 and 5 should be on gpu02",
             "the launcher's variables do not say on which host ranks 9 and 11 should be",
@@ -47,7 +48,7 @@ def test_ranks_of_an_unknown_host_are_missed_by_all_that_came() -> None:
     assert found == [
         finding(
             ("gpu01", "gpu02"),
-            "rank 1 did not call ncheck.preflight() within 30 s",
+            "rank 1 did not reach rank 0 within 30 s: not started, or blocked",
             "the launcher's variables do not say on which host rank 1 should be",
         )
     ]

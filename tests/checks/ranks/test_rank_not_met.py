@@ -17,7 +17,8 @@ def test_ranks_whose_way_may_be_blocked_are_named() -> None:
     assert judge([rank_not_met], nodes).findings == [
         Finding(
             "NC802", "rank-not-met", Severity.WARNING, ("gpu02",),
-            "ranks 2 and 3 did not call ncheck.preflight() within 25 s; a firewall may block ncheck's ports",
+            "ranks 2 and 3 did not reach rank 0 within 25 s: not started, or blocked; a firewall may block ncheck's "
+            "ports",
             ("ranks 2 and 3 should be on gpu02",), "export NCHECK_TIMEOUT=120", where="here",
             summary="ranks did not come",
         )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.framework_differs import framework_differs
 
 
 def node(**frameworks: str) -> Facts:
-    return {InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks)}
+    return {
+        InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks),
+        RanksFacts: Absent("no job"),
+    }
 
 
 def test_the_odd_version_is_named_framework_by_framework() -> None:
@@ -48,3 +53,17 @@ def test_two_builds_of_one_version_differ_and_the_fix_names_their_index() -> Non
             "python3 -m pip install torch==2.3.0+cu121 --index-url https://download.pytorch.org/whl/cu121",
         )
     ]
+
+
+def test_inside_a_job_a_package_that_it_does_not_use_is_a_warning() -> None:
+    one, other = node(torch="2.3.1", accelerate="1.0"), node(torch="2.3.1")
+    paddle = {"paddlepaddle-gpu": "2.6"}
+    for packages, nodes, severity in (
+        (("os", "torch"), (one, other), Severity.WARNING),
+        (("accelerate", "torch"), (one, other), Severity.ERROR),
+        (("torch",), (node(**paddle), node()), Severity.WARNING),
+        (("paddle",), (node(**paddle), node()), Severity.ERROR),
+    ):
+        ranks = {RanksFacts: RanksFacts(2, (0,), packages=packages)}
+        found = judge([framework_differs], {"n1": {**nodes[0], **ranks}, "n2": {**nodes[1], **ranks}}).findings
+        assert [finding.severity for finding in found] == [severity], packages

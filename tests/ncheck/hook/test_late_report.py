@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
+import zlib
 from pathlib import Path
 
 import ncheck
 import pytest
 from ncheck.hook.late_report import unpacked
 from ncheck.hook.verdict import packed
+from ncheck.hook.wire import LARGEST_FROM_HUB, MOST_VALUES
 from ncheck.model.report import Report
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -39,3 +42,10 @@ def test_a_report_that_nobody_has_looked_at_compares_prints_and_pickles_like_any
     assert report == unpacked(text)
     assert repr(unpacked(text)).startswith("Report(exit_code=0, nodes=(NodeSummary(name=")
     assert pickle.loads(pickle.dumps(unpacked(text))) == report  # noqa: S301  our own
+
+
+@pytest.mark.parametrize("text", [b"[" + b"[]," * MOST_VALUES + b"[]]", b" " * (LARGEST_FROM_HUB + 1), b"[" * 100_000])
+def test_a_report_that_is_small_on_the_wire_and_huge_in_memory_is_refused(text: bytes) -> None:
+    late = unpacked(base64.b64encode(zlib.compress(text)).decode())
+    with pytest.raises(ValueError, match=r"too large|too many values|too deep"):
+        late.findings  # noqa: B018  the look

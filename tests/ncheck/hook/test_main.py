@@ -346,6 +346,13 @@ def test_the_words_of_the_interpreter_the_hook_and_the_script_are_told_apart() -
     ):
         with pytest.raises(UsageError):
             split_command_line(argv)
+    for words, run in (
+        (["t.py", "1"], ["t.py", "--local_rank=0", "1"]),
+        (["-m", "t", "1"], ["-m", "t", "--local_rank=0", "1"]),
+        (["--", "sh", "1"], ["sh", "1", "--local_rank=0"]),
+    ):
+        assert read_job(["--local_rank=0", "--apply", *words]).words == run
+    assert read_job(["--local-rank=12", "t.py"]) == (["t.py", "--local-rank=12"], False, {})
     assert read_job(["--select", "a,b", "--ignore=c=n1,n2", "--probe", "quick", "--apply", "t.py", "--apply"]) == (
         ["t.py", "--apply"], False,
         {"probe": "quick", "apply": True, "select": ("a,b",), "ignore": ("c=n1,n2",)},

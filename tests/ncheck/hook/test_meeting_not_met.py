@@ -128,6 +128,29 @@ def test_a_host_without_a_route_is_a_warning() -> None:
     assert outcome == NotMet("unreachable", words)
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EHOSTUNREACH, errno.EIO])
+def test_a_host_to_which_neither_ncheck_nor_the_job_can_connect_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def connecting(*_: object) -> socket.socket:
+        raise OSError(number, os.strerror(number))  # EINVAL: a blackhole route
+
+    monkeypatch.setattr("ncheck.hook.search.connecting", connecting)
+    job = Job(2, timeout=1.5)
+    what = "the connections to it fail" if number == errno.EIO else "there is no route to it"
+    words = f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: {what}"
+    assert job.meet(1) == NotMet("unreachable", words, is_error=number != errno.EIO)
+    assert kind(Job(2, timeout=1.5, master_port=None).meet(1)) == ("unreachable", False)
+
+
+def test_a_firewall_in_front_of_the_jobs_own_port_too_is_an_error() -> None:
+    job = Job(2, timeout=3.5)
+    with silent(job.ports[0]), silent(job.fields["master_port"]):
+        outcome = job.meet(1)
+    assert kind(outcome) == ("filtered", True)
+    assert f"and from MASTER_PORT {job.fields['master_port']}, perhaps because of a firewall" in str(outcome)
+
+
 def test_a_slow_name_server_is_not_asked_beyond_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 

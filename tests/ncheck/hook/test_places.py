@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 import ncheck
+import pytest
 from ncheck.facts.ranks import RanksFacts, RankTrouble
-from ncheck.hook.attendance import Member
+from ncheck.hook.attendance import Attendance, Member
+from ncheck.hook.launchers import Rank
 from ncheck.hook.places import place
 from ncheck.model.node import Node
 
@@ -16,7 +18,7 @@ def request(*members: Member, **other: Any) -> dict[str, Any]:
     return {
         "members": [asdict(one) for one in sorted(members, key=lambda one: one.rank)],
         "sockets": {}, "missing": {}, "ended": [], "problems": [], "could_come": True, "size": 8,
-        "waited": 25.0, **other,
+        "waited": 25.0, "packages": [], **other,
     }  # fmt: skip
 
 
@@ -63,7 +65,7 @@ def test_missing_ranks_belong_to_the_node_that_came_or_to_one_more_or_to_none() 
         "gpu01.cluster": facts((0,), missing=(1,), homeless=(7,)),
         "gpu03": facts((), missing=(4, 5), homeless=(7,)),
     }
-    assert places.why == {"gpu03": "ranks 4 and 5 did not call ncheck.preflight() within 25 s"}
+    assert places.why == {"gpu03": "ranks 4 and 5 did not reach rank 0 within 25 s: not started, or blocked"}
 
 
 def test_ranks_that_ended_and_trouble_with_ranks_belong_to_their_node() -> None:
@@ -83,3 +85,26 @@ def test_ranks_that_ended_and_trouble_with_ranks_belong_to_their_node() -> None:
 
 def test_a_job_on_one_machine_needs_no_network() -> None:
     assert place(request(member(0, "laptop", "a"))).nodes == (Node("laptop", places=("local",)),)
+
+
+@pytest.mark.parametrize(
+    ("own", "came", "hosts"),
+    [
+        ({"local_size": 2}, {0: "a", 2: "b", 3: "b"}, {1: "a"}),
+        ({"local_size": 2}, {0: "a", 1: "b"}, {2: "", 3: ""}),  # one by one: 2 may be on a or on a third node
+        ({"local_size": 2}, {0: "a", 1: "a"}, {2: "", 3: ""}),
+        ({}, {0: "a", 2: "b"}, {1: "", 3: ""}),
+        ({"hosts": ("x", "y"), "layout": (0, 0, 1, 1)}, {0: "a"}, {1: "x", 3: "y"}),
+    ],
+)
+def test_the_host_of_a_missing_rank_is_told_by_the_launcher_or_by_its_neighbours(
+    own: dict[str, Any], came: dict[int, str], hosts: dict[int, str]
+) -> None:
+    members = tuple(member(rank, host, f"machine {host}") for rank, host in came.items())
+    attendance = Attendance(members, tuple(hosts), (), (), remote_came=True, doors=(), evidence="remote-came")
+    assert {rank: attendance.host_of(Rank(0, 4, **own), rank) for rank in hosts} == hosts
+
+
+def test_all_ranks_of_a_job_on_one_machine_are_there() -> None:
+    attendance = Attendance((member(0, "a", "m"),), (1,), (), (), False, (), "one-machine")  # noqa: FBT003
+    assert attendance.host_of(Rank(0, 2, nodes=1), 1) == "a"

@@ -11,8 +11,8 @@ import ncheck
 import pytest
 from ncheck.facts.ranks import RanksFacts
 from ncheck.hook.launchers import Rank
-from ncheck.hook.preflight import apply_plan
-from ncheck.hook.verdict import MOST_LINES, WIDTH, verdict_of
+from ncheck.hook.preflight import APPLIED, MOST_LINES, apply_plan
+from ncheck.hook.verdict import WIDTH, verdict_of
 from ncheck.model.finding import Finding, Severity
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
@@ -153,3 +153,16 @@ def test_apply_sets_what_was_decided_for_all_or_for_this_node_and_nothing_that_s
     monkeypatch.setattr(os, "environ", {"NCCL_SOCKET_IFNAME": "eth7"})
     apply_plan(Rank(3, 4), verdict(report))
     assert os.environ == {"NCCL_SOCKET_IFNAME": "eth7"}
+
+
+def test_apply_sets_nothing_but_what_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    hostile = {"LD_PRELOAD": "/x/a.so", "PYTHONPATH": "/x", "NCCL_NET_PLUGIN": "/x/a.so", "NCCL_IB_HCA": "mlx5_0"}
+    apply_plan(Rank(0, 2), {"nodes": {"a": [0]}, "env": hostile, "per_node": {"a": {"PATH": "/x"}}})
+    assert os.environ == {"NCCL_IB_HCA": "mlx5_0"}
+
+
+@pytest.mark.parametrize("folder", sorted(path for path in FIXTURES.iterdir() if path.is_dir()), ids=lambda at: at.name)
+def test_all_that_a_plan_holds_can_be_applied(folder: Path) -> None:
+    plan = ncheck.replay(folder).plan
+    assert {*plan.env, *(name for settings in plan.per_node.values() for name in settings)} <= APPLIED

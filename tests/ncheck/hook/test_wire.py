@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.hook.launchers import Rank
-from ncheck.hook.wire import End, ForeignError, MisuseError, job_token
+from ncheck.hook.wire import MOST_VALUES, End, ForeignError, MisuseError, decoded, job_token
 
 
 def carry(source: End, target: End, *, step: int = 1 << 20) -> list[object]:
@@ -92,3 +92,10 @@ def test_a_token_is_the_same_on_all_ranks_whoever_runs_them() -> None:
     second = Rank(1, 2, job="1", master="10.0.0.1", master_port=1, node_name="gpu02", local_rank=0)
     assert job_token(first, "", "ann") == job_token(second, "", "root")
     assert job_token(first, "secret", "ann") == job_token(second, "secret", "root")
+
+
+def test_what_takes_far_more_memory_than_bytes_is_refused() -> None:
+    assert decoded(b'{"a": [1, "b"]}') == {"a": [1, "b"]}
+    for text in (b"[" + b"[]," * MOST_VALUES + b"[]]", b'{"a":' * 5000 + b"1" + b"}" * 5000, b"{"):
+        with pytest.raises(ValueError, match=r"too many values|too deep|Expecting"):
+            decoded(text)
