@@ -10,8 +10,8 @@ ends with "could not change to the specified working directory"; a folder below 
 no keys and no known hosts there; Python, CUDA and torch find no place for what they install and compile.
 
 ## What to type
-`getent passwd $(id -un)` on the node shows where the home folder should be, and `findmnt` what is mounted. If it lies on
-a network file system, `sudo mount -a`; otherwise `sudo mkhomedir_helper NAME` makes it.
+`getent passwd $(id -un)` on the node shows where the home folder should be, and `findmnt` what is mounted. If it lies
+on a network file system, `sudo mount -a`; otherwise `sudo mkhomedir_helper NAME` makes it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def test_what_is_too_small_for_a_data_loader_is_reported_without_gpus_too() -> N
             "fix",
             "shared memory is too small",
         ),
-        found("shared memory (/dev/shm) has 1 MiB free of 1024 MiB", "ls -lhS /dev/shm", "look", "shared memory is full"),
+        found(
+            "shared memory (/dev/shm) has 1 MiB free of 1024 MiB", "ls -lhS /dev/shm", "look", "shared memory is full"
+        ),
     ]
 
 

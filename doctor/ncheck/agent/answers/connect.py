@@ -198,6 +198,8 @@ class _Run:
             return False
         if error.errno in _NO_ROOM:
             self.close(link, "untried", "this node has no socket for it: {}".format(error.strerror))
+        elif error.errno == errno.EADDRNOTAVAIL and link.sock:  # the address is its own: it was bound
+            self.close(link, "untried", "this node has no free port for it: {}".format(error.strerror))
         else:
             self.close(link, *not_connected(error, 0.0))
         return True
