@@ -43,7 +43,7 @@ _SILENT = frozenset(cause for cause, _ in _PHASES.values())
 
 READS = (
     "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back",
-    "connects to the job's ports on the first node: small messages alone",
+    "connects to the job's ports on the nodes that need them: small messages alone",
     "opens ten connections at once to each of three other nodes, and closes them",
 )
 
