@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 class LocalHost:
     """`interfaces` are the names of its interfaces by IP address, `variables` the names that its environment sets.
 
-    `root`: its user is root, as whom mpirun refuses to start unless asked. `machine`: see IdentityFacts.
+    `root`: its user is root, as whom mpirun refuses to start unless asked. `machine`: see IdentityFacts. `shell` is the
+    path of the user's login shell, "" for a user that has no entry.
     """
 
     interfaces: Mapping[str, str]
     variables: frozenset[str] = frozenset()
     root: bool = False
     machine: tuple[str, str] | None = None
+    shell: str = ""
 
 
 def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost | None:
@@ -39,7 +42,14 @@ def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost
     except (ImportError, OSError):
         return None
     by_address = {str(address["ip"]): name for name, (_, addresses) in interfaces.items() for address in addresses}
-    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0, machine=_machine())
+    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0, machine=_machine(), shell=_shell())
+
+
+def _shell() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_shell
+    except KeyError:
+        return ""
 
 
 def _machine() -> tuple[str, str] | None:

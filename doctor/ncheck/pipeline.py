@@ -306,6 +306,7 @@ class _Run:
             launcher = default_launcher(cluster)
         tree = launcher in (None, "mpirun") and all(mpi.implementation == "Open MPI" for mpi in mpis)
         job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.ranks))
+        job = replace(job, local_shell=self.local_host.shell if self.local_host else "")
         return replace(cluster, known={name: {**facts, JobFacts: job} for name, facts in cluster.known.items()})
 
     def planned(self, cluster: Cluster) -> LaunchPlan:

@@ -92,14 +92,20 @@ def test_a_hole_for_large_packets_is_told_with_its_direction(lab: Lab, healthy: 
 
 
 def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_with_who_needs_it(lab: Lab) -> None:
-    first = lab.nodes[0]
+    first, second, third = lab.nodes[:3]
     faults.listen(first, 10005)
+    faults.listen(second, 10005)  # the ranks do not meet there
+    faults.listen(third, 10007)
     faults.firewall(first, f"tcp dport 10006 {faults.SYN} reject with tcp reset")
 
-    run = examined(lab, "--master-port", "10005", "--need-port", "10006")
+    run = examined(lab, "--master-port", "10005", "--need-port", "10006,10007")
 
-    assert red(run) == {"NC316": {first.name}, "NC318": {"node02", "node03", "node04"}}, run.told(first.name)
-    assert run.finding("NC316")["message"].startswith("port 10005 is taken by python3 (pid ")
+    assert red(run) == {"NC316": {first.name, third.name}, "NC318": {"node02", "node03", "node04"}}, run.told(
+        first.name
+    )
+    taken = {tuple(one["nodes"]): one["message"] for one in run.report["findings"] if one["code"] == "NC316"}
+    assert taken[(first.name,)].startswith("port 10005 is taken by python3 (pid ")
+    assert taken[(third.name,)].startswith("port 10007 is taken by python3 (pid ")
     assert run.finding("NC318")["message"].startswith("port 10006 of node01 cannot be reached on 10.77.0.0/24 from ")
 
 

@@ -21,6 +21,7 @@ from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.packages import PACKAGES
 from ncheck.facts.planned_pick import PlannedPickFacts
+from ncheck.facts.programs import PROGRAMS
 from ncheck.facts.prompt import PROMPT
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
@@ -97,16 +98,17 @@ ON_DEMAND = {
     CODE.key: "no folder of code was named: --workdir DIR",
     PACKAGES.key: "only with --packages all",
     STORAGE_PROBE.key: "no --storage-probe",
+    PROGRAMS.key: "no command with a full path was given",
 }
 
 
 def test_a_job_that_runs_is_not_asked_what_its_launcher_has_done() -> None:
     asked, left_out = questions("torchrun", IN_A_JOB)
-    started = (PEERS, NAMES, MPI_DAEMON, PROMPT)
+    started = (PEERS, NAMES, MPI_DAEMON, PROMPT, PROGRAMS)
     assert {
         CHECK_BUILD.key: "the job was not started by horovodrun",
         MPIRUN.key: "the job was not started by mpirun",
-    } | {source.key: "the job has been started already" for source in started} | ON_DEMAND == {
+    } | ON_DEMAND | {source.key: "the job has been started already" for source in started} == {
         key: reason for key, reason in left_out.items() if key not in (MPIEXEC.key, REAL_PATH.key)
     }
     assert asked.isdisjoint(left_out)

@@ -97,7 +97,8 @@ def mpi_programs(host: Host) -> JsonValue:
     orted = "orted: Error: unknown option \"--version\"\nType 'orted --help' for usage."
     starter = _program("mpirun", "orterun", ["plain login"], info, mpirun, 0)
     daemon = _program("orted", "orted", ["plain login", "beside mpirun"], info, orted, 213)
-    return {"starter": starter, "daemons": [daemon], "shells": {}, "start_up": None}
+    return {"starter": starter, "daemons": [daemon], "shells": {}, "start_up": None,
+            "login_shell": "/bin/bash", "rsh_agents": []}  # fmt: skip
 
 
 def _program(  # noqa: PLR0913, PLR0917  the members of one record

@@ -1,8 +1,9 @@
-"""Shared memory is too small for the GPUs of a node
+"""Shared memory is small
 
 ## What it finds
 Nodes with two or more GPUs whose /dev/shm is smaller than 1 GiB, as in a Docker container with the default size
-(64 MiB), and those where less than a quarter of 1 GiB is free.
+(64 MiB), or has less than a quarter of 1 GiB free; and nodes with fewer GPUs where it has less than 32 MiB free. With
+several GPUs, shm-full reports the latter.
 
 ## Why it matters
 If GPUs have no direct path to each other, NCCL passes their data through files in /dev/shm, and stops with "failed to
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
@@ -29,23 +30,27 @@ MIB = 2**20
 
 ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # the size in NCCL's guide for containers; a quarter of it
 
+FULL = 32 * MIB  # less than a batch of a data loader: 64 images of 3 x 224 x 224 floats have 37 MiB
 
-@node_check("NC604", Severity.WARNING, LimitsFacts, GpuFacts, also=(InterpreterFacts,))
-def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    shm, python = node[LimitsFacts].shm, node.maybe(InterpreterFacts)
-    if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  a single GPU shares no memory
-        yield NotApplicable("fewer than two GPUs")
-    elif isinstance(shm, Unread):
-        yield Inconclusive(shm.reason)
-    elif shm.total < ENOUGH:
+
+@node_check("NC604", Severity.WARNING, LimitsFacts, also=(GpuFacts, InterpreterFacts))
+def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
+    shm, gpus, python = node[LimitsFacts].shm, node.maybe(GpuFacts), node.maybe(InterpreterFacts)
+    if isinstance(shm, Unread) or isinstance(gpus, Unread):
+        yield Inconclusive(shm.reason if isinstance(shm, Unread) else gpus.reason)
+        return
+    several = isinstance(gpus, GpuFacts) and len(gpus.gpus) > 1
+    small = several and shm.total < ENOUGH
+    if several and shm.free < FULL:
+        return  # shm-full reports it
+    if small or shm.total < FULL:
         contained = isinstance(python, InterpreterFacts) and python.container
         fix = "docker run --shm-size=1g" if contained else "sudo mount -o remount,size=50% /dev/shm"
+        need = "a job on several GPUs may need 1 GiB" if several else "one batch of a data loader may need more"
         yield Problem(
-            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; a job on several GPUs may need 1 GiB",
-            fix,
-            summary="shared memory is too small",
+            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, summary="shared memory is too small"
         )
-    elif shm.free < LEAST_FREE:
+    elif shm.free < (LEAST_FREE if several else FULL):
         yield Problem(
             f"shared memory (/dev/shm) has {shm.free // MIB} MiB free of {shm.total // MIB} MiB",
             "ls -lhS /dev/shm",

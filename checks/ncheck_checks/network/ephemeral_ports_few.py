@@ -2,7 +2,7 @@
 
 ## What it finds
 Nodes with fewer than 10000 ports for connections: net.ipv4.ip_local_port_range without the ports in
-net.ipv4.ip_local_reserved_ports. The default is 28232.
+net.ipv4.ip_local_reserved_ports. The default is 28232. If none is left, ephemeral-ports-none reports it.
 
 ## Why it matters
 Every connection of NCCL, gloo and MPI uses such a port at one end, and a closed connection keeps its port for a minute.
@@ -29,9 +29,9 @@ FIX = "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 @node_check("NC355", Severity.WARNING, NetSettingsFacts)
 def ephemeral_ports_few(node: NodeView) -> Iterator[Problem]:
     settings = node[NetSettingsFacts]
-    if settings.ports < LEAST:
+    if 0 < settings.ports < LEAST:
         first, last = settings.ephemeral
         reserved = ", some of them reserved" if settings.ports < last - first + 1 else ""
-        message = f"only {max(settings.ports, 0)} ephemeral ports: {first} to {last}{reserved}"
+        message = f"only {settings.ports} ephemeral ports: {first} to {last}{reserved}"
         fix = "sudo sysctl -w net.ipv4.ip_local_reserved_ports=" if last - first >= LEAST else FIX
         yield Problem(message, fix)

@@ -1,14 +1,14 @@
 """The job's port may be unreachable from other nodes
 
 ## What it finds
-A port of the job on the first node that other nodes cannot reach in one subnet but can reach in another, or a
+A port of the job on a node that needs it, which other nodes cannot reach in one subnet but can reach in another, or a
 launcher's default port that nobody requested and that they cannot reach at all.
 
 ## Why it matters
 It depends on the address at which the ranks meet. At the wrong address they wait until the rendezvous times out.
 
 ## What to type
-`sudo nft list ruleset` on the first node; then allow all ports from the addresses of the other nodes.
+`sudo nft list ruleset` on the named node; then allow all ports from the addresses of the other nodes.
 """
 
 from __future__ import annotations

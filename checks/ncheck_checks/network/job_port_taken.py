@@ -2,7 +2,8 @@
 
 ## What it finds
 A port that was given for the job (`--master-port`, `--need-port`, the launcher of `--for`) and that another program
-uses on the first node. ncheck opens the port as the job would. A closed connection in TIME_WAIT is no obstacle, because
+uses on the first node, or on any node if the job needs it on each: `--need-port`, and those of OneFlow and TensorFlow.
+ncheck opens the port as the job would. A closed connection in TIME_WAIT is no obstacle, because
 launchers can open such a port. A port that this user may not open is reported too.
 
 ## Why it matters

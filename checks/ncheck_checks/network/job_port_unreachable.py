@@ -1,14 +1,14 @@
 """The job's port is unreachable from other nodes
 
 ## What it finds
-A port that was given for the job, that is open on the first node and that other nodes cannot reach in any subnet,
+A port that was given for the job, that is open on a node that needs it and that other nodes cannot reach in any subnet,
 although they can reach the ports that the kernel picks. A firewall allows only the ports that it knows.
 
 ## Why it matters
 Ranks wait at the rendezvous until it times out: ten minutes with torchrun, half an hour with gloo.
 
 ## What to type
-`sudo nft list ruleset` on the first node; then allow all ports from the addresses of the other nodes.
+`sudo nft list ruleset` on the named node; then allow all ports from the addresses of the other nodes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """CUDA_VISIBLE_DEVICES hides GPUs from the job
 
 ## What it finds
-Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows fewer GPUs than the node has: a line left in a
-start-up file, or a value that names no GPU and so ends the list. If the node list gives slots, slots-and-gpus-disagree
-compares these with the visible GPUs instead. Nodes whose variable names MIG instances are not judged, nor is the
-environment of a rank, inside a job: its launcher may show it GPUs of its own.
+Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows some of the node's GPUs and not all: a line left in a
+start-up file, or a value that names no GPU and so ends the list. If it shows none, all-gpus-hidden reports it. If the
+node list gives slots, slots-and-gpus-disagree compares these with the visible GPUs instead. Nodes whose variable names
+MIG instances are not judged, nor is the environment of a rank, inside a job: its launcher may show it GPUs of its own.
 
 ## Why it matters
 Programs see only the remaining GPUs, numbered from 0. Launchers that start a rank per GPU start fewer ranks here than
@@ -39,7 +39,7 @@ def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
             if visible is None
             else "the node list gives the number of slots"
         )
-    elif visible < total:
+    elif 0 < visible < total:  # all-gpus-hidden reports none
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(
             f"{VARIABLE} shows {visible} of its {total} GPUs",

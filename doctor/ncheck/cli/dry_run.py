@@ -176,18 +176,24 @@ def _answer(source: Answer) -> Iterator[str]:
 def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
     """Yield what is listened on and connected to. The addresses are not known before the nodes are asked."""
     from ncheck.facts.links import named_ports
+    from ncheck.model.plan import LAUNCHER_TABLE
 
+    launcher = LAUNCHER_TABLE.get(settings.launcher or "")
+    of_each = bool(launcher and launcher.port_everywhere)
+    everywhere = len(nodes) > 1 and (of_each or bool(settings.need_ports))
     if settings.mesh != "none" and len(nodes) > 1:
         others = "other" if len(nodes) == 2 else f"{len(nodes) - 1} others"  # noqa: PLR2004  a pair
         which = f"each node, and the {others} by every address in the subnets that they share:"
     else:
-        which = "only the first node, for the ports of the job:"
+        which = f"only {'each node' if everywhere else 'the first node'}, for the ports of the job:"
         sources = sources[:1] if settings.mesh != "none" or named_ports(settings) else ()
     if sources:
         yield f"Then, if the login succeeded, {which}"
         for source in sources:
             yield from _answer(source)
-        yield from (f"  listen: on port {port} of the first reachable node" for port in named_ports(settings))
+        for port in named_ports(settings):
+            each = of_each or port in settings.need_ports
+            yield f"  listen: on port {port} of {'each node' if each else 'the first reachable node'}"
         yield ""
 
 

@@ -231,7 +231,7 @@ NETWORK = (
     ),
     _option(
         _LAUNCH, "--need-port", "need_ports", multiple=True, metavar="PORT",
-        help="Another port that the job needs on the first node. Can be repeated, or a,b.",
+        help="A port that the job needs on every node. Can be repeated, or a,b.",
     ),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.model.plan import MEETING_PORTS
+from ncheck.model.plan import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
@@ -297,12 +297,10 @@ def _deaf(cluster: Cluster, settings: Settings) -> bool:
 
 
 def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
-    """Ask each node to listen on its own addresses, and the first one on the job's ports."""
+    """Ask each node to listen on its own addresses, and on the ports that the job needs there."""
     found, doubles = usable_addresses(cluster), _doubles(cluster)
     deaf, why = _deaf(cluster, settings), no_peers(cluster, settings)
-    ports: dict[str, list[JsonValue]] = (
-        {cluster.connected[0].name: _needed(cluster, settings)} if cluster.connected else {}
-    )
+    ports = {name: _needed(cluster, settings, name) for name in found if name not in doubles}
     return {
         name: (_listening(cluster, name, () if deaf else held, ports.get(name, []), doubles.get(name, ""), why),)
         for name, held in found.items()
@@ -328,7 +326,7 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
     """Return the rows of each node, in order. Nodes share row objects: a thousand nodes have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
-    first, asked_for = (cluster.connected[0].name, _needed_ports(cluster, settings)) if cluster.connected else ("", ())
+    asked_for = {name: frozenset(needed_ports(cluster, settings, name)) for name in names}
     own = {name: _by_subnet(found[name]) for name in names}
     ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
     made: dict[str, list[Row]] = {name: [] for name in found}
@@ -342,8 +340,10 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
                 made[name] += rows if few else _aligned(rows, own[name][subnet])
             if not common:
                 made[name] += _routed(other, found[name], found[other], listening[other])
-            if other == first:
-                free = [state.port for state in listening[other].needed if state.free and state.port in asked_for]
+            if asked_for[other]:
+                free = [
+                    state.port for state in listening[other].needed if state.free and state.port in asked_for[other]
+                ]
                 made[name] += _for_the_job(made[name], other, own[name], free)
     return made
 
@@ -437,19 +437,21 @@ def named_ports(settings: Settings) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*([settings.master_port] if settings.master_port else []), *settings.need_ports)))
 
 
-def _needed(cluster: Cluster, settings: Settings) -> list[JsonValue]:
-    """Return the ports that the job needs on its first node; `assumed`: neither user nor launcher named it."""
+def _needed(cluster: Cluster, settings: Settings, node: str) -> list[JsonValue]:
+    """Return the ports that the job needs on a node; `assumed`: neither user nor launcher named it."""
     named = named_ports(settings)
     guessed = settings.launcher not in MEETING_PORTS
-    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(cluster, settings)]
+    return [{"port": port, "assumed": guessed and port not in named} for port in needed_ports(cluster, settings, node)]
 
 
-def _needed_ports(cluster: Cluster, settings: Settings) -> tuple[int, ...]:
+def needed_ports(cluster: Cluster, settings: Settings, node: str) -> tuple[int, ...]:
+    """Return the ports that the job needs on a node: the ranks meet on the first one, others are opened on each."""
     if settings.ranks:  # the launcher or the job itself may hold its port by now
         return ()
-    named = named_ports(settings)
-    meeting = None if settings.master_port else _meeting_port(cluster, settings)
-    return tuple(dict.fromkeys((*named, *([meeting] if meeting else []))))
+    everywhere = settings.launcher in LAUNCHER_TABLE and LAUNCHER_TABLE[settings.launcher].port_everywhere
+    meets = everywhere or (bool(cluster.connected) and node == cluster.connected[0].name)
+    meeting = (settings.master_port or _meeting_port(cluster, settings)) if meets else None
+    return tuple(dict.fromkeys((*([meeting] if meeting else []), *settings.need_ports)))
 
 
 def _meeting_port(cluster: Cluster, settings: Settings) -> int | None:

@@ -9,7 +9,9 @@ from posixpath import basename, dirname
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, exempt_in_job, no_answer
+from ncheck.facts.environment import is_variable
 from ncheck.facts.shapes import absolute_path
+from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.mpi_version import parse_mpi
@@ -79,16 +81,28 @@ class EarlyReturn:
 
 
 @dataclass(frozen=True)
+class RshAgent:
+    """A variable that names the program with which Open MPI logs in to other nodes; `found`: the node has it."""
+
+    variable: str
+    value: str
+    found: bool
+
+
+@dataclass(frozen=True)
 class MpiDaemonFacts:
     """The mpirun that a job would start here, and every daemon (orted, prted, Hydra's proxies) that was found.
 
     `shells` maps each shell that did not answer to the reason; none is tried if the plain login finds everything.
+    `login_shell` is the path of the user's login shell, "" if it is not known.
     """
 
     starter: MpiProgram | None
     daemons: tuple[MpiProgram, ...]
     shells: Mapping[str, str] = field(default_factory=dict)
     early_return: EarlyReturn | None = None
+    login_shell: str = ""
+    rsh_agents: tuple[RshAgent, ...] = ()
 
 
 class Ran(TypedDict):
@@ -119,6 +133,14 @@ class EarlyReturnAnswer(TypedDict):
     text: str
 
 
+class RshAgentAnswer(TypedDict):
+    """See RshAgent."""
+
+    variable: str
+    value: str
+    found: bool
+
+
 class MpiDaemonAnswer(TypedDict):
     """`shells`: why a shell gave no answer."""
 
@@ -126,6 +148,8 @@ class MpiDaemonAnswer(TypedDict):
     daemons: list[ProgramAnswer]
     start_up: EarlyReturnAnswer | None
     shells: dict[str, str]
+    login_shell: str | None
+    rsh_agents: list[RshAgentAnswer] | None
 
 
 MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonAnswer)
@@ -146,13 +170,24 @@ def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
     if why := no_answer(MPI_DAEMON, reply):
         return why
     answer = cast("MpiDaemonAnswer", reply.value)
-    starter, early = answer["starter"], answer["start_up"]
+    starter, early, shell = answer["starter"], answer["start_up"], answer.get("login_shell")
     return MpiDaemonFacts(
         starter=None if starter is None else program(starter),
         daemons=tuple(map(program, answer["daemons"][:_MOST])),
         shells={_place(name): why for name, why in answer["shells"].items()},
         early_return=None if early is None else EarlyReturn(early["file"], early["line"], early["text"]),
+        login_shell=absolute_path(shell) if shell else "",
+        rsh_agents=tuple(
+            RshAgent(_variable(agent["variable"]), agent["value"], agent["found"])
+            for agent in answer.get("rsh_agents") or ()
+        ),
     )
+
+
+def _variable(name: str) -> str:
+    if not is_variable(name):
+        raise ValueError(f"{quoted(name)} is not a variable")
+    return name
 
 
 def program(answer: ProgramAnswer) -> MpiProgram:

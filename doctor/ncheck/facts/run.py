@@ -24,13 +24,15 @@ class JobFacts:
     """What is known of the job, the same on every node. `ifname`: the interface that it is to use (--ifname).
 
     `launcher` is that of the plan, None before there is one. `tree`: its daemons start others, as those of Open MPI do.
-    `running`: ncheck runs inside the job, which its launcher has started.
+    `running`: ncheck runs inside the job, which its launcher has started. `local_shell` is the user's login shell on
+    the machine where the launch line is typed, "" if that is not this machine.
     """
 
     ifname: str | None = None
     launcher: str | None = None
     tree: bool = True
     running: bool = False
+    local_shell: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The ports that a job needs on its first node: taken by another program, or blocked for other nodes."""
+"""The ports that a job needs on its first node, or on every node: taken by another program, or blocked for others."""
 
 from __future__ import annotations
 

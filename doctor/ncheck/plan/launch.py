@@ -18,7 +18,7 @@ from ncheck.text import printable, shell_word
 
 PROGRAM = ("python", "train.py")
 
-_SSH_PORT = 22
+SSH_PORT = 22
 
 # python3.11
 _INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
@@ -61,7 +61,7 @@ class SshOptions:
 
         They contain no "=", where Open MPI 5.0 cuts a value, and no quotes: every launcher splits them at blanks.
         """
-        port = f"-p {self.port}" if self.port not in (None, _SSH_PORT) else ""
+        port = f"-p {self.port}" if self.port not in (None, SSH_PORT) else ""
         given = (("-l", self.user), ("-i", self.identity), ("-F", self.config))
         return tuple(word for word in (port, *(f"{flag} {value}" for flag, value in given if value)) if word)
 

@@ -104,7 +104,7 @@ def _mca_parameters(launch: Launch, *, five: bool) -> dict[str, str]:
     daemons, ranks_in = launch.out_of_band, _open_mpi_subnets(launch)
     parameters = {"pml": "ob1"}
     if not five:
-        parameters["btl"] = "^openib"
+        parameters["btl"] = "^openib,ofi" if _by_ipv6(launch) else "^openib"
     if ranks_in:
         parameters["btl_tcp_if_include"] = ranks_in
     if daemons is not None and daemons.names:
@@ -112,6 +112,15 @@ def _mca_parameters(launch: Launch, *, five: bool) -> dict[str, str]:
     if launch.ssh_arguments:
         parameters["plm_rsh_args"] = launch.ssh_arguments
     return parameters
+
+
+def _by_ipv6(launch: Launch) -> bool:
+    """Tell whether the ranks connect over IPv6.
+
+    Some node may have no IPv4 address then, and btl ofi of Open MPI 4 ends the job ("BTL OFI will now abort": 4.1.4).
+    """
+    addresses = launch.network.members.values() if launch.network else ()
+    return any(":" in address.ip for own in addresses for address in own)
 
 
 def _open_mpi_subnets(launch: Launch) -> str:

@@ -24,7 +24,7 @@ from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.parity import split
 from ncheck.plan.advice import Advice
 from ncheck.plan.inputs import each_node_once, gpu_counts, logged_in, slots_per_node, unreachable, unread_reasons
-from ncheck.plan.launch import PROGRAM, Host, Launch, Line, NoLineError, SshOptions, out_of_band, values_in
+from ncheck.plan.launch import PROGRAM, SSH_PORT, Host, Launch, Line, NoLineError, SshOptions, out_of_band, values_in
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES
 from ncheck.plan.variables import advise
 from ncheck.settings import Settings
@@ -261,11 +261,14 @@ def hosts(cluster: Cluster, advice: Advice, default_slots: int | None) -> tuple[
 
 
 def ssh_options(cluster: Cluster, settings: Settings, launcher: str) -> tuple[SshOptions, str]:
-    """Return the ssh options that are the same for all nodes, and a note on options that the launcher cannot pass."""
+    """Return the ssh options that are the same for all nodes, and a note on options that the launcher cannot pass.
+
+    Raises NoLineError if the list gives nodes different ports: one line cannot pass them.
+    """
     if not LAUNCHER_TABLE[launcher].uses_ssh:
         return SshOptions(), ""
     nodes = each_node_once(cluster).nodes
-    ports = {node.port if node.port is not None else settings.port for node in nodes}
+    ports = {node.port if node.port is not None else settings.port for node in nodes if not node.local}
     users = {node.user or settings.user for node in nodes}
     config = None if settings.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
     files = (settings.identity, config)  # ssh itself expands ~ in -i, but not in -F
@@ -275,10 +278,13 @@ def ssh_options(cluster: Cluster, settings: Settings, launcher: str) -> tuple[Ss
     if any(len(file.split()) > 1 for file in files if file):
         note = "launchers split ssh options at blanks: use a path without blanks for -i and -F"
         return replace(options, identity=None, config=None), note
-    if different := [name for name, values in (("ports", ports), ("users", users)) if len(values) > 1]:
-        note = (
-            f"the nodes have different {' and '.join(different)}, which {launcher} cannot pass to ssh: "
-            f"set them in {config or '~/.ssh/config'}"
+    file = config or "~/.ssh/config"
+    if len(ports) > 1 and ports != {None, SSH_PORT}:
+        named = " and ".join(sorted(str(port or SSH_PORT) for port in ports))
+        raise NoLineError(
+            f"the nodes have different ssh ports ({named}), which {launcher} cannot pass to ssh: "
+            f"write them into {file}, and leave them out of the node list"
         )
-        return options, note
+    if len(users) > 1:
+        return options, f"the nodes have different users, which {launcher} cannot pass to ssh: set them in {file}"
     return options, ""

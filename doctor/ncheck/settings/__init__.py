@@ -107,7 +107,7 @@ class Settings:
     profile: str | None = None  # how mpirun places ranks: slot, numa
     ifname: str | None = None  # the interface that the job must use
     master_port: int | None = None  # port where the ranks meet; None: default of the launcher
-    need_ports: tuple[int, ...] = ()  # more ports that the job needs on its first node
+    need_ports: tuple[int, ...] = ()  # more ports that the job needs on every node
     drop_bad: bool = False  # plan, launch and probe leave out nodes that have errors
     good_nodes: str | None = None  # the file to write the nodes without errors to
     bad_nodes: str | None = None  # the file to write the others to

@@ -1,4 +1,4 @@
-"""NC604: shared memory matters between the GPUs of one node; a machine without them is left alone."""
+"""NC604: shared memory matters between the GPUs of one node; a machine without them needs less of it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def node(total: int, free: int | None = None, container: str = "", gpus: int = 8
             InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
         }
     }
+
+
+def without_gpus(total: int, free: int | None = None) -> dict[str, Facts]:
+    (facts,) = node(total, free, "docker").values()
+    return {"n1": {**facts, GpuFacts: Absent("no NVIDIA device")}}
 
 
 def found(message: str, fix: str, kind: str, summary: str) -> list[Finding]:
@@ -61,10 +66,32 @@ def test_it_is_silent_where_there_is_enough_of_it_and_some_of_it_in_use() -> Non
     assert outcomes(node(GIB, GIB - 300 * MIB, "docker")) == outcomes(node(500 * GIB)) == [Outcome.PASSED]
 
 
-def test_a_small_one_is_no_news_with_one_gpu_or_with_none() -> None:
-    none = node(64 * MIB, container="docker")
-    none["n1"] = {**none["n1"], GpuFacts: Absent("no NVIDIA device")}
-    assert outcomes(node(64 * MIB, gpus=1)) == outcomes(none) == [Outcome.SKIPPED]
+def test_the_default_size_in_a_container_is_no_news_with_one_gpu_or_with_none() -> None:
+    assert outcomes(node(64 * MIB, gpus=1)) == outcomes(without_gpus(64 * MIB)) == [Outcome.PASSED]
+
+
+def test_what_is_too_small_for_a_data_loader_is_reported_without_gpus_too() -> None:
+    assert [judge([shm_small], case).findings for case in (without_gpus(16 * MIB), without_gpus(GIB, MIB))] == [
+        found(
+            "shared memory (/dev/shm) has 16 MiB; one batch of a data loader may need more",
+            "docker run --shm-size=1g",
+            "fix",
+            "shared memory is too small",
+        ),
+        found(
+            "shared memory (/dev/shm) has 1 MiB free of 1024 MiB", "ls -lhS /dev/shm", "look", "shared memory is full"
+        ),
+    ]
+
+
+def test_what_is_full_beside_several_gpus_is_left_to_shm_full() -> None:
+    assert outcomes(node(64 * MIB, MIB)) == outcomes(node(64 * GIB, MIB)) == [Outcome.PASSED]
+
+
+def test_gpus_that_could_not_be_read_leave_it_unknown() -> None:
+    nodes = node(16 * MIB)
+    nodes["n1"] = {**nodes["n1"], GpuFacts: Unread("nvidia-smi hangs")}
+    assert outcomes(nodes) == [Outcome.UNKNOWN]
 
 
 def test_one_that_could_not_be_read_is_unknown() -> None:

@@ -9,6 +9,8 @@ from ncheck_checks.host.temporary_folder_unusable import temporary_folder_unusab
 
 from .folders import TMP, folder, node
 
+SESSION = "/tmp/ompi.n1.1000"  # noqa: S108  only a name
+
 
 def test_a_folder_of_a_variable_that_cannot_be_made_is_an_error() -> None:
     sick = node(folder(TMP), folder("/scratch/x", "TMPDIR", exists=False, writable=False))
@@ -31,6 +33,12 @@ def test_so_is_a_read_only_file_system_and_one_that_others_own() -> None:
         ("the job's user cannot write to /tmp", "sudo chmod 1777 /tmp", "fix"),
         ("the job's user cannot write to /scratch (TMPDIR)", "ls -ld /scratch", "look"),
     ]
+
+
+def test_so_is_a_session_folder_of_open_mpi_that_belongs_to_another_user() -> None:
+    (finding,) = judge([temporary_folder_unusable], {"n1": node(folder(TMP), folder(SESSION, writable=False))}).findings
+    message = f"the job's user cannot write to {SESSION}, where Open MPI keeps the user's session"
+    assert (finding.message, finding.fix, finding.kind) == (message, f"ls -ld {SESSION}", "look")
 
 
 def test_it_is_silent_about_a_folder_that_can_be_made() -> None:

@@ -32,6 +32,10 @@ def test_it_is_silent_at_the_default_at_a_widened_range_and_at_a_few_reserved_po
     assert findings(32768, 60999) == findings(1024, 65535) == findings(32768, 60999, (8080, 8080), (50051, 50052)) == []
 
 
+def test_a_node_without_any_is_left_to_ephemeral_ports_none() -> None:
+    assert findings(32768, 60999, (1024, 65535)) == []
+
+
 def test_settings_that_could_not_be_read_are_unknown() -> None:
     verdicts = judge([ephemeral_ports_few], {"n1": {NetSettingsFacts: Unread("no answer")}}).verdicts
     assert [verdict.outcome for verdict in verdicts] == [Outcome.UNKNOWN]

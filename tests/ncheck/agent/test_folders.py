@@ -54,3 +54,18 @@ def test_one_that_others_own_cannot_be_written_to() -> None:
             os.setuid(NOBODY)
         os._exit(0 if folder("/etc")["writable"] is False else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_only_a_session_folder_of_open_mpi_that_cannot_be_written_to_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, host = os.getuid(), os.uname().nodename
+    others, own, foreign = (
+        tmp_path / name for name in (f"ompi.other.{user}", f"prte.{host}.{user}", f"ompi.{host}.{user}")
+    )
+    for path in (others, own, foreign):
+        path.mkdir()
+    closed = {str(others), str(foreign)}
+    monkeypatch.setattr(os, "access", lambda path, _: path not in closed)
+    found = answer(Sources({"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}), None, 5.0)["temporary"]
+    assert [(one["path"], one["writable"]) for one in found[2:]] == [(str(foreign), False)]

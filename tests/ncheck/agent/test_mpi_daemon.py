@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 from pathlib import Path
 
 import pytest
 from ncheck.agent.answers.mpi_daemon import answer, returns_early
 from ncheck.agent.sources import Sources
-from ncheck.facts.mpi_daemon import MPI_DAEMON, EarlyReturn, MpiDaemonFacts, MpiProgram, mpi_daemon
+from ncheck.facts.mpi_daemon import MPI_DAEMON, EarlyReturn, MpiDaemonFacts, MpiProgram, RshAgent, mpi_daemon
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 
 UBUNTU = """# ~/.bashrc: executed by bash(1) for non-login shells.
@@ -63,6 +64,7 @@ def test_what_the_plain_login_finds_is_told_and_no_other_shell_is_asked(home: Pa
     assert facts == MpiDaemonFacts(
         MpiProgram(mpirun, mpirun, ("plain login",), "Open MPI", "4.1.4"),
         (MpiProgram(orted, orted, ("plain login", "beside mpirun"), "Open MPI", "4.1.4"),),
+        login_shell=pwd.getpwuid(os.getuid()).pw_shell,
     )
     assert not (home / "asked").exists()
 
@@ -163,3 +165,15 @@ def test_a_real_open_mpi_says_how_it_was_configured(home: Path) -> None:  # noqa
     starter = asked(os.environ["PATH"]).starter
     assert starter is not None
     assert starter.built_with is not None
+
+
+def test_the_login_shell_is_told_and_whether_a_program_that_open_mpi_is_to_log_in_with_is_there(home: Path) -> None:
+    program(home / "bin" / "rsh", "exit 0")
+    agents = {"OMPI_MCA_plm_rsh_agent": "/opt/gone/rsh -x : rsh2", "PRTE_MCA_plm_ssh_agent": "gone : rsh -4"}
+    facts = asked(str(home / "bin"), **agents)
+    assert facts.login_shell == pwd.getpwuid(os.getuid()).pw_shell
+    assert facts.rsh_agents == (
+        RshAgent("OMPI_MCA_plm_rsh_agent", "/opt/gone/rsh -x : rsh2", found=False),
+        RshAgent("PRTE_MCA_plm_ssh_agent", "gone : rsh -4", found=True),
+    )
+    assert asked(str(home / "bin")).rsh_agents == ()

@@ -34,7 +34,14 @@ def test_every_command_and_file_of_every_reader_is_there() -> None:
 
 
 def test_every_answer_says_what_it_reads() -> None:
-    text = told(probe_launcher="mpirun", storage_probe=True, data=("/data/train",), workdir="/code", packages="all")
+    text = told(
+        probe_launcher="mpirun",
+        storage_probe=True,
+        data=("/data/train",),
+        workdir="/code",
+        packages="all",
+        program=("/code/run",),
+    )
     of_triage = {source.name for source in sources_for(facts_read()) if isinstance(source, Answer)}
     names = {found.name.replace("_", "-") for found in pkgutil.iter_modules(answers.__path__)}
     for name in {name for name in names if hasattr(module_of(name), "answer")} - {"ssh-peers"} - of_triage:
@@ -85,14 +92,18 @@ def test_no_peer_and_no_python_appear_where_none_is_asked() -> None:
 def test_what_is_listened_on_and_connected_to_is_told() -> None:
     text = told(need_ports=(4000,))
     assert "Then, if the login succeeded, each node, and the 2 others by every address in the subnets" in text
-    assert "  listen: on port 4000 of the first reachable node" in text
+    assert "  listen: on port 4000 of each node" in text
+    assert "  listen: on port 4000 of the first reachable node" in told(master_port=4000)
+    assert "  listen: on port 4000 of each node" in told(master_port=4000, launcher="oneflow")
     assert "  connect: connects to where the others listen, from each of its own addresses" in text
     assert text.endswith("only to this machine, and between the nodes as listed above.")
 
 
 def test_without_others_or_without_a_mesh_only_the_jobs_ports_are_listened_on() -> None:
-    for alone in (told(hosts="node1"), told(mesh="none", need_ports=(4000,))):
-        assert "only the first node, for the ports of the job:\n  listen: " in alone
+    cases = {told(hosts="node1"): "the first node", told(mesh="none", master_port=4000): "the first node",
+             told(mesh="none", need_ports=(4000,)): "each node"}  # fmt: skip
+    for alone, which in cases.items():
+        assert f"only {which}, for the ports of the job:\n  listen: " in alone
         assert "  connect: " not in alone
     assert "  listen: " not in told(mesh="none")
 

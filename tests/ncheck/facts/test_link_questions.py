@@ -154,14 +154,21 @@ def ports_asked(settings: Settings, frameworks: Mapping[str, str] | None = None)
     }
 
 
-def test_the_first_node_takes_the_ports_that_were_named_and_nobody_else_does() -> None:
-    settings = replace(SETTINGS, master_port=4000, need_ports=(5000, 4000), launcher="torchrun")
-    assert ports_asked(settings) == {"n0": [(4000, False), (5000, False)], "n1": []}
+def test_the_first_node_takes_the_port_of_the_meeting_and_every_node_those_that_it_needs() -> None:
+    settings = replace(SETTINGS, master_port=4000, need_ports=(5000, 4001), launcher="torchrun")
+    every = [(5000, False), (4001, False)]
+    assert ports_asked(settings) == {"n0": [(4000, False), *every], "n1": every}
+
+
+def test_the_workers_of_tensorflow_and_of_oneflow_open_the_port_on_every_node() -> None:
+    assert ports_asked(replace(SETTINGS, launcher="tensorflow"))["n1"] == [(2222, False)]
+    assert ports_asked(replace(SETTINGS, launcher="oneflow", master_port=4000))["n1"] == [(4000, False)]
+    assert ports_asked(replace(SETTINGS, launcher="torchrun"))["n1"] == []
 
 
 def test_where_none_was_named_it_is_the_launchers_or_torchs() -> None:
     assert ports_asked(replace(SETTINGS, launcher="torchrun"))["n0"] == [(29400, False)]
-    assert ports_asked(replace(SETTINGS, launcher="oneflow", need_ports=(7,)))["n0"] == [(7, False), (9988, False)]
+    assert ports_asked(replace(SETTINGS, launcher="oneflow", need_ports=(7,)))["n0"] == [(9988, False), (7, False)]
     assert ports_asked(SETTINGS, {"torch": "2.5.1"})["n0"] == [(29500, True)]
     assert ports_asked(SETTINGS, {"tensorflow": "2.16"})["n0"] == []
 
@@ -175,8 +182,16 @@ def test_every_other_node_connects_to_the_jobs_ports_once_a_subnet() -> None:
     assert [row for row in made["a"] if row[5]] == []
 
 
+def test_a_port_that_every_node_needs_is_tried_between_all_of_them() -> None:
+    needed = (PortState(7788, free=True),)
+    one, two = (ListenFacts({f"10.0.0.{number}": 4000}, needed=needed) for number in (1, 2))
+    settings = replace(SETTINGS, need_ports=(7788,))
+    made = links(cluster(wired(2), settings, n0={ListenFacts: one}, n1={ListenFacts: two}))
+    assert {name: [row[0] for row in rows if row[5]] for name, rows in made.items()} == {"n0": ["n1"], "n1": ["n0"]}
+
+
 def test_no_node_makes_the_others_dial_ports_that_nobody_asked_it_for() -> None:
-    settings = replace(SETTINGS, need_ports=(29500,))
+    settings = replace(SETTINGS, master_port=29500)
     told = tuple(PortState(port, free=True) for port in range(1, 1000))
     first, other = (ListenFacts({f"10.0.0.{number}": 4000}, needed=told) for number in (1, 2))
     made = links(cluster(wired(3), settings, n0={ListenFacts: first}, n1={ListenFacts: other}))
@@ -204,9 +219,10 @@ def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     assert exempt_listening(*cluster(wired(2), without)) == none
     named = cluster(wired(2), replace(without, need_ports=(4000,)))
     assert (exempt_listening(*named), exempt_without_peers(*named)) == ({}, none)
-    assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(*named, 40.0)).values()] == [
-        "asked", "--mesh none",
-    ]  # fmt: skip
+    one = cluster(wired(2), replace(without, master_port=4000))
+    for case, second in ((named, "asked"), (one, "--mesh none")):
+        told = asked(ask_listen(*case, 40.0)).values()
+        assert ["asked" if isinstance(answer, dict) else answer for answer in told] == ["asked", second]
 
 
 def test_without_a_mesh_nodes_listen_for_the_probe_by_tcp_and_try_no_link() -> None:

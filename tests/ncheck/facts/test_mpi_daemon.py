@@ -27,7 +27,8 @@ WHOLE: dict[str, Any] = {"starter": MPIRUN_THERE, "daemons": [], "shells": {}, "
         None, [], "x", {}, {**WHOLE, "daemons": 7}, {**WHOLE, "starter": {**MPIRUN_THERE, "path": "bin/mpirun"}},
         {**WHOLE, "starter": {**MPIRUN_THERE, "path": "/opt/a\nb/mpirun"}}, {**WHOLE, "shells": {"any": "thing"}},
         {**WHOLE, "starter": {**MPIRUN_THERE, "by": ["magic"]}}, {**WHOLE, "start_up": {"file": "x", "line": "6"}},
-        {**WHOLE, "starter": {**MPIRUN_THERE, "says": {**SAYS, "exit_status": None}}},
+        {**WHOLE, "starter": {**MPIRUN_THERE, "says": {**SAYS, "exit_status": None}}}, {**WHOLE, "login_shell": "fish"},
+        {**WHOLE, "rsh_agents": [{"variable": "; reboot", "value": "rsh", "found": False}]},
     ],
 )  # fmt: skip
 def test_nonsense_is_unread(answered: Answered, value: Any) -> None:

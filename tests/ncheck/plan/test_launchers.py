@@ -16,7 +16,7 @@ from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, 
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
 from ncheck.plan.networks import Network
 
-from .jobs import SUBNET, launch, line, mpi_line
+from .jobs import SUBNET, addresses, launch, line, mpi_line
 
 FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
 OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
@@ -240,6 +240,13 @@ def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
 def six(job: Launch) -> Launch:
     hosts = tuple(replace(host, address=f"fd00::{index}") for index, host in enumerate(job.hosts, 1))
     return replace(job, hosts=hosts)
+
+
+@pytest.mark.parametrize(("version", "btl"), [("4.1.4", "--mca btl '^openib,ofi' "), ("5.0.11", "")])
+def test_over_ipv6_open_mpi_4_is_kept_from_btl_ofi_which_ends_the_job(version: str, btl: str) -> None:
+    members = {host: addresses("eth0", f"fd00::{index}") for index, host in enumerate(("n1", "n2"), 1)}
+    made = mpi_line("Open MPI", version, launch(network=Network("fd00::/64", members)))
+    assert f"--mca pml ob1 {btl}--mca btl_tcp_if_include eth0 " in made
 
 
 @pytest.mark.parametrize("launcher", ["horovodrun", "srun", "deepspeed"])

@@ -384,12 +384,29 @@ def test_tensorflow_is_said_to_start_one_worker_a_node() -> None:
     assert made.reasons["tensorflow"][0] == "2 workers, one per node, using all of its GPUs"
 
 
-def test_what_differs_by_node_is_left_to_ssh_and_the_rest_is_told() -> None:
-    nodes = (Node("n1", port=2201), Node("n2", port=2202, user="ada"))
-    made = plan(host(1), host(2), nodes=nodes, user="ada", ssh_config="~/job.conf")
+def test_users_that_differ_are_left_to_ssh_and_the_rest_is_told() -> None:
+    nodes = (Node("n1", port=2201), Node("n2", port=2201, user="ada"))
+    made = plan(host(1), host(2), nodes=nodes, ssh_config="~/job.conf")
     file = Path("~/job.conf").expanduser()
-    assert f"--mca plm_rsh_args '-l ada -F {file}'" in made.lines["mpirun"]
-    assert made.notes == (f"the nodes have different ports, which mpirun cannot pass to ssh: set them in {file}",)
+    assert f"--mca plm_rsh_args '-p 2201 -F {file}'" in made.lines["mpirun"]
+    assert made.notes == (f"the nodes have different users, which mpirun cannot pass to ssh: set them in {file}",)
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "horovodrun", "deepspeed"])
+def test_ports_that_differ_leave_no_line_for_a_launcher_that_logs_in(launcher: str) -> None:
+    nodes = (Node("n1"), Node("n2", port=10001))
+    made = plan(host(1), host(2), nodes=nodes, launcher=launcher)
+    reason = f"the nodes have different ssh ports (10001 and 22), which {launcher} cannot pass to ssh"
+    remedy = "write them into ~/.ssh/config, and leave them out of the node list"
+    assert (made.lines, made.notes[-1]) == ({}, f"no {launcher} line: {reason}: {remedy}")
+
+
+def test_ports_that_differ_do_not_matter_to_srun_nor_on_this_machine_itself() -> None:
+    apart = (Node("n1"), Node("n2", port=10001))
+    assert plan(host(1), host(2), nodes=apart, launcher="srun").lines.keys() == {"srun"}
+    itself = (Node("n1", places=("local",)), Node("n2", port=10001))
+    assert "-p 10001" in plan(host(1), host(2), nodes=itself).lines["mpirun"]
+    assert plan(host(1), host(2), nodes=(Node("n1"), Node("n2", port=22))).lines.keys() == {"mpirun"}
 
 
 def test_gpus_that_the_slots_leave_idle_are_told() -> None:

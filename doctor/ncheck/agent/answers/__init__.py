@@ -84,11 +84,14 @@ libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA),
                   "verbs", of libmpi|null (no daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
-                  "shells": {"interactive shell"|"login shell": why it gave no answer}};
+                  "shells": {"interactive shell"|"login shell": why it gave no answer},
+                  "login_shell": path|"" (unknown user), "rsh_agents": [{"variable", "value", "found": bool}]};
              PROGRAM is {"path", "real_path", "by": ["plain login"|"job's environment"|"beside mpirun"|
                   "interactive shell"|"login shell"|"usual folder"], "info": what the installation says of itself|"",
                   "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),
                   "prefixed": the same with its own lib folder on LD_LIBRARY_PATH, where it did not start|null}
+programs     asked as {"programs": [paths], "files": [paths]}; says {"paths": {path: {"trouble": "" | why the job cannot
+                 start it} | {"error": why it could not be looked at}}}
 code         asked as {"folder": path}; says {"folder": its real path, "exists": bool, "git": {"top", "commit": 40 or 64
                  digits|"", "branch": ""|name, "changed": {path: digest}, "error": why git did not say those|""}|
                  null (no repository), "tree": {"digest": hex, "cut": why it does not cover all|"", "listed": {path:

@@ -43,7 +43,7 @@ _SILENT = frozenset(cause for cause, _ in _PHASES.values())
 
 READS = (
     "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back",
-    "connects to the job's ports on the first node: small messages alone",
+    "connects to the job's ports on the nodes that need them: small messages alone",
     "opens ten connections at once to each of three other nodes, and closes them",
 )
 
@@ -198,6 +198,8 @@ class _Run:
             return False
         if error.errno in _NO_ROOM:
             self.close(link, "untried", "this node has no socket for it: {}".format(error.strerror))
+        elif error.errno == errno.EADDRNOTAVAIL and link.sock:  # the address is its own: it was bound
+            self.close(link, "untried", "this node has no free port for it: {}".format(error.strerror))
         else:
             self.close(link, *not_connected(error, 0.0))
         return True

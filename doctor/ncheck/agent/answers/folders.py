@@ -9,12 +9,14 @@ from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 # Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
 SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+SESSIONS = ("ompi", "prte")  # and the host's name and the user's id: ompi.node01.1000
 
 _PATIENCE = 5.0  # seconds for all of them: a healthy file system needs milliseconds
 
 READS = (
     "statvfs and access of /tmp, $" + ", $".join(SESSION + TEMPORARY) + " (their nearest folder that exists), "
     "the home folder, /dev/shm and /",
+    "whether this user may write to /tmp/{{{}}}.HOST.UID, where it is there".format(",".join(SESSIONS)),
     OWN + ": the kind of their file systems",
 )
 
@@ -27,15 +29,23 @@ def answer(sources, arguments, timeout):
         for name in _set_in(environment):
             named.setdefault(os.path.normpath(os.path.join(home, environment[name])), name)
     others = [(home, ""), ("/dev/shm", ""), ("/", "")]  # noqa: S108
-    asked = [*named.items(), *others]
+    asked = [*named.items(), *others, *((path, "") for place in named for path in _sessions(place))]
     seconds = min(_PATIENCE, timeout)
     hangs = "no answer within {:.0f} s: its file system hangs".format(seconds)
     found = [
         state or {"path": path, "named_by": name, "error": hangs}
         for (path, name), state in each(lambda one: folder(*one), asked, seconds)
     ]
-    home, shm, root = found[len(named) :]
-    return {"temporary": found[: len(named)], "home": home, "shm": shm, "root": root}
+    home, shm, root, *sessions = found[len(named) :]
+    foreign = [one for one in sessions if one.get("exists") and not one["writable"] and not one["read_only"]]
+    return {"temporary": found[: len(named)] + foreign, "home": home, "shm": shm, "root": root}
+
+
+def _sessions(place):
+    """Name the folders in which Open MPI 4 and 5 keep what belongs to a session of this user."""
+    full = os.uname().nodename
+    names = dict.fromkeys((full, full.partition(".")[0]))
+    return [os.path.join(place, ".".join((kind, name, str(os.getuid())))) for kind in SESSIONS for name in names]
 
 
 def home_of(environment):

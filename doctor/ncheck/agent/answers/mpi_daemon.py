@@ -16,6 +16,7 @@ from ncheck.agent.files import leaf
 
 STARTERS = ("mpirun", "mpiexec")
 DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
+RSH_AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # what Open MPI 4 and 5 log in with, not ssh
 SHELLS = (("interactive shell", "-ic"), ("login shell", "-lc"))
 USUAL = ("/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/*/bin", "/usr/local/*/bin", "/usr/lib64/*/bin",
          "/usr/mpi/*/*/bin")  # fmt: skip
@@ -24,6 +25,7 @@ READS = (
     "ompi_info --parsable".format(", ".join(DAEMONS)),
     "where none is found: bash -ic and bash -lc 'command -v orted' (zsh, ksh where that is the login shell), "
     "the line of ~/.bashrc that returns early, and " + ", ".join(USUAL),
+    "the user's login shell; whether the program that $" + " and $".join(RSH_AGENTS) + " name is on the PATH",
 )
 AT_MOST = 8  # daemons that are tried: more are no longer an answer
 CANNOT_RUN = (126, 127)  # the exit status of the loader, and of a shell, for what cannot be started
@@ -44,7 +46,7 @@ _REACH = 3  # lines above a return that may ask whether somebody is there
 
 
 def answer(sources, arguments, timeout):
-    """Return {"starter", "daemons", "shells", "start_up"}: see the package."""
+    """Return {"starter", "daemons", "shells", "start_up", "login_shell", "rsh_agents"}: see the package."""
     return _Search(sources.job, time.monotonic() + timeout).answer()
 
 
@@ -75,6 +77,8 @@ class _Search:
             "daemons": [self.tried(path, ways) for path, ways in list(self.places.items())[:AT_MOST]],
             "shells": {name: said["error"] for name, said in self.shells.items() if "error" in said},
             "start_up": returns_early(os.path.expanduser("~/.bashrc")) if self.shells else None,
+            "login_shell": pwd.getpwuid(os.getuid()).pw_shell if _known_user() else "",
+            "rsh_agents": rsh_agents(self.job.login_environment),
         }
 
     def starter(self):
@@ -181,6 +185,18 @@ def _kept(line):
     if line.startswith("config:cli:"):
         return " ".join(["config:cli:", *_OPTION.findall(line)])
     return line if any(word in line for word in _KEPT) else ""
+
+
+def rsh_agents(environment):
+    """Describe the programs with which variables tell Open MPI to log in: "ssh -4 : rsh" is either of two."""
+    found = []
+    for name in RSH_AGENTS:
+        words = [part.split() for part in environment.get(name, "").split(":")]
+        programs = [part[0] for part in words if part]
+        there = any(shutil.which(program, path=environment.get("PATH", os.defpath)) for program in programs)
+        if programs:
+            found.append({"variable": name, "value": environment[name][:_LONGEST], "found": there})
+    return found
 
 
 def shell_of_user():

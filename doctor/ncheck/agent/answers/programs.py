@@ -1,0 +1,30 @@
+"""Whether the program that a launch starts, and the script that this is given, are on this node."""
+
+import os
+
+from ncheck.agent.apart import each
+
+_PATIENCE = 5.0  # seconds for all of them: a healthy file system needs milliseconds
+
+READS = ("whether the program and the script of the job's command, written after --, are where their full paths say",)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"paths": {path: {"trouble"} | {"error"}}}: see the package."""
+    asked = [(path, True) for path in arguments["programs"]] + [(path, False) for path in arguments["files"]]
+    seconds = min(_PATIENCE, timeout)
+    hangs = {"error": "no answer within {:.0f} s: its file system hangs".format(seconds)}
+    found = each(lambda one: _look(one[0], one[1]), asked, seconds)
+    return {"paths": {path: state or hangs for (path, _), state in found}}
+
+
+def _look(path, program):
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {"trouble": "does not exist"}
+    except OSError as error:
+        return {"error": error.strerror or str(error)}
+    if program and not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        return {"trouble": "is not a program that the job's user may run"}
+    return {"trouble": ""}
