@@ -32,6 +32,10 @@ RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Deb
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 
 
+# A server tells neither which of these it is, nor which types it accepts.
+WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
+
+
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
 
 

@@ -317,7 +317,9 @@ def _detail(log: SshLog, cause: Cause, line: str) -> str:
     if cause is Cause.HOST_KEY_REVOKED:
         return f"the host key of {name} is marked as revoked: {key}"
     if cause is Cause.AUTH_REFUSED:
-        return f"{line}; offered: {', '.join(log.offered)}" if log.offered else f"{line}; there was no key to offer"
+        if not log.offered:
+            return f"{line}; there was no key to offer"
+        return f"{line}; offered: {', '.join(log.offered)}; {failures.WHY_NO_KEY}"
     return line
 
 
