@@ -103,7 +103,7 @@ def measure(count: int) -> Cost:
             sys.exit("bench: the simulated srun did not start")
         began, sent = time.process_time(), []
         streams = {name: StepStream(step, step.by_node[name], Login(reached=True)) for name in names}
-        for message in (script.script.encode() + b"\n", script.blob):
+        for message in (script.script.encode() + b"\n", script.rest):
             for stream in streams.values():
                 stream.send(message, 60)
         sent.append(step.sent)

@@ -63,6 +63,17 @@ _WHOLE_LINE = re.compile(
 _ASSIGNED = re.compile(rf"{_NAME}(?P<is>=)(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s,;&'\"\0]+)")
 
 
+# wandb: api_key: local-0123
+_NAMED = re.compile(
+    r"(?P<name>(?<![\w.-])[\w.-]{0,60}(?i:api|access|secret|private|auth)[_-]?(?i:key|token))"
+    r"(?P<is>:[ \t]{1,20})(?P<value>[^\s,;&'\"\0]+)"
+)
+
+
+# NCCL INFO NCCL_FOO_TOKEN set by environment to abc
+_SET_TO = re.compile(rf"{_NAME}(?P<is> set (?:by environment )?to )(?P<value>[^\s,;'\"\0]+)")
+
+
 # "secret_key": "abc\"def", 'token': 'abc'
 _QUOTED = re.compile(
     r"(?P<quote>[\"'])(?P<name>[A-Za-z_][\w.-]{0,127})(?P=quote)(?P<is>[ \t]*:[ \t]*)"
@@ -98,13 +109,19 @@ _OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P
 _WORD = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\0\"']+)"
 
 
-# Tokens that services mark by their first letters, each with one that it is known by.
-_TOKENS = (
+# Tokens that services mark by their first letters, each with one that it is known by. These are known in a word, too.
+_MARKED = (
     r"gh[opsur]_[A-Za-z0-9]{20,}",  # ghp_..., GitHub
     r"github_pat_\w{20,}",
     r"gl(?:pat|dt|rt|cbt|ptt|agent|soat|ft)-[\w-]{16,}",  # glpat-..., GitLab
     r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
-    r"sk-(?:proj|ant|svcacct|or)-[\w-]{16,}|sk-[A-Za-z0-9]{20,}",  # sk-ant-..., OpenAI, Anthropic
+    r"sk-(?:proj|ant|svcacct|or)-[\w-]{16,}",  # sk-ant-..., OpenAI, Anthropic
+)
+
+
+# These only where a word begins.
+_TOKENS = (
+    r"sk-[A-Za-z0-9]{20,}",
     r"(?:nvapi|xai|pplx|tskey|NRAK|NRII)-[\w-]{20,}",  # nvapi-..., NGC, and others with a hyphen
     r"(?:gsk|r8|dop_v1|doo_v1|npm|glsa|glc|wandb_v1|lin_api|shpat|rpa|[srp]k_(?:live|test))_(?=[A-Za-z_]*\d)\w{20,}",
     r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}",  # xoxb-..., Slack
@@ -142,7 +159,7 @@ _VALUES = tuple(
         r"(https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[^\s\"'\0]+",
         # ?sv=2022-11-02&sig=abc%3D, &X-Amz-Signature=abc
         r"([?&](?:sig|[Ss]ignature|X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token))=)[^\s&\"'\0]+",
-        r"()(?<![\w-])(?:" + "|".join(_TOKENS) + ")",
+        "()(?:" + "|".join(_MARKED) + r"|(?<![\w-])(?:" + "|".join(_TOKENS) + "))",
         # root:$6$salt$hash:19000:0:99999:7:::, the hash of a password
         r"()\$(?:[156y]|2[abxy]|7|apr1|argon2id?)\$[\w./$=,+-]{20,200}",
         # "auths": {"nvcr.io": {"auth": "dXNlcjpwYXNz"}}
@@ -207,7 +224,7 @@ def redact(text: str) -> str:
     for words, pattern in _COMMANDS:
         if any(word in text for word in words):
             text = pattern.sub(rf"\1{REDACTED}", text)
-    for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION, _HEADER):
+    for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION, _HEADER, _NAMED, _SET_TO):
         text = pattern.sub(_cut, text)
     text = _INI.sub(_cut_certain, text)
     return _YAML.sub(_cut_certain, _QUOTED.sub(_cut_quoted, text))

@@ -17,7 +17,7 @@ UNREACHED: dict[str, tuple[str, Fault]] = {
     "packets dropped": ("NC112", faults.lose_everything),
     "sshd frozen": ("NC115", faults.freeze_sshd),
     "packets over 600 bytes lost": ("NC116", faults.lose_large_packets),
-    "start-up file that hangs": ("NC116", lambda node: faults.start_up_file(node, "sleep 20")),
+    "start-up file that hangs": ("NC124", lambda node: faults.start_up_file(node, "sleep 20")),
     "sshd stopped": ("NC111", faults.stop_sshd),
     "another server on the port": ("NC114", faults.serve_http),
     "host key changed": ("NC118", faults.change_host_key),

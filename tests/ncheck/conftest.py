@@ -58,11 +58,12 @@ def ask() -> Ask:
         *sources: Source,
         enter: str | None = None,
         environment: dict[str, JsonValue] | None = None,
+        connect_timeout: float = 60.0,
         heard: Heard = id,
     ) -> Evidence:
         wanted = Wanted(
             os.urandom(8).hex(), time.monotonic() + 120.0, bool(sources),
-            connect_timeout=60.0, command_timeout=60.0, enter=enter, environment=environment or {},
+            connect_timeout=connect_timeout, command_timeout=60.0, enter=enter, environment=environment or {},
         )  # fmt: skip
         return talk(sources, wanted, heard)
 

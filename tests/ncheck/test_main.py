@@ -46,6 +46,15 @@ def test_version_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -
     assert heavy & set(modules.split()) == set()
 
 
+def test_the_pages_of_the_checks_are_there_where_python_drops_docstrings(tmp_path: Path) -> None:
+    pages = [
+        run_ncheck("explain", "NC125", cwd=tmp_path, PYTHONPATH=PACKAGES, PYTHONOPTIMIZE=optimize)
+        for optimize in ("", "2")
+    ]
+    assert [page.returncode for page in pages] == [0, 0], pages[1].stderr
+    assert pages[0].stdout == pages[1].stdout
+
+
 @pytest.mark.parametrize("pythonpath", [HOME, os.pathsep + HOME])
 def test_files_and_folders_of_the_current_folder_shadow_nothing_of_ours(tmp_path: Path, pythonpath: str) -> None:
     for name in ("json", "click", "rich", "difflib"):

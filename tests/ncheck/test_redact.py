@@ -157,6 +157,13 @@ KINDS = {
     "Wi-Fi": ("psk=abc", "psk=<redacted>"),
     "MLflow": ("MLFLOW_TRACKING_PASSWORD=abc", "MLFLOW_TRACKING_PASSWORD=<redacted>"),
     "MinIO": ("MINIO_ROOT_PASSWORD=abc", "MINIO_ROOT_PASSWORD=<redacted>"),
+    "setting that NCCL reports": (
+        "n1:7:7 [0] NCCL INFO NCCL_FOO_TOKEN set by environment to abc.",
+        "n1:7:7 [0] NCCL INFO NCCL_FOO_TOKEN set by environment to <redacted>",
+    ),
+    "setting in a log": ("wandb: api_key: local-abc and more", "wandb: api_key: <redacted> and more"),
+    "token in a word": (f"keyhf_{A40}", "key<redacted>"),
+    "token behind another": (f"xghp_{A40}_", "x<redacted>_"),
     "a database's variable": ("DB_PWD=abc", "DB_PWD=<redacted>"),
 }  # fmt: skip
 
@@ -174,6 +181,9 @@ KEPT = (
     "SSH_PUBLIC_KEY=ssh-ed25519",
     "GPU0\t X \tNV18\tNV18\tPIX",
     "key: value",
+    "NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0",
+    "NCCL INFO NCCL_IB_PKEY set by environment to 0x8001",
+    "SyntaxError: unexpected token: x",
     "commit 5bd08434f41ff8ecbc1a675d85fdc0bebff34f1a",
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "link/ether 52:54:00:12:34:56 brd ff:ff:ff:ff:ff:ff",

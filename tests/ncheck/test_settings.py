@@ -276,6 +276,7 @@ def test_a_file_that_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
     assert refused(tmp_path, "port = 22\nwidth = = 3\n").startswith("ncheck.toml: invalid TOML: ")
     (tmp_path / "ncheck.toml").write_bytes(b"user = '\xff'")
     assert refused(tmp_path) == "ncheck.toml: it is not UTF-8"
+    assert refused(tmp_path, "a = " + "[" * 2000) == "ncheck.toml: invalid TOML: it is nested too deep"
 
 
 def test_a_bad_variable_is_told_by_its_name(tmp_path: Path) -> None:

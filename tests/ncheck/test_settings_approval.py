@@ -72,6 +72,33 @@ def test_an_approval_is_for_this_content_in_this_place(here: Path, capsys: pytes
     assert made(here) == (Settings(port=7), [WARNING])
 
 
+def test_an_approval_covers_the_ssh_configuration_and_what_it_includes(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, more = here / "sshc", here / "more"
+    (here / "ncheck.toml").write_text('ssh-config = "sshc"')
+    config.write_text(f"Include {here}/mor*\nHost n1\n  Port 7\n")
+    more.write_text("Host n2\n")
+    warning = WARNING.replace(COMMANDS, "ssh-config")
+
+    assert main(["allow"]) == 0
+    assert made(here) == (Settings(ssh_config=str(config)), [])
+    for file in (config, more):
+        before = file.read_text()
+        file.write_text(before + "ProxyCommand touch /tmp/pwned\n")
+        assert made(here) == (Settings(), [warning])
+        file.write_text(before)
+        assert made(here) == (Settings(ssh_config=str(config)), [])
+    (here / "more2").write_text("ProxyCommand touch /tmp/pwned\n")
+    assert made(here) == (Settings(), [warning])
+
+    config.write_text("Include ${EVIL}\n")
+    capsys.readouterr()
+    assert main(["allow"]) == 2
+    words = "ssh-config: what it includes cannot be told or read, so this cannot be approved"
+    assert capsys.readouterr().err == f"ncheck: {words}\n"
+
+
 def test_approvals_are_the_users_own(here: Path) -> None:
     main(["allow"])
     main(["allow", str(here / "ncheck.toml")])

@@ -9,7 +9,8 @@ The driver was updated, often by unattended upgrades, and the old module is stil
 (CUDA error 803, system has unsupported display driver / cuda driver combination); nvidia-smi fails.
 
 ## What to type
-`cat /proc/driver/nvidia/version` shows the module. `sudo systemctl reboot` loads the new one. In a container: its
+`cat /proc/driver/nvidia/version` shows the module. `sudo systemctl reboot` loads the new one; where no program uses a
+GPU, `sudo rmmod nvidia_drm nvidia_modeset nvidia_uvm nvidia && sudo modprobe nvidia` does, too. In a container: its
 libraries must be those of the host; start it again.
 """
 
@@ -18,16 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.gpu_health import NvidiaDriverFacts
-
-_MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+from ncheck.facts.gpu_health import VERSIONS_DIFFER, NvidiaDriverFacts
 
 
 @node_check("NC533", Severity.ERROR, NvidiaDriverFacts, blocks_plan=True)
 def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem]:
     driver = node[NvidiaDriverFacts]
     differs = bool(driver.module and driver.library and driver.module != driver.library)
-    if differs or (driver.failure and driver.failure.code == _MISMATCH):
+    if differs or (driver.failure and driver.failure.code == VERSIONS_DIFFER):
         versions = f": kernel module {driver.module}, library {driver.library}" if differs else ""
         evidence = (driver.failure.words,) if driver.failure else ()
         message = f"the NVIDIA driver's module and library differ{versions}"

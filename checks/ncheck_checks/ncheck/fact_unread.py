@@ -10,8 +10,8 @@ A fault that cannot be seen may still be there. A tool that hangs or fails is of
 
 ## What to type
 Run the command that the finding names on that node, such as `timeout 10 nvidia-smi topo -m`, and see how it ends. If
-sudo refused: ncheck runs `sudo -n`, which never asks for a password. Allow it for the user of the login, or run without
-`--sudo`.
+sudo refused: ncheck runs `sudo -n`, which never asks for a password; `sudo -n true` on the node shows why it refuses.
+Run without `--sudo`, or let an administrator allow it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ Launchers log in without a terminal. Without an accepted key they cannot start a
 
 ## What to type
 `ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck -l USER`. Add
-a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. Inside a Slurm allocation `ncheck --via srun` needs no
+a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. If the key is in ~/.ssh/authorized_keys there already,
+sshd may not accept its type: `sudo sshd -T | grep -i pubkeyaccepted` on the node shows the types; make a key of one of
+them, such as `ssh-keygen -t rsa -b 4096`, and install that. Inside a Slurm allocation `ncheck --via srun` needs no
 ssh.
 """
 

@@ -11,27 +11,25 @@ somebody intercepts the connection. From hosts without that setting, ssh refuses
 password logins and agent forwarding to such a node.
 
 ## What to type
-First verify the new key: on the node's console, `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` must print the new
-fingerprint. Then remove the old one here: `ssh-keygen -R NODE` (or `'[NODE]:PORT'`).
+First compare: on the node's own console, not over ssh, `cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -` must print
+the fingerprint that was presented. Only then remove the old key here: `ssh-keygen -R NODE` (or `'[NODE]:PORT'`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
-from ncheck import HERE, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import WITHOUT_SSH, Cause, never_got_that_far
+from ncheck.network.logins import SHOW_HOST_KEYS, WITHOUT_SSH, Cause, never_got_that_far
 
 
 @node_check("NC137", Severity.WARNING, LoginFacts)
 def host_key_change_ignored(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     login = node[LoginFacts].login
     if login.host_key_warning:
-        name = node.name if login.port in (0, 22) else f"[{node.name}]:{login.port}"
         message = "its host key is not the one in known_hosts, and StrictHostKeyChecking no ignores that"
-        yield Problem(message, f"ssh-keygen -R {quote(name)}", (login.host_key_warning,), where=HERE)
+        yield Problem(message, SHOW_HOST_KEYS, (login.host_key_warning,), look=True)
     elif doubt := never_got_that_far(login, Cause.HOST_KEY_CHANGED):
         yield doubt
     elif login.transport in WITHOUT_SSH:

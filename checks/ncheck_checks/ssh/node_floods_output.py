@@ -8,7 +8,7 @@ tool misbehaves. ncheck closed the connection; its memory is limited.
 The same output would flood a launcher's connection, and it cannot be separated from the node's answers.
 
 ## What to type
-`ssh NODE true | head -c 300` shows the output. Look into ~/.bashrc and /etc/profile.d there.
+`ssh NODE true 2>&1 | head -c 300` shows the output. Look into ~/.bashrc and /etc/profile.d there.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 @login_check("NC128", Cause.FLOODED)
 def node_floods_output(node: str, login: Login) -> Problem:
-    fix = f"{by_ssh(node, login)} true | head -c 300"
+    fix = f"{by_ssh(node, login)} true 2>&1 | head -c 300"
     return Problem("it sent more output than any answer can have", fix, where=HERE, look=True)

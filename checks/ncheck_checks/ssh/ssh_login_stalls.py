@@ -1,9 +1,9 @@
 """The SSH login stalls
 
 ## What it finds
-Nodes that send an SSH banner and then fall silent during the key exchange or the login. The packets of the key exchange
-are the first large ones: if they are lost, an MTU on the path is smaller than both ends assume. A node that hangs looks
-the same.
+Nodes that send an SSH banner and then fall silent during the key exchange or the login, or that log in and answer only
+what is small. The packets of the key exchange are the first large ones, and those that start ncheck's agent are larger:
+if they are lost, an MTU on the path is smaller than both ends assume. A node that hangs looks the same.
 
 ## Why it matters
 The same fault stalls NCCL and MPI: small messages pass, large ones never arrive, and the job hangs. ssh's

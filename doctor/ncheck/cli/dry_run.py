@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from ncheck.agent.answers import module_of
+from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, FactType
@@ -104,8 +105,10 @@ def _logins(nodes: tuple[Node, ...], settings: Settings, *, agent: bool) -> Iter
             yield f"  {node.name}: {_connection(node, settings)}"
     yield ""
     for environment, members in by_environment.items():
-        yield f"On {fold(node.name for node in members)}, its standard input begins with this line:"
-        yield f"  {_script(settings, environment, agent=agent)}"
+        sent = _bootstrap(settings, environment, agent=agent)
+        lines = "these lines" if sent.start else "this line"
+        yield f"On {fold(node.name for node in members)}, its standard input begins with {lines}:"
+        yield from (f"  {line}" for line in (sent.script, sent.start) if line)
         yield from _entering(environment)
         yield ""
 
@@ -134,12 +137,10 @@ def _by_environment(nodes: tuple[Node, ...], settings: Settings) -> dict[JobEnvi
     return members
 
 
-def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> str:
-    from ncheck.fleet.bootstrap import bootstrap
-
+def _bootstrap(settings: Settings, environment: JobEnvironment, *, agent: bool) -> Bootstrap:
     seconds = settings.deadline + (settings.probe_time if settings.probe != "none" else 0.0) if agent else None
     entered = {"enter": environment.enter, "python": environment.python, "setup": environment.setup}
-    return bootstrap(_NONCE, seconds, **entered, shared=settings.via == "srun").script
+    return bootstrap(_NONCE, seconds, **entered, shared=settings.via == "srun")
 
 
 def _entering(environment: JobEnvironment) -> Iterator[str]:

@@ -126,7 +126,7 @@ def allow(file: str) -> None:
     """Approve the keys of ./ncheck.toml, or of FILE, that run commands: python, setup, enter, rsh, sudo, ssh-config.
 
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
-    with this content: a change of the file ends it.
+    with this content, and with that of the ssh configuration that it names: a change of any of them ends it.
     """
     from ncheck.errors import SettingsError
     from ncheck.settings.approval import approve
@@ -136,7 +136,7 @@ def allow(file: str) -> None:
     settings, content = read_file(path, file, None)
     if not settings.commands:
         raise SettingsError(f"{printable(file)}: it has no key that runs commands, so there is nothing to approve")
-    approve(path, content, os.environ)
+    approve(path, settings.approval_of(content, os.environ), os.environ)
     for name, value in settings.commands:
         click.echo(f"{printable(name)} = {printable(value, 2000)}")
     click.echo(f"approved in {printable(str(path.resolve()), 4096)}, until the file changes")

@@ -168,10 +168,10 @@ def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[by
     write("".join(f"{marker} {line}\n" for line in lines).encode())
     if size is None:
         return
-    if not greeting.python:
-        write(f"{marker} none\n".encode())
-        return
     path, _, version = greeting.python.partition(" (")  # /usr/bin/python3 (3.10.12)
+    if not version:  # there is none, or one that does not run
+        write(f"{marker} none {path}\n".encode())
+        return
     write(f"{marker} go {version.rstrip(')')} {path}\n".encode())
     if len(read(size)) == size:
         serve(read, write, responder(evidence))

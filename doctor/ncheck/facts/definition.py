@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_FEW_LINES = 3  # of a program's message, shown whole
+
+
 LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
 
 
@@ -135,8 +138,7 @@ def sudo_refused(reply: Reply) -> Unread | None:
     if not reply.reason.startswith("sudo: "):
         return None
     why = reply.reason.removeprefix("sudo: ")[:LONGEST]
-    allow = 'echo "$(id -un) ALL=(root) NOPASSWD: ALL" | sudo tee /etc/sudoers.d/ncheck'
-    return Unread(f"sudo refused, although --sudo was given: {why}", fix=allow)
+    return Unread(f"sudo refused, although --sudo was given: {why} (or run without --sudo)", fix="sudo -n true")
 
 
 def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
@@ -151,6 +153,7 @@ def _bad_exit(source: Source, reply: Reply) -> Unread | None:
         return Unread(f"{name}: output truncated, it was too long")
     if reply.exit_status in (None, 0):
         return None
-    lines = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
-    message = f": {lines[-1][:LONGEST]}" if lines else ""
+    lines = [line.strip() for line in (reply.stderr.strip() or reply.stdout.strip()).splitlines() if line.strip()]
+    told = "; ".join(lines if len(lines) <= _FEW_LINES else lines[-1:])  # a short message begins with what happened
+    message = f": {told[:LONGEST]}" if lines else ""
     return Unread(f"{name} ended with exit status {reply.exit_status}{message}", fix=line_for(source))

@@ -9,11 +9,13 @@ from pathlib import PurePosixPath
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, Fact, trouble
-from ncheck.facts.gpus import DEVICES, shown_gpus
+from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
 from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.nvidia_smi import pci_address
+from ncheck.parse.nvidia_smi import pci_address, smi_failure
+
+VERSIONS_DIFFER = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
 @dataclass(frozen=True)
@@ -219,19 +221,30 @@ def _broken_off(answer: HealthAnswer) -> Unread | None:
 
 def nvidia_driver(evidence: Evidence) -> Read[NvidiaDriverFacts]:
     """Read the driver; no module in /proc and no library is a driver that is not loaded, which other facts judge."""
+    refused = smi_failure(evidence.reply(SMI).stdout + evidence.reply(SMI).stderr) or ""
+    if "version mismatch" in refused:  # nvidia-smi says it where NVML is not asked, too
+        return NvidiaDriverFacts(*_versions(evidence), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST]))
     if why := _unanswered(evidence):
         return why
     answer = cast("HealthAnswer", evidence.reply(HEALTH).value)
     failed = answer["failed"]
-    module, library = _MODULE.search(answer["module"]), _LIBRARY.search(PurePosixPath(answer["library"]).name)
     return NvidiaDriverFacts(
-        module=module[1] if module else "",
-        library=library[1] if library else "",
+        *_versions(evidence),
         failure=Failure(failed["code"], failed["words"][:LONGEST]) if failed and failed["code"] is not None else None,
         channels=answer["channels"],
         usable_channels=answer["usable_channels"],
         compatibility=tuple(answer["compatibility"]),
     )
+
+
+def _versions(evidence: Evidence) -> tuple[str, str]:
+    """Return the versions of the kernel module and of NVML's library, "" where they are not known."""
+    reply = evidence.reply(HEALTH)
+    if trouble(HEALTH, reply):
+        return "", ""
+    answer = cast("HealthAnswer", reply.value)
+    module, library = _MODULE.search(answer["module"]), _LIBRARY.search(PurePosixPath(answer["library"]).name)
+    return module[1] if module else "", library[1] if library else ""
 
 
 def _unanswered(evidence: Evidence) -> Unread | Absent | None:
@@ -293,7 +306,7 @@ def _address(text: str) -> str:
 
 FACTS = (
     Fact(GpuHealthFacts, (HEALTH, DEVICES), gpu_health),
-    Fact(NvidiaDriverFacts, (HEALTH, DEVICES), nvidia_driver),
+    Fact(NvidiaDriverFacts, (HEALTH, SMI, DEVICES), nvidia_driver),
 )
 
 

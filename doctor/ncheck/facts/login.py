@@ -24,11 +24,13 @@ class LoginFacts:
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
     `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured.
+    `python`: the python3 that runs the agent; if the login ended for want of one, one that is there and does not run.
     """
 
     login: Login
     noise: str = ""
     python_seconds: float = 0.0
+    python: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def _listing(evidence: Evidence) -> ListingFacts:
 def _login(evidence: Evidence) -> LoginFacts:
     greeting = evidence.greeting or Greeting()
     lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
-    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]), greeting.python_seconds)
+    python = printable(greeting.python.partition(" (")[0])
+    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]), greeting.python_seconds, python)
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:

@@ -1,5 +1,7 @@
-"""What is sent to a node: a line of POSIX shell that starts a python3, the agent as one blob of zlib, and on request a
-module more.
+"""What is sent to a node: a line of POSIX shell that greets, a second one that starts a python3, the agent as one blob
+of zlib, and on request a module more.
+
+The first line fits into one small packet. A node that answers it and not the second one loses large packets.
 
 Each line of the shell begins with the run's marker. The node joins it from two halves, so that a shell or a terminal
 that echoes the script does not look like an answer:
@@ -7,10 +9,12 @@ that echoes the script does not look like an answer:
     MARK hello | MARK command NAME | MARK forced [yes] | MARK host NAME | MARK boot ID | MARK net NAMESPACE |
     MARK uid N | MARK end                    the greeting; NAME is the shell's $0, forced: sshd ran another command
     MARK in                                  inside --enter's container
+    MARK started                             the second line came, too
     MARK files N                             how many files a process may open
+    MARK try PYTHON                          this python3 exists and is started now
     MARK go VERSION PATH                     a python3 runs; its frames follow
     MARK shared ADDRESS                      with `shared`: they follow as agent/broadcast.py says
-    MARK none                                no python3 here can run the agent
+    MARK none [PYTHON]                       no python3 here can run the agent; this one exists, and fails at its start
     MARK left STATUS                         --enter's command ended with this status
 """
 
@@ -35,17 +39,20 @@ CANDIDATES = (
 _BLOB_LOCK = threading.Lock()
 
 
-# Any Python from 2.6 on must be able to read this and refuse: 86 makes the shell try the next one. The first argument
-# is the marker, then the blob's size, the agent's own deadline in seconds, and "shared" where many share one input.
+# Any Python from 2.6 on must be able to read this and refuse: 86 and 1 make the shell try the next one. The first
+# argument is the marker, then the blob's size, the agent's own deadline in seconds, and "shared" where many share one
+# input.
 _LOADER = r"""
 import sys,os
 try:
  v=sys.version_info
- if v<(3,6): raise ImportError("it is Python %d.%d, and 3.6 is the oldest that will do"%v[:2])
+ if v<(3,6):
+  sys.stderr.write("%s: it is Python %d.%d, and 3.6 is the oldest that will do\n"%((sys.executable,)+v[:2]))
+  sys.exit(86)
  import zlib,json,threading,subprocess
 except ImportError as e:
  sys.stderr.write("%s: %s\n"%(sys.executable,e))
- sys.exit(86)
+ sys.exit(1)
 try:
  __import__("signal").alarm(60)
  os.write(1,("%s go %d.%d.%d %s\n"%((sys.argv[1],)+v[:3]+(sys.executable,))).encode("utf-8","replace"))
@@ -76,10 +83,17 @@ _GREETING = (
 )
 
 
+_NEXT_LINE = 'n={size};IFS= read -r l&&eval "$l"'
+
+
+_STARTED = "printf '%s started\\n' \"$m\";"
+
+
+# 86: it is too old. One that is broken does not hide another that works.
 _PYTHON = (
-    'printf \'%s files %s\\n\' "$m" "`ulimit -n`";l={loader};'
-    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
-    '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
+    'b=;printf \'%s files %s\\n\' "$m" "`ulimit -n`";l={loader};'
+    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;printf \'%s try %s\\n\' "$m" "$p";'
+    '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 86);;1|2|126|127)b="${{b:-$p}}";;*)exit;;esac;done;'
 )
 
 
@@ -90,16 +104,24 @@ _AFTER_SETUP = (
 )
 
 
-_NONE = "printf '%s none\\n' \"$m\""
+_NONE = 'printf \'%s none %s\\n\' "$m" "$b"'
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """One node's script (a line), and the blob that follows it; empty where no agent is needed."""
+    """One node's script (a line), and what follows it: the line that starts the agent, and the agent, the same for all
+    nodes. Both are empty where no agent is needed.
+    """
 
     marker: str
     script: str
+    start: str = ""
     blob: bytes = b""
+
+    @property
+    def rest(self) -> bytes:
+        """What is sent once the node greeted."""
+        return self.start.encode() + b"\n" + self.blob
 
     def quoted_by(self, messages: bytes) -> bool:
         """Tell whether error messages quote the script: a program read it that cannot run it, such as csh or fish."""
@@ -124,9 +146,10 @@ def bootstrap(  # noqa: PLR0913  what differs between nodes
     script = _GREETING.format(first=first, second=second)
     if seconds is None:
         return Bootstrap(first + second, script + "exit 0")
-    blob = agent_blob()
-    start = _start(len(blob), f"{seconds:.0f}{' shared' if shared else ''}", python, setup)
-    return Bootstrap(first + second, script + (_entered(enter, first, second, start) if enter else start), blob)
+    agent = agent_blob()
+    start = _start(len(agent), f"{seconds:.0f}{' shared' if shared else ''}", python, setup)
+    line = _STARTED + (_entered(enter, first, second, start) if enter else start)
+    return Bootstrap(first + second, script + _NEXT_LINE.format(size=len(line.encode()) + 1 + len(agent)), line, agent)
 
 
 def _start(size: int, seconds: str, python: str | None, setup: str | None) -> str:
@@ -170,15 +193,15 @@ def _agent_blob() -> bytes:
 
 
 def parse_script(script: str) -> tuple[str, int | None]:
-    """Return the marker of a script that was received, and its blob's size (None: greeting only).
+    """Return the marker of a script that was received, and the size of what follows it (None: greeting only).
 
     For servers that replay a recorded node: they answer as a shell would, and run no shell.
     """
-    # m=ncheck-0f3a;m=${m}99bc12;h=;...   |   ... "$m" 21034 57;case $? in ...
+    # m=ncheck-0f3a;m=${m}99bc12;h=;...   |   ... done;n=21034;IFS= read -r l&&eval "$l"
     halves = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", script)
     if halves is None:
         raise ValueError("not a script of ncheck")
-    size = re.search(r'"\$m" (\d+) \d+(?: shared)?;case \$\?', script)
+    size = re.search(r";n=(\d+);IFS= read ", script)
     return halves[1] + halves[2], int(size[1]) if size else None
 
 

@@ -20,6 +20,7 @@ from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
+from ncheck.ssh.child import STDERR_KEPT
 from ncheck.ssh.failures import cause_of
 from ncheck.text import printable
 
@@ -53,7 +54,16 @@ _FILES_OF_PYTHON = 16  # open files: a shell needs a number from 10 on, Python a
 _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
 
 
+_GLANCE = 0.1  # seconds for what has come already
+
+
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
+
+
+_BY_SSH = frozenset({"paramiko", "openssh"})
+
+
+_KILLED = frozenset({128 + 9, 128 + 15})  # as the kernel does without memory, or an administrator
 
 
 _FROM_PAM = frozenset({ssh.Cause.SLURM_JOB_WANTED, ssh.Cause.PERSON_WANTED})
@@ -92,9 +102,11 @@ class Session:
         """Send the agent, wait for it to start, and let it enter the job's environment."""
         began = time.monotonic()  # Python reads the blob, which may be more than a pipe holds
         try:
-            self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
+            self._send_now(self.script.rest)  # not before the greeting: another program could take it for commands
         except TimeoutError as error:
-            raise self._timed_out("the node takes no more input") from error
+            with suppress(TimeoutError, OSError, EOFError, NodeFloodsError):
+                self.lines.first_of(("go", "none", "left"), _GLANCE)  # what the shell said before it read no more
+            raise self._not_started_in_time() from error
         version, path = self._python()
         seconds = 0.0 if self.wanted.enter else time.monotonic() - began  # a container has to start, too
         if self.known.greeting:
@@ -179,7 +191,9 @@ class Session:
             message = self._frame()
         except TimeoutError as error:
             raise self._timed_out("not all questions were answered") from error
-        except (OSError, EOFError) as error:
+        except EOFError as error:
+            raise (self._broken if self.answered else self._python_ended)(error) from error
+        except OSError as error:
             raise self._broken(error) from error
         except FrameError as error:
             raise SessionEndedError(Cause.FLOODED, f"the node sent something that is not a message: {error}") from error
@@ -257,11 +271,10 @@ class Session:
         try:
             word, rest = self.lines.first_of(("go", "none", "left"), self._left(self.wanted.connect_timeout))
         except TimeoutError as error:
-            if self._left(1.0) <= 0:
-                raise self._timed_out("python3 had not started yet") from error
-            seconds = f"{self.wanted.connect_timeout:.0f} s"
-            raise SessionEndedError(Cause.NO_PYTHON, f"python3 did not start within {seconds}") from error
-        except (OSError, EOFError) as error:
+            raise self._not_started_in_time() from error
+        except EOFError as error:
+            raise self._python_ended(error) from error
+        except OSError as error:
             raise self._broken(error) from error
         except NodeFloodsError as error:
             raise SessionEndedError(Cause.FLOODED, str(error)) from error
@@ -277,8 +290,40 @@ class Session:
         if word == "left" and "in" not in self.lines.marked:
             ended = f"--enter ended with exit status {rest}"
             return SessionEndedError(Cause.NOT_ENTERED, ended + (reason and f": {reason}"))
+        if broken := rest if word == "none" else "":
+            return self._python_fails(broken, reason)
         reason = reason or "no python3 on PATH or in its usual places"
         return SessionEndedError(Cause.NO_PYTHON, reason + self._too_few_files())
+
+    def _not_started_in_time(self) -> SessionEndedError:
+        if self._left(1.0) <= 0:
+            return self._timed_out("python3 had not started yet")
+        seconds = f"{self.wanted.connect_timeout:.0f} s"
+        marked = self.lines.marked
+        if "started" not in marked and self.stream.login.transport in _BY_SSH:
+            lost = f"the login shell answered a small packet, and nothing larger arrived within {seconds}"
+            return SessionEndedError(Cause.STALLED, lost)
+        if python := marked.get("try"):
+            return self._python_fails(python, f"it did not start within {seconds}")
+        return SessionEndedError(Cause.NO_PYTHON, f"python3 did not start within {seconds}")
+
+    def _python_ended(self, error: EOFError) -> SessionEndedError:
+        """Say why the shell ended before the agent answered: its exit status is that of python3."""
+        status = self.stream.exit_status(self._left(2.0))
+        python = self.lines.marked.get("try")
+        if not python or status in _KILLED or self.wanted.enter:
+            return self._broken(error)
+        ended = "it ended at once" + ("" if status is None else f" with exit status {status}")
+        words = self._last_error()
+        return self._python_fails(python, ended + (f": {words}" if words else ""))
+
+    def _python_fails(self, python: str, reason: str) -> SessionEndedError:
+        """Note that a python3 is there and does not run: to install one is no remedy."""
+        python = printable(python, 200)
+        if self.known.greeting:
+            self.known.greeting = replace(self.known.greeting, python=python)
+        words = f"{python} is installed and does not run: {reason or 'it does not say why'}"
+        return SessionEndedError(Cause.NO_PYTHON, words + self._too_few_files())
 
     def _enter_ended(self) -> SessionEndedError:
         if self.answered:
@@ -294,10 +339,7 @@ class Session:
         if self.script.quoted_by(self.stream.stderr()):
             return self._other_shell({})
         if isinstance(error, TimeoutError):
-            if self.wanted.deadline - time.monotonic() <= 0:
-                return self._timed_out("the login shell had not answered yet")
-            reason = f"logged in, but the login shell did not answer within {self.wanted.connect_timeout:.0f} s"
-            return SessionEndedError(Cause.STALLED, reason + self.lines.last_line())
+            return self._silent_shell()
         if isinstance(error, EOFError):
             status = self.stream.exit_status(self._left(2.0))
             ended = "the login shell ended at once" + ("" if status is None else f" with exit status {status}")
@@ -306,6 +348,17 @@ class Session:
             known = cause_of(words + self.lines.last_line())  # PAM ends a shell, too
             return SessionEndedError(Cause(known.value) if known in _FROM_PAM else Cause.NO_SHELL, reason)
         return SessionEndedError(Cause.CLOSED, f"the connection broke before the shell answered: {error}")
+
+    def _silent_shell(self) -> SessionEndedError:
+        """Say why a login shell did not answer. Its first line fits into one packet: the network is not suspect."""
+        if self.wanted.deadline - time.monotonic() <= 0:
+            return self._timed_out("the login shell had not answered yet")
+        reason = f"logged in, but the login shell did not answer within {self.wanted.connect_timeout:.0f} s"
+        if len(self.stream.stderr()) >= STDERR_KEPT:
+            printed = f"{reason}, and prints on standard error without end: {self._last_error()}"
+            return SessionEndedError(Cause.FLOODED, printed)
+        why = ": a start-up file such as ~/.bashrc hangs or reads input, or the home folder does not answer"
+        return SessionEndedError(Cause.NO_SHELL, reason + (self.lines.last_line() or why))
 
     def _other_shell(self, marked: Mapping[str, str]) -> SessionEndedError:
         """Say which program reads the script in place of the remote command, and through what it came there."""

@@ -15,6 +15,8 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Severity
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from typing_extensions import Unpack
 
 PAGES = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"  # of all our checks, an anchor per code
@@ -111,7 +113,7 @@ class Check:
     @property
     def title(self) -> str:
         """The page's first line."""
-        return self.page.strip().splitlines()[0]
+        return self.page.strip().partition("\n")[0] or self.name.replace("-", " ")
 
     @property
     def url(self) -> str:
@@ -165,8 +167,19 @@ def cluster_check(
 
 
 def _name_and_page(judge: Callable[..., object]) -> tuple[str, str]:
-    page = sys.modules[judge.__module__].__doc__ or ""
-    return judge.__name__.replace("_", "-"), page
+    module = sys.modules[judge.__module__]
+    return judge.__name__.replace("_", "-"), module.__doc__ or _docstring(module)
+
+
+def _docstring(module: ModuleType) -> str:
+    """Return a module's docstring from its source: python -OO drops it."""
+    import ast
+    import inspect
+
+    try:
+        return ast.get_docstring(ast.parse(inspect.getsource(module)), clean=False) or ""
+    except (OSError, TypeError, SyntaxError):
+        return ""
 
 
 def unreadable(facts: Sequence[object]) -> Unread | Absent | None:

@@ -133,7 +133,7 @@ class Cause(str, Enum):
     UNROUTABLE = "unroutable"  # no route, network or host unreachable
     NOT_SSH = "not-ssh"  # something listens, and it is not an SSH server
     SILENT = "silent"  # TCP connects, no SSH banner comes: sshd is frozen
-    STALLED = "stalled"  # a banner came, the key exchange or login stopped: large packets lost
+    STALLED = "stalled"  # a banner came, then the key exchange, the login or what is larger stopped: large packets lost
     HOST_KEY_UNKNOWN = "host-key-unknown"
     HOST_KEY_CHANGED = "host-key-changed"
     HOST_KEY_REVOKED = "host-key-revoked"
@@ -142,9 +142,9 @@ class Cause(str, Enum):
     PERSON_WANTED = "person-wanted"  # keyboard-interactive or an expired password
     SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there
     OVERLOADED = "overloaded"  # MaxStartups drops, retried in vain: infrastructure, never the node's fault
-    NO_SHELL = "no-shell"  # nologin, or a shell that ends at once
+    NO_SHELL = "no-shell"  # nologin, or a shell that ends at once or does not answer
     COMMAND_REPLACED = "command-replaced"  # a start-up file or sshd runs another program than the command
-    NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 to run the agent
+    NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 that runs the agent
     NOT_ENTERED = "not-entered"  # --setup or --enter failed on the node
     CLOSED = "closed"  # the connection ended before all was answered
     FLOODED = "flooded"  # more output than any answer could be
@@ -188,7 +188,7 @@ class Greeting:
     boot_id: str = ""
     network_namespace: str = ""  # "net:[4026531840]"
     user_id: int | None = None
-    python: str = ""  # the python3 that will run the agent, "" where there is none
+    python: str = ""  # the python3 that runs the agent, with its version; without, where it is there and does not run
     noise: str = ""
     python_seconds: float = 0.0  # from the greeting to the start of that python3; 0 where it was not measured
 

@@ -15,11 +15,12 @@ from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
-from ncheck.ssh.failures import RESTART_SSH
+from ncheck.ssh.failures import RESTART_SSH, SHOW_HOST_KEYS
 
 __all__ = [
     "INFRASTRUCTURE",
     "RESTART_SSH",
+    "SHOW_HOST_KEYS",
     "STEPS",
     "WITHOUT_SSH",
     "Cause",

@@ -147,12 +147,8 @@ def _options(peer: PeerSsh) -> str:
 
 def _mending(peer: PeerSsh) -> str:
     """Return the command that lets this node log in to the peer, "" if there is none that always does."""
-    known_as = f"[{peer.target}]:{peer.port}" if peer.port not in (None, 22) else peer.target
-    learn = f"ssh-keyscan {_options(peer)} >> ~/.ssh/known_hosts"
     if peer.cause is Cause.HOST_KEY_UNKNOWN:
-        return learn
-    if peer.cause is Cause.HOST_KEY_CHANGED:
-        return f"ssh-keygen -R {quote(known_as)}; {learn}"
+        return f"ssh-keyscan {_options(peer)} >> ~/.ssh/known_hosts"
     if peer.cause is Cause.AUTH_REFUSED:
         return f"ssh-copy-id {_options(peer)}"
     return mending_client(peer.detail)
@@ -161,6 +157,9 @@ def _mending(peer: PeerSsh) -> str:
 def _looking(peer: PeerSsh) -> str:
     if peer.cause is Cause.NAME_UNKNOWN:
         return f"getent hosts {quote(peer.target)}"
+    if peer.cause is Cause.HOST_KEY_CHANGED:  # to compare comes before the old key is removed
+        known_as = f"[{peer.target}]:{peer.port}" if peer.port not in (None, 22) else peer.target
+        return f"ssh-keygen -l -F {quote(known_as)}; ssh-keyscan {_options(peer)} | ssh-keygen -lf -"
     return f"ssh -v -o BatchMode=yes {_options(peer)} true"
 
 

@@ -1,12 +1,15 @@
-"""Which settings files the user approved: `ncheck allow` notes a file's path and content, and any change ends it.
+"""Which settings files the user approved: `ncheck allow` notes a file's path and content, and any change ends it. The
+content of the ssh configuration that it names counts, because that can contain commands, too.
 
 The notes are lines of ~/.local/state/ncheck/allowed, a hash of path and content, and the path for people.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +17,10 @@ from pathlib import Path
 from ncheck.errors import SettingsError
 from ncheck.text import printable
 
-_LARGEST = 2**20  # bytes: thousands of notes
+_LARGEST = 2**20  # bytes: thousands of notes, or hosts
+
+
+_MOST_FILES = 100  # of an ssh configuration
 
 
 def own_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
@@ -25,14 +31,56 @@ def own_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | 
     return Path(chosen) / "ncheck" if chosen else None
 
 
-def approved(path: Path, content: bytes, environ: Mapping[str, str]) -> bool:
-    """Return whether the user approved this file with this content."""
+# Include ~/.ssh/work "/etc/ssh/more"
+_INCLUDE = re.compile(rb"^[ \t]*include\b[ \t=]*([^\n]*)", re.IGNORECASE | re.MULTILINE)
+
+
+def covered(content: bytes, ssh_config: str, environ: Mapping[str, str]) -> bytes | None:
+    """Return the content with that of an ssh configuration ("none" is no file) and of all files that it includes; those
+    below ~/.ssh are the user's own and left out. None where it cannot be told which files ssh would read.
+    """
+    home, parts = environ.get("HOME", ""), [content]
+    files = [] if ssh_config == "none" else [str(Path(ssh_config).absolute())]
+    for count, file in enumerate(files):  # which grows
+        data = _content(Path(file))
+        if count >= _MOST_FILES or data is None:
+            return None
+        parts.append(os.fsencode(file) + b"\0" + hashlib.sha256(data).digest())
+        for include in _INCLUDE.finditer(data):
+            for word in include[1].replace(b'"', b" ").split():
+                pattern = os.fsdecode(word)
+                if "%" in pattern or "${" in pattern or (pattern.startswith("~") and not pattern.startswith("~/")):
+                    return None
+                place = home + pattern[1:] if pattern.startswith("~/") else pattern
+                found = sorted(glob.glob(place)) if place.startswith("/") else []  # noqa: PTH207  an absolute pattern
+                files += [one for one in found if one not in files and not one.startswith(f"{home}/.ssh/")]
+    return b"\n".join(parts) if files else content
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of a file; nothing where there is none, None where it is no plain file or cannot be read."""
+    try:
+        if not path.is_file():
+            return None if path.exists() and str(path) != os.devnull else b""
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return None
+    return data if len(data) <= _LARGEST else None
+
+
+def approved(path: Path, content: bytes | None, environ: Mapping[str, str]) -> bool:
+    """Return whether the user approved this file with this content, which is what `covered` returned."""
     notes = _file(environ)
-    return notes is not None and _mark(path, content) in (line.split(" ")[0] for line in _lines(notes))
+    if notes is None or content is None:
+        return False
+    return _mark(path, content) in (line.split(" ")[0] for line in _lines(notes))
 
 
-def approve(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
+def approve(path: Path, content: bytes | None, environ: Mapping[str, str]) -> None:
     """Note that the user approves this file with this content. Raises SettingsError."""
+    if content is None:
+        raise SettingsError("ssh-config: what it includes cannot be told or read, so this cannot be approved")
     notes = _file(environ)
     if notes is None:
         raise SettingsError("this cannot be noted: HOME is not set")

@@ -10,7 +10,8 @@
 
 Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. A file that was only
 found in the current folder may have come with a download, so these keys of it are ignored until `ncheck allow` has
-approved this path with this content. All keys are used of a file that --config names, and of ~/.config/ncheck.
+approved this path with this content, and with that of the ssh configuration that it names. All keys are used of a file
+that --config names, and of ~/.config/ncheck.
 
 A file that was found is used only if you or root own it and nobody else can write to it; otherwise the run ends with an
 error.
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted, unfold
-from ncheck.settings.approval import approved, own_folder
+from ncheck.settings.approval import approved, covered, own_folder
 from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
 
@@ -86,6 +87,10 @@ class FileSettings:
         rows += [(f"{name} of {nodes}", value) for nodes, own in self.hosts for name, value in own.items()]
         return tuple((name, str(value)) for name, value in rows if value)
 
+    def approval_of(self, content: bytes, environ: Mapping[str, str]) -> bytes | None:
+        """Return what an approval of this file is for: its content, and that of the ssh configuration that it names."""
+        return covered(content, str(self.values.get("ssh_config") or "none"), environ)
+
     def without_commands(self) -> FileSettings:
         values = {name: value for name, value in self.values.items() if name not in _RUN_CODE}
         return FileSettings(values, (), tuple(name for name, _ in self.commands))
@@ -107,7 +112,8 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
     if own and not os.path.lexists(path) and (own / NAME).exists():
         return read_file(own / NAME, str(own / NAME), environ)[0]
     settings, content = read_file(path, NAME, environ)
-    if approved(path, content, environ) or (own and path.parent.resolve() == own.resolve()):
+    in_own = own and path.parent.resolve() == own.resolve()
+    if in_own or approved(path, settings.approval_of(content, environ), environ):
         return settings
     return settings.without_commands()
 
@@ -164,6 +170,8 @@ def _table(data: bytes) -> Mapping[str, object]:
         import tomli as tomllib
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        raise ValueError("invalid TOML: it is nested too deep") from None
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:

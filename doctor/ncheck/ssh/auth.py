@@ -278,6 +278,7 @@ def _refusal(target: Target, identities: Identities, attempt: Attempt, message: 
     parts = [f"{target.user}@{target.name} was refused with the available keys"]
     offered = ", ".join(identity.description for identity in attempt.offered)
     parts.append(f"offered: {offered}" if offered else "there is no key to offer")
+    parts += [failures.WHY_NO_KEY] if offered else []
     parts += [
         f"{i.description}: {i.key.refusal}" for i in identities.offers if isinstance(i.key, AgentKey) and i.key.refusal
     ]

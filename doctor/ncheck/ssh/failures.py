@@ -32,6 +32,13 @@ RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Deb
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 
 
+# A server tells neither which of these it is, nor which types it accepts.
+WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
+
+
+SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
+
+
 USE_KEY = "ncheck -i KEY nodes.txt"  # there was no key to offer
 
 
@@ -82,9 +89,16 @@ def by_hand(target: Target, *options: str) -> str:
     return " ".join(("ssh", *config, *identity, *options, destination(target)))
 
 
-def forget_key(target: Target, file: str) -> str:
-    """Return the line that removes a host's keys from a known_hosts file."""
-    return f"ssh-keygen -f {shlex.quote(file)} -R {shlex.quote(target.known_as)}"
+def key_changed(target: Target, presented: str, known: str, file: str) -> Failure:
+    """Say that a host presents another key than `known`, which names its place. To compare comes first: who removes the
+    old key at once trusts whatever machine answers.
+    """
+    remove = f"ssh-keygen -f {shlex.quote(file)} -R {shlex.quote(target.known_as)}" if file else "ssh-keygen -R"
+    detail = (
+        f"the host key of {target.known_as} changed: it presents {presented}, {known}. The node was reinstalled, or "
+        f"another machine answers: compare on its console. Only if it shows the key that it presents, type: {remove}"
+    )
+    return Failure(Cause.HOST_KEY_CHANGED, detail, SHOW_HOST_KEYS)
 
 
 def name_unknown(target: Target, why: str) -> Failure:

@@ -170,6 +170,11 @@ def _judge(lines: tuple[Line, ...], key: bytes) -> Answer:
     return Answer(Trust.CHANGED, next((line for line in plain if line.key_type == key_type), plain[-1]))
 
 
+def line_at(file: str, number: int) -> Line | None:
+    """Return the entry in this line of a file; None where there is none."""
+    return next((line for line, _ in _lines(file) if line.number == number), None)
+
+
 def _lines(file: str) -> Iterator[tuple[Line, str]]:
     """Yield the entries of one file with their host fields. A file that does not exist has none."""
     try:
@@ -252,12 +257,7 @@ def _unknown(target: Target, key: bytes, _answer: Answer) -> Failure:
 def _changed(target: Target, key: bytes, answer: Answer) -> Failure:
     line = answer.line
     known = f"{line.place} has {described(line.key or b'')}" if line else "known_hosts has another key"
-    detail = (
-        f"the host key of {target.known_as} changed: it presents {described(key)}, {known}. "
-        "The node was reinstalled, or another machine answers in its place: compare with "
-        "ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on its console"
-    )
-    return Failure(Cause.HOST_KEY_CHANGED, detail, failures.forget_key(target, line.file) if line else "")
+    return failures.key_changed(target, described(key), known, line.file if line else "")
 
 
 def _revoked(target: Target, key: bytes, answer: Answer) -> Failure:

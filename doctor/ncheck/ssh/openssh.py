@@ -17,7 +17,9 @@ from ncheck.ssh import failures
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.ssh.config import SshConfig
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, cause_of, failed, main_line
+from ncheck.ssh.known_hosts import line_at
 from ncheck.ssh.login import Cause, Host, LoginFailedError, LoginRecord
+from ncheck.ssh.public_keys import described
 from ncheck.ssh.target import Target
 
 # The options for every host. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
@@ -144,7 +146,7 @@ _OFFERED = re.compile(r"^debug1: Offering public key: (.+?) (\S+) (SHA256:\S+)(.
 
 
 # Offending ECDSA key in /root/.ssh/known_hosts:12
-_OFFENDING = re.compile(r"^Offending \S+ key in (.+):\d+\s*$", re.MULTILINE)
+_OFFENDING = re.compile(r"^Offending \S+ key in (.+):(\d{1,9})\s*$", re.MULTILINE)
 
 
 # channel 0: open failed: connect failed: Connection refused
@@ -311,23 +313,32 @@ def _detail(log: SshLog, cause: Cause, line: str) -> str:
     if cause is Cause.HOST_KEY_UNKNOWN:
         return f"the host key of {name} is in no known_hosts file: the host presents {key}"
     if cause is Cause.HOST_KEY_CHANGED:
-        offending = _OFFENDING.search(log.text)
-        where = f", another is in {offending.group(0).partition(' in ')[2].strip()}" if offending else ""
-        return f"the host key of {name} changed: it presents {key}{where}"
+        return failures.key_changed(log.target, key, *_known_key(log)).detail
     if cause is Cause.HOST_KEY_REVOKED:
         return f"the host key of {name} is marked as revoked: {key}"
     if cause is Cause.AUTH_REFUSED:
-        return f"{line}; offered: {', '.join(log.offered)}" if log.offered else f"{line}; there was no key to offer"
+        if not log.offered:
+            return f"{line}; there was no key to offer"
+        return f"{line}; offered: {', '.join(log.offered)}; {failures.WHY_NO_KEY}"
     return line
 
 
+def _known_key(log: SshLog) -> tuple[str, str]:
+    """Return what known_hosts has in place of the key that was presented, and the file."""
+    offending = _OFFENDING.search(log.text)
+    if not offending:
+        return "known_hosts has another key", ""
+    file, number = offending[1], int(offending[2])
+    line = line_at(file, number)
+    return f"{file}:{number} has {described(line.key) if line and line.key else 'another'}", file
+
+
 def _fix(log: SshLog, cause: Cause) -> str:
-    target, offending = log.target, _OFFENDING.search(log.text)
-    forget = failures.forget_key(target, offending.group(1)) if offending else failures.by_hand(target, "-v")
+    target = log.target
     first = shlex.quote(next(iter(target.identity_files), "~/.ssh/id_ed25519"))
     lines = {
         Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
-        Cause.HOST_KEY_CHANGED: forget,
+        Cause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
         Cause.HOST_KEY_REVOKED: failures.NEW_HOST_KEYS,
         Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}" if log.offered else failures.USE_KEY,
         Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",

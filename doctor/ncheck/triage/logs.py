@@ -81,7 +81,8 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
-    return LogReport(diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), tuple(unread))
+    unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
+    return LogReport(diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable)
 
 
 _GRADES = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.85, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.3}
@@ -162,7 +163,8 @@ def _trouble(line: Line) -> Diagnosis:
 def _fix(diagnosis: Diagnosis) -> str:
     """Return the command for a diagnosis: for an exception, one that shows it in the log with what stands above it."""
     line = diagnosis.lines[0] if diagnosis.lines else None
-    if line and diagnosis.kind in ("exception", "assertion") and line.file not in ("", "-"):
+    named = bool(line and line.file not in ("", "-") and line.file.isprintable())
+    if line and named and diagnosis.kind in ("exception", "assertion"):
         return f"less +{line.number} {shell_word(line.file)}"
     return diagnosis.fix
 
@@ -176,7 +178,7 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
         score,
         redact(diagnosis.meaning),
         diagnosis.kind,
-        tuple(Evidence(line.file, line.number, redact(shown(line))) for line in diagnosis.lines),
+        tuple(Evidence(printable(line.file), line.number, redact(shown(line))) for line in diagnosis.lines),
         tuple(map(int, diagnosis.ranks)),
         diagnosis.nodes,
         redact(fix),

@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "its host key differs from the one in known_hosts"
-    only_its_cause_is_red(judge, host_key_changed, "NC118", Cause.HOST_KEY_CHANGED, message, where="here", kind="look")
+    message = "its host key differs from the one in known_hosts: it was reinstalled, or another machine answers"
+    only_its_cause_is_red(judge, host_key_changed, "NC118", Cause.HOST_KEY_CHANGED, message, kind="look")

@@ -16,4 +16,4 @@ def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
 
 def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:
     lines = own_lines(judge, node_floods_output, Cause.FLOODED)
-    assert lines == ["ssh ann@a true | head -c 300", "ssh -p 10001 '$(id)'@b true | head -c 300"]
+    assert lines == ["ssh ann@a true 2>&1 | head -c 300", "ssh -p 10001 '$(id)'@b true 2>&1 | head -c 300"]

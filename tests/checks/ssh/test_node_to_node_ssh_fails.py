@@ -39,10 +39,10 @@ def test_a_login_that_mpirun_on_the_first_node_needs_is_named_with_the_cause_and
 def test_one_re_imaged_node_is_one_finding_about_that_node() -> None:
     nodes = mesh("n1", "n2", "n3", "n4", failing={(name, "n3"): CHANGED for name in ("n1", "n2", "n4")})
     (finding,) = judge([node_to_node_ssh_fails], nodes).findings
-    assert (finding.nodes, finding.where, finding.kind) == (("n3",), "n[1-2,4]", "fix")
+    assert (finding.nodes, finding.where, finding.kind) == (("n3",), "n[1-2,4]", "look")
     known = "the host key of n3 is not the one in known_hosts of n[1-2,4]"
     assert finding.message == f"{known}: it was re-imaged, or another machine has its name"
-    assert finding.fix == "ssh-keygen -R n3; ssh-keyscan n3 >> ~/.ssh/known_hosts"
+    assert finding.fix == "ssh-keygen -l -F n3; ssh-keyscan n3 | ssh-keygen -lf -"
 
 
 def test_of_two_nodes_the_one_whose_key_changed_is_named() -> None:

@@ -24,5 +24,17 @@ def test_a_node_without_python_is_named_with_what_it_said() -> None:
     ]  # fmt: skip
 
 
+def test_a_python_that_is_there_and_does_not_run_is_looked_at_and_not_installed() -> None:
+    said = "python3 is installed and does not run: it ended at once with exit status 139: Segmentation fault"
+    login = Login(reached=True, cause=Cause.NO_PYTHON, detail=said)
+    broken: Facts = {LoginFacts: LoginFacts(login, python="/opt/my python/bin/python3")}
+    assert judge([python_missing], {"n1": broken, "n2": node(None)}).findings == [
+        Finding("NC125", "python-missing", Severity.ERROR, ("n1",),
+                "python3 is installed on n1 and does not run", (said,),
+                "ulimit -a; timeout 20 '/opt/my python/bin/python3' -I -v -c pass 2>&1 | tail -n 5",
+                kind="look", summary="python3 does not run"),
+    ]  # fmt: skip
+
+
 def test_a_node_that_was_not_reached_is_not_blamed_for_its_python() -> None:
     assert judge([python_missing], {"n1": node(Cause.REFUSED), "n2": node(Cause.NOT_ENTERED)}).findings == []

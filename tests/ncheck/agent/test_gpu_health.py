@@ -16,6 +16,7 @@ import pytest
 from ncheck.agent.answers import MissingError, gpu_health
 from ncheck.agent.answers.gpus import nvml_text, on_pci
 from ncheck.agent.sources import Sources
+from ncheck.facts.definition import trouble
 from ncheck.facts.gpu_health import (
     HEALTH,
     Fabric,
@@ -28,6 +29,7 @@ from ncheck.facts.gpu_health import (
     nvidia_driver,
 )
 from ncheck.facts.gpu_health import gpu_health as read_health
+from ncheck.facts.gpus import SMI
 from ncheck.facts.learning import facts_of
 from ncheck.facts.shapes import misfit
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
@@ -267,6 +269,19 @@ def test_a_mismatch_is_told_with_nvml_s_number_and_both_versions(driver: Path) -
     assert read_health(evidence) == Unread(
         "NVML does not start: RM has detected an NVML/RM version mismatch.", fix="nvidia-smi"
     )  # fmt: skip
+
+
+def test_a_mismatch_that_only_nvidia_smi_tells_counts_too() -> None:
+    printed = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.127\n"
+    replies = {
+        HEALTH.key: Reply(Status.MISSING, reason="no NVML library"),
+        SMI.key: Reply(Status.OK, exit_status=18, stdout=printed),
+    }
+    mismatch = Failure(18, "Failed to initialize NVML: Driver/library version mismatch")
+    assert nvidia_driver(Evidence("n", Login(reached=True), replies=replies)) == NvidiaDriverFacts("", "", mismatch)
+    why = trouble(SMI, replies[SMI.key])
+    assert why
+    assert why.reason.endswith(f"exit status 18: {mismatch.words}; NVML library version: 550.127")
 
 
 @needs_compiler

@@ -24,7 +24,7 @@ def shells() -> list[list[str]]:
 def answered(shell: list[str], sent: Bootstrap) -> list[str]:
     done = subprocess.run(
         [*shell, "-c", *shlex.split(REMOTE_COMMAND)[3:]],
-        input=sent.script.encode() + b"\n" + sent.blob,
+        input=sent.script.encode() + b"\n" + sent.rest,
         capture_output=True,
         timeout=60,
         check=False,
@@ -54,8 +54,9 @@ def test_the_greeting_is_the_same_under_every_shell(shell: list[str]) -> None:
 def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
     script = bootstrap(NONCE, 60.0)
     told = answered(shell, script)
-    assert told[:-3] == greeting(script.marker)
-    assert told[-3].startswith(f"{script.marker} files ")
+    assert told[:-5] == greeting(script.marker)
+    assert (told[-5], told[-3]) == (f"{script.marker} started", f"{script.marker} try python3")
+    assert told[-4].startswith(f"{script.marker} files ")
     assert told[-2].startswith(f"{script.marker} go 3.")
     assert told[-1] == ""
 
@@ -65,27 +66,28 @@ def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
 def test_what_is_entered_may_be_any_words_of_shell(shell: list[str], enter: str) -> None:
     script = bootstrap(NONCE, 60.0, enter=enter)
     told = answered(shell, script)
-    assert told[len(greeting(script.marker)) :][0] == f"{script.marker} in"
+    assert told[len(greeting(script.marker)) :][:2] == [f"{script.marker} started", f"{script.marker} in"]
     assert told[-2] == f"{script.marker} left 0"
 
 
-def test_the_script_is_one_line_and_short() -> None:
-    script = bootstrap(NONCE, 60.0, enter="docker exec -i\ntrain", python="/opt/my python/bin/python3").script
-    assert "\n" not in script
-    assert len(script) < 3000  # the shell reads it byte by byte
+def test_what_the_shell_reads_is_two_short_lines_and_the_first_fits_into_a_small_packet() -> None:
+    sent = bootstrap(NONCE, 60.0, enter="docker exec -i\ntrain", python="/opt/my python/bin/python3")
+    assert "\n" not in sent.script + sent.start
+    assert len(sent.script) < 1000
+    assert len(sent.start) < 3000  # the shell reads it byte by byte
 
 
 def test_an_echo_of_the_script_is_not_taken_for_an_answer() -> None:
     script = bootstrap(NONCE, 60.0, enter="env")
-    assert script.marker not in script.script
+    assert script.marker not in script.script + script.start
 
 
 def test_a_server_can_tell_what_a_script_asks_for() -> None:
     greeting_only, agent = bootstrap(NONCE, None), bootstrap(NONCE, 57.0)
     assert parse_script(greeting_only.script) == (greeting_only.marker, None)
-    assert parse_script(agent.script) == (agent.marker, len(agent.blob))
+    assert parse_script(agent.script) == (agent.marker, len(agent.rest))
     entered = bootstrap(NONCE, 57.0, enter="docker exec -i train")
-    assert parse_script(entered.script) == (entered.marker, len(entered.blob))
+    assert parse_script(entered.script) == (entered.marker, len(entered.rest))
     with pytest.raises(ValueError, match="not a script of ncheck"):
         parse_script("ls -l")
 

@@ -276,7 +276,7 @@ def test_a_node_is_sent_no_module_but_those_that_may_travel() -> None:
     [
         ((b"",), Cause.NO_SHELL, False),
         ((b"This account is currently not available.\n", b""), Cause.NO_SHELL, False),
-        ((b"silence",), Cause.STALLED, False),
+        ((b"silence",), Cause.NO_SHELL, False),
         ((b"reset",), Cause.CLOSED, False),
         ((greeting(), b""), Cause.CLOSED, True),
         ((greeting("none"),), Cause.NO_PYTHON, True),

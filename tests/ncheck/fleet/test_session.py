@@ -110,6 +110,30 @@ def test_no_python3_is_said_and_the_greeting_stays(ask: Ask, monkeypatch: pytest
     assert evidence.replies == {}
 
 
+@pytest.mark.parametrize(
+    ("python", "words"),
+    [
+        ("kill -SEGV $$", "python3 is installed and does not run: it ended at once with exit status 139"),
+        ("echo 'Fatal Python error: no encodings' >&2; exit 1",
+         "python3 is installed and does not run: Fatal Python error: no encodings"),
+        ("exec sleep 60", "python3 is installed and does not run: it did not start within 1 s"),
+        (f'ulimit -v 12000; exec {sys.executable} "$@"', "python3 is installed and does not run: "),
+    ],
+    ids=["crashes", "fails", "hangs", "lacks memory"],
+)  # fmt: skip
+def test_a_python_that_is_there_and_does_not_run_is_not_called_missing(
+    ask: Ask, tools: Path, monkeypatch: pytest.MonkeyPatch, python: str, words: str
+) -> None:
+    (tools / "sleep").symlink_to(str(shutil.which("sleep", path="/bin:/usr/bin")))
+    program(tools / "python3", python)
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("python3",))
+    evidence = ask(HELLO, connect_timeout=1.0 if "sleep" in python else 60.0)
+    assert (evidence.login.reached, evidence.login.cause) == (True, Cause.NO_PYTHON)
+    assert evidence.login.detail.startswith(words)
+    assert evidence.greeting
+    assert evidence.greeting.python == "python3"
+
+
 def test_a_python_that_is_too_old_or_broken_is_passed_over_for_one_that_works(
     ask: Ask, tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,7 +211,9 @@ def test_time_place_user_and_command_are_below_the_answer(reports: dict[str, Rep
 
 def test_a_fix_says_whether_it_mends_or_shows_and_where_to_type_it(reports: dict[str, Report]) -> None:
     assert "  → look on node02: ibstat mlx5_3\n" in in_utf8(reports["mixed_nccl"])
-    assert "  → fix here: ssh-keygen -f ~/.ssh/known_hosts -R node01\n" in in_utf8(reports["host_key_changed"])
+    assert "  → look on node01: cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -\n" in in_utf8(
+        reports["host_key_changed"]
+    )
     elsewhere = replace(reports["mixed_nccl"].findings[0], where="node01")
     assert "  → fix on node01: python3 -m pip" in in_utf8(replace(reports["mixed_nccl"], findings=(elsewhere,)))
 

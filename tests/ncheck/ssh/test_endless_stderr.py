@@ -89,7 +89,7 @@ def greeted_in_time(stream: Stream) -> None:
     with pytest.raises(SessionEndedError) as ended:
         session.greet(began)
     stream.close()
-    assert ended.value.cause is Cause.STALLED
+    assert ended.value.cause in {Cause.FLOODED, Cause.NO_SHELL}  # what looks like ssh's own log is not counted
     assert time.monotonic() - began < SOON
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # KiB
 

@@ -27,13 +27,18 @@ def test_an_unknown_host_key_is_refused_before_any_key_of_ours_is_shown(site: Si
     assert login.fix == f"ssh -F {site.folder}/config-{site.kind} -o StrictHostKeyChecking=ask {where(port)}"
 
 
-def test_a_changed_host_key_names_file_and_line_and_how_to_forget_it(site: Site, sshd: Sshd, keys: Keys) -> None:
+def test_a_changed_host_key_names_both_fingerprints_and_compares_before_the_old_key_is_removed(
+    site: Site, sshd: Sshd, keys: Keys
+) -> None:
     port, file = sshd(), site.folder / "known_hosts"
     file.write_text(f"# comment\n[127.0.0.1]:{port} {keys.public('other')}\n")
     login = site.with_lines(Port=port).failure()
     assert (login.cause, login.offered_keys) == (Cause.HOST_KEY_CHANGED, ())
-    assert f"{file}:2" in login.detail
-    assert login.fix == f"ssh-keygen -f {file} -R '[127.0.0.1]:{port}'"
+    assert login.detail.startswith(f"the host key of [127.0.0.1]:{port} changed: it presents ")
+    assert fingerprint(keys, "host_ed25519") in login.detail
+    assert f"{file}:2 has ED25519 {fingerprint(keys, 'other')}. " in login.detail
+    assert login.detail.endswith(f"type: ssh-keygen -f {file} -R '[127.0.0.1]:{port}'")
+    assert login.fix == "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
 
 
 def test_a_revoked_host_key(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:

@@ -42,6 +42,11 @@ def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: P
     assert (found.healthy, found.files, found.lines) == (False, 4, 6)
 
 
+def test_the_name_of_a_log_is_cleaned_and_never_typed_uncleaned(tmp_path: Path) -> None:
+    (found,) = report(tmp_path, {"a\n\033]0;x\007.log": TRACEBACK}).diagnoses
+    assert (found.evidence[0].file, found.fix.isprintable()) == (str(tmp_path / "a??]0;x?.log"), True)
+
+
 def test_of_two_failures_in_two_files_the_earlier_one_is_first(tmp_path: Path) -> None:
     late = "[2026-04-22 21:47:29] n1:1:1 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
     early = "[2026-04-22 21:47:20] n2:2:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on 1b\n"
