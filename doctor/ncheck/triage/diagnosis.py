@@ -122,8 +122,18 @@ def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
         log = logs[index]
         if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
             continue
-        kept += [hit for hit in own if not (hit.reading.passing and _went_on(hit, log))]
+        kept += [
+            hit
+            for hit in own
+            if not (hit.reading.passing and _went_on(hit, log)) and not (hit.reading.lasting and _trains(hit, logs))
+        ]
     return kept
+
+
+def _trains(hit: Hit, logs: list[Log]) -> bool:
+    """Return whether the job made steps after a line: as a rule one rank alone reports them, perhaps in its own log."""
+    own = hit.line.order[0]
+    return any(log.last_step > (hit.line.number if log.index == own else 0) for log in logs)
 
 
 def _went_on(hit: Hit, log: Log) -> bool:

@@ -24,7 +24,8 @@ class Reading:
     `others` are other causes that print the same line. `tag` groups lines about one kind of trouble ("connect",
     "waits"); a line that `explains` a tag replaces the lines of that tag. A `context` line is no trouble by itself: it
     counts only if it explains a line that is. A `passing` line is also printed by jobs that go on: it counts only if
-    the log shows no progress after it.
+    the log shows no progress after it. A `lasting` line counts unless the job made steps or ended well after it: that
+    NCCL started is no progress for it.
     `kind` says more of a program's failure: "exception", "memory", "import" and so on. A `fallback` counts only if no
     other signature reads the line.
     `rank` and `node` are those that failed, if the line names them: the pattern's groups of these names. They are not
@@ -39,6 +40,7 @@ class Reading:
     explains: frozenset[str] = frozenset()
     context: bool = False
     passing: bool = False
+    lasting: bool = False
     kind: str = ""
     fallback: bool = False
     rank: str = ""

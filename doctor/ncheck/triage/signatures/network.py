@@ -164,6 +164,13 @@ SIGNATURES = (
     Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), exceeded error retry count"), _by_error_only),
     # NCCL WARN Call to connect timeout : Connection refused
     Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<error>.*)"), _by_error_only),
+    # NCCL WARN socketStartConnect: exceeded timeouts (3)
+    row(r"socket\w{4,12}Connect: exceeded (?:connect )?timeouts", "firewall", Grade.POSSIBLE, "wrong_nic", "routing",
+        tag="connect", meaning="connections to another rank time out: a firewall drops them, or the interface is the"
+        " wrong one"),
+    # NCCL WARN socketStartConnect: exceeded retries (20000)
+    row(r"socket\w{4,12}Connect: exceeded retries", "rank_crashed", Grade.POSSIBLE, "firewall", "wrong_nic",
+        tag="connect", meaning=_REFUSED.meaning),
     # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
     row(
         r"socket\.cc:\d+ -> 2 \(Operation now in progress\)",
