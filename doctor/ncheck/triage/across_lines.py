@@ -560,8 +560,8 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
 # What a line must contain for a detector to look at it: in lower case, without digits.
 WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", " nnodes ", "nthread", " pid ",
-    "avg bus bandwidth",    "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
-    "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
-    " link down", " link up", " link is ", " link active", " link status", " link becomes",
+    "avg bus bandwidth", "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce",
+    "using ib", "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ",
+    "exitcode  : ", " link down", " link up", " link is ", " link active", " link status", " link becomes",
     "last enqueued", "global_rank: ", ". process , total ",
 )  # fmt: skip
