@@ -311,13 +311,13 @@ _LINK = re.compile(
 )
 
 
-_HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), fix="ibstat")
+_HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), look="ibstat")
 
 
 _HCA_WAS_DOWN = replace(_HCA_DOWN, context=True, explains=frozenset({"ib", "qp"}))
 
 
-_LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, fix="ip -br link",
+_LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, look="ip -br link",
                      meaning="the link of a network interface went down")  # fmt: skip
 
 

@@ -30,7 +30,9 @@ class Reading:
     other signature reads the line.
     `rank` and `node` are those that failed, if the line names them: the pattern's groups of these names. They are not
     those that wrote the line.
-    `meaning` and `fix` replace those of the cause. `fix` is one command; {names} in it are groups of the pattern.
+    `meaning`, `fix` and `look` replace those of the cause. The last two are one command each, and {names} in them are
+    groups of the pattern: a `fix` changes something, a `look` only shows. With a `look` of its own and no `fix`, the
+    cause's fix is no help here.
     """
 
     cause: str
@@ -47,6 +49,7 @@ class Reading:
     node: str = ""
     meaning: str = ""
     fix: str = ""
+    look: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,5 +78,5 @@ def _with_names(reading: Reading, match: re.Match[str]) -> Reading:
     groups = {name: value for name, value in match.groupdict().items() if value}
     if not groups:
         return reading
-    fix = reading.fix.format_map(groups) if "{" in reading.fix else reading.fix
-    return replace(reading, fix=fix, rank=groups.get("rank", ""), node=groups.get("node", ""))
+    fix, look = (text.format_map(groups) if "{" in text else text for text in (reading.fix, reading.look))
+    return replace(reading, fix=fix, look=look, rank=groups.get("rank", ""), node=groups.get("node", ""))

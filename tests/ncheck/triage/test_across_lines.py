@@ -181,7 +181,7 @@ def test_each_kind_of_interface_that_leads_nowhere_counts_beside_a_good_one() ->
         line = f"{INFO}NET/Socket : Using [0]{name}:{address}<0> [1]eno1:10.1.0.1<0> [2]{name}:{address}<0>"
         assert wrong_nic(line.replace(f"[0]{name}:{address}<0> [1]", "[0]")).fix == "export NCCL_SOCKET_IFNAME==eno1"
     for name in ("$(id)", "a&b", "x" * 16):
-        assert wrong_nic(VETH.replace("eno1", name)).fix == "ncheck plan nodes.txt --for env"
+        assert wrong_nic(VETH.replace("eno1", name)).fix == 'eval "$(ncheck plan nodes.txt --for env)"'
 
 
 def test_a_bridge_with_one_address_on_two_nodes_is_wrong_also_after_nccl_started() -> None:

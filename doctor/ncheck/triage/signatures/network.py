@@ -249,15 +249,15 @@ SIGNATURES = (
     row(r"DNS resolution failed|nodename nor servname provided|gethostbyname\(.{1,255}\) failed|"
         r"lookup \S{1,255} on \S{1,60}: no such host|"
         r"rendezvous endpoint .{1,255} cannot be resolved", "dns_failure", Grade.LIKELY, "rendezvous_misconfig",
-        tag="name", fix="getent hosts NODE"),
+        tag="name", look='getent hosts "$MASTER_ADDR"'),
     # curl: (6) Could not resolve host: node99
     row(r"[Cc]ould not resolve host\b", "dns_failure", Grade.POSSIBLE, "rendezvous_misconfig", tag="name", passing=True,
-        fix="getent hosts NODE"),
+        look='getent hosts "$MASTER_ADDR"'),
     # ERROR: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use
     row(r"while attempting to bind on address.{0,80}in use|\b[Pp]ort \d{1,5} (?:is )?(?:already )?(?:in use|occupied)"
         r"(?!.{0,60}(?:[Tt]rying|instead|another))|[Ff]ailed to bind to port \d{1,5}", "port_in_use", Grade.LIKELY,
         tag="port", passing=True),
     # OSError: [Errno 19] No such device
     row(r"\[Errno 19\] No such device", "no_interface", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",
-        meaning="an interface or device that the program names does not exist", fix="ip -br link"),
+        meaning="an interface or device that the program names does not exist", look="ip -br link"),
 )  # fmt: skip
