@@ -80,9 +80,10 @@ SIGNATURES = (
     # NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
     row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w{0,30})|ibv_exp_\w{1,30}|mlx5dv_create_qp)\b"
         r".{0,300}Cannot allocate memory",
-        "memlock_limit", Grade.CERTAIN, tag="memlock"),
+        "memlock_limit", Grade.POSSIBLE, "rank_crashed", "software_bug", tag="memlock"),
     # NCCL WARN Call to ibv_reg_mr failed
-    row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.LIKELY, tag="memlock"),
+    row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.POSSIBLE, "rank_crashed",
+        tag="memlock"),
     # Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)
     row(r"set max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|allocate some locked memory|"
         r"max locked memory +\(kbytes, -l\) \d{1,6}$",
