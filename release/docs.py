@@ -112,9 +112,10 @@ def causes_page() -> str:
     parts = [head]
     for name, cause in {**ALL, UNKNOWN: SYMPTOM}.items():
         look = f"- look: `{cause.look}`\n" if cause.look else ""
+        fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
         parts.append(
             f'<a id="{name}"></a>\n\n## {name}\n\n{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n'
-            f"{look}- fix: `{cause.fix}`\n"
+            f"{look}{fix}"
         )
     return "\n".join(parts)
 

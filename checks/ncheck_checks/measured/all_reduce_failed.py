@@ -28,7 +28,6 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.probe import Method, ProbeFacts, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
 from ncheck.triage import Confidence, Diagnosis, diagnose
-from ncheck.triage.causes import only_shows
 
 # These have checks of their own, because they do no all-reduce.
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
@@ -58,6 +57,7 @@ class Breakdown:
     confidence: Confidence
     evidence: tuple[str, ...]
     fix: str
+    look: str
     others: tuple[str, ...]
     at: str
     steps: tuple[Step, ...]
@@ -65,9 +65,19 @@ class Breakdown:
     open: bool = False
 
     @property
+    def command(self) -> str:
+        """The command to type: what changes something only where the cause is known."""
+        return (self.fix if self.mends else self.look) or _TEST_ALL_LINKS
+
+    @property
+    def mends(self) -> bool:
+        """Whether the command changes something."""
+        return bool(self.fix) and self.confidence is not Confidence.LOW
+
+    @property
     def to_type_on(self) -> str:
-        """The node on which the fix must be typed; "" if it is typed anywhere, or on each."""
-        on_node = self.fix.startswith("sudo ") and (self.callers or self.cause == "firewall")
+        """The node on which the command must be typed; "" if it is typed anywhere, or on each."""
+        on_node = self.command.startswith("sudo ") and (self.callers or self.cause == "firewall")
         return self.nodes[0] if on_node else ""
 
 
@@ -191,7 +201,7 @@ def _by_end(
         undecided = (dial for report in rest for dial in failed[report.node] if not dial.blamed(context.culprits))
         ends = {node for dial in undecided for node in dial.ends}
         nodes = tuple(node for node in one.step.group if node in ends)
-        diagnosis = replace(_shared(rest, named=True), fix=_TEST_ALL_LINKS)
+        diagnosis = replace(_shared(rest, named=True), fix="", look=_TEST_ALL_LINKS)
         at = next((report.failure.step for report in rest if report.failure.step), "")
         yield replace(_breakdown(one, nodes, diagnosis, reports), at=at, open=True)
 
@@ -220,7 +230,7 @@ def _side_by_side(reports: list[FailureReport]) -> Diagnosis | None:
 
 _GONE = Diagnosis(
     "rank_crashed", "it stopped answering during the step: the node or its network went down", (),
-    Confidence.LOW, "ncheck nodes.txt --probe none",
+    Confidence.LOW, "", "ncheck nodes.txt --probe none",
 )  # fmt: skip
 
 
@@ -234,7 +244,7 @@ def _hung(one: Collective, late: list[FailureReport], sound: frozenset[str]) -> 
     else:
         nodes = tuple(report.node for report in behind)
         meaning = "its ranks hung until their time was over, and the others waited for them"
-    return _breakdown(one, nodes, Diagnosis("", meaning, (), Confidence.LOW, _to_try(one.step)), late)
+    return _breakdown(one, nodes, Diagnosis("", meaning, (), Confidence.LOW, "", _to_try(one.step)), late)
 
 
 def _to_try(step: Step) -> str:
@@ -247,7 +257,7 @@ def _to_try(step: Step) -> str:
 def _lost(one: Collective, reports: list[FailureReport], sound: frozenset[str]) -> Breakdown:
     """Return a step in which every node only reports that it lost another one."""
     diagnosis = next((report.diagnosis for report in reports if report.diagnosis), None)
-    unknown = Diagnosis("", "a rank ended, and no rank reports a cause", (), Confidence.LOW, _to_try(one.step))
+    unknown = Diagnosis("", "a rank ended, and no rank reports a cause", (), Confidence.LOW, "", _to_try(one.step))
     return _breakdown(one, _blamed(one, sound), diagnosis or unknown, reports)
 
 
@@ -268,6 +278,7 @@ def _breakdown(
         confidence=diagnosis.confidence,
         evidence=diagnosis.evidence or tuple(f"{r.node}: {r.failure.words}" for r in reports if r.failure.words),
         fix=diagnosis.fix,
+        look=diagnosis.look,
         others=diagnosis.others,
         at=steps[0] if steps else "",
         steps=(one.step,),
@@ -447,10 +458,9 @@ def _plain(text: str) -> str:
 def all_reduce_failed(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     probed = cluster.facts(ProbeFacts)
     for broken in breakdowns(probed, address_owners(cluster.facts(NicFacts))):
-        fix = broken.fix or _TEST_ALL_LINKS
-        where = HERE if fix.startswith("ncheck ") else broken.to_type_on
+        where = HERE if "ncheck " in broken.command else broken.to_type_on
         yield Problem(
-            message(broken), fix, broken.evidence, broken.nodes, where=where, look=only_shows(fix),
+            message(broken), broken.command, broken.evidence, broken.nodes, where=where, look=not broken.mends,
             summary="all-reduce failed",
         )  # fmt: skip
     for unknown in unfinished(probed):

@@ -259,9 +259,11 @@ def _signalled(signal: int, words: str) -> Diagnosis:
     evidence = (words,) if words else ()
     if signal == _BUS_ERROR:
         meaning = "a rank was killed by signal 7 (SIGBUS): it wrote to shared memory that the node does not have"
-        return Diagnosis("shm_too_small", meaning, evidence, Confidence.MEDIUM, "df -h /dev/shm", ("rank_crashed",))
+        return Diagnosis("shm_too_small", meaning, evidence, Confidence.MEDIUM, "", "df -h /dev/shm", ("rank_crashed",))
     meaning = f"a rank was killed by signal {signal}"
-    return Diagnosis("rank_crashed", meaning, evidence, Confidence.MEDIUM, "sudo journalctl -k -g 'oom|segfault|Xid'")
+    return Diagnosis(
+        "rank_crashed", meaning, evidence, Confidence.MEDIUM, "", "sudo journalctl -k -g 'oom|segfault|Xid'"
+    )
 
 
 def _idle(result: NodeResult) -> float:

@@ -45,8 +45,9 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
         for line in lines:
             place = f"{_name(line.file)}:{line.line}" if line.line else line.file
             page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
-        page.verbatim(f"  fix: {printable(found.fix, 300)}")
-        for command in found.next if number == 0 else ():
+        if found.fix:
+            page.verbatim(f"  fix: {printable(found.fix, 300)}")
+        for command in found.next if number == 0 else found.next[: not found.fix]:
             page.verbatim(f"  look: {printable(command, 300)}")
     page.gap()
     for note in _notes(report):

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Cause:
-    """`meaning` follows "the job failed: "; `fix` is the command for it, unless the signature has one of its own.
+    """`meaning` follows "the job failed: ". `fix` is a command that changes something: "" where none does so by itself.
 
-    `look` is a command that shows whether it is this cause; `about` explains it in docs/causes.md.
+    `look` is a command that shows whether it is this cause; `about` explains it in docs/causes.md. A signature may have
+    better ones. No command has a placeholder, but PID, for the process of a running job: see `filled`.
     """
 
     meaning: str
-    fix: str
+    fix: str = ""
     look: str = ""
     about: str = ""
 
 
-_PLAN = "ncheck plan nodes.txt --for env"
+_PLAN = 'eval "$(ncheck plan nodes.txt --for env)"'
 
 
 _CHECK = "ncheck nodes.txt"
+
+
+_SACCT = "sacct -X -S now-2days --format=JobID,State,ExitCode,Elapsed,Timelimit"
 
 
 UNKNOWN = "unknown"  # the slug of a failure whose cause no line shows
@@ -33,44 +38,32 @@ _CAUSES: Mapping[str, Cause] = {
     "wrong_nic": Cause("the job uses a network interface that does not lead to the other nodes", _PLAN),
     "no_interface": Cause("no network interface with an address matches the configured names", _PLAN),
     "nic_names_differ": Cause("interfaces of the same network have different names on the nodes", _PLAN),
-    "routing": Cause("the kernel has no route to the other node, or replies take another route", _CHECK),
-    "firewall": Cause(
-        "something between the nodes, such as a firewall, blocks their connections", "sudo nft list ruleset"
-    ),
-    "container_isolation": Cause(
-        "the container hides the network or the devices from the job", "docker run --network=host --ipc=host --help"
-    ),
-    "mtu_mismatch": Cause("small messages arrive and large ones are lost: the MTU differs along the path", _CHECK),
+    "routing": Cause("the kernel has no route to the other node, or replies take another route"),
+    "firewall": Cause("something between the nodes, such as a firewall, blocks their connections"),
+    "container_isolation": Cause("the container hides the network or the devices from the job"),
+    "mtu_mismatch": Cause("small messages arrive and large ones are lost: the MTU differs along the path"),
     "hostname_loopback": Cause(
-        "a node's hostname resolves to a loopback address, and the other nodes were given that address",
-        'getent hosts "$(hostname)"',
+        "a node's hostname resolves to a loopback address, and the other nodes were given that address"
     ),
-    "gloo_bad_address": Cause("gloo was given an address that this node does not have", "ip -br address"),
-    "dns_failure": Cause("the name of a node does not resolve", "getent hosts NODE"),
-    "same_hostname": Cause("two nodes have the same hostname and are taken for one machine", _CHECK),
+    "gloo_bad_address": Cause("gloo was given an address that this node does not have"),
+    "dns_failure": Cause("the name of a node does not resolve"),
+    "same_hostname": Cause("two nodes have the same hostname and are taken for one machine"),
     # launch and rendezvous
-    "port_in_use": Cause("another process uses the port", "sudo ss -lptn"),
-    "rendezvous_misconfig": Cause(
-        "the ranks do not agree on rank, world size or rendezvous address",
-        'echo "$RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT"',
-    ),
-    "launcher_mismatch": Cause(
-        "the command was written for another launcher than the one that ran", "mpirun --version"
-    ),
-    "ssh_auth": Cause("ssh to a node fails", "ncheck nodes.txt --mesh all"),
-    "mpi_daemon_missing": Cause("mpirun's daemon was not found on a node", "ncheck plan nodes.txt --for mpirun"),
-    "clock_skew": Cause("the clocks of the nodes are too far apart", "timedatectl status"),
+    "port_in_use": Cause("another process uses the port"),
+    "rendezvous_misconfig": Cause("the ranks do not agree on rank, world size or rendezvous address"),
+    "launcher_mismatch": Cause("the command was written for another launcher than the one that ran"),
+    "ssh_auth": Cause("ssh to a node fails"),
+    "mpi_daemon_missing": Cause("mpirun's daemon was not found on a node"),
+    "clock_skew": Cause("the clocks of the nodes are too far apart", "sudo timedatectl set-ntp true"),
     # software
-    "version_mismatch": Cause("the ranks use different versions of a library", _CHECK),
-    "driver_insufficient": Cause("the NVIDIA driver is missing or too old for this build of CUDA", "nvidia-smi"),
-    "arch_unsupported": Cause(
-        "the library was built without code for this GPU", "nvidia-smi --query-gpu=name,compute_cap --format=csv"
-    ),
+    "version_mismatch": Cause("the ranks use different versions of a library"),
+    "driver_insufficient": Cause("the NVIDIA driver is missing or too old for this build of CUDA"),
+    "arch_unsupported": Cause("the library was built without code for this GPU"),
     "net_plugin": Cause("NCCL's network plug-in is broken or missing on some nodes", "export NCCL_NET_PLUGIN=none"),
-    "software_bug": Cause("a bug in the library that another version fixes", _CHECK),
+    "software_bug": Cause("a bug in the library that another version fixes"),
     # InfiniBand and RoCE
-    "ib_fabric": Cause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch", "ibstat"),
-    "roce_gid": Cause("the GID in use does not reach the other nodes: wrong index or RoCE version", "ibv_devinfo -v"),
+    "ib_fabric": Cause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),
+    "roce_gid": Cause("the GID in use does not reach the other nodes: wrong index or RoCE version"),
     "ib_wrong_hca": Cause("the job uses an HCA that is not part of its network", _PLAN),
     "ibverbs_missing": Cause(
         "the InfiniBand libraries cannot be loaded", "sudo apt-get install libibverbs1 ibverbs-providers"
@@ -78,50 +71,42 @@ _CAUSES: Mapping[str, Cause] = {
     "memlock_limit": Cause("the limit on locked memory is too low for InfiniBand", "ulimit -l unlimited"),
     "gpudirect_rdma": Cause("the HCA cannot access the GPU's memory", "sudo modprobe nvidia-peermem"),
     # inside one node
-    "shm_too_small": Cause("the node's shared memory, /dev/shm, is too small for its ranks", "df -h /dev/shm"),
+    "shm_too_small": Cause("the node's shared memory, /dev/shm, is too small for its ranks"),
     "p2p_acs_iommu": Cause(
         "PCIe ACS or the IOMMU corrupts or blocks transfers between GPUs", "export NCCL_P2P_DISABLE=1"
     ),
     "p2p_unsupported": Cause("these GPUs cannot access each other's memory", "export NCCL_P2P_DISABLE=1"),
-    "peer_limit": Cause("one process uses more GPUs than CUDA allows peer access between", _PLAN),
-    "gpu_mapping": Cause("two ranks use the same GPU, or a rank asks for a GPU that does not exist", "nvidia-smi -L"),
-    "gpu_fault": Cause("a GPU is broken", "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER"),
+    "peer_limit": Cause("one process uses more GPUs than CUDA allows peer access between"),
+    "gpu_mapping": Cause("two ranks use the same GPU, or a rank asks for a GPU that does not exist"),
+    "gpu_fault": Cause("a GPU is broken"),
     "fabric_manager": Cause(
         "the fabric manager is not running, or its version is not that of the driver",
         "sudo systemctl restart nvidia-fabricmanager",
     ),
     "nvls_failure": Cause("NVLink SHARP cannot be set up", "export NCCL_NVLS_ENABLE=0"),
-    "gpu_oom": Cause("a GPU's memory is full", "nvidia-smi"),
+    "gpu_oom": Cause("a GPU's memory is full"),
     # the program
-    "collective_mismatch": Cause(
-        "the ranks call different collectives, or the same one with different sizes",
-        "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
-    ),
-    "rank_crashed": Cause(
-        "a rank died; the other ranks only lost the connection to it", "sudo journalctl -k -g 'oom|segfault|Xid'"
-    ),
-    "slow_rank_timeout": Cause("a rank arrived later than the timeout of the others", "py-spy dump --pid PID"),
+    "collective_mismatch": Cause("the ranks call different collectives, or the same one with different sizes"),
+    "rank_crashed": Cause("a rank died; the other ranks only lost the connection to it"),
+    "slow_rank_timeout": Cause("a rank arrived later than the timeout of the others"),
     "nofile_limit": Cause("a process reached its limit on open files", "ulimit -n 131072"),
     # the program, and what ran it
-    "diverged": Cause("the loss became NaN or infinite", "export TORCH_SHOW_CPP_STACKTRACES=1"),
-    "disk_full": Cause("a disk is full, or a quota is used up", "df -h ."),
-    "storage_hang": Cause("a file system does not answer", "dmesg | grep -i 'not responding'"),
-    "job_ended": Cause(
-        "the scheduler ended the job: time limit, preemption, or cancelled by somebody",
-        "sacct -j JOBID --format=JobID,State,ExitCode,Elapsed,Timelimit",
-    ),
-    "node_failed": Cause("a node went down, or lost its connection to the scheduler", "sinfo -R"),
+    "diverged": Cause("the loss became NaN or infinite"),
+    "disk_full": Cause("a disk is full, or a quota is used up"),
+    "storage_hang": Cause("a file system does not answer"),
+    "job_ended": Cause("the scheduler ended the job: time limit, preemption, or cancelled by somebody"),
+    "node_failed": Cause("a node went down, or lost its connection to the scheduler"),
     # seen in a job that runs
-    "rank_stopped": Cause("a rank is stopped by a signal or a debugger", "kill -CONT PID"),
-    "rank_missing": Cause("a rank of the job is not there; the others wait for it", "ncheck nodes.txt"),
-    "host_memory": Cause("the memory of a node, or of the job's share of it, is exhausted", "free -g"),
-    "data_loader": Cause("a rank waits for its data loader", "py-spy dump --pid PID"),
-    "checkpoint_write": Cause("a rank is still writing a checkpoint; the others wait for it", "df -h ."),
-    "deadlock": Cause("a rank waits for a lock, or loops, in its own code", "py-spy dump --pid PID"),
-    "slow_rank": Cause("one rank is slower than the others, which wait for it", "py-spy dump --pid PID"),
-    "gpu_idle": Cause("a GPU of the job does nothing while the others work", "nvidia-smi"),
-    "network_stalled": Cause("data that was sent between two nodes does not arrive", "ncheck nodes.txt --mesh all"),
-    "healthy": Cause("the log shows no failure", "export NCCL_DEBUG=INFO"),
+    "rank_stopped": Cause("a rank is stopped by a signal or a debugger"),
+    "rank_missing": Cause("a rank of the job is not there; the others wait for it"),
+    "host_memory": Cause("the memory of a node, or of the job's share of it, is exhausted"),
+    "data_loader": Cause("a rank waits for its data loader"),
+    "checkpoint_write": Cause("a rank is still writing a checkpoint; the others wait for it"),
+    "deadlock": Cause("a rank waits for a lock, or loops, in its own code"),
+    "slow_rank": Cause("one rank is slower than the others, which wait for it"),
+    "gpu_idle": Cause("a GPU of the job does nothing while the others work"),
+    "network_stalled": Cause("data that was sent between two nodes does not arrive"),
+    "healthy": Cause("the log shows no failure"),
 }
 
 
@@ -146,14 +131,14 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "One value of NCCL_SOCKET_IFNAME cannot fit all nodes. A list of both names, or /etc/nccl.conf per node, can.",
     ),
     "routing": (
-        "ip route get ADDRESS",
+        "ip route",
         (
             "The interface is right, and the kernel sends the packets elsewhere: a missing"
             " route, overlapping subnets, or replies on another way that reverse-path filtering drops."
         ),
     ),
     "firewall": (
-        _CHECK,
+        "sudo nft list ruleset",
         (
             "A filter drops (time-out) or rejects (no route to host, refused) the ports. A job needs all"
             " ports between its nodes, not only that of the rendezvous."
@@ -161,16 +146,19 @@ _MORE: Mapping[str, tuple[str, str]] = {
     ),
     "container_isolation": (
         "ip -br address",
-        "A bridge network, NAT, a missing /dev/infiniband or a private /dev/shm hides from the job what the node has.",
+        (
+            "A bridge network, NAT, a missing /dev/infiniband or a private /dev/shm hides from the job what the node"
+            " has. Start containers with --network=host --ipc=host --ulimit memlock=-1 --device=/dev/infiniband."
+        ),
     ),
-    "mtu_mismatch": ("ping -M do -s 8972 -c 3 NODE", "Connections succeed and the first large message hangs."),
+    "mtu_mismatch": ("ncheck nodes.txt --mesh all", "Connections succeed and the first large message hangs."),
     "hostname_loopback": (
         'getent hosts "$(hostname)"',
         "/etc/hosts gives the node's own name the address 127.0.0.1 or 127.0.1.1, and a rank passes it on.",
     ),
     "gloo_bad_address": ("ip -br address", "Gloo binds to the address of the hostname or of GLOO_SOCKET_IFNAME."),
     "dns_failure": (
-        "getent hosts NODE",
+        'getent hosts "$MASTER_ADDR"',
         (
             "MASTER_ADDR or a host of the list has no address, or not yet: pods of"
             " Kubernetes get their names a little after they start."
@@ -193,10 +181,10 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "Options of Open MPI for MPICH's mpirun or the other way round, or a program that was built without MPI.",
     ),
     "ssh_auth": (
-        "ssh -o BatchMode=yes NODE true",
+        "ncheck nodes.txt --mesh all",
         "Key, host key, user or sshd: mpirun needs a login without a question.",
     ),
-    "mpi_daemon_missing": ("ssh NODE 'command -v orted prted'", "A login without a terminal has another PATH."),
+    "mpi_daemon_missing": ("ncheck plan nodes.txt --for mpirun", "A login without a terminal has another PATH."),
     "clock_skew": ("timedatectl status", "Certificates, credentials and stores refuse times from the future."),
     "version_mismatch": (_CHECK, "Ranks of two images, or one process with libraries of two installations."),
     "driver_insufficient": (
@@ -232,7 +220,10 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "p2p_unsupported": ("nvidia-smi topo -p2p r", "Some models report P2P and do not have it."),
     "peer_limit": ("nvidia-smi -L", "CUDA maps the memory of 8 peers at most. One process per GPU does not need it."),
     "gpu_mapping": ("nvidia-smi -L", "Local rank and CUDA_VISIBLE_DEVICES decide which GPU a rank uses."),
-    "gpu_fault": ("sudo journalctl -k -g Xid", "Xid, ECC, NVLink, off the bus: drain the node, reset or replace."),
+    "gpu_fault": (
+        "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER",
+        "Xid, ECC, NVLink, off the bus: drain the node, reset or replace.",
+    ),
     "fabric_manager": (
         "systemctl status nvidia-fabricmanager",
         "Machines with NVSwitch need it, in the driver's version; multi-node NVLink also needs IMEX.",
@@ -254,7 +245,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
         ),
     ),
     "slow_rank_timeout": (
-        "py-spy dump --pid PID",
+        "ncheck triage nodes.txt",
         (
             "The ranks that time out wait. The late one loads data, writes a"
             " checkpoint, evaluates alone or hangs: look at the rank without a time-out."
@@ -262,7 +253,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
     ),
     "nofile_limit": ("ulimit -n", "Each pair of ranks needs sockets, and data loaders need descriptors."),
     "diverged": (
-        "",
+        "export TORCH_SHOW_CPP_STACKTRACES=1",
         (
             "Look at the step before: learning rate, loss scale, data. Ranks that stop on it leave the others"
             " in a collective."
@@ -277,11 +268,11 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "Processes in state D on a mount that does not answer; the others wait for them.",
     ),
     "job_ended": (
-        "sacct -j JOBID --format=JobID,State,ExitCode,Elapsed,Timelimit",
+        _SACCT,
         "Not a failure of the program: the scheduler or a person stopped it.",
     ),
     "node_failed": (
-        "scontrol show node NODE",
+        "sinfo -R",
         "The scheduler lost the node: power, kernel, network. Look at its console.",
     ),
     "rank_stopped": (
@@ -326,7 +317,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
             " in one direction only."
         ),
     ),
-    "healthy": ("", "The log shows an end or progress, and nothing that speaks of a failure."),
+    "healthy": ("export NCCL_DEBUG=INFO", "The log shows an end or progress, and nothing that speaks of a failure."),
 }
 
 
@@ -335,18 +326,16 @@ CAUSES: Mapping[str, Cause] = {
 }
 
 
-_CHANGES = ("export ", "ulimit -n ", "ulimit -l unlimited", "sudo modprobe ", "sudo systemctl ", "sudo apt-get ",
-            "ncheck plan ")  # fmt: skip
-
-
-def only_shows(fix: str) -> bool:
-    """Return whether a command shows more, and mends nothing."""
-    return not fix.startswith(_CHANGES) or "DEBUG" in fix
+def filled(command: str, pid: int | None = None) -> str:
+    """Return a command with a process in the place of PID; "" if it needs one and none is known."""
+    if pid is not None:
+        return re.sub(r"\bPID\b", str(pid), command)
+    return "" if re.search(r"\bPID\b", command) else command
 
 
 SYMPTOM = Cause(
     "the ranks failed, and the log does not show why",
-    "export NCCL_DEBUG=INFO",
+    look="export NCCL_DEBUG=INFO",
     about="The lines are consequences. Run the job again with NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=INFO, and"
     " give the logs of all ranks.",
 )  # fmt: skip

@@ -39,7 +39,8 @@ class Diagnosis:
     """One cause that a log points to. `cause` is a name in causes.CAUSES, "" if the log shows only symptoms.
 
     `evidence` are the log lines that point to it, `lines` the same with file and number; `others` are the causes that
-    print the same lines, `fix` is one command. `ranks` and `nodes` are those that failed, the first one first, as far
+    print the same lines. `fix` is one command that changes something, "" if none does; `look` one that shows more.
+    `ranks` and `nodes` are those that failed, the first one first, as far
     as the log names them; `kind` says more of a program's failure.
     `echo`: the lines show only the consequences of another rank's failure.
     """
@@ -49,6 +50,7 @@ class Diagnosis:
     evidence: tuple[str, ...]
     confidence: Confidence
     fix: str
+    look: str = ""
     others: tuple[str, ...] = ()
     echo: bool = False
     kind: str = ""
@@ -122,8 +124,18 @@ def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
         log = logs[index]
         if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
             continue
-        kept += [hit for hit in own if not (hit.reading.passing and _went_on(hit, log))]
+        kept += [
+            hit
+            for hit in own
+            if not (hit.reading.passing and _went_on(hit, log)) and not (hit.reading.lasting and _trains(hit, logs))
+        ]
     return kept
+
+
+def _trains(hit: Hit, logs: list[Log]) -> bool:
+    """Return whether the job made steps after a line: as a rule one rank alone reports them, perhaps in its own log."""
+    own = hit.line.order[0]
+    return any(log.last_step > (hit.line.number if log.index == own else 0) for log in logs)
 
 
 def _went_on(hit: Hit, log: Log) -> bool:
@@ -200,7 +212,8 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
         meaning,
         tuple(shown(line) for line in lines),
         _CONFIDENCE.get(best.grade, Confidence.LOW),
-        best.fix or cause.fix,
+        best.fix or ("" if best.look else cause.fix),
+        best.look or cause.look,
         best.others,
         echo,
         best.kind,
@@ -251,7 +264,7 @@ def _undecided(one: Diagnosis, other: Diagnosis) -> bool:
 def candidates(diagnosis: Diagnosis) -> tuple[Diagnosis, ...]:
     """Return the other causes that print the same lines as a diagnosis that is not sure, each as a diagnosis."""
     return tuple(
-        replace(diagnosis, cause=name, meaning=CAUSES[name].meaning, fix=CAUSES[name].fix, others=(), kind="",
-                ranks=(), nodes=())
+        replace(diagnosis, cause=name, meaning=CAUSES[name].meaning, fix=CAUSES[name].fix,
+                look=CAUSES[name].look, others=(), kind="", ranks=(), nodes=())
         for name in diagnosis.others
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,7 +15,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.redact import redact
 from ncheck.text import printable
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
 from ncheck.triage.clue import Clue, Motion
 from ncheck.triage.live import Reader, readers
 from ncheck.triage.logs import MOST_CANDIDATES, MOST_NEXT, SURE, Candidate, Evidence
@@ -269,7 +268,8 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
         others = [name for name in dict.fromkeys(roots[0].best.others) if name not in named]
         found += [
             replace(best, cause=name, confidence=round(best.confidence * 0.6, 2), meaning=CAUSES[name].meaning,
-                    fix=_filled(CAUSES[name].fix, best.ranks, job), kind="", next=())
+                    fix=_filled(CAUSES[name].fix, best.ranks, job), kind="",
+                    next=tuple(filter(None, (_filled(CAUSES[name].look, best.ranks, job),))))
             for name in others
         ]  # fmt: skip
     found.sort(key=lambda one: -one.confidence)
@@ -289,7 +289,7 @@ def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Candidate]:
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job stands still, and nothing that was seen of {len(job.ranks)} processes shows why"
-    yield Candidate(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, ("ncheck triage --logs LOGS",))
+    yield Candidate(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
 
 
 def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
@@ -299,7 +299,7 @@ def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
         Evidence(_place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400))) for clue in ordered
     )
     looks = dict.fromkeys(filter(None, (*(word for clue in ordered for word in clue.next), cause.look)))
-    fix = _filled(best.fix or cause.fix, theory.ranks, job)
+    looks = dict.fromkeys(filter(None, (_filled(look, theory.ranks, job) for look in looks)))
     return Candidate(
         theory.cause or UNKNOWN,
         score,
@@ -308,8 +308,8 @@ def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
         tuple(evidence)[:MOST_EVIDENCE],
         theory.ranks,
         theory.nodes or _nodes_of(theory.ranks, job),
-        redact(fix),
-        tuple(look for line in looks if (look := redact(_filled(line, theory.ranks, job))) != fix)[:MOST_NEXT],
+        redact(_filled(best.fix or cause.fix, theory.ranks, job)),
+        tuple(map(redact, looks))[:MOST_NEXT],
     )
 
 
@@ -323,9 +323,9 @@ def _nodes_of(ranks: Iterable[int], job: Job) -> tuple[str, ...]:
 
 
 def _filled(command: str, ranks: Sequence[int], job: Job) -> str:
-    """Return a command with the process of the first rank at fault in the place of PID."""
+    """Return a command with the process of the first rank at fault in the place of PID; "" where that is not known."""
     one = next((found for rank in ranks if (found := job.numbered(rank))), None)
-    return re.sub(r"\bPID\b", str(one.pid), command) if one else command
+    return filled(command, one.pid if one else None)
 
 
 def _summary(diagnoses: Sequence[Candidate], work: Work) -> str:

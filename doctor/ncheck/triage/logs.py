@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from ncheck.redact import redact
 from ncheck.text import printable, shell_word
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
 from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
@@ -36,7 +36,8 @@ class Evidence:
 class Candidate:
     """A cause and how sure it is, from 0 to 1. `ranks` and `nodes` failed, the first one first.
 
-    `fix` is one command, `next` are commands that show whether it is this cause.
+    `fix` is one command that changes something, "" if none does; `next` are commands that show whether
+    it is this cause.
     """
 
     cause: str
@@ -97,7 +98,7 @@ def _of_dumps(recorded: DumpFiles) -> Iterator[Candidate]:
         evidence = (Evidence(place, 0, redact(printable(clue.text, 400))),)
         yield Candidate(
             clue.cause, _GRADES[clue.grade], redact(clue.meaning or cause.meaning), clue.kind, evidence, clue.ranks,
-            clue.nodes, redact(clue.fix or cause.fix), clue.next or ((cause.look,) if cause.look else ()),
+            clue.nodes, redact(clue.fix or cause.fix), clue.next or tuple(filter(None, (filled(cause.look),))),
         )  # fmt: skip
 
 
@@ -156,23 +157,22 @@ def _told(log: Log) -> bool:
 def _trouble(line: Line) -> Diagnosis:
     """Return the diagnosis of a line that sounds like a failure and that no signature knows."""
     unknown = Diagnosis("", "a line sounds like a failure, and it is none that ncheck knows", (shown(line),),
-                        Confidence.LOW, SYMPTOM.fix, lines=(line,))  # fmt: skip
+                        Confidence.LOW, SYMPTOM.fix, SYMPTOM.look, lines=(line,))  # fmt: skip
     return replace(unknown, ranks=(line.rank,) if line.rank else (), nodes=(line.host,) if line.host else ())
 
 
-def _fix(diagnosis: Diagnosis) -> str:
-    """Return the command for a diagnosis: for an exception, one that shows it in the log with what stands above it."""
+def _look(diagnosis: Diagnosis) -> str:
+    """Return the command that shows more: for an exception, that in the log with what stands above it."""
     line = diagnosis.lines[0] if diagnosis.lines else None
     named = bool(line and line.file not in ("", "-") and line.file.isprintable())
     if line and named and diagnosis.kind in ("exception", "assertion"):
         return f"less +{line.number} {shell_word(line.file)}"
-    return diagnosis.fix
+    return diagnosis.look
 
 
 def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
     causes = [CAUSES[name] for name in (diagnosis.cause, *diagnosis.others) if name]
-    fix = _fix(diagnosis)
-    looks = dict.fromkeys(cause.look for cause in causes if cause.look and cause.look != fix)
+    looks = dict.fromkeys((_look(diagnosis), *(cause.look for cause in causes)))
     return Candidate(
         diagnosis.cause or UNKNOWN,
         score,
@@ -181,8 +181,8 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
         tuple(Evidence(printable(line.file), line.number, redact(shown(line))) for line in diagnosis.lines),
         tuple(map(int, diagnosis.ranks)),
         diagnosis.nodes,
-        redact(fix),
-        tuple(looks)[:MOST_NEXT],
+        redact(diagnosis.fix),
+        tuple(redact(look) for look in looks if filled(look))[:MOST_NEXT],
     )
 
 

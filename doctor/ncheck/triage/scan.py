@@ -117,6 +117,7 @@ _PROGRAMS = (
     "nccl", "torch", "horovod", "mpirun", "mpiexec", "mpi_", "orte", "prte", "pmix", "hydra", "open mpi", "deepspeed",
     "slurm", "srun", "kernel:", "nvrm", "traceback", "gloo", "raylet", "lightning", "cuda", "tensorflow", "mxnet",
     "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate", "linux version",
+    "net/socket", "net/ib", "bootstrap : using", "bootstrap: using",
 )  # fmt: skip
 
 
@@ -161,6 +162,7 @@ class Log:
     lines: int = 0
     done: int = 0
     last_progress: deque[int] = field(default_factory=lambda: deque(maxlen=3))
+    last_step: int = 0  # or the line in which the job ended well
     known: bool = False  # whether a known program wrote a line of it
     moment: Moment | None = None  # of the last line that was looked at
     steps: bool = False
@@ -297,6 +299,8 @@ class Scan:
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)
         log.trouble = None
+        if found.done or found.steps:
+            log.last_step = number
         if found.done:
             log.done = number
         elif found.steps:

@@ -24,12 +24,15 @@ class Reading:
     `others` are other causes that print the same line. `tag` groups lines about one kind of trouble ("connect",
     "waits"); a line that `explains` a tag replaces the lines of that tag. A `context` line is no trouble by itself: it
     counts only if it explains a line that is. A `passing` line is also printed by jobs that go on: it counts only if
-    the log shows no progress after it.
+    the log shows no progress after it. A `lasting` line counts unless the job made steps or ended well after it: that
+    NCCL started is no progress for it.
     `kind` says more of a program's failure: "exception", "memory", "import" and so on. A `fallback` counts only if no
     other signature reads the line.
     `rank` and `node` are those that failed, if the line names them: the pattern's groups of these names. They are not
     those that wrote the line.
-    `meaning` and `fix` replace those of the cause. `fix` is one command; {names} in it are groups of the pattern.
+    `meaning`, `fix` and `look` replace those of the cause. The last two are one command each, and {names} in them are
+    groups of the pattern: a `fix` changes something, a `look` only shows. With a `look` of its own and no `fix`, the
+    cause's fix is no help here.
     """
 
     cause: str
@@ -39,12 +42,14 @@ class Reading:
     explains: frozenset[str] = frozenset()
     context: bool = False
     passing: bool = False
+    lasting: bool = False
     kind: str = ""
     fallback: bool = False
     rank: str = ""
     node: str = ""
     meaning: str = ""
     fix: str = ""
+    look: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,5 +78,5 @@ def _with_names(reading: Reading, match: re.Match[str]) -> Reading:
     groups = {name: value for name, value in match.groupdict().items() if value}
     if not groups:
         return reading
-    fix = reading.fix.format_map(groups) if "{" in reading.fix else reading.fix
-    return replace(reading, fix=fix, rank=groups.get("rank", ""), node=groups.get("node", ""))
+    fix, look = (text.format_map(groups) if "{" in text else text for text in (reading.fix, reading.look))
+    return replace(reading, fix=fix, look=look, rank=groups.get("rank", ""), node=groups.get("node", ""))

@@ -39,7 +39,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
     assert found(nodes) == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
                 "the all-reduce between two nodes failed in init on n2: the limit on locked memory is too low for "
-                "InfiniBand; n1 only lost the connection",
+                "InfiniBand; other possible causes: rank crashed or software bug; n1 only lost the connection",
                 (MEMLOCK,), "ulimit -l", kind="look", summary="all-reduce failed"),
     ]  # fmt: skip
     assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
@@ -64,8 +64,11 @@ def test_one_cause_over_many_steps_and_nodes_is_one_finding() -> None:
 
 def test_two_sure_causes_on_two_nodes_are_both_told() -> None:
     duplicate = "NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 3b000"
-    nodes = probed(n1=broken(PAIR, "invalid usage", duplicate), n2=broken(PAIR, "unhandled system error", MEMLOCK))
-    assert [(one.nodes, one.fix) for one in found(nodes)] == [(("n1",), "nvidia-smi -L"), (("n2",), "ulimit -l")]
+    files = "NCCL WARN socketTryAccept: Accept failed: Too many open files"
+    nodes = probed(n1=broken(PAIR, "invalid usage", duplicate), n2=broken(PAIR, "unhandled system error", files))
+    assert [(one.nodes, one.fix, one.kind) for one in found(nodes)] == [
+        (("n1",), "nvidia-smi -L", "look"), (("n2",), "ulimit -n 131072", "fix"),
+    ]  # fmt: skip
 
 
 def test_versions_that_differ_are_seen_across_the_logs_of_both() -> None:

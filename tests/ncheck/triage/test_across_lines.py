@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage import Confidence, diagnose
+from ncheck.triage import Confidence, Diagnosis, diagnose
 
 
 def causes(*lines: str) -> list[str]:
@@ -131,3 +131,78 @@ def test_ranks_that_pass_other_sizes_to_one_collective_do_not_match() -> None:
 )
 def test_ranks_that_wait_in_one_collective_only_wait(lines: tuple[str, ...]) -> None:
     assert causes(*lines) == ["slow_rank_timeout"]
+
+
+INFO = "n1:7:8 [0] NCCL INFO "
+VETH = f"{INFO}NET/Socket : Using [0]eno1:10.1.0.1<0> [1]veth3f9a1c2:fe80::42:acff:fe11:2%veth3f9a1c2<0>"
+OTHER_VETH = VETH.replace("n1:", "n2:").replace("10.1.0.1", "10.1.0.2").replace("veth3f9a1c2", "veth77b1d0e")
+STARTED = f"{INFO}comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1a000 - Init COMPLETE"
+DOCKER0 = f"{INFO}NET/Socket : Using [0]docker0:172.17.0.1<0>"
+
+
+def wrong_nic(*lines: str) -> Diagnosis:
+    found = diagnose(lines)[0]
+    assert found.cause == "wrong_nic", found
+    return found
+
+
+def test_an_interface_beyond_the_first_that_leads_nowhere_is_named_with_the_line_that_leaves_it_out() -> None:
+    also = "NCCL also sends data over veth3f9a1c2 (fe80::42:acff:fe11:2), which no other node can reach"
+    for failing in (
+        "n1:7:8 [0] NCCL WARN Connect to 10.1.0.2<4021> failed : Connection timed out",
+        "n1:7:8 [0] misc/socket.cc:465 NCCL WARN Net : Connect to fe80::9%13<4021> failed : Network is unreachable",
+        "n1:7:8 [0] misc/socket.cc:479 NCCL WARN socketStartConnect: exceeded timeouts (3)",
+        "n1:7:8 [0] misc/socket.cc:512 NCCL WARN socketPollConnect: exceeded retries (20000)",
+        f"{INFO}Call to connect returned Connection timed out, retrying",
+        "[rank1]: RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled system error, NCCL version 2.19.3",
+    ):
+        found = wrong_nic(VETH, failing)
+        assert (found.meaning, found.confidence, found.fix) == (
+            also, Confidence.MEDIUM, "export NCCL_SOCKET_IFNAME==eno1",
+        )  # fmt: skip
+    for last in (VETH, f"{INFO}Launch mode Parallel", STARTED):
+        for start in (VETH, VETH.removeprefix(INFO)):
+            found = wrong_nic(start, last.removeprefix(INFO) if start != VETH else last)
+            assert (found.meaning, found.confidence, found.fix) == (
+                also, Confidence.LOW, "export NCCL_SOCKET_IFNAME==eno1",
+            )  # fmt: skip
+    channel = f"{INFO}Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/1"
+    found = wrong_nic(VETH, OTHER_VETH, channel, STARTED)
+    assert (found.evidence, found.confidence, found.nodes) == (
+        (VETH, OTHER_VETH, channel), Confidence.MEDIUM, ("n1", "n2"),
+    )  # fmt: skip
+
+
+def test_each_kind_of_interface_that_leads_nowhere_counts_beside_a_good_one() -> None:
+    for name, address in (
+        ("virbr0", "192.168.122.1"), ("br-9f2c41d07ab3", "172.19.0.1"), ("usb0", "169.254.3.1"),
+        ("enp0s20f0u1u6", "169.254.95.120"), ("cali12ab34cd", "fe80::ecee:eeff:feee:eeee%cali12ab34cd"),
+    ):  # fmt: skip
+        line = f"{INFO}NET/Socket : Using [0]{name}:{address}<0> [1]eno1:10.1.0.1<0> [2]{name}:{address}<0>"
+        assert wrong_nic(line.replace(f"[0]{name}:{address}<0> [1]", "[0]")).fix == "export NCCL_SOCKET_IFNAME==eno1"
+    for name in ("$(id)", "a&b", "x" * 16):
+        assert wrong_nic(VETH.replace("eno1", name)).fix == 'eval "$(ncheck plan nodes.txt --for env)"'
+
+
+def test_a_bridge_with_one_address_on_two_nodes_is_wrong_also_after_nccl_started() -> None:
+    found = wrong_nic(DOCKER0, DOCKER0.replace("n1:", "n2:"), STARTED, f"{INFO}Launch mode Parallel")
+    assert (found.meaning, found.confidence) == (
+        "NCCL chose docker0 (172.17.0.1), which no other node can reach", Confidence.MEDIUM,
+    )  # fmt: skip
+
+
+def test_interfaces_that_do_no_harm_are_no_fault() -> None:
+    steps = ("step 1 loss 0.3", "step 2 loss 0.2")
+    for lines in (
+        (VETH, STARTED, *steps),
+        (DOCKER0, DOCKER0.replace("n1:", "n2:"), STARTED, *steps),
+        (VETH, OTHER_VETH, f"{INFO}Channel 00 : 1[0] -> 0[0] [receive] via NET/Socket/1", "Training completed."),
+        (f"{INFO}NET/Socket : Using [0]veth0:10.244.0.3<0>", STARTED),  # all that the container has
+        (f"{INFO}NET/Socket : Using [0]eno1:10.1.0.1<0> [1]eno2:10.2.0.1<0>", STARTED),
+        (f"{INFO}NET/Socket : Using [0]eno1:10.1.0.1<0> [1]veth0:10.9.0.1<0>", STARTED),
+        (f"{INFO}NET/IB : Using [0]mlx5_0:1/IB ; OOB eno1:10.1.0.1<0>", VETH, STARTED),
+        (f"{INFO}Bootstrap : Using [0]eno1:10.1.0.1<0> [1]veth3f9a1c2:fe80::1%veth3f9a1c2<0>", STARTED),
+        (VETH, f"{INFO}comm 0x1 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 0", STARTED),
+        (VETH, f"{INFO}Channel 00/0 : 0[0] -> 1[1] via P2P/IPC", STARTED),
+    ):
+        assert causes(*lines) == [], lines

@@ -50,17 +50,17 @@ def test_a_diagnosis_has_a_meaning_its_evidence_a_confidence_and_a_fix() -> None
     assert diagnose(["n2:77:78 [0] NCCL INFO Using network IB", line]) == (
         Diagnosis(
             "ib_fabric", "the other HCA does not answer at its address: rail, cable, GID or route", (line,),
-            Confidence.LOW, "ibstat", ("roce_gid", "ib_wrong_hca", "routing"), echo=False,
+            Confidence.LOW, "", "ibstat", ("roce_gid", "ib_wrong_hca", "routing"), echo=False,
             nodes=("n2",),
         ),
     )  # fmt: skip
 
 
-def test_the_fix_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:
+def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:
     (found,) = diagnose(["ModuleNotFoundError: No module named 'torch.distributed'"])
-    assert (found.cause, found.fix) == ("rank_crashed", "python3 -m pip check")
+    assert (found.cause, found.fix, found.look) == ("rank_crashed", "", "python3 -m pip check")
     (found,) = diagnose(["ValueError: could not convert string to float"])
-    assert (found.cause, found.fix) == ("rank_crashed", "sudo journalctl -k -g 'oom|segfault|Xid'")
+    assert (found.cause, found.look) == ("rank_crashed", "sudo journalctl -k -g 'oom|segfault|Xid'")
 
 
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:
@@ -191,7 +191,7 @@ def test_symptoms_alone_have_no_cause() -> None:
     (found,) = diagnose(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]
     )
-    assert (found.cause, found.confidence, found.fix) == ("", Confidence.LOW, "export NCCL_DEBUG=INFO")
+    assert (found.cause, found.confidence, found.look) == ("", Confidence.LOW, "export NCCL_DEBUG=INFO")
 
 
 def test_evidence_is_printable_and_bounded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -192,7 +193,8 @@ def test_causes_that_look_the_same_are_named_after_an_uncertain_one(monkeypatch:
 
 
 def test_a_fix_names_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = examined([*STILL, clue("rank_stopped", Grade.CERTAIN, 3)], monkeypatch).diagnoses
+    stopped = replace(clue("rank_stopped", Grade.CERTAIN, 3), fix="kill -CONT PID")
+    (found,) = examined([*STILL, stopped], monkeypatch).diagnoses
     assert (found.fix, found.next) == ("kill -CONT 4003", ("ps -o pid,stat,wchan,cmd -p 4003",))
 
 

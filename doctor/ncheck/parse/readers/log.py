@@ -12,8 +12,9 @@ from ncheck.triage import CAUSES, Confidence, diagnose, progress, trouble_at_the
 
 
 def diagnosed(text: str) -> Record:
-    """Diagnose a job's log: the best cause, its evidence and fix; `cause` is null if no line shows one.
+    """Diagnose a job's log: the best cause, its evidence and what to type; `cause` is null if no line shows one.
 
+    `fix` is the command to type: what changes something, or else what shows more.
     `others` are the other causes in the log, then those that print the same lines as the best.
     """
     lines = plain_text(text).split("\n")
@@ -27,7 +28,7 @@ def diagnosed(text: str) -> Record:
         "meaning": best.meaning,
         "confidence": best.confidence.value,
         "evidence": list(best.evidence),
-        "fix": best.fix,
+        "fix": best.fix or best.look,
         "others": list(dict.fromkeys([*other_causes, *best.others])),
         "error": None,
     }
@@ -39,7 +40,7 @@ def _no_cause(text: str, sure: Confidence | None, trouble: str) -> Record:
     It is healthy only if it shows that the job ended or went on, and nothing after that sounds like a failure.
     """
     healthy = CAUSES["healthy"]
-    rest: Record = {"evidence": [trouble] if trouble else [], "fix": healthy.fix, "others": []}
+    rest: Record = {"evidence": [trouble] if trouble else [], "fix": healthy.look, "others": []}
     if sure is None or trouble:
         problem = "no known failure message in the log" if text.strip() else "the log is empty"
         problem += ", but a line that sounds like one" if trouble else ""
@@ -81,7 +82,7 @@ def _remarks(facts: Record) -> Iterator[Remark]:
     else:
         say = error if facts["confidence"] == "high" else warning
         yield say(f"{cause}: {facts['meaning']} (confidence {facts['confidence']})")
-        yield info(f"fix: {facts['fix']}")
+        yield info(f"to type: {facts['fix']}")
 
 
 def _failed(text: str) -> Reading:

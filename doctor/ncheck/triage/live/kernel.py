@@ -89,7 +89,7 @@ def _readings(text: str) -> Iterator[Reading]:
     return iter(found or [_LINK for pattern in _PASSING[1:] if (hit := pattern.search(text)) and hit["gone"]][:1])
 
 
-_LINK = Reading("ib_fabric", Grade.POSSIBLE, fix="ip -br link")
+_LINK = Reading("ib_fabric", Grade.POSSIBLE, look="ip -br link")
 
 
 # What comes and goes: each pattern has the name of the thing and whether it is gone or back.
@@ -160,4 +160,5 @@ def _clue(node: str, found: _Found, times: int, *, sure: bool) -> Clue:
     return Clue(
         "kernel", reading.cause, reading.grade, text, ranks, (node,), still=not certain, others=reading.others,
         kind=reading.kind, meaning=reading.meaning, fix=reading.fix,
+        next=(reading.look,) if reading.look else (),
     )  # fmt: skip

@@ -89,6 +89,7 @@ def _clue(job: Job, diagnosis: Diagnosis, logs: list[_Read], *, goes_on: bool) -
         "logs", diagnosis.cause, grade, _evidence(line, source), ranks,
         tuple(dict.fromkeys((*named, *places))), still=not ended, others=diagnosis.others, kind=diagnosis.kind,
         meaning=redact(diagnosis.meaning), fix=redact(diagnosis.fix),
+        next=(redact(diagnosis.look),) if diagnosis.look else (),
     )  # fmt: skip
 
 

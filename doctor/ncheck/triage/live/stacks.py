@@ -372,7 +372,8 @@ def _stopped(one: _Rank) -> Clue:
     rank, traced = one.rank, one.stopped == "t"
     return Clue(
         "stacks", "rank_stopped", Grade.CERTAIN, f"{rank.shown} is stopped (state {one.stopped})", _numbers([one]),
-        (rank.node,), still=False, fix="grep TracerPid /proc/PID/status" if traced else "kill -CONT PID",
+        (rank.node,), still=False, fix="" if traced else "kill -CONT PID",
+        next=("grep TracerPid /proc/PID/status",) if traced else (),
     )  # fmt: skip
 
 

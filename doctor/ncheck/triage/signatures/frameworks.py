@@ -19,7 +19,7 @@ SIGNATURES = (
     row(r"Not enough slots on the hosts to fulfill|Requested more processes \(\d+\) than there are available slots|"
         r"Invalid host input, (?:please make sure|slot count)|Different slots in -hosts parameter",
         "launcher_mismatch", Grade.CERTAIN, "rendezvous_misconfig",
-        meaning="the hosts given to the launcher do not have so many slots", fix="nvidia-smi -L"),
+        meaning="the hosts given to the launcher do not have so many slots", look="nvidia-smi -L"),
     # RuntimeError: could not connect to some hosts via ssh
     row(r"could not connect to some hosts via ssh|unable to ssh to|Unable to ssh into|ssh: .{0,200} port \d+: "
         r"(?:Connection closed|Operation timed out)",
@@ -39,7 +39,7 @@ SIGNATURES = (
         r"Neither MPI nor Gloo support has been built|Extension horovod\.\w+ has not been built|"
         r"(?:does not|doesn't) support multiple interfaces",
         "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
-        meaning="Horovod was built without what its launcher needs", fix="horovodrun --check-build"),
+        meaning="Horovod was built without what its launcher needs", look="horovodrun --check-build"),
     # RuntimeError: Duplicate tensor name DistributedAllreduce.grad; this usually means
     row(r"Duplicate tensor name|DUPLICATE_NAME_ERROR|"
     r"Requested to \w+ a tensor with the same name", "collective_mismatch",
@@ -96,13 +96,13 @@ SIGNATURES = (
     row(r"killed due to the node running low on memory|Workers \(tasks / actors\) killed due to memory pressure|"
         r"ObjectStoreFullError|object store is full",
         "rank_crashed", Grade.CERTAIN, kind="memory", meaning="a node ran out of memory and Ray killed a worker",
-        fix="free -h"),
+        look="free -h"),
     # ConnectionError: Could not find any running Ray instance. Please specify the one to connect to
     row(r"Could not find any running Ray instance|Failed to connect to (?:GCS|Ray cluster|the GCS server)|"
         r"Unable to connect to GCS|GCS server .{0,80}(?:unreachable|failed)|"
         r"ray start .{0,100}(?:Failed|failed)|This node has an IP address of .{0,80}but Ray expects",
         "rendezvous_misconfig", Grade.POSSIBLE, "firewall", "wrong_nic", "rank_crashed",
-        meaning="a worker cannot reach Ray's head node", fix="ray status"),
+        meaning="a worker cannot reach Ray's head node", look="ray status"),
     # Version mismatch: The cluster was started with: Ray: 2.9.0 Python: 3.10.12
     row(r"Version mismatch: The cluster was started with|Python(?: minor)? versions? .{0,60}(?:differ|mismatch)|"
         r"PicklingError: .{0,100}version|[Vv]ersion mismatch: (?:expected|got|server|client)",
@@ -118,7 +118,7 @@ SIGNATURES = (
         r"[Pp]lacement group .{0,60}(?:cannot|not) be (?:created|scheduled)|"
         r"[Tt]he number of required GPUs exceeds the total number of available GPUs|cannot be scheduled right now",
         "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig", "node_failed", passing=True,
-        meaning="the cluster does not have as many GPUs as the job asks for", fix="ray status"),
+        meaning="the cluster does not have as many GPUs as the job asks for", look="ray status"),
     # KV cache is too small: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`
     row(r"No available memory for the cache blocks|Free memory on device .{0,80}is less than desired GPU memory|"
         r"ResourceExhaustedError: |OOM when allocating tensor|ran out of memory trying to allocate|"
@@ -165,7 +165,7 @@ SIGNATURES = (
         r"Hostname '?\S{1,255}'? not found in hostfile|No slot '\d+' specified on host|"
         r"Cannot specify num_nodes/gpus with include/exclude|launcher '?\w{1,20}'? not installed",
         "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
-        meaning="the launcher's list of hosts is wrong", fix="cat hostfile"),
+        meaning="the launcher's list of hosts is wrong"),
     # Unhandled exception: St13runtime_error. what(): NCCL Error 5: invalid usage
     row(r"NCCL [Ee]rror:? \d+:? |ncclResult \d|NCCL error: (?:unhandled|invalid|internal|remote)|"
         r"ncclCommInitRank(?:Config)?\S{0,200} failed|NCCL operation \S{1,60} failed|ncclGroupEnd\S{0,60} failed",
@@ -192,7 +192,7 @@ SIGNATURES = (
     row(r"because the (?:JAX|coordinator|distributed).{0,40} detected fatal errors", "", Grade.ECHO, tag="gone"),
     # Can't find a `node_ip_address.json` file from /tmp/ray/session_x. Have you started Ray instance using `ray start`
     row(r"Can't find a `?node_ip_address\.json`? file", "rendezvous_misconfig", Grade.POSSIBLE, "container_isolation",
-        passing=True, meaning="Ray does not run on this node, or in this container", fix="ray status"),
+        passing=True, meaning="Ray does not run on this node, or in this container", look="ray status"),
     # RuntimeError: Session name session_2024 does not match persisted value session_2025.
     row(r"Session name \S{1,80} does not match persisted value", "rendezvous_misconfig", Grade.LIKELY, "port_in_use",
         meaning="another Ray cluster already uses this address", fix="ray stop"),

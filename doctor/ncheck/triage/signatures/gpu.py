@@ -15,10 +15,10 @@ def _xid(match: re.Match[str]) -> Reading | None:
     if number in HARMLESS or number == _SECONDARY:
         return None
     if match["links"]:  # NVLink may recover
-        return Reading("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, fix="sudo journalctl -k -g Xid")
+        return Reading("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, look="sudo journalctl -k -g Xid")
     if number in FATAL:
-        return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), fix="sudo journalctl -k -g Xid")
-    return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), fix="sudo journalctl -k -g Xid")
+        return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), look="sudo journalctl -k -g Xid")
+    return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), look="sudo journalctl -k -g Xid")
 
 
 _MEMORY = frozenset({"memory"})
@@ -47,7 +47,7 @@ SIGNATURES = (
         "fabric_manager", Grade.CERTAIN),
     # NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration
     row(r"MNNVL .*available but not (?:working|supported)", "fabric_manager", Grade.LIKELY, "nvls_failure",
-        fix="nvidia-imex-ctl -N"),
+        fix="sudo systemctl restart nvidia-imex", look="nvidia-imex-ctl -N"),
     # nv-fabricmanager: Failed to start NVIDIA fabric manager service
     row(r"Failed to start (?:the )?NVIDIA [Ff]abric ?[Mm]anager|nvidia-fabricmanager\.service: (?:Failed|Main process "
         r"exited)|fabric manager .{0,200}version .{0,200}(?:don't|doesn't|does not|not) match",
@@ -65,7 +65,7 @@ SIGNATURES = (
     # Failed to initialize NVML: Driver/library version mismatch
     row(r"Driver/library version mismatch|NVRM: API mismatch", "driver_insufficient", Grade.CERTAIN, "version_mismatch",
         meaning="the driver's kernel module and libraries have different versions: it was updated and not reloaded",
-        fix="cat /proc/driver/nvidia/version"),
+        look="cat /proc/driver/nvidia/version"),
     # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU
     row(r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver|libcuda\.so\.1: cannot open shared object",
         "driver_insufficient", Grade.CERTAIN, "container_isolation"),
@@ -89,7 +89,7 @@ SIGNATURES = (
         Grade.CERTAIN),
     # CUDA error: all CUDA-capable devices are busy or unavailable
     row(r"busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.POSSIBLE, "gpu_fault",
-        fix="nvidia-smi --query-gpu=index,compute_mode --format=csv"),
+        look="nvidia-smi --query-gpu=index,compute_mode --format=csv"),
     # NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'
     row(r"peer access is not supported between these two devices|cudaErrorPeerAccessUnsupported", "p2p_unsupported",
         Grade.CERTAIN),
@@ -115,15 +115,16 @@ SIGNATURES = (
                          r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
     row(r"fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
-        fix="sudo journalctl -k -g NVRM"),
+        look="sudo journalctl -k -g NVRM"),
     # Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error
-    row(r"Unable to determine the device handle for GPU", "gpu_fault", Grade.CERTAIN, fix="sudo journalctl -k -g NVRM"),
+    row(r"Unable to determine the device handle for GPU", "gpu_fault", Grade.CERTAIN,
+        look="sudo journalctl -k -g NVRM"),
     # NCCL WARN Cuda failure 719 'unspecified launch failure'
     row(r"unspecified launch failure|cudaErrorLaunchFailure", "gpu_fault", Grade.POSSIBLE, "rank_crashed",
         "software_bug"),
     # RuntimeError: CUDA error: an illegal memory access was encountered
     row(r"illegal memory access was encountered|device-side assert triggered|misaligned address", "rank_crashed",
-        Grade.LIKELY, "software_bug", "gpu_fault", fix="export CUDA_LAUNCH_BLOCKING=1"),
+        Grade.LIKELY, "software_bug", "gpu_fault", look="export CUDA_LAUNCH_BLOCKING=1"),
     # NCCL WARN Cuda failure 999 'unknown error'
     row(r"Cuda failure (?:\d+ )?'(?:unknown error|initialization error)'", "driver_insufficient", Grade.POSSIBLE,
         "gpu_fault", "software_bug"),
@@ -133,12 +134,12 @@ SIGNATURES = (
     row(r"ACSCtl:.*ReqRedir\+", "p2p_acs_iommu", Grade.POSSIBLE, "gpudirect_rdma", passing=True),
     # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
     row(r"DMAR: .{0,300}fault addr|AMD-Vi: .{0,300}IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
-        fix="cat /proc/cmdline"),
+        look="cat /proc/cmdline"),
     # NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x24:0x65:1423)
     row(r"[Rr]mInitAdapter failed|GPU requires reset|PCIe Bus Error: severity=Uncorrected|"
         r"AER: .{0,80}Uncorrected \(Fatal\)|Reboot the system to recover this GPU|GPU recovery action changed|"
         r"krcWatchdog.{0,60}GPU|[Nn]vidia-smi has failed because it couldn't communicate",
-        "gpu_fault", Grade.LIKELY, "driver_insufficient", fix="sudo journalctl -k -g NVRM"),
+        "gpu_fault", Grade.LIKELY, "driver_insufficient", look="sudo journalctl -k -g NVRM"),
     # Failed to initialize NVML: Unknown Error
     row(r"Failed to initialize NVML: (?!Driver/library)|No devices were found\s*$|NVML: Driver Not Loaded|"
         r"could not select device driver .{0,20} with capabilities: \[\[gpu\]\]|nvidia-container-cli: "
@@ -155,27 +156,27 @@ SIGNATURES = (
     # NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from
     row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
         r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
-        "gpu_fault", Grade.CERTAIN, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
+        "gpu_fault", Grade.CERTAIN, "driver_insufficient", "fabric_manager", look="sudo journalctl -k -g NVRM"),
     # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.
     row(r"only supports? (?:on )?(?:Ampere|Hopper|Turing|Volta) GPUs|only supported on GPUs with compute capability|"
         r"[Rr]equires (?:a GPU with |a device with )?(?:CUDA )?compute capability", "arch_unsupported", Grade.LIKELY,
         "rank_crashed", passing=True),
     # kernel: pcieport 0000:40:01.1: pciehp: Slot(3): Link Down
     row(r"pciehp: Slot\(\S{1,20}\): (?:Link Down|Card not present)|DPC: containment event", "gpu_fault", Grade.POSSIBLE,
-        "node_failed", meaning="a device left the PCIe bus", fix="sudo journalctl -k -g pcieport"),
+        "node_failed", meaning="a device left the PCIe bus", look="sudo journalctl -k -g pcieport"),
     # kernel: amdgpu 0000:03:00.0: amdgpu: GPU reset begin!
     row(r"amdgpu.{0,120}(?:GPU reset begin|ring \S{1,30} timeout|uncorrectable|GPU hang)|HW Exception by GPU node",
-        "gpu_fault", Grade.LIKELY, "software_bug", fix="sudo journalctl -k -g amdgpu"),
+        "gpu_fault", Grade.LIKELY, "software_bug", look="sudo journalctl -k -g amdgpu"),
     # nvcc fatal   : Unsupported gpu architecture 'compute_120'
     row(r"Unsupported gpu architecture '|is not defined for option 'gpu-name'", "arch_unsupported", Grade.LIKELY,
-        "version_mismatch", meaning="the CUDA compiler is too old for this GPU, or too new", fix="nvcc --version"),
+        "version_mismatch", meaning="the CUDA compiler is too old for this GPU, or too new", look="nvcc --version"),
     # RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":838
     row(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED", "gpu_oom", Grade.POSSIBLE, "driver_insufficient"),
     # Memory access fault by GPU node-1 (Agent handle: 0x55d0) on address 0x7f00. Reason: Page not present
     row(r"Memory access fault by GPU node|HSA_STATUS_ERROR_(?:MEMORY|OUT_OF_RES|EXC)\w{1,30}", "rank_crashed",
         Grade.POSSIBLE, "gpu_fault", "software_bug", "gpu_oom", kind="segfault",
-        meaning="the program of a rank crashed on its AMD GPU", fix="sudo journalctl -k -g amdgpu"),
+        meaning="the program of a rank crashed on its AMD GPU", look="sudo journalctl -k -g amdgpu"),
     # HSA_STATUS_ERROR_HARDWARE_EXCEPTION: An HSAIL operation resulted in a hardware exception.
     row(r"HSA_STATUS_ERROR_HARDWARE_EXCEPTION", "gpu_fault", Grade.LIKELY, "software_bug",
-        fix="sudo journalctl -k -g amdgpu"),
+        look="sudo journalctl -k -g amdgpu"),
 )  # fmt: skip

@@ -80,14 +80,14 @@ SIGNATURES = (
     # NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
     row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w{0,30})|ibv_exp_\w{1,30}|mlx5dv_create_qp)\b"
         r".{0,300}Cannot allocate memory",
-        "memlock_limit", Grade.CERTAIN, tag="memlock", fix="ulimit -l"),
+        "memlock_limit", Grade.POSSIBLE, "rank_crashed", "software_bug", tag="memlock"),
     # NCCL WARN Call to ibv_reg_mr failed
-    row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.LIKELY, tag="memlock",
-        fix="ulimit -l"),
+    row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.POSSIBLE, "rank_crashed",
+        tag="memlock"),
     # Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)
     row(r"set max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|allocate some locked memory|"
         r"max locked memory +\(kbytes, -l\) \d{1,6}$",
-        "memlock_limit", Grade.LIKELY, fix="ulimit -l"),
+        "memlock_limit", Grade.LIKELY),
     # NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address
     row(r"ibv_reg_(?:mr\w{0,30}|dmabuf_mr)\b.{0,300}"
         r"(?:Bad address|Invalid argument|[Nn]ot supported|Operation not permitted)",
@@ -102,7 +102,7 @@ SIGNATURES = (
     # NCCL WARN NET/IB : Unable to open device mlx5_1
     row(r"NET/IB ?: Unable to open device|Call to ibv_open_device failed", "container_isolation", Grade.LIKELY,
         "ib_wrong_hca", meaning="a device in /dev/infiniband cannot be opened",
-        fix="ls -l /dev/infiniband"),
+        look="ls -l /dev/infiniband"),
     # NCCL WARN NET/IB : Got async event : port error
     row(r"Got async (?:error )?event ?: (?:port|QP fatal|device fatal|LID|SM)", "ib_fabric"),
     # NCCL WARN NET/IB : mlx5_0:1 Got async event : local access violation work queue error
@@ -138,13 +138,13 @@ SIGNATURES = (
     row(r"Port module event\[error\]|mlx5_core.{0,80}(?:device's health compromised|"
         r"[Ff]atal error \d|health poll failed|Health issue observed)",
         "ib_fabric", Grade.LIKELY, "node_failed", meaning="the kernel reports a fault of an HCA or of its cable",
-        fix="sudo journalctl -k -g mlx5"),
+        look="sudo journalctl -k -g mlx5"),
     # mlx5_core 0000:3b:00.0: wait_func:1137:(pid 77): ACCESS_REG(0x805) timeout. Will cause a leak of a command
     row(r"mlx5_core.{0,120}timeout\. Will cause a leak of a command", "ib_fabric", Grade.POSSIBLE, "node_failed",
-        fix="sudo journalctl -k -g mlx5"),
+        look="sudo journalctl -k -g mlx5"),
     # NCCL WARN Call to ibv_query_gid failed with error No such device
     row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",
-        fix="show_gids"),
+        look="show_gids"),
     # ibwarn: [77] mad_rpc: _do_madrpc failed; dport (Lid 4)
-    row(r"_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True, fix="ibstat"),
+    row(r"_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True, look="ibstat"),
 )  # fmt: skip

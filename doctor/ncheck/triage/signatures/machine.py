@@ -26,15 +26,15 @@ SIGNATURES = (
     row(r"Out of memory: Kill|oom-kill:|oom_reaper:|[Dd]etected \d+ oom.kill event|OOMKilled|out-of-memory handler",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the machine ran out of memory and killed a rank",
-        fix="sudo journalctl -k -g oom"),
+        look="sudo journalctl -k -g oom"),
     # command terminated with exit code 137
     row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b(?! by OOM killer due to high)|"
         r"signal: killed", "rank_crashed", Grade.LIKELY, "gpu_oom",
-        meaning="a rank was killed, usually because memory ran out", kind="killed", fix="sudo journalctl -k -g oom"),
+        meaning="a rank was killed, usually because memory ran out", kind="killed", look="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
     row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
         meaning="a rank was killed",
-        fix="sudo journalctl -k -g oom"),
+        look="sudo journalctl -k -g oom"),
     # python3[4021]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libnccl.so.2.18.3[7f3a+200000]
     row(r"segfault at .{0,300} in libnccl", "software_bug", Grade.POSSIBLE, "rank_crashed", "version_mismatch"),
     # [node03:04021] *** Process received signal: Segmentation fault (11)
@@ -47,11 +47,11 @@ SIGNATURES = (
         Grade.CERTAIN),
     # /var/spool/slurmd/job812/slurm_script: line 28:  8156 Killed                  python3 train.py
     row(r"line \d+:\s{1,9}\d+ (?:Killed|已杀死)", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
     # ./run.sh: line 28:  8156 Illegal instruction     (core dumped) ./train
     row(r"line \d+:\s{1,9}\d+ (?:Illegal instruction|Aborted|已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
-        meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+        meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault"),
     # ./run.sh: 行 28:  8156 总线错误               (核心已转储) ./train
     row(r"总线错误", "shm_too_small", Grade.LIKELY, "rank_crashed", "gpu_fault"),
     # socket: 打开的文件过多
@@ -64,9 +64,9 @@ SIGNATURES = (
     row(r"unable to open shared memory object", "shm_too_small", Grade.POSSIBLE, "nofile_limit", "container_isolation"),
     # kernel: Killed process 4021 (python3), UID 1000, total-vm:9000kB, anon-rss:8000kB
     row(r"Killed process \d+ \(.{1,40}total-vm", "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
-        meaning="the machine ran out of memory and killed a rank", fix="sudo journalctl -k -g oom"),
+        meaning="the machine ran out of memory and killed a rank", look="sudo journalctl -k -g oom"),
     # OSError: inotify_add_watch: No space left on device
     row(r"inotify.{0,80}(?:No space left|[Tt]oo many|limit (?:was )?(?:reached|exceeded))", "nofile_limit",
         Grade.LIKELY,
-        fix="sysctl fs.inotify.max_user_watches"),
+        fix="sudo sysctl fs.inotify.max_user_watches=1048576", look="sysctl fs.inotify"),
 )  # fmt: skip

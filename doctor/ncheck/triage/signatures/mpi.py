@@ -6,11 +6,11 @@ import re
 
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-_KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", fix="sudo journalctl -k -g oom")
+_KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", look="sudo journalctl -k -g oom")
 
 
 _SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                    meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
 
 
 _BUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
@@ -39,12 +39,13 @@ SIGNATURES = (
         meaning="this mpirun reads host:slots as a hostname: it is too old, or of another MPI"),
     # ssh: Could not resolve hostname node07: Name or service not known
     row(r"Could not resolve hostname (?P<name>[A-Za-z0-9][\w.-]*): ", "dns_failure", Grade.CERTAIN, "ssh_auth",
-        fix="getent hosts {name}"),
+        look="getent hosts {name}"),
     # socket.gaierror: [Errno -2] Name or service not known
     row(r"^(?!.{0,200}IPv6 network addresses of).{0,2000}(?:Name or service not known|"
         r"Temporary failure in name resolution|"
         r"No address associated with hostname|名称解析暂时失败|没有与主机名关联的地址)",
-        "dns_failure", Grade.LIKELY, "rendezvous_misconfig", tag="name", passing=True, fix="getent hosts NODE"),
+        "dns_failure", Grade.LIKELY, "rendezvous_misconfig", tag="name", passing=True,
+        look='getent hosts "$MASTER_ADDR"'),
     # user@node07: Permission denied (publickey,password).
     row(r"Permission denied \((?:publickey|password|gssapi|keyboard|hostbased)|Host key verification failed|"
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Permission denied, please try again|Too many authentication failures",
@@ -124,10 +125,10 @@ SIGNATURES = (
         "rank_crashed", Grade.ECHO, tag="gone"),
     # =   EXIT CODE: 139
     row(r"=\s{1,9}EXIT CODE: (?:139|11)\b", "rank_crashed", Grade.LIKELY, "software_bug", kind="segfault",
-        meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+        meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault"),
     # =   EXIT CODE: 9
     row(r"=\s{1,9}EXIT CODE: (?:9|137)\b", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
     # MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD
     row(r"MPI_ABORT was invoked on rank (?P<rank>\d{1,6})|application called MPI_Abort\([^)]{1,80}\) - process "
         r"(?P<other>\d{1,6})|Abort\(\d+\) on node \d+ \(rank \d+ in comm \d+\): (?!Fatal error in)",
@@ -146,14 +147,14 @@ SIGNATURES = (
         r"PMIx_Init failed for the following reason",
         "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
         meaning="this MPI was built without the interface by which this launcher starts ranks",
-        fix="srun --mpi=list"),
+        look="srun --mpi=list"),
     # mpirun was unable to find the specified executable file, and therefore did not launch the job.
     row(r"unable to (?:find|launch) the specified (?:executable|application)|could not access\s{0,3}$|"
     r"or find an executable|"
         r"execvp error on file|error launching the executable|HYDU_create_process .{0,120}execvp error|"
         r"tried to fork a new process via the .{0,3}execve.{0,3} system call but",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file",
-        meaning="the program was not found, or may not be executed, on a node", fix="command -v python3"),
+        meaning="the program was not found, or may not be executed, on a node", look="command -v python3"),
     # All nodes which are allocated for this job are already filled.
     row(r"All nodes which are allocated for this job are already filled|more processes than (?:the ppr|cpus in the "
         r"resource)|would result in binding more processes than cpus|not enough (?:processing units|cpus) available|"
@@ -166,7 +167,7 @@ SIGNATURES = (
         r"machinefile)|which does not exist in the allocation|hosts .{0,60}not .{0,20}in the allocation|"
         r"requested hosts were not included in the current allocation",
         "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
-        meaning="the list of hosts cannot be read, or names nodes outside the allocation", fix="ls -l hostfile"),
+        meaning="the list of hosts cannot be read, or names nodes outside the allocation"),
     # MPI_INIT has failed because at least one MPI process is unreachable
     row(r"MPI_INIT has failed because at least one MPI process is unreachable|PML add procs failed|"
         r"--> Returned \"Unreachable\"|UCX  ?ERROR no active messages transport to|"
@@ -184,7 +185,7 @@ SIGNATURES = (
         r"EPERM)|CMA .{0,60}(?:permission|not permitted)|ptrace_scope",
         "container_isolation", Grade.LIKELY, "p2p_unsupported",
         meaning="a rank may not read the memory of another one on its machine: ptrace rights, or a user namespace",
-        fix="sysctl kernel.yama.ptrace_scope"),
+        look="sysctl kernel.yama.ptrace_scope"),
     # It appears as if there is not enough space for /tmp/ompi.n1.0/shared_mem_pool.n1 (the shared-memory backing file)
     row(r"not enough space for (?!/dev/shm)\S{1,300} \(the shared-memory backing|"
     r"could not create shared memory segment|"
@@ -196,18 +197,18 @@ SIGNATURES = (
     row(r"no active ports detected|there are no active ports|error initializing an OpenFabrics device|"
         r"PSM2? (?:was )?unable to open an endpoint|hfi1?_?\S{0,20} .{0,60}(?:No such device|link is not active)|"
         r"PSM2 .{0,60}can't open|assign_context command failed",
-        "ib_fabric", Grade.POSSIBLE, "memlock_limit", "container_isolation", passing=True, fix="ibstat"),
+        "ib_fabric", Grade.POSSIBLE, "memlock_limit", "container_isolation", passing=True, look="ibstat"),
     # UCX  WARN network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)
     row(r"network device '[^']{1,60}' is not available, please use|no usable transports/devices|"
         r"transport '[^']{1,60}' is not available, please use|no (?:auxiliary )?transport to <",
         "ib_wrong_hca", Grade.LIKELY, "no_interface", "container_isolation", "ibverbs_missing",
-        meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", fix="ucx_info -d"),
+        meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", look="ucx_info -d"),
     # OFI fi_getinfo() failed (ofi_init.c:2684:MPIDI_OFI_mpi_init_hook:No data available)
     row(r"OFI (?:\w{1,20} ){0,2}\w{1,20}(?:\(\))? fail(?:ed|ure)|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
         r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|"
         r"load)",
         "net_plugin", Grade.POSSIBLE, "no_interface", "ib_fabric",
-        meaning="libfabric has no provider for this network", fix="fi_info -l"),
+        meaning="libfabric has no provider for this network", look="fi_info -l"),
     # [mpiexec@n1] HYDU_sock_gethostbyname (sock.c:201): unable to get host address for n2
     row(r"unable to get host address for (?P<name>[A-Za-z0-9][\w.-]*)|"
     r"gethostbyname failed, (?P<other>[A-Za-z0-9][\w.-]*)|"
@@ -225,7 +226,7 @@ SIGNATURES = (
         Grade.CERTAIN, "version_mismatch"),
     # A process exceeded memory limits:
     row(r"process exceeded memory limits", "rank_crashed", Grade.CERTAIN, kind="memory",
-        meaning="a rank used more memory than mpirun allows", fix="free -h"),
+        meaning="a rank used more memory than mpirun allows", look="free -h"),
     # Error: system limit exceeded on number of pipes that can be open
     row(r"system limit exceeded on number of (?:files|pipes|processes)", "nofile_limit", Grade.CERTAIN),
     # The MTU does not match on local and remote hosts.  All interfaces on
@@ -252,11 +253,11 @@ SIGNATURES = (
         r"ucp_ep_create\(proc=\d+\) failed", "", Grade.ECHO, tag="launch"),
     # node01:rank1: PSM3 can't open nic unit: 0 (err=23)
     row(r"PSM[23] can't open (?:nic|hfi) unit|Initialization of PSM2 library failed|Unable to initialize verbs NIC",
-        "ib_fabric", Grade.POSSIBLE, "net_plugin", "container_isolation", "memlock_limit", fix="fi_info -l"),
+        "ib_fabric", Grade.POSSIBLE, "net_plugin", "container_isolation", "memlock_limit", look="fi_info -l"),
     # ud_iface.c:271 UCX ERROR ibv_create_ah(dlid=0 port=1 is_global=1) for UD mlx5 failed: Connection timed out
     row(r"ibv_create_ah\(.{0,300}failed|failed to find a gid which matches|rdma_resolve_(?:addr|route)\S{0,40} failed|"
         r"[Ff]ailed to modify (?:UD|RC|DC|SRD|TM control) QP\b.{0,40} to RTR",
-        "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp", fix="show_gids"),
+        "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp", look="show_gids"),
     # [mpiexec@n1] check_exit_codes (hydra/libhydra/demux.c): unable to run bstrap_proxy on n2 (pid 77, exit code 65280)
     row(r"unable to run bstrap_proxy on (?P<node>[A-Za-z0-9][\w.-]{0,252})|"
         r"connection to proxy \d+ at host (?P<other>[A-Za-z0-9][\w.-]{0,252}) failed",
@@ -267,11 +268,11 @@ SIGNATURES = (
     # srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files
     row(r"Couldn't find the specified plugin name for mpi/|OPAL ERROR: Not initialized in file \S{0,40}pmix",
         "launcher_mismatch", Grade.LIKELY, "version_mismatch",
-        meaning="this MPI was built without the interface by which this launcher starts ranks", fix="srun --mpi=list"),
+        meaning="this MPI was built without the interface by which this launcher starts ranks", look="srun --mpi=list"),
     # OSError: libmpi.so.12: cannot open shared object file: No such file or directory
     row(r"OSError: (?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))lib[\w.+-]{1,80}: cannot open "
         r"shared object", "version_mismatch", Grade.LIKELY, "rank_crashed", kind="import",
-        meaning="a program does not find a library that it needs", fix="ldconfig -p"),
+        meaning="a program does not find a library that it needs", look="ldconfig -p"),
     # Access denied by pam_slurm_adopt: you have no active jobs on this node
     row(r"Access denied by pam_slurm|Access denied for user \S{1,64} by PAM|Failed to access \"/\S{0,40}munge",
         "ssh_auth", Grade.LIKELY),

@@ -88,7 +88,7 @@ SIGNATURES = (
     row(r"P2P is disabled between connected GPUs", "p2p_unsupported", Grade.POSSIBLE, "p2p_acs_iommu", passing=True),
     # NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!
     row(r'Missing "iommu=pt" from kernel command line', "p2p_acs_iommu", Grade.POSSIBLE, "p2p_unsupported",
-        passing=True, fix="cat /proc/cmdline"),
+        passing=True, look="cat /proc/cmdline"),
     # NCCL WARN socketProgress: Connection closed by remote peer node07<40113>
     row(r"Connection closed by (?:remote )?peer", "rank_crashed", Grade.ECHO,
         "software_bug", "firewall", tag="gone"),
@@ -115,19 +115,19 @@ SIGNATURES = (
     row(r"Detected mixed local (?:Coll)?Net device counts across ranks", "ib_wrong_hca", Grade.LIKELY,
         "ibverbs_missing", "container_isolation", "ib_fabric",
         meaning="the ranks do not see the same number of network devices: an HCA is missing or down on a node",
-        fix="ibdev2netdev"),
+        look="ibdev2netdev"),
     # NCCL WARN Rank 3 requires NIC 1 but that NIC is not available for rank 5
     row(r"[Rr]ank \d+ requires NIC \d+ but that NIC is not available|Could not find NIC for rank \d+ in NVLS graph|"
         r"Could not find (?:NET|net) (?:with )?id [0-9a-f]+|Invalid number of network devices = ",
         "ib_wrong_hca", Grade.LIKELY, "ibverbs_missing", "container_isolation", "software_bug",
-        meaning="the nodes do not have the same NICs for NCCL", fix="ibdev2netdev"),
+        meaning="the nodes do not have the same NICs for NCCL", look="ibdev2netdev"),
     # NCCL WARN no device found matching eth9, verify NCCL_OOB_NET_IFNAME
     row(r"no device found (?:matching|after excluding) .{0,200}verify NCCL_OOB_NET_IFNAME|No GIN-capable devices found|"
         r"Invalid NCCL_COMM_ID, please use format|No valid (?:<IPv4_or_hostname>|\[IPv6\]):<?port>? pair found",
         "no_interface", Grade.LIKELY, "rendezvous_misconfig", "nic_names_differ"),
     # NCCL WARN Net : error encountered when getting address info : Name or service not known
     row(r"error encountered when getting address info", "dns_failure", Grade.CERTAIN, "rendezvous_misconfig",
-        fix="getent hosts NODE"),
+        look='getent hosts "$MASTER_ADDR"'),
     # NCCL WARN Net : unsupported IP family
     row(r"Net : unsupported IP family", "no_interface", Grade.LIKELY, "gloo_bad_address"),
     # NCCL WARN nvmlInit_v2() failed: Driver/library version mismatch
@@ -155,7 +155,7 @@ SIGNATURES = (
     row(r"Failed to determine (?:local|intra)\w* ?(?:proc )?ranks|not found in the list of system hostHashes|"
         r"should be a diviser of the number of ranks in node|could not find rank for nvml dev",
         "same_hostname", Grade.LIKELY, "software_bug", "container_isolation",
-        meaning="NCCL cannot tell which ranks are on one machine", fix="hostname"),
+        meaning="NCCL cannot tell which ranks are on one machine", look="hostname"),
     # NCCL WARN [Proxy service] Too many connections (256 max)
     row(r"\[Proxy [Ss]ervice\] Too many connections", "nofile_limit", Grade.POSSIBLE, "software_bug", "peer_limit"),
     # NCCL WARN Thread creation failed: Resource temporarily unavailable
@@ -163,12 +163,12 @@ SIGNATURES = (
         r"fork: (?:retry: )?Resource temporarily unavailable|资源暂时不可用|"
         r"OpenBLAS blas_thread_init: pthread_create|cgroup: fork rejected by pids controller",
         "nofile_limit", Grade.LIKELY, "rank_crashed",
-        meaning="a process reached its limit on threads or processes", fix="ulimit -u"),
+        meaning="a process reached its limit on threads or processes", fix="ulimit -u unlimited", look="ulimit -u"),
     # NCCL WARN Unrecoverable error detected: malloc(size=4096) returned null.
     row(r"Unrecoverable error detected: malloc|Failed to malloc \d+ bytes|Intrusive address map .{0,60}returned null",
-        "rank_crashed", Grade.LIKELY, kind="memory", meaning="a rank could not allocate host memory", fix="free -h"),
+        "rank_crashed", Grade.LIKELY, kind="memory", meaning="a rank could not allocate host memory", look="free -h"),
     # NCCL WARN Failed to CUDA host alloc 4194304 bytes
-    row(r"Failed to CUDA host alloc", "memlock_limit", Grade.POSSIBLE, "gpu_oom", "rank_crashed", fix="ulimit -l"),
+    row(r"Failed to CUDA host alloc", "memlock_limit", Grade.POSSIBLE, "gpu_oom", "rank_crashed"),
     # NCCL WARN Failed to CUDA malloc 4194304 bytes
     row(r"Failed to CUDA (?:malloc|calloc async)", "gpu_oom", Grade.LIKELY, "rank_crashed", tag="memory"),
     # NCCL WARN AllReduce : invalid root 8 (root should be in the 0..8 range)
@@ -193,19 +193,19 @@ SIGNATURES = (
     r"Unknown pattern for collective|"
         r"Could not find (?:intermediate GPU|any local path from gpu)|Internal error : tree already has",
         "software_bug", Grade.POSSIBLE, "version_mismatch", "launcher_mismatch",
-        meaning="NCCL finds no algorithm for this machine: variables that limit it, or a bug", fix="env | grep NCCL_"),
+        meaning="NCCL finds no algorithm for this machine: variables that limit it, or a bug", look="env | grep NCCL_"),
     # NCCL WARN NET/IB: Fatal error. Detected 1 failed devices out of 2 devices on the send communicator (comm=0x1).
     row(r"NET/IB: (?:Fatal error\. Detected \d+ failed devices|Device \d+ marked as failed|The error is fatal)|"
         r"async fatal event(?: on (?:QP|CQ|SRQ))?|NET/IB : .{0,80}GID table changed|"
         r"Could not find a (?:functional device|replacement QP)",
-        "ib_fabric", Grade.LIKELY, "gpudirect_rdma", fix="ibstat"),
+        "ib_fabric", Grade.LIKELY, "gpudirect_rdma", look="ibstat"),
     # NCCL WARN NET/IB : Unable to query port_num 1
     row(r"NET/IB : Unable to query (?:device|port)", "ib_fabric", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",
-        fix="ibstat"),
+        look="ibstat"),
     # NCCL WARN gdr_pin_buffer(addr 7f0000, size 65536) failed: 22
     row(r"\bgdr_(?:pin_buffer|map|open|get_info)\w{0,10}\(.{0,200}failed: |GDRCOPY failure \d|"
         r"Peermem is not supported, and device \d+ does not support DMA-BUF",
-        "gpudirect_rdma", Grade.LIKELY, "driver_insufficient", fix="lsmod | grep -E 'gdrdrv|nvidia_peermem'"),
+        "gpudirect_rdma", Grade.LIKELY, "driver_insufficient", look="lsmod | grep -E 'gdrdrv|nvidia_peermem'"),
     # NCCL WARN ncclOsSocketResetFd: socket() failed with error 24: Too many open files
     row(r"socket\(\) failed with error", "nofile_limit", Grade.POSSIBLE, "no_interface", "rank_crashed", tag="port"),
     # ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
@@ -229,7 +229,7 @@ SIGNATURES = (
         r"XML parser is limited to|Error : ring \d+ does not (?:loop back|contain)|GetXmlFromCpu :",
         "software_bug", Grade.POSSIBLE, "container_isolation", "version_mismatch",
         passing=True, meaning="NCCL cannot read the machine's topology: a topology file, a virtual machine, or a bug",
-        fix="env | grep -E 'NCCL_(TOPO|GRAPH)'"),
+        look="env | grep -E 'NCCL_(TOPO|GRAPH)'"),
     # NCCL WARN Multicast support requested for team but none available on system.
     row(r"[Mm]ulticast support requested .{0,40}but none available|[Mm]ultimem pointer requested but system does not|"
         r'NCCL_NVLS_ENABLE has been set to "\d" and communicator has multiple ranks using the same',
@@ -239,7 +239,7 @@ SIGNATURES = (
         r"Inval(?:id|ig) config \w{1,40}|communicators? .{0,40}must either be all uncaptured|"
         r"(?:[Bb]locking and nonblocking|none or all) communicators .{0,40}(?:same group|graph captured)",
         "rank_crashed", Grade.LIKELY, "software_bug", kind="exception",
-        meaning="the program calls NCCL in a way that it does not accept", fix="export NCCL_DEBUG=INFO"),
+        meaning="the program calls NCCL in a way that it does not accept", look="export NCCL_DEBUG=INFO"),
     # NCCL WARN ncclCommGrow: new rank 9 exceeds total ranks 8
     row(r"ncclCommGrow: |Bootstrap Root : localId \d+ is out of range|Group creation failed: \d+ vs \d+",
         "rendezvous_misconfig", Grade.LIKELY, "version_mismatch"),
@@ -249,16 +249,16 @@ SIGNATURES = (
     row(r"TOPO/NET : (?:Could not force merge|Only matched|Tried to merge)|Specified fused NIC |"
         r"Can't make virtual NIC with 0|[Ff]using NET devices .{0,60}not supported",
         "ib_wrong_hca", Grade.LIKELY, "ib_fabric", meaning="NCCL cannot merge the NICs that NCCL_NET_FORCE_MERGE names",
-        fix="ibdev2netdev"),
+        look="ibdev2netdev"),
     # mpiexec: Symbol `orte_schizo' has different size in shared object, consider re-linking
     row(r"Symbol [`'].{1,120}' has different size in shared object", "version_mismatch", Grade.LIKELY, "software_bug",
         passing=True,
         meaning="a program runs with another version of a library than it was built with",
-        fix="ldd $(command -v mpirun)"),
+        look="ldd $(command -v mpirun)"),
     # NCCL WARN NET/OFI aws-ofi-nccl initialization failed
     row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed)|NCCL WARN NET/OFI (?!Request |Only |No NIC)"
         r".{0,200}(?:[Ff]ailed|Couldn't|Unable to|ERROR: )", "net_plugin", Grade.LIKELY, "no_interface",
-        "memlock_limit", passing=True, fix="fi_info -l"),
+        "memlock_limit", passing=True, look="fi_info -l"),
     # NCCL WARN NET/OFI Request completed with error. RC: 107
     row(r"NET/OFI Request .{0,80}completed with error", "ib_fabric", Grade.POSSIBLE, "rank_crashed", "net_plugin",
         tag="ib"),

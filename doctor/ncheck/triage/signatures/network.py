@@ -164,6 +164,13 @@ SIGNATURES = (
     Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), exceeded error retry count"), _by_error_only),
     # NCCL WARN Call to connect timeout : Connection refused
     Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<error>.*)"), _by_error_only),
+    # NCCL WARN socketStartConnect: exceeded timeouts (3)
+    row(r"socket\w{4,12}Connect: exceeded (?:connect )?timeouts", "firewall", Grade.POSSIBLE, "wrong_nic", "routing",
+        tag="connect", meaning="connections to another rank time out: a firewall drops them, or the interface is the"
+        " wrong one"),
+    # NCCL WARN socketStartConnect: exceeded retries (20000)
+    row(r"socket\w{4,12}Connect: exceeded retries", "rank_crashed", Grade.POSSIBLE, "firewall", "wrong_nic",
+        tag="connect", meaning=_REFUSED.meaning),
     # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
     row(
         r"socket\.cc:\d+ -> 2 \(Operation now in progress\)",
@@ -242,15 +249,15 @@ SIGNATURES = (
     row(r"DNS resolution failed|nodename nor servname provided|gethostbyname\(.{1,255}\) failed|"
         r"lookup \S{1,255} on \S{1,60}: no such host|"
         r"rendezvous endpoint .{1,255} cannot be resolved", "dns_failure", Grade.LIKELY, "rendezvous_misconfig",
-        tag="name", fix="getent hosts NODE"),
+        tag="name", look='getent hosts "$MASTER_ADDR"'),
     # curl: (6) Could not resolve host: node99
     row(r"[Cc]ould not resolve host\b", "dns_failure", Grade.POSSIBLE, "rendezvous_misconfig", tag="name", passing=True,
-        fix="getent hosts NODE"),
+        look='getent hosts "$MASTER_ADDR"'),
     # ERROR: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use
     row(r"while attempting to bind on address.{0,80}in use|\b[Pp]ort \d{1,5} (?:is )?(?:already )?(?:in use|occupied)"
         r"(?!.{0,60}(?:[Tt]rying|instead|another))|[Ff]ailed to bind to port \d{1,5}", "port_in_use", Grade.LIKELY,
         tag="port", passing=True),
     # OSError: [Errno 19] No such device
     row(r"\[Errno 19\] No such device", "no_interface", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",
-        meaning="an interface or device that the program names does not exist", fix="ip -br link"),
+        meaning="an interface or device that the program names does not exist", look="ip -br link"),
 )  # fmt: skip

@@ -18,7 +18,7 @@ SIGNATURES = (
         Grade.CERTAIN),
     # /opt/nccl/lib/libnccl.so.2 lacks ncclCommInitRankConfig: it is no NCCL that can be driven
     row(r"it is no NCCL that can be driven|^cannot open libnccl:", "version_mismatch", Grade.CERTAIN,
-        meaning="the copy of NCCL on this node cannot be used", fix="ldconfig -p | grep libnccl"),
+        meaning="the copy of NCCL on this node cannot be used", look="ldconfig -p | grep libnccl"),
     # rank 3 of 8: the launcher started other ranks than were asked for
     row(r"the launcher started other ranks|no rank: neither the parent nor", "launcher_mismatch", Grade.CERTAIN,
         "rendezvous_misconfig"),

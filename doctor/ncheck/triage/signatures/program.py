@@ -48,17 +48,17 @@ SIGNATURES = (
     row(r"\bMemoryError\b|ArrayMemoryError|std::bad_alloc|DefaultCPUAllocator: "
         r"(?:can't|not enough memory)|Unable to allocate [\d.]+ [KMGTP]iB for an array|\bOutOfMemoryError: Java heap",
         "rank_crashed", Grade.LIKELY, kind="memory", passing=True,
-        meaning="a rank could not allocate host memory", fix="free -h"),
+        meaning="a rank could not allocate host memory", look="free -h"),
     # fork: Cannot allocate memory
     row(r"Cannot allocate memory|无法分配内存", "rank_crashed", Grade.POSSIBLE, "memlock_limit", kind="memory",
-        passing=True, fallback=True, meaning="a rank could not allocate host memory", fix="free -h"),
+        passing=True, fallback=True, meaning="a rank could not allocate host memory", look="free -h"),
     # OSError: [Errno 12] Cannot allocate memory: '/data/shard-3'
     row(r"\[Errno 12\] Cannot allocate memory", "rank_crashed", Grade.LIKELY, "memlock_limit", kind="memory",
-        passing=True, meaning="a rank could not allocate host memory", fix="free -h"),
+        passing=True, meaning="a rank could not allocate host memory", look="free -h"),
     # Memory cgroup out of memory: Killed process 4021 (python3) total-vm:9000kB
     row(r"[Mm]emory cgroup out of memory|oom_kill_process|invoked oom-killer|reached its memory limit",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
-        meaning="the machine or its container ran out of memory and killed a rank", fix="sudo journalctl -k -g oom"),
+        meaning="the machine or its container ran out of memory and killed a rank", look="sudo journalctl -k -g oom"),
     # NaN detected in loss, aborting
     row(r"\b(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inite|inity)?|INF|non-finite|Non-finite)\b.{0,60}\b(?:detected|found|encountered|"
         r"in (?:the )?(?:loss|grad\w*|tensor|output|activations?))\b|"
@@ -77,53 +77,53 @@ SIGNATURES = (
     # ModuleNotFoundError: No module named 'flash_attn'
     row(r"(?:^|[\s:>\])])(?:ModuleNotFound|Import)Error: |DLL load failed while importing", "rank_crashed",
         Grade.LIKELY, "version_mismatch", kind="import", passing=True,
-        meaning="the Python interpreter of a rank cannot import a module", fix="python3 -m pip check"),
+        meaning="the Python interpreter of a rank cannot import a module", look="python3 -m pip check"),
     # FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'
     row(r"FileNotFoundError: |IsADirectoryError: |NotADirectoryError: |OSError: \[Errno 2\]|"
         r"can't open file '?[^\s']{1,300}'?: \[Errno 2\]|OSError: Can't load (?:tokenizer|config|model|the)|"
         r"does not appear to have a file named|Can't find '?[\w.-]{1,100}\.json'? ",
-        "rank_crashed", Grade.LIKELY, kind="file", passing=True, meaning="a rank does not find a file", fix="df -h"),
+        "rank_crashed", Grade.LIKELY, kind="file", passing=True, meaning="a rank does not find a file", look="df -h"),
     # PermissionError: [Errno 13] Permission denied: '/scratch/out'
     row(r"PermissionError: |\[Errno 13\] Permission denied|\[Errno 1\] Operation not permitted|"
         r"\[Errno 30\] |[Rr]ead-only file system|只读文件系统",
         "rank_crashed", Grade.LIKELY, kind="permission", passing=True,
-        meaning="a rank has no permission for a file", fix="id"),
+        meaning="a rank has no permission for a file", look="id"),
     # bash: ./train.sh: Permission denied
     row(r"(?:bash|sh|zsh): (?:line \d+: )?\S{1,300}: (?:Permission denied|权限不够|权限被拒绝)|execve\(\): \S{1,300}: "
         r"Permission denied|exec: \S{1,200}: permission denied",
         "rank_crashed", Grade.LIKELY, "ssh_auth", kind="permission",
-        meaning="the program may not be executed", fix="ls -l"),
+        meaning="the program may not be executed", look="ls -l"),
     # bash: line 1: python3: command not found
     row(r"(?:bash|sh|zsh|env|slurm_script|execve\(\)|timeout|nohup)['\"]?: (?:line \d+: |\d+: )?(?!orted|prted|hydra|"
         r"/\S{1,200}(?:orted|prted))\W?[\w./+-]{1,200}\W?: (?:command not found|not found|"
         r"No such file or directory|未找到命令|没有那个文件或目录)",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file", meaning="a program or file of the job was not "
-        "found on a node: another PATH, or no such path there", fix="command -v python3"),
+        "found on a node: another PATH, or no such path there", look="command -v python3"),
     # python3: error while loading shared libraries: libmpi.so.40: cannot open shared object file
     row(r"error while loading shared libraries: (?P<library>lib[\w.+-]{1,100}): cannot open shared object",
         "version_mismatch", Grade.LIKELY, "mpi_daemon_missing", "rank_crashed", kind="import",
-        meaning="a program does not find a library that it needs", fix="ldconfig -p | grep {library}"),
+        meaning="a program does not find a library that it needs", look="ldconfig -p | grep {library}"),
     # OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_100.pt'
     row(r"^" + _SHM + r".{0,2000}(?:No space left on device|设备上没有空间)", "disk_full", Grade.LIKELY,
         "shm_too_small", "rank_crashed", kind="disk", passing=True),
     # OSError: [Errno 122] Disk quota exceeded
     row(r"Disk quota exceeded|\[Errno 122\]|超出磁盘限额", "disk_full", Grade.CERTAIN, "rank_crashed", kind="disk",
-        meaning="a quota is used up", fix="quota -s"),
+        meaning="a quota is used up", look="quota -s"),
     # RuntimeError: [enforce fail at inline_container.cc:424] . unexpected pos 64 vs 0
     row(r"\. unexpected pos \d+ vs \d+|PytorchStreamWriter failed writing", "disk_full", Grade.LIKELY, "rank_crashed",
         kind="disk", passing=True, meaning="a checkpoint could not be written: usually the disk is full",
-        fix="df -h ."),
+        look="df -h ."),
     # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory
     row(r"inline_container\.cc:\d+\](?!.{0,40}unexpected pos)|PytorchStreamReader failed reading|"
         r"SafetensorError|unexpected EOF, expected \d+ more bytes|file may be corrupted|"
         r"(?<!no )[Cc]heckpoint .{0,100}\bis corrupt(?:ed)?\b",
         "rank_crashed", Grade.LIKELY, "disk_full", kind="file", passing=True,
-        meaning="a checkpoint or data file could not be written or read", fix="df -h ."),
+        meaning="a checkpoint or data file could not be written or read", look="df -h ."),
     # OSError: [Errno 5] Input/output error
     row(r"\[Errno (?:5|116)\] |[Ss]tale (?:NFS )?file handle|过[时期]的文件句柄|失效文件句柄|输入/输出错误|"
         r"Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
-        fix="dmesg | tail"),
+        look="dmesg | tail"),
     # python3: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av)' failed.
     row(r"Assertion [`'\"].{0,300} failed\b|"
         r"^(?!.{0,100}NVRM: ).{0,2000}Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
@@ -131,33 +131,33 @@ SIGNATURES = (
         r"malloc\(\): |double free detected|"
         r"libc\+\+abi: terminating|munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",
-        meaning="a rank stopped in native code: an assertion, or damaged memory", fix="ulimit -c unlimited"),
+        meaning="a rank stopped in native code: an assertion, or damaged memory", look="ulimit -c unlimited"),
     # F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != arg2tensor_desc_.end() Cannot find input
     row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA|No route to|"
         r"Connection |unreachable|already in use|Cannot assign))|"
         r"terminate called after throwing an instance of '(?!c10|std::bad_alloc|gloo)",
         "rank_crashed", Grade.POSSIBLE, "software_bug", kind="assertion",
-        meaning="a rank stopped in native code: a check of its own failed", fix="ulimit -c unlimited"),
+        meaning="a rank stopped in native code: a check of its own failed", look="ulimit -c unlimited"),
     # Fatal Python error: Segmentation fault
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
-        kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
+        kind="segfault", meaning="the Python interpreter of a rank crashed", look="export PYTHONFAULTHANDLER=1"),
     # 段错误 (核心已转储)
     row(r"段错误|浮点数例外|吐核|(?<!总线错误 )(?<!已放弃 )(?<!已中止 )\(核心已转储\)|"
         r"(?<!Bus error )(?<!Aborted )\(core dumped\)|Illegal instruction|"
         r"[Ff]loating point exception",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
-        meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+        meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault"),
     # 已杀死
     row(r"(?:^|[\s:>])已(?:被)?杀死\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
     # RuntimeError: DataLoader worker (pid(s) 2117, 2118) exited unexpectedly
     row(r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) (?:exited unexpectedly|is killed by signal: (?:Killed|Term"
         r"inated|Aborted))",
         "rank_crashed", Grade.LIKELY, "shm_too_small", kind="killed",
-        meaning="a data loader's process died, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+        meaning="a data loader's process died, usually because memory ran out", look="sudo journalctl -k -g oom"),
     # RuntimeError: Caught KeyError in DataLoader worker process 3.
     row(r"Caught \w{1,60} in (?:DataLoader worker process|replica) \d+", "rank_crashed", Grade.LIKELY,
-        kind="exception", passing=True, meaning="the data loader of a rank stopped with an error", fix="df -h"),
+        kind="exception", passing=True, meaning="the data loader of a rank stopped with an error", look="df -h"),
     # RuntimeError: Error(s) in loading state_dict for GPT:
     row(r"Error\(s\) in loading state_dict|size mismatch for [\w.]{1,200}: copying a param|Missing key\(s\) in state_"
         r"dict|mat1 and mat2 shapes cannot be multiplied|The size of tensor a \(\d+\) must match|"
@@ -166,17 +166,17 @@ SIGNATURES = (
         r"Expected to have finished reduction in the prior iteration|"
         r"one of the variables needed for gradient computation has been modified|Input type \([\w.]{1,60}\) and weight",
         "rank_crashed", Grade.LIKELY, kind="exception", passing=True,
-        meaning="a rank stopped with an error in its own program", fix="export TORCH_DISTRIBUTED_DEBUG=DETAIL"),
+        meaning="a rank stopped with an error in its own program", look="export TORCH_DISTRIBUTED_DEBUG=DETAIL"),
     # train.py: error: unrecognized arguments: --local-rank=0
     row(r"\S{1,100}: error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option)|"
         r"^[Uu]nrecognized arguments:",
         "rank_crashed", Grade.LIKELY, "launcher_mismatch", kind="exception",
-        meaning="the program does not know an option of its command line", fix="ps -fC python3"),
+        meaning="the program does not know an option of its command line", look="ps -fC python3"),
     # huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url
     row(r"\b40[134] Client Error: |HfHubHTTPError|GatedRepoError|RepositoryNotFoundError|LocalEntryNotFoundError|"
         r"Max retries exceeded with url|NewConnectionError",
         "rank_crashed", Grade.LIKELY, "dns_failure", "firewall", kind="file", passing=True,
-        meaning="a rank could not download a file", fix="curl -sI https://huggingface.co"),
+        meaning="a rank could not download a file", look="curl -sI https://huggingface.co"),
     # [rank3]: RuntimeError: no more data
     # my.package.errors.DataError
     Signature(re.compile(

@@ -9,13 +9,19 @@ from ncheck.triage.signature import Grade, Reading, Signature, row
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 
 
+_MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"
+
+
+_EVENTS = "kubectl get events --sort-by=.lastTimestamp"
+
+
 _SIGKILL = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
                    meaning="a rank was killed, usually because memory ran out",
-                   fix="sudo journalctl -k -g oom")  # fmt: skip
+                   look="sudo journalctl -k -g oom")  # fmt: skip
 
 
 _SIGSEGV = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                   meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+                   meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
 
 
 _SIGBUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
@@ -30,7 +36,7 @@ _EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
 _BY_WORDS = (
     (re.compile(r"Killed|signal 9|137"), _SIGKILL),
     (re.compile(r"Out Of Memory"), Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
-     meaning="Slurm killed a task that used more host memory than the job asked for", fix="seff JOBID")),
+     meaning="Slurm killed a task that used more host memory than the job asked for", look=_MEMORY)),
     (re.compile(r"Segmentation|signal 11|139|Illegal"), _SIGSEGV),
     (re.compile(r"Bus error|135"), _SIGBUS),
     (re.compile(r"Terminated|Aborted|signal 6|134|143"), _ENDED),
@@ -47,13 +53,13 @@ _LAUNCHES = (
     (re.compile(r"credential expired"), Reading("clock_skew", Grade.LIKELY, ("ssh_auth",),
      meaning="a node takes Slurm's credential for expired: its clock differs, or the launch took too long")),
     (re.compile(r"[Cc]redential"), Reading("ssh_auth", Grade.LIKELY, ("clock_skew",),
-     meaning="a node refuses Slurm's credential", fix="munge -n | unmunge")),
+     meaning="a node refuses Slurm's credential", look="munge -n | unmunge")),
     (re.compile(r"prolog|could not|Unspecified"), Reading("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
     (re.compile(r"No such file|not found|Permission"), Reading("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
-     kind="file", meaning="the program or its folder does not exist on a node", fix="pwd")),
+     kind="file", meaning="the program or its folder does not exist on a node", look="pwd")),
     (re.compile(r"layout|cpu bind|[Ii]nvalid|not available|MPI|plugin|Requested|[Ss]pecification|permitted"),
      Reading("launcher_mismatch", Grade.LIKELY, ("rendezvous_misconfig",),
-             meaning="Slurm cannot place the ranks as it was asked to", fix="scontrol show job JOBID")),
+             meaning="Slurm cannot place the ranks as it was asked to", look="squeue --me; sinfo")),
 )  # fmt: skip
 
 
@@ -75,13 +81,12 @@ SIGNATURES = (
     row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|[Ee]xceeded (?:job|step) memory limit|"
         r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
-        meaning="the job used more host memory than it asked for, and a rank was killed", fix="seff JOBID"),
+        meaning="the job used more host memory than it asked for, and a rank was killed", look=_MEMORY),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***
     row(r"CANCELLED AT \S{1,40} DUE TO TIME LIMIT|has exceeded its time limit|"
         r"due hitting max wall clock limit|job killed: walltime \d+ exceeded|TERM_RUNLIMIT|"
         r"DUE TO TIME LIMIT",
-        "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit",
-        fix="sacct -j JOBID --format=JobID,State,Elapsed,Timelimit"),
+        "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***
     row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption (?:notice|signal)|"
         r"[Ss]pot (?:instance )?(?:interruption|termination)",
@@ -107,7 +112,7 @@ SIGNATURES = (
         r"srun: error: (?:Unable to create TaskId|task launch failed|Invalid)|Requested node configuration is not"
         r" available|More processors requested than permitted|Invalid (?:generic resource|partition|account)",
         "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
-        meaning="the scheduler cannot start the job as it was asked for", fix="scontrol show job JOBID"),
+        meaning="the scheduler cannot start the job as it was asked for", look="squeue --me; sinfo"),
     # srun: error: Task launch for StepId=812.4 failed on node node03: Communication connection failure
     # srun: error: Application launch failed: Job credential expired
     Signature(re.compile(rf"(?:Application launch failed|Task launch for \S{{1,60}} failed on node {_NODE}): "
@@ -121,7 +126,7 @@ SIGNATURES = (
     row(r"Munge (?:encode|decode) failed: (?!Expired|Rewound)|Protocol authentication error|"
     r"Invalid credential", "ssh_auth",
         Grade.LIKELY, "clock_skew", meaning="munge on a node refuses the credentials of another one",
-        fix="munge -n | unmunge"),
+        look="munge -n | unmunge"),
     # nfs: server 10.1.0.9 not responding, still trying
     row(r"nfs: server \S{1,255} not responding|Lustre: .{0,300}(?:was lost; in progress|timed out)|"
         r"LustreError: .{0,300}(?:timed out|-110|failed: rc = -1[01]\d|evicted)|GPFS.{0,200}(?:lost|expel)|"
@@ -130,11 +135,11 @@ SIGNATURES = (
         r"ceph: .{0,100}(?:hung|session lost)|"
         r"mount\S{0,40}: .{0,200}stale file handle",
         "storage_hang", Grade.LIKELY, "routing", passing=True, meaning="the server of a mount does not answer",
-        fix="sudo journalctl -k -g 'not responding'"),
+        look="sudo journalctl -k -g 'not responding'"),
     # INFO: task python3:4021 blocked for more than 120 seconds.
     row(r"task \S{1,60} blocked for more than \d+ seconds", "storage_hang", Grade.POSSIBLE, "gpu_fault",
         "software_bug", meaning="a process waits in the kernel, usually for a disk, a mount or a driver", passing=True,
-        fix="sudo journalctl -k -g 'blocked for more'"),
+        look="sudo journalctl -k -g 'blocked for more'"),
     # kernel: watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4021]
     row(r"BUG: soft lockup|hard LOCKUP|Kernel panic|self-detected stall on CPU|"
         r"EDAC .{0,120}\bUE\b|nvme.{0,80}(?:controller is down|timeout, (?:reset|aborting))|xfs_do_force_shutdown|"
@@ -142,20 +147,20 @@ SIGNATURES = (
         r"[Mm]achine [Cc]heck:? .{0,60}(?:[Ee]vents|[Ee]xception)|"
         r"mce: \[Hardware Error\]|EXT4-fs error|XFS .{0,80}(?:corruption|Shutdown)|I/O error, dev \w+",
         "node_failed", Grade.LIKELY, "gpu_fault", "storage_hang", meaning="the kernel reports a fault of the machine",
-        fix="sudo journalctl -k -p err"),
+        look="sudo journalctl -k -p err"),
     # kernel: NETDEV WATCHDOG: ens1f0 (i40e): transmit queue 3 timed out
     row(r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
-        meaning="the link of a network interface went down", fix="ip -br link"),
+        meaning="the link of a network interface went down", look="ip -br link"),
     # Warning  Evicted  pod/worker-3  The node was low on resource: memory.
     row(r"The node was low on resource: (?:memory|ephemeral-storage)|reason: (?:Evicted|OOMKilled)|"
         r"Pod ephemeral local storage usage exceeds|Container .{0,100} exceeded its local ephemeral storage",
         "rank_crashed", Grade.CERTAIN, "disk_full", kind="memory",
-        meaning="Kubernetes evicted or killed a pod that used too much memory or disk", fix="kubectl describe pod POD"),
+        meaning="Kubernetes evicted or killed a pod that used too much memory or disk", look=_EVENTS),
     # Back-off pulling image "registry.example/train:1"
     row(r"ErrImagePull|ImagePullBackOff|Back-off pulling image|pull access denied|manifest unknown|"
         r"CreateContainerConfigError|RunContainerError",
         "launcher_mismatch", Grade.LIKELY, "ssh_auth", meaning="a container cannot be started on a node",
-        fix="kubectl describe pod POD"),
+        look=_EVENTS),
     # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TASK FAILURE ***
     row(r"CANCELLED AT \S{1,40} DUE TO TASK FAILURE|FAILED \(non-zero exit code or other", "", Grade.ECHO, tag="gone"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE to SIGNAL Terminated ***
@@ -164,7 +169,7 @@ SIGNATURES = (
     # srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)
     row(r"[Jj]ob (?:\d+ )?step creation (?:temporarily|still) disabled, retrying", "launcher_mismatch", Grade.POSSIBLE,
         "rendezvous_misconfig", passing=True,
-        meaning="srun waits for resources that another step of the job holds", fix="sacct -j JOBID"),
+        meaning="srun waits for resources that another step of the job holds", look="squeue --me --steps"),
     # srun: error: PMK_KVS_Barrier duplicate request from task 3
     row(r"PMK_KVS_Barrier (?:duplicate request|task count inconsistent)", "launcher_mismatch", Grade.LIKELY,
         "rendezvous_misconfig"),
@@ -180,5 +185,5 @@ SIGNATURES = (
         Grade.LIKELY, "firewall", passing=True),
     # kernel: {1}[Hardware Error]: event severity: fatal
     row(r"\[Hardware Error\]: event severity: (?:fatal|recoverable)", "node_failed", Grade.LIKELY, "gpu_fault",
-        meaning="the kernel reports a fault of the machine", fix="sudo journalctl -k -p err"),
+        meaning="the kernel reports a fault of the machine", look="sudo journalctl -k -p err"),
 )  # fmt: skip

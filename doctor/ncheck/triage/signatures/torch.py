@@ -10,11 +10,11 @@ _GLOO = frozenset({"gloo"})
 
 
 _HOSTNAME_IS_LOOPBACK = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_GLOO,
-                                fix='getent hosts "$(hostname)"')  # fmt: skip
+                                look='getent hosts "$(hostname)"')  # fmt: skip
 
 
 _UNREACHABLE = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
-                   meaning="gloo's ranks cannot reach each other's addresses", fix="ip -br address")  # fmt: skip
+                   meaning="gloo's ranks cannot reach each other's addresses", look="ip -br address")  # fmt: skip
 
 
 _FILTERED = Reading("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
@@ -31,12 +31,12 @@ _WAITS = frozenset({"waits"})
 
 
 _SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                    meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
 
 
 _KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
                   meaning="a rank was killed, usually because the"
-                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
+                  " machine or its container ran out of memory", look="sudo journalctl -k -g oom")  # fmt: skip
 
 
 _SIGNALS = {
@@ -76,7 +76,7 @@ SIGNATURES = (
         explains=_GLOO),
     # RuntimeError: Gloo connectFullMesh failed with [.../pair.cc:144] no error
     row(r"Gloo connectFullMesh failed", "gloo_bad_address", Grade.POSSIBLE, "hostname_loopback", "wrong_nic",
-        "firewall", tag="gloo", fix="ip -br address"),
+        "firewall", tag="gloo", look="ip -br address"),
     # [W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) address. Using the loopback address
     row(r"Unable to resolve hostname to a \(local\) address", "hostname_loopback", Grade.LIKELY, "gloo_bad_address",
         "wrong_nic", context=True, explains=_GLOO),
@@ -121,7 +121,7 @@ SIGNATURES = (
         meaning="rank 0 did not publish its address: see the log of rank 0"),
     # [c10d] The IPv4 network addresses of (node01, 29500) cannot be retrieved (gai error: -2 - ...).
     row(r"The IPv4 network addresses of .* cannot be retrieved|getaddrinfo failed|gaierror", "dns_failure",
-        Grade.CERTAIN, "rendezvous_misconfig", fix="getent hosts NODE"),
+        Grade.CERTAIN, "rendezvous_misconfig", look='getent hosts "$MASTER_ADDR"'),
     # [c10d] The IPv6 network addresses of (node01, 29500) cannot be retrieved (gai error: -2 - ...).
     row(r"The IPv6 network addresses of .* cannot be retrieved", "dns_failure", Grade.POSSIBLE, "rendezvous_misconfig",
         passing=True),
@@ -180,14 +180,14 @@ SIGNATURES = (
     row(r"(?:server could not be initialized|server socket).{0,200}(?:Cannot assign requested address|EADDRNOTAVAIL)|"
         r"name: EADDRNOTAVAIL|\[c10d\] (?!The client).{0,200}Cannot assign requested address|无法指定被请求的地址",
         "rendezvous_misconfig", Grade.LIKELY, "container_isolation", "hostname_loopback",
-        meaning="rank 0 does not have the rendezvous address: it is that of another machine", fix="ip -br address"),
+        meaning="rank 0 does not have the rendezvous address: it is that of another machine", look="ip -br address"),
     # [../third_party/gloo/gloo/transport/tcp/pair.cc:534] writev [10.1.0.3]:4021: Connection reset by peer
     row(r"(?:writev|readv|read|write) \[[^\]]{1,80}\]:\d+: (?:Connection|Broken|Success|"
     r"No)", "rank_crashed", Grade.ECHO,
         "firewall", tag="gone"),
     # torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL
     row(r"process \d+ terminated with signal SIGKILL", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
     # torch.multiprocessing.spawn.ProcessRaisedException: -- Process 3 terminated with the following error:
     row(r"[Pp]rocess (?P<rank>\d{1,6}) terminated with (?:the following error|"
     r"exit code \d+)", "rank_crashed", Grade.ECHO,
