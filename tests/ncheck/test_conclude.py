@@ -11,11 +11,11 @@ from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.model.check import PLAN_VALUES
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.nccl.settings import PLAN_VALUES
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.settings import Ignore, Settings
 
