@@ -98,8 +98,9 @@ def used_by_nccl(cluster: Cluster) -> dict[str, tuple[Used, ...]]:
             node[NicFacts], node[EnvironmentFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
         )
         good = {(address.interface.name, address.ip): address for address in best[node.name]}
-        if not alternatives[0].stray and all(choice.where in good for choice in alternatives):
-            found[node.name] = tuple(Used(one, tuple(nodes.dead_ends(node, one, good))) for one in alternatives)
+        judged = [choice for choice in alternatives if choice.where in good and not choice.stray]
+        if judged:
+            found[node.name] = tuple(Used(choice, tuple(nodes.dead_ends(node, choice, good))) for choice in judged)
     return found
 
 
