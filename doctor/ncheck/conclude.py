@@ -21,13 +21,14 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import excused_pairs, judge
 from ncheck.model.board import Board
-from ncheck.model.check import PLAN_VALUES, Check
+from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
+from ncheck.nccl.settings import PLAN_VALUES
 from ncheck.parity import nodes_by_value
 from ncheck.parse.topology_drawing import board
 from ncheck.probe.why_none import ran_on, why_none

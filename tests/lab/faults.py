@@ -210,6 +210,14 @@ def docker_bridge(node: Node) -> None:
     node.sh("ip link add docker0 type bridge; ip address add 172.17.0.1/16 dev docker0; ip link set docker0 up")
 
 
+def container_veth(node: Node) -> None:
+    """Add the node's end of a container's veth pair: up, with nothing but a link-local address."""
+    node.sh(
+        "set -e; sysctl -qw net.ipv6.conf.default.accept_dad=0; ip link add veth3f9a1c2 type veth peer name inside; "
+        "sysctl -qw net.ipv6.conf.inside.disable_ipv6=1; ip link set inside up; ip link set veth3f9a1c2 up"
+    )
+
+
 def infiniband(  # noqa: PLR0913  each is one fault
     node: Node,
     *,

@@ -67,6 +67,33 @@ def test_what_nccl_picks_is_told_by_itself_and_under_the_plan_it_picks_the_plann
     assert sum(code == "NC304" for code in run.failed()) == 1
 
 
+def test_a_containers_veth_that_nccl_would_use_beside_the_card_is_an_error_until_the_fix_is_set(
+    lab: Lab, nccl_folder: Folder
+) -> None:
+    real_nccl(lab, nccl_folder("2.28.3"))
+    for node in lab.nodes[:2]:
+        faults.container_veth(node)
+
+    run = examined(lab, nodes=lab.names[:2])
+
+    assert (run.exit_code, run.failed()) == (1, {"NC337": {"node01", "node02"}})
+    found = run.finding("NC337")
+    assert found["message"] == "NCCL would also send data over veth3f9a1c2 (a link-local address), and may hang"
+    assert (found["fix"], found["where"]) == ("export NCCL_SOCKET_IFNAME='=eth0'", "")
+    assert run.report["plan"]["blockers"] == []
+    assert {run.verdicts()["NC324", name] for name in lab.names[:2]} == {"passed"}
+
+    for node in lab.nodes[:2]:
+        faults.start_up_file(node, found["fix"])
+    mended = examined(lab, "--probe", "none", nodes=lab.names[:2])
+
+    assert (mended.exit_code, mended.failed()) == (0, {})
+    assert {mended.verdicts()["NC337", name] for name in lab.names[:2]} == {"passed"}
+    setting = mended.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]
+    picks = "eth0 is in 10.77.0.0/24; NCCL picks eth0 (NCCL_SOCKET_IFNAME==eth0; asked NCCL 2.28.3 itself): node[01-02]"
+    assert (setting["value"], setting["evidence"][0]) == (None, picks)
+
+
 def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_tried(
     lab: Lab, nccl_folder: Folder
 ) -> None:

@@ -84,12 +84,14 @@ def test_another_nccl_on_one_host_and_docker0_for_nccl_on_another_stop_the_job_o
 
 
 def test_the_plans_variables_reach_the_job_that_asks_for_them(job_lab: Lab) -> None:
+    faults.container_veth(job_lab.nodes[1])
     faults.docker_bridge(job_lab.nodes[2])
     job_lab.nodes[2].write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=docker0\n")
 
     done = ran(job_lab, everywhere("--apply", "--", "printenv", "NCCL_SOCKET_IFNAME"), 3)
 
     assert [(rank.exit_code, rank.said.splitlines()[-1]) for rank in done] == [(0, "=eth0")] * 3
+    assert "NCCL_SOCKET_IFNAME is set for this job; also NC337" in done[0].said
 
 
 def test_a_rank_that_dies_during_the_check_is_named_with_its_host(job_lab: Lab) -> None:

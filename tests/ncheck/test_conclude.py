@@ -19,11 +19,11 @@ from ncheck.facts.nccl_pick import PICK
 from ncheck.facts.planned_pick import PLANNED
 from ncheck.facts.topology import TopologyFacts
 from ncheck.fleet.recording import load
-from ncheck.model.check import PLAN_VALUES
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, JsonValue, Login, Reply, Status
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.nccl.settings import PLAN_VALUES
 from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again

@@ -41,7 +41,6 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.model.check import PLAN_VALUES
 from ncheck.nccl.dead_ends import (
     DEAD_END_FACTS,
     TCP_FACTS,
@@ -52,6 +51,7 @@ from ncheck.nccl.dead_ends import (
     selections,
     used_by_nccl,
 )
+from ncheck.nccl.settings import PLAN_VALUES
 
 
 @cluster_check(

@@ -7,7 +7,8 @@ broken network, fast-network-lacks-node reports it.
 
 ## Why it matters
 It does no harm if the job uses the working network. Without settings, Open MPI uses every network that it finds, and
-NCCL without InfiniBand sends data over several: both would hang in this one.
+NCCL without InfiniBand sends data over several: both would hang in this one. nccl-also-uses-virtual reports it where
+NCCL would use the network.
 
 ## What to type
 `ncheck plan nodes.txt --for env` prints the settings that keep a job in the working network.

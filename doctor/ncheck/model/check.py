@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 PAGES = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"  # of all our checks, an anchor per code
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
-# Prints the values of the plan; where the plan has one for `mended_by`, the report shows the line that sets it instead.
-PLAN_VALUES = "ncheck plan nodes.txt --for env"
 SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
 
@@ -28,8 +28,7 @@ from ncheck.nccl.choice import Choice, choices
 from ncheck.nccl.setting_problems import rdma_off
 from ncheck.nccl.settings import PlacedSetting, settings_of
 from ncheck.network.hca_ports import usable
-from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, carries, faults
-from ncheck.network.link_matrix import Known
+from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, faults
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, machines, subnets
 from ncheck.parity import nodes_by_value
 
@@ -99,8 +98,9 @@ def used_by_nccl(cluster: Cluster) -> dict[str, tuple[Used, ...]]:
             node[NicFacts], node[EnvironmentFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
         )
         good = {(address.interface.name, address.ip): address for address in best[node.name]}
-        if not alternatives[0].stray and all(choice.where in good for choice in alternatives):
-            found[node.name] = tuple(Used(one, tuple(nodes.dead_ends(node, one, good))) for one in alternatives)
+        judged = [choice for choice in alternatives if choice.where in good and not choice.stray]
+        if judged:
+            found[node.name] = tuple(Used(choice, tuple(nodes.dead_ends(node, choice, good))) for choice in judged)
     return found
 
 
@@ -115,6 +115,7 @@ class _Nodes:
     """What several nodes together show of an address."""
 
     cluster: Cluster
+    _faults: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def dead_ends(self, node: NodeView, choice: Choice, good: Mapping[Where, SubnetAddress]) -> Iterator[DeadEnd]:
         own = good[choice.where].subnet
@@ -137,23 +138,29 @@ class _Nodes:
 
     def _why_lost(self, node: str, seat: SubnetAddress, own: str) -> str:
         """Return why other nodes do not reach an address, although it is one of its kind; "" as far as is known."""
-        known = self._links
         if seat.subnet == own:
             return ""
-        if carries(known, own, self._members.get(own, ())).whole is not False:
-            for fault in faults(known, seat.subnet, self._members.get(seat.subnet, ())):
-                if any(node in pair for pair in fault.pairs):
-                    return fault.summary
-        lost = [other for other, facts in self._routes.items() if other != node and facts.routes.get(seat.ip)]
+        if (why := self._faulty(seat.subnet).get(node)) and not self._faulty(own):
+            return why
+        lost = self._without_route.get(seat.ip, ())
         return f"{fold(lost)} {'has' if len(lost) == 1 else 'have'} no route to it" if lost else ""
 
-    @cached_property
-    def _links(self) -> Known:
-        return self.cluster.facts(LinkFacts)
+    def _faulty(self, subnet: str) -> Mapping[str, str]:
+        """Return the nodes that do not reach each other in a subnet, each with its first fault."""
+        if subnet not in self._faults:
+            found = faults(self.cluster.facts(LinkFacts), subnet, self._members.get(subnet, ()))
+            sides = ((node, fault.summary) for fault in reversed(found) for pair in fault.pairs for node in pair)
+            self._faults[subnet] = dict(sides)
+        return self._faults[subnet]
 
     @cached_property
-    def _routes(self) -> Mapping[str, RouteFacts]:
-        return self.cluster.facts(RouteFacts)
+    def _without_route(self) -> Mapping[str, list[str]]:
+        """The addresses to which nodes have no route, with these nodes."""
+        found: dict[str, list[str]] = {}
+        for node, facts in self.cluster.facts(RouteFacts).items():
+            for ip in (ip for ip, error in facts.routes.items() if error):
+                found.setdefault(ip, []).append(node)
+        return found
 
     @cached_property
     def _machines(self) -> Mapping[str, NicFacts]:

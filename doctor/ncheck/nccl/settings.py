@@ -16,6 +16,10 @@ from ncheck.text import export_line, sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
 
+# Prints the plan's values. Where the plan has one for the variable that mends a finding (Check.mended_by), the report
+# shows the line that sets it instead.
+PLAN_VALUES = "ncheck plan nodes.txt --for env"
+
 Release = tuple[int, ...]
 
 # Since this release a leading "=" in a list of interfaces makes its names exact.

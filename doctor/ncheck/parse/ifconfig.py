@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ncheck.parse.listed_interface import ListedInterface
+from ncheck.parse.listed_interface import INET6, ListedInterface
 
 # eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1460
 # + ifconfigdata='cilium_host: flags=4291<UP,BROADCAST,RUNNING,NOARP,MULTICAST>  mtu 1500
@@ -106,6 +106,8 @@ def _with_line(interface: ListedInterface, line: str) -> ListedInterface:
     if hardware := _HARDWARE.match(line):
         mac = (hardware[2] or "").lower()
         return replace(interface, link=_link_type(hardware[1], mac) or interface.link, mac=mac or interface.mac)
+    if inet6 := INET6.search(line):
+        interface = replace(interface, ipv6=interface.ipv6 or inet6[1])
     if (inet := _INET.search(line)) and not interface.has_address:
         return _with_address(replace(interface, has_address=True), inet[1], inet[2])
     return interface

@@ -57,8 +57,9 @@ def parse_nccl(lines: Sequence[str]) -> list[ListedInterface]:
     interfaces: dict[str, ListedInterface] = {}
     for name, address in (match for line in lines for match in _NCCL.findall(line)):
         ipv4 = address if _V4.fullmatch(address) else None
+        ipv6 = address.partition("%")[0] if ":" in address else None
         if name not in interfaces or (ipv4 and not interfaces[name].ipv4):
-            interfaces[name] = ListedInterface(name, "UP", ipv4, has_address=ipv4 is not None)
+            interfaces[name] = ListedInterface(name, "UP", ipv4, has_address=ipv4 is not None, ipv6=ipv6)
     return list(interfaces.values())
 
 
@@ -83,6 +84,17 @@ def data_nic(listing: Sequence[ListedInterface]) -> str | None:
         from_nccl = not best.flags  # NCCL lists its own choice first
         return best.name if addresses_shown or equals == 1 or from_nccl else None
     return next((interface.master for interface, cls in classes if interface.master and cls == "bond_slave"), None)
+
+
+def used_by_nccl(listing: Sequence[ListedInterface]) -> list[ListedInterface]:
+    """Return the interfaces that NCCL uses over TCP without any setting, by the rules in ncheck.nccl.choice.
+
+    They are those of 2.28.3 and later: without virbr*, and without an interface that has no link.
+    """
+    up = [each for each in listing if each.state in _USABLE_STATES and "NO-CARRIER" not in each.flags]
+    addressed = [each for each in up if (each.has_address or each.ipv6 not in (None, "::1"))]
+    ib = [each for each in addressed if each.name.startswith("ib")]
+    return ib or [each for each in addressed if not each.name.startswith(("docker", "lo", "virbr"))]
 
 
 def _leads_out(interface: ListedInterface, cls: str) -> bool:

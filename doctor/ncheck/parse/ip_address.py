@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
-from ncheck.parse.listed_interface import ListedInterface
+from ncheck.parse.listed_interface import INET6, ListedInterface
 
 # RFC 2863, ifOperStatus; part of a word, from a text that was cut off, is none of them.
 _STATES = ("UP", "DOWN", "UNKNOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT", "TESTING")
@@ -60,6 +60,10 @@ _BRIEF_MAC = re.compile(r"(?<!\S)(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?::[0-9a-f]{2})*
 _V4 = re.compile(r"(?<![\w:.])(\d+\.\d+\.\d+\.\d+)(?:/(\d+))?")
 
 
+# fe80::3eec:efff:fe00:10/64
+_V6 = re.compile(r"(?<!\S)([0-9a-f]*:[0-9a-f:.]*)/\d+")
+
+
 _NOT_A_LABEL = frozenset({"dynamic", "noprefixroute", "secondary", "deprecated", "tentative", "temporary", "global"})
 
 
@@ -98,7 +102,9 @@ def _with_line(interface: ListedInterface, line: str) -> ListedInterface:
         return replace(interface, link=link[1], mac=link[2], other_namespace="link-netns" in line, details=line)
     if inet := _INET.match(line):
         return _with_address(interface, inet)
-    if re.match(r"^\W*(?:altname|inet6|valid_lft|vf \d+)\b", line):  # "    altname enp50s0f0", "    vf 0 MAC ..."
+    if inet6 := INET6.search(line):
+        return replace(interface, ipv6=interface.ipv6 or inet6[1])
+    if re.match(r"^\W*(?:altname|valid_lft|vf \d+)\b", line):  # "    altname enp50s0f0", "    vf 0 MAC ..."
         return interface
     if interface.state is None and (wrapped := _WRAPPED.search(line)):
         return replace(interface, master=wrapped[1] or interface.master, state=wrapped[2])
@@ -130,7 +136,7 @@ def parse_brief(lines: Sequence[str]) -> list[ListedInterface]:
 
 
 def _brief(row: re.Match[str]) -> ListedInterface:
-    address = _V4.search(row[4] or "")
+    address, six = _V4.search(row[4] or ""), _V6.search(row[4] or "")
     flags, mac = _BRIEF_FLAGS.search(row[4] or ""), _BRIEF_MAC.search(row[4] or "")
     return ListedInterface(
         name=row[1],
@@ -142,6 +148,7 @@ def _brief(row: re.Match[str]) -> ListedInterface:
         link="infiniband" if mac and len(mac[0]) > len("00:00:00:00:00:00") else None,
         mac=mac[0] if mac else None,
         has_address=address is not None,
+        ipv6=six[1] if six else None,
     )
 
 
@@ -155,6 +162,7 @@ def parse_json(text: str) -> list[ListedInterface]:
 def _from_json(link: Mapping[str, object]) -> ListedInterface:
     addresses = cast("list[Mapping[str, object]]", link.get("addr_info") or [])
     first = next((address for address in addresses if address.get("family") == "inet"), {})
+    six = next((address for address in addresses if address.get("family") == "inet6"), {})
     info = cast("Mapping[str, object]", link.get("linkinfo") or {})
     mtu = link.get("mtu")
     return ListedInterface(
@@ -171,4 +179,5 @@ def _from_json(link: Mapping[str, object]) -> ListedInterface:
         other_namespace="link_netnsid" in link or "link_netns" in link,
         details=str(info.get("info_kind") or ""),
         has_address=bool(first),
+        ipv6=cast("str | None", six.get("local")),
     )

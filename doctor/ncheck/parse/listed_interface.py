@@ -36,6 +36,11 @@ _CLOUD_MTU = frozenset({1460, 9001})  # the MTU of Google's and of Amazon's netw
 _NAT_OF_A_VM = "10.0.2.15"  # the same on every guest: the user-mode NAT of VirtualBox and QEMU
 
 
+#     inet6 fe80::3eec:efff:fe00:10/64 scope link
+#           inet6 addr: fe80::202:c903:fb:9/64 Scope:Link
+INET6 = re.compile(r"\binet6 (?:addr:)?\s*([0-9a-fA-F:]*:[0-9a-fA-F:.]+)")
+
+
 _MODEM = re.compile(r"ww(?:an|p|s|x|u)")  # wwan0
 
 
@@ -44,7 +49,8 @@ class ListedInterface:
     """One interface of a listing; None means that the text does not show it.
 
     `linked_to` is what follows the @ in its name, `link` the link type ("ether", "infiniband"), `details` what
-    `ip -d` prints (vlan, vxlan, tun ...). `has_address`: it has an IPv4 address, even if the text masks it.
+    `ip -d` prints (vlan, vxlan, tun ...). `has_address`: it has an IPv4 address, even if the text masks it. `ipv6`
+    is the first IPv6 address.
     """
 
     name: str
@@ -61,6 +67,7 @@ class ListedInterface:
     details: str = ""
     has_address: bool = False
     name_shown: bool = True  # False: an author has replaced the name
+    ipv6: str | None = None
 
 
 def class_of(interface: ListedInterface, listing: Sequence[ListedInterface]) -> str:

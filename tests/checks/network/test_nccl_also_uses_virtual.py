@@ -175,6 +175,8 @@ def test_before_2_28_3_virbr_and_what_has_no_link_are_used() -> None:
     assert first(node(1, dead, LoadedNcclFacts=unread), node(2)) == (Outcome.UNKNOWN, f"NCCL before 2.28.3 {also}")
     assert first(node(1, veth(1), LoadedNcclFacts=unread), node(2))[0] is Outcome.FAILED
     assert first(node(1, dead, LoadedNcclFacts=Absent("no NCCL"), GpuFacts=None), node(2))[0] is Outcome.PASSED
+    before = replace(dead, index=1)  # which the old rules would pick
+    assert first(node(1, before, veth(1), LoadedNcclFacts=unread), node(2))[0] is Outcome.FAILED
 
 
 def test_with_rdma_on_every_node_no_data_goes_over_tcp() -> None:

@@ -10,6 +10,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.nccl.choice import choices, nccl_choice
+from ncheck.nccl.settings import Release
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -84,7 +85,7 @@ def test_a_rendezvous_address_decides_by_its_subnet() -> None:
     assert nccl_choice(nics("eth0", "eth1:down"), settings, NEW).name == "eth1"
 
 
-def used(names: NicFacts, release: tuple[int, ...] = NEW, **settings: str) -> list[str]:
+def used(names: NicFacts, release: Release, **settings: str) -> list[str]:
     """Return the interfaces that the TCP transport uses, with their addresses."""
     return [f"{nic.name} {address.ip}" for nic, address in nccl_choice(names, settings, release).used]
 
@@ -121,14 +122,14 @@ def test_an_equals_sign_makes_names_exact_since_2_5_6(release: tuple[int, ...]) 
 
 
 def test_it_uses_sixteen_interfaces_at_most() -> None:
-    assert len(used(nics(*(f"eth{number}" for number in range(20))))) == 16
+    assert len(used(nics(*(f"eth{number}" for number in range(20))), NEW)) == 16
 
 
 def test_over_tcp_a_rendezvous_address_decides_unless_a_name_or_ib_does() -> None:
     rendezvous = {"NCCL_COMM_ID": "10.0.3.1:4444"}
-    assert used(nics("eth0", "eth1", "veth9"), **rendezvous) == ["eth1 10.0.3.5"]
-    assert used(nics("eth0", "eth1", "ib0"), **rendezvous) == ["ib0 10.0.4.5"]
-    assert used(nics("eth0", "eth1", "veth9"), **rendezvous, NCCL_SOCKET_IFNAME="eth0,veth") == [
+    assert used(nics("eth0", "eth1", "veth9"), NEW, **rendezvous) == ["eth1 10.0.3.5"]
+    assert used(nics("eth0", "eth1", "ib0"), NEW, **rendezvous) == ["ib0 10.0.4.5"]
+    assert used(nics("eth0", "eth1", "veth9"), NEW, **rendezvous, NCCL_SOCKET_IFNAME="eth0,veth") == [
         "eth0 10.0.2.5", "veth9 10.0.4.5",
     ]  # fmt: skip
 

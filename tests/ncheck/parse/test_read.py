@@ -220,6 +220,71 @@ def test_a_named_kind_is_read_in_every_part_that_holds_it() -> None:
     assert [reading.part for reading in read_all("topo", TOPO)] == [""]
 
 
+HOST = """docker0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet 172.17.0.1  netmask 255.255.0.0  broadcast 172.17.255.255
+        inet6 fe80::42:95ff:fe3e:1  prefixlen 64  scopeid 0x20<link>
+enp4s0f0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet 10.11.0.2  netmask 255.255.255.0  broadcast 10.11.0.255
+        inet6 fe80::1  prefixlen 64  scopeid 0x20<link>
+enp0s20f0u1u6: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet 169.254.3.1  netmask 255.255.255.0  broadcast 169.254.3.255
+br-0123456789ab: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet 172.18.0.1  netmask 255.255.0.0  broadcast 172.18.255.255
+veth9d1e8f2: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500
+        inet6 fe80::60a8:1  prefixlen 64  scopeid 0x20<link>
+"""
+DEAD_ENDS = (
+    "enp0s20f0u1u6 (the network of the management controller), br-0123456789ab (container, no network between nodes), "
+    "veth9d1e8f2 (a link-local address)"
+)
+GOOD = "eno1 UP 10.7.0.21/22 fe80::1/64\n"
+# The same veth as each tool prints it, with a good interface before it.
+VETHS = {
+    "ip -br": GOOD + "veth9@if2 UP fe80::2/64\n",
+    "ip -o": "2: eno1    inet 10.7.0.21/22 scope global eno1\\ valid_lft forever\n"
+    "9: veth9    inet6 fe80::2/64 scope link \\ valid_lft forever\n",
+    "ip": "2: eno1: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n    inet 10.7.0.21/22 scope global eno1\n"
+    "9: veth9@if8: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n    inet6 fe80::2/64 scope link\n",
+    "ip -j": '[{"ifindex":2,"ifname":"eno1","operstate":"UP","addr_info":[{"family":"inet","local":"10.7.0.21",'
+    '"prefixlen":22}]},{"ifindex":9,"ifname":"veth9","operstate":"UP","addr_info":[{"family":"inet6",'
+    '"local":"fe80::2","prefixlen":64}]}]',
+    "old ifconfig": "eno1      Link encap:Ethernet\n          inet addr:10.7.0.21  Mask:255.255.252.0\n"
+    "          UP BROADCAST RUNNING MULTICAST  MTU:1500\nveth9     Link encap:Ethernet\n"
+    "          inet6 addr: fe80::2/64 Scope:Link\n          UP BROADCAST RUNNING MULTICAST  MTU:1500\n",
+    "NCCL": "g1:7:9 [0] NCCL INFO NET/Socket : Using [0]eno1:10.7.0.21<0> [1]veth9:fe80::2%veth9<0>\n",
+}
+
+
+def warnings(text: str) -> list[str]:
+    return [each.text for each in read_as("nics", text).remarks if each.level != "info"]
+
+
+@pytest.mark.parametrize("tool", VETHS)
+def test_a_veth_that_nccl_uses_beside_the_card_is_named_whatever_lists_it(tool: str) -> None:
+    text = "without InfiniBand NCCL would also send data over veth9 (a link-local address), and may hang"
+    assert warnings(VETHS[tool]) == [f"{text}: name the interface"]
+
+
+@pytest.mark.parametrize("text", [
+    GOOD, "ib0 UP 10.8.0.21/22\n" + VETHS["ip -br"], GOOD + "br-0123456789ab DOWN 172.18.0.1/16\n",
+    GOOD + "eno2 UP 10.9.0.21/22 fe80::3/64\n",
+])  # fmt: skip
+def test_what_nccl_does_not_use_or_leads_to_other_nodes_is_not_warned_of(text: str) -> None:
+    assert warnings(text) == []
+
+
+def test_a_veth_that_is_all_that_a_container_has_is_no_other_interface() -> None:
+    pod = "2: eth0@if41: <BROADCAST,UP,LOWER_UP> mtu 1450 state UP\n    link/ether 0a:58:0a:f4:03:09 link-netnsid 0\n"
+    pod += "    inet 10.244.3.9/24 scope global eth0\n    inet6 fe80::9/64 scope link\n"
+    assert warnings(pod) == ["eth0 is container: no physical interface has an IPv4 address here"]
+
+
+def test_the_network_of_a_management_controller_is_no_failure_of_dhcp() -> None:
+    assert [each.level for each in read_as("nics", HOST).remarks] == ["info", "warning", "warning"]
+    alone = "eno1 UP 10.7.0.21/22\neno2 UP 169.254.7.7/16\n"
+    assert warnings(alone)[-1] == "eno2 has only the link-local address 169.254.7.7: DHCP did not answer"
+
+
 @pytest.mark.parametrize(("text", "level", "remark"), [
     ("CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n", "error",
      "mlx5_0 port 1 is down (physical state Polling: cable, transceiver or switch port)"),
@@ -231,6 +296,9 @@ def test_a_named_kind_is_read_in_every_part_that_holds_it() -> None:
      "mlx5_0 port 1 is down (physical state DISABLED: switched off)"),
     ("Settings for ens1:\n\tSpeed: Unknown!\n\tLink detected: no\n", "warning",
      "ens1 has no link: cable, transceiver or switch port"),
+    (HOST, "warning",
+     f"without InfiniBand NCCL would also send data over {DEAD_ENDS}, and may hang: name the interface"),
+    (HOST, "warning", "docker0: not connected to other nodes; Gloo and Open MPI may choose one, so name the interface"),
     ("NCCL version 2.18.3+cuda12.1\nNCCL version 2.21.5+cuda12.4\n", "error",
      "several versions of NCCL in one job: 2.18.3, 2.21.5"),
     (HOROVOD, "error",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from ncheck.parse.ethtool import parse_ethtool
-from ncheck.parse.interfaces import data_nic, parse_interfaces
+from ncheck.parse.interfaces import data_nic, parse_interfaces, used_by_nccl
 from ncheck.parse.listed_interface import VIRTUAL, ListedInterface, class_of
 from ncheck.parse.reading import Reader, Reading, Record, Remark, error, info, warning
 from ncheck.text import export_line
@@ -66,18 +67,40 @@ def _remarks(interfaces: Sequence[ListedInterface], facts: Record) -> Iterator[R
         yield warning(f"only the wireless interface {best} has an IPv4 address")
     if classes.get(str(best)) in VIRTUAL:
         yield warning(f"{best} is {classes[str(best)]}: no physical interface has an IPv4 address here")
-    traps = [each.name for each in interfaces if each.name != best and _usable(each) and classes[each.name] in _TRAPS]
+    dead = {each.name: why for each in used_by_nccl(interfaces) if each.name != best and (why := _dead(each, classes))}
+    if dead and best is not None:
+        named = ", ".join(f"{name} ({why})" for name, why in dead.items())
+        yield warning(f"without InfiniBand NCCL would also send data over {named}, and may hang: name the interface")
+    traps = [
+        each.name
+        for each in interfaces
+        if each.name not in (best, *dead) and _usable(each) and classes[each.name] in _TRAPS
+    ]
     if traps:
-        yield warning(
-            f"{', '.join(traps)}: no other node is behind these; NCCL, Gloo and Open MPI may choose one, so name the "
-            "interface"
-        )
+        names = ", ".join(traps)
+        yield warning(f"{names}: not connected to other nodes; Gloo and Open MPI may choose one, so name the interface")
     prefix = [each.name for each in interfaces if best and each.name != best and each.name.startswith(str(best))]
     if prefix:
         yield info(f"NCCL_SOCKET_IFNAME={best} without a second = is a prefix and also means {', '.join(prefix)}")
     for each in interfaces:
-        if each.ipv4 and each.ipv4.startswith("169.254.") and classes[each.name] == "physical":
+        lonely = _link_local(each.ipv4) and classes[each.name] == "physical"
+        if lonely and not _USB.match(each.name):
             yield error(f"{each.name} has only the link-local address {each.ipv4}: DHCP did not answer")
+
+
+# enp0s20f0u1u6, usb0: how a management controller appears to its host
+_USB = re.compile(r"en\w+?(?:u\d+)+(?:[ci]\d+)*$|usb\d|idrac")
+
+
+def _dead(interface: ListedInterface, classes: Mapping[str, str]) -> str:
+    """Return why no other node is behind an interface; "" as far as its class and its first address show."""
+    if _link_local(interface.ipv4 or interface.ipv6):
+        return "the network of the management controller" if _USB.match(interface.name) else "a link-local address"
+    return f"{classes[interface.name]}, no network between nodes" if classes[interface.name] in _TRAPS else ""
+
+
+def _link_local(address: str | None) -> bool:
+    return bool(address) and str(address).lower().startswith(("169.254.", "fe80:"))
 
 
 def _usable(interface: ListedInterface) -> bool:
