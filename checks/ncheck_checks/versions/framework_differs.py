@@ -14,7 +14,9 @@ bring two NCCL versions: the job stops at its first collective, or continues wit
 
 ## What to type
 `python3 -m pip install torch==VERSION` in the job's environment on the named nodes. If the job uses another Python than
-the one in the finding: `ncheck --python /path/to/python nodes.txt`.
+the one in the finding: `ncheck --python /path/to/python nodes.txt`. The finding proposes this, with the path that the
+other nodes have, if the named nodes found another Python without any framework: they may have the environment too, but
+not in a login that is not interactive.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
+from ncheck import HERE, Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.interpreter import InterpreterFacts
 
 
@@ -33,9 +35,17 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
     for name in names:
         if parted := _differing(name, pythons):
-            wanted = next(version for version, _ in parted.groups if version != "none")
-            fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
-            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")
+            wanted, (having, *_) = next(group for group in parted.groups if group[0] != "none")
+            nodes = parted.odd if parted.majority != "none" else parted.groups[0][1]
+            odd, usual = [pythons[node] for node in nodes if node != having], pythons[having]
+            message, summary = f"{name} differs: {parted.summary()}", f"{name} differs"
+            if all(not python.frameworks and python.path != usual.path for python in odd):
+                look = f"ncheck nodes.txt --python {quote(usual.path)}"
+                yield Problem(message, look, nodes=nodes, where=HERE, look=True, summary=summary)
+                continue
+            pip = odd[0].pip if len({python.path for python in odd}) == 1 else "python3 -m pip"
+            fix = f"{pip} install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
+            yield Problem(message, fix, nodes=nodes, summary=summary)
     if not names:
         where = ", ".join(sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
         yield NotApplicable(f"no framework in {where} (--python selects another Python)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import Fact, trouble
@@ -44,6 +45,11 @@ class InterpreterFacts:
     def trains(self) -> bool:
         """Whether a framework is there that a job could train with; MPI for Python alone is none."""
         return any(name.startswith(_TRAINING) for name in self.frameworks)
+
+    @property
+    def pip(self) -> str:
+        """The command that installs packages into this interpreter."""
+        return "python3 -m pip" if self.how == "python3 on PATH" else f"{quote(self.path)} -m pip"
 
 
 @final
