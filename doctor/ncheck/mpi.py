@@ -171,15 +171,15 @@ def _to_export(node: str, cause: str, daemon: MpiProgram, *, first: bool = False
     return MissingDaemon(node, cause, edit)
 
 
-_OPEN_MPI = {"apt-get": "openmpi-bin", "dnf": "openmpi", "zypper": "openmpi4"}
-_PACKAGES = {"orted": _OPEN_MPI, "prted": _OPEN_MPI, "hydra_pmi_proxy": dict.fromkeys(_OPEN_MPI, "mpich")}
+_OPEN_MPI = {"apt-get": ("openmpi-bin",), "dnf": ("openmpi",), "zypper": ("openmpi4",)}
+_PACKAGES = {"orted": _OPEN_MPI, "prted": _OPEN_MPI, "hydra_pmi_proxy": dict.fromkeys(_OPEN_MPI, ("mpich",))}
 
 
 def _to_install(node: str, cause: str, starter: Starter, system: OsFacts | None) -> MissingDaemon:
     """Return the command that installs the daemon: from the system's packages if mpirun is from there, else a copy."""
     prefix = next(iter(starter.mpirun.prefixes), "")
     if prefix in ("", "/usr", "/"):
-        packages = _PACKAGES.get(starter.daemon, dict.fromkeys(_OPEN_MPI, "intel-oneapi-mpi"))
+        packages = _PACKAGES.get(starter.daemon, dict.fromkeys(_OPEN_MPI, ("intel-oneapi-mpi",)))
         return MissingDaemon(node, cause, command_to_install(packages, system))
     copy = shlex.join(("rsync", "-a", f"{prefix}/", f"{node}:{prefix}/"))
     return MissingDaemon(node, cause, copy, where=starter.node)

@@ -50,12 +50,22 @@ def test_torch_outside_the_logins_python_is_found_where_this_shell_has_it(lab: L
     assert found.report["name_python"] == ""
     assert {n["interpreter"] for n in found.report["nodes"]} == {f"{TRAIN}/bin/python3 3.11.2 (active venv)"}
 
-    lab.nodes[3].sh(f"mv {TRAIN} /opt/elsewhere")
+    _, old, home, bare = lab.nodes
+    old.write("/opt/old/socket.py", "from past import socket\n")
+    old.write("/root/.bashrc", "export PYTHONPATH=/opt/old\n")
+    home.write("/root/.bashrc", "export PYTHONHOME=/nonexistent\n")
+    bare.sh(f"mv {TRAIN} /opt/elsewhere")
     differing = ran("-o", "json", active=True)
     assert differing.exit_code == 1
-    assert {code: nodes for code, nodes in differing.failed().items() if code in {"NC206", "NC207"}} == {
-        "NC206": {"node04"}, "NC207": {"node04"},
-    }  # fmt: skip
+    lacks = {code: {"node04"} for code in ("NC201", "NC206", "NC207")}
+    assert differing.failed() == {**lacks, "NC224": {"node02", "node03"}}
+    broken, missing = f"{TRAIN}/bin/python3 does not work with", "ModuleNotFoundError: No module named"
+    assert [f["message"] for f in differing.report["findings"] if f["code"] == "NC224"] == [
+        f"{broken} PYTHONPATH=/opt/old: {missing} 'past'",
+        f"{broken} PYTHONHOME=/nonexistent: {missing} 'encodings'",
+    ]
+    assert {"NC206", "NC224"} <= {blocker["code"] for blocker in differing.report["plan"]["blockers"]}
+    assert differing.unknown("node02") == differing.unknown("node03") == set()
 
 
 def test_setup_runs_before_all_else_and_what_it_sets_counts(lab: Lab) -> None:

@@ -17,16 +17,19 @@ bring two NCCL versions: the job stops at its first collective, or continues wit
 
 ## What to type
 `python3 -m pip install torch==VERSION` in the job's environment on the named nodes. If the job uses another Python than
-the one in the finding: `ncheck --python /path/to/python nodes.txt`.
+the one in the finding: `ncheck --python /path/to/python nodes.txt`. The finding proposes this, with the path that the
+other nodes have, if the named nodes found another Python without any framework: they may have the environment too, but
+not in a login that is not interactive.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from shlex import quote
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
+from ncheck import HERE, Cluster, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.ranks import RanksFacts
 
@@ -38,13 +41,21 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     ranks = next(iter(cluster.facts(RanksFacts).values()), None)
     for name in names:
         if parted := _differing(name, pythons):
-            wanted = next(version for version, _ in parted.groups if version != "none")
-            fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
+            wanted, (having, *_) = next(group for group in parted.groups if group[0] != "none")
+            nodes = parted.odd if parted.majority != "none" else parted.groups[0][1]
+            odd, usual = [pythons[node] for node in nodes if node != having], pythons[having]
             unused = ranks and _module(name) not in ranks.packages
-            yield Problem(
-                f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs",
+            differs = partial(
+                Problem, f"{name} differs: {parted.summary()}", nodes=nodes, summary=f"{name} differs",
                 severity=Severity.WARNING if unused else None,
             )  # fmt: skip
+            if all(not python.frameworks and python.path != usual.path for python in odd):
+                look = f"ncheck nodes.txt --python {quote(usual.path)}"
+                yield differs(look, where=HERE, look=True)
+                continue
+            pip = odd[0].pip if len({python.path for python in odd}) == 1 else "python3 -m pip"
+            fix = f"{pip} install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
+            yield differs(fix)
     if not names:
         where = ", ".join(sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
         yield NotApplicable(f"no framework in {where} (--python selects another Python)")

@@ -10,25 +10,31 @@ each other over different channels: the first all-reduce never ends.
 
 ## What to type
 Install the majority's build on the named nodes, in the job's environment, for example
-`HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir horovod==VERSION`, then `horovodrun --check-build`.
+`HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==VERSION`, then
+`horovodrun --check-build`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ncheck import Severity, parity_check
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.horovod import HorovodFacts
+
+
+@cluster_check("NC204", Severity.ERROR, HorovodFacts, everywhere=True)
+def horovod_differs(cluster: Cluster) -> Iterator[Problem]:
+    builds = cluster.facts(HorovodFacts)
+    if parted := split({node: _said(horovod) for node, horovod in builds.items()}):
+        wanted = builds[parted.groups[0][1][0]]
+        fix = wanted.to_install(with_nccl="NCCL" in wanted.operations)
+        yield Problem(f"Horovod differs: {parted.summary()}", fix, nodes=parted.odd, summary="Horovod differs")
+
+
+def _said(horovod: HorovodFacts) -> str:
+    built = (_joined(horovod.frameworks), _joined(horovod.controllers), _joined(horovod.operations))
+    return f"{horovod.version} (for {built[0]}, by {built[1]}, with {built[2]})"
 
 
 def _joined(names: Iterable[str]) -> str:
     return "+".join(sorted(names)) or "none"
-
-
-@parity_check(
-    "NC204", Severity.ERROR, HorovodFacts, everywhere=True, what="Horovod differs",
-    fix="HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
-)  # fmt: skip
-def horovod_differs(horovod: HorovodFacts) -> str:
-    built = (_joined(horovod.frameworks), _joined(horovod.controllers), _joined(horovod.operations))
-    return f"{horovod.version} (for {built[0]}, by {built[1]}, with {built[2]})"

@@ -9,26 +9,29 @@ Horovod prints no warning and sends every gradient through the CPU with MPI or G
 its GPUs and its fabric allow, and NCCL's settings have no effect.
 
 ## What to type
-`HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod` in the job's
-environment, then `horovodrun --check-build`: NCCL must be marked [X].
+`HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==VERSION` in the job's
+environment, with the version that most nodes have, then `horovodrun --check-build`: NCCL must be marked [X].
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, Problem, Severity, node_check
+from ncheck import Cluster, Problem, Severity, cluster_check, nodes_by_value
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
 
 
-@node_check("NC205", Severity.ERROR, HorovodFacts, GpuFacts)
-def horovod_lacks_nccl(node: NodeView) -> Iterator[Problem]:
-    horovod = node[HorovodFacts]
-    if "NCCL" not in horovod.operations:
-        yield Problem(
-            message=f"Horovod {horovod.version} was built without NCCL, on a node with {len(node[GpuFacts].gpus)} GPUs",
-            fix="HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
-            evidence=("tensor operations: " + (", ".join(sorted(horovod.operations)) or "none"),),
-            summary="Horovod lacks NCCL",
-        )
+@cluster_check("NC205", Severity.ERROR, HorovodFacts, GpuFacts, alone=True)
+def horovod_lacks_nccl(cluster: Cluster) -> Iterator[Problem]:
+    builds, gpus = cluster.facts(HorovodFacts), cluster.facts(GpuFacts)
+    with_version = nodes_by_value({node: horovod.version for node, horovod in builds.items()})
+    most = max(with_version.values(), key=len)[0]
+    for node, horovod in builds.items():
+        if "NCCL" not in horovod.operations:
+            yield Problem(
+                message=f"Horovod {horovod.version} was built without NCCL, on a node with {len(gpus[node].gpus)} GPUs",
+                fix=builds[most].to_install(with_nccl=True),
+                evidence=("tensor operations: " + (", ".join(sorted(horovod.operations)) or "none"),),
+                nodes=(node,), summary="Horovod lacks NCCL",
+            )  # fmt: skip

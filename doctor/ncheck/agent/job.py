@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -26,6 +27,18 @@ _ACTIVE = (("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda"))
 _ON_PATH, _ON_HEADS_PATH = "python3 on PATH", "active python on PATH"
 
 
+# Variables of Python's own that can keep it from starting, or lead `import socket` to another file. Many clusters set
+# the second, rightly. What nearly every job imports of the standard library shows it.
+_CULPRITS = ("PYTHONHOME", "PYTHONPATH")
+_IMPORTS = (
+    "import collections, contextlib, copy, ctypes, datetime, functools, inspect, io, json, logging, multiprocessing, "
+    "os, pickle, platform, random, re, signal, socket, string, subprocess, tempfile, threading, time, traceback, "
+    "types, uuid, warnings, weakref; socket.socket; random.Random"
+)
+# ModuleNotFoundError: No module named 'encodings'     |     AttributeError: module 'socket' has no attribute 'AF_INET'
+_LAST_WORDS = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*", re.MULTILINE)
+
+
 class NotEnteredError(Exception):
     """The set-up failed, or the interpreter that was named is not there; its words say how."""
 
@@ -42,6 +55,7 @@ class Job:
         self.path, self.how = None, "the search for python3 on PATH does not end"
         self.looking = True
         self.said, self.asking = None, threading.Lock()  # the interpreter's own answer, asked for once
+        self.broken = None  # {"variables", "error"} where variables of the job keep the interpreter from working
         self.start_seconds = 0.0  # what the interpreter needs before it does anything, once that is known
 
     def enter(self, timeout):
@@ -54,6 +68,24 @@ class Job:
             raise NotEnteredError("--python {}: no such program on this node".format(self.asked["python"]))
         if self.path:
             self.environment = self._environment_of(self.path)
+            self._mend(timeout / 4)
+
+    def _mend(self, timeout):
+        """Take out of the environment what keeps the interpreter from working, and note it: the rest can be asked."""
+        culprits = [name for name in _CULPRITS if self.environment.get(name)]
+        said = self._tried(self.environment, timeout) if culprits else {"exit_status": 0}
+        if said.get("exit_status") in (0, None):  # None: it did not end, whyever
+            return
+        for names in [*([name] for name in culprits), culprits]:
+            without = {name: value for name, value in self.environment.items() if name not in names}
+            if self._tried(without, timeout).get("exit_status") == 0:
+                words = _LAST_WORDS.findall(said.get("stderr", "")) or ["it ends with an error"]
+                self.broken = {"variables": {name: self.environment[name] for name in names}, "error": words[-1]}
+                self.environment, self.said = without, None
+                return
+
+    def _tried(self, environment, timeout):
+        return run([self.path, "-B", "-c", _IMPORTS], timeout, environment)
 
     def _after_setup(self, setup, timeout):
         shell = shutil.which("bash") or "/bin/sh"
@@ -98,8 +130,11 @@ class Job:
         usual = [path for path, how in places.items() if how != _ON_HEADS_PATH and not self._is_own(path)]
         replies = {}
         for path, how in places.items() if list(places) != usual[:1] else ():
-            replies[path] = self.said = ask(path, timeout, self._environment_of(path))
+            environment = self._environment_of(path)
+            replies[path] = self.said = ask(path, timeout, environment)
             works = has_framework(self.said)
+            if works is None and any(map(environment.get, _CULPRITS)):
+                works = has_framework(ask(path, timeout, dict(environment, **dict.fromkeys(_CULPRITS, ""))))
             if works or (works is None and path in usual and how != _ON_PATH):
                 return path, how  # one that does not run is the job's all the same
         self.said = replies.get(usual[0]) if usual else None

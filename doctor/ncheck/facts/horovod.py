@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 from ncheck.facts.definition import Fact, exempt_in_job_unless, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
@@ -20,6 +21,12 @@ class HorovodFacts:
     frameworks: frozenset[str]
     controllers: frozenset[str]
     operations: frozenset[str]
+
+    def to_install(self, *, with_nccl: bool) -> str:
+        """Return the command that builds this version."""
+        operations = "HOROVOD_GPU_OPERATIONS=NCCL " if with_nccl else ""
+        wanted = quote(f"horovod=={self.version}")
+        return f"{operations}python3 -m pip install --no-cache-dir --force-reinstall {wanted}"
 
 
 # It imports every framework that it was built with: seconds each with a cold page cache.

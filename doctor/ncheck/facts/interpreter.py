@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TypedDict, cast, final
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.shapes import absolute_path
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read
@@ -20,6 +21,16 @@ class TorchBuild:
     version: str  # 2.3.0+cu121, where the package may be called 2.3.0
     cuda: str = ""
     hip: str = ""
+
+
+@dataclass(frozen=True)
+class BrokenBy:
+    """The variables, PYTHONHOME or PYTHONPATH, with which the interpreter does not start or cannot import its standard
+    library, and its last words.
+    """
+
+    variables: Mapping[str, str]
+    error: str
 
 
 @dataclass(frozen=True)
@@ -39,11 +50,17 @@ class InterpreterFacts:
     container: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
     torch: TorchBuild | None = None
+    broken: BrokenBy | None = None
 
     @property
     def trains(self) -> bool:
         """Whether a framework is there that a job could train with; MPI for Python alone is none."""
         return any(name.startswith(_TRAINING) for name in self.frameworks)
+
+    @property
+    def pip(self) -> str:
+        """The command that installs packages into this interpreter."""
+        return "python3 -m pip" if self.how == "python3 on PATH" else f"{quote(self.path)} -m pip"
 
 
 @final
@@ -55,6 +72,14 @@ class TorchAnswer(TypedDict):
     hip: str | None
 
 
+@final
+class BrokenAnswer(TypedDict):
+    """What breaks the interpreter."""
+
+    variables: dict[str, str]
+    error: str
+
+
 class InterpreterAnswer(TypedDict):
     """The job's interpreter, and the packages that matter to it."""
 
@@ -64,6 +89,7 @@ class InterpreterAnswer(TypedDict):
     packages: dict[str, str]
     container: str | None
     torch: TorchAnswer | None
+    broken: BrokenAnswer | None
 
 
 INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
@@ -77,6 +103,7 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
 
 
+_OF_PYTHON = ("PYTHONHOME", "PYTHONPATH")
 _TRAINING = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet", "cupy")
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
 _LIBRARIES = (
@@ -104,6 +131,7 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
         container=answer.get("container") or "",
         libraries={name: version for name, version in found.items() if name.startswith(_LIBRARIES)},
         torch=torch,
+        broken=_broken(answer.get("broken")),
     )
 
 
@@ -114,6 +142,13 @@ def _torch(answer: TorchAnswer | None) -> TorchBuild | None:
     if not all(_VERSION.fullmatch(part) for part in parts if part):
         raise ValueError("torch's version.py holds no version")
     return TorchBuild(*parts)
+
+
+def _broken(answer: BrokenAnswer | None) -> BrokenBy | None:
+    if answer is None:
+        return None
+    variables = {name: value[:LONGEST] for name, value in answer["variables"].items() if name in _OF_PYTHON}
+    return BrokenBy(variables, answer["error"][:LONGEST])
 
 
 def packages(evidence: Evidence) -> dict[str, str]:

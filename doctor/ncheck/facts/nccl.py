@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from shlex import quote
 from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, trouble
@@ -22,6 +22,7 @@ class NcclCopy:
     version: str | Unread
     origin: str
     cuda: str = ""  # the CUDA version it was built for: "12.4", "" if unknown
+    for_compilers: bool = False  # libnccl.so lies beside it: libnccl-dev or libnccl-devel is installed
 
     @property
     def library(self) -> str:
@@ -72,6 +73,7 @@ class CopyAnswer(TypedDict):
     version: str | int | NotRead | None
     origin: str | None
     cuda: str | None
+    seen_as: list[str] | None
 
 
 @final
@@ -112,7 +114,7 @@ def copies(evidence: Evidence) -> Read[NcclCopiesFacts]:
 def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
     """Read the copy that the job's interpreter loads.
 
-    If no framework is installed there and other environments have a copy, the job's copy is not known.
+    If no framework is installed there and other environments have a copy, none is known to be the job's.
     """
     value = _answer(evidence)
     if isinstance(value, (Unread, Absent)):
@@ -142,6 +144,9 @@ def _copies(value: NcclAnswer) -> tuple[NcclCopy, ...]:
     return tuple(map(_copy, value["copies"]))
 
 
+_CUDA = re.compile(r"\d{1,3}\.\d{1,3}")  # 12.4: it becomes part of commands
+
+
 def _copy(one: CopyAnswer) -> NcclCopy:
     version = one.get("version")
     why = version["error"] if isinstance(version, dict) else "it does not report its version"
@@ -149,7 +154,8 @@ def _copy(one: CopyAnswer) -> NcclCopy:
         path=one["path"],
         version=version_text(version) if isinstance(version, str | int) else Unread(f"{one['path']}: {why}"),
         origin=one.get("origin") or "system",
-        cuda=one.get("cuda") or "",
+        cuda=cuda if _CUDA.fullmatch(cuda := one.get("cuda") or "") else "",
+        for_compilers=any(PurePosixPath(path).name == "libnccl.so" for path in one.get("seen_as") or ()),
     )
 
 
@@ -158,11 +164,9 @@ def _within(value: NcclAnswer, path: str) -> bool:
     return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(value))
 
 
-def _other_environment(copy: NcclCopy) -> Unread:
-    prefix = copy.path.split("/lib/")[0]
-    return Unread(
-        f"no framework is installed in the interpreter that ncheck used; {copy.path} belongs to another environment",
-        fix=f"ncheck --python {quote(prefix + '/bin/python')} nodes.txt",
+def _other_environment(copy: NcclCopy) -> Absent:
+    return Absent(
+        f"no framework is installed in the interpreter that ncheck used; {copy.path} belongs to another environment"
     )
 
 

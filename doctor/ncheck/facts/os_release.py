@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.facts.definition import LONGEST, Fact, trouble
@@ -43,14 +43,14 @@ def _ids(values: Mapping[str, str]) -> Iterator[str]:
         yield from values.get(key, "").lower().split()
 
 
-def command_to_install(packages: dict[str, str], system: object) -> str:
-    """Return the command that installs a package with the node's installer: apt-get where the system is unknown.
+def command_to_install(packages: Mapping[str, Sequence[str]], system: object) -> str:
+    """Return the command that installs packages with the node's installer: apt-get where the system is unknown.
 
-    `packages` maps installers (apt-get, dnf, zypper) to what the package is called there.
+    `packages` maps installers (apt-get, dnf, zypper) to what they are called there.
     """
     ids = system.ids if isinstance(system, OsFacts) else ()
     installer = next((RPM[name.partition("-")[0]] for name in ids if name.partition("-")[0] in RPM), "apt-get")
-    return f"sudo {installer} install {shlex.quote(packages[installer])}"
+    return f"sudo {installer} install {shlex.join(packages[installer])}"
 
 
 FACTS = (Fact(OsFacts, (OS_RELEASE,), os_release),)

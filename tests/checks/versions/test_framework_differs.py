@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck import HERE
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
@@ -31,7 +32,29 @@ def test_the_odd_version_is_named_framework_by_framework() -> None:
 def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
     judgement = judge([framework_differs], {"n1": node(torch="2.3.1"), "n2": node(), "n3": node()})
     assert [found.message for found in judgement.findings] == ["torch differs: none on n[2-3], 2.3.1 on n1 (2 to 1)"]
-    assert [found.fix for found in judgement.findings] == ["python3 -m pip install torch==2.3.1"]
+    assert [(found.nodes, found.fix) for found in judgement.findings] == [
+        (("n2", "n3"), "python3 -m pip install torch==2.3.1")
+    ]
+
+
+def test_a_node_whose_login_finds_another_python_is_asked_for_that_of_the_others() -> None:
+    """It may lie there, behind the line of ~/.bashrc that returns in non-interactive shells."""
+    conda = InterpreterFacts("/opt/conda/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.5.1"})
+    nodes: dict[str, Facts] = {"n1": {InterpreterFacts: conda}, "n2": node(), "n3": {InterpreterFacts: conda}}
+    (found,) = judge([framework_differs], nodes).findings
+    assert (found.nodes, found.kind, found.where) == (("n2",), "look", HERE)
+    assert found.fix == "ncheck nodes.txt --python /opt/conda/bin/python3"
+
+
+def test_the_fix_installs_into_the_interpreter_that_was_judged() -> None:
+    def conda(version: str) -> Facts:
+        python = InterpreterFacts("/opt/my conda/bin/python3", "3.11.2", "active conda", {"torch": version})
+        return {InterpreterFacts: python}
+
+    nodes = {"n1": conda("2.5.1"), "n2": conda("2.5.1"), "n3": conda("2.3.1")}
+    assert [found.fix for found in judge([framework_differs], nodes).findings] == [
+        "'/opt/my conda/bin/python3' -m pip install torch==2.5.1"
+    ]
 
 
 def test_no_framework_on_any_node_is_skipped_and_not_passed() -> None:

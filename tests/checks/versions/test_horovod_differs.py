@@ -22,7 +22,7 @@ def test_a_build_without_nccl_beside_builds_with_it_is_named() -> None:
         Finding("NC204", "horovod-differs", Severity.ERROR, ("n3",),
                 "Horovod differs: 0.28.1 (for PyTorch, by Gloo+MPI, with MPI+NCCL) on n[1-2], "
                 "0.28.1 (for PyTorch, by Gloo+MPI, with MPI) on n3 (2 to 1)", (),
-                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
+                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==0.28.1",
                 summary="Horovod differs"),
     ]  # fmt: skip
 

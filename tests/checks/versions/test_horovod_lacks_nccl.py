@@ -14,8 +14,8 @@ from ncheck_checks.versions.horovod_lacks_nccl import horovod_lacks_nccl
 GPUS = GpuFacts((Gpu(0, "NVIDIA A100-SXM4-80GB"), Gpu(1, "NVIDIA A100-SXM4-80GB")), "550.54", "12.4", "nvml")
 
 
-def node(*operations: str, gpus: GpuFacts | Absent = GPUS) -> dict[str, Facts]:
-    built = HorovodFacts("0.28.1", frozenset({"PyTorch"}), frozenset({"Gloo"}), frozenset(operations))
+def node(*operations: str, gpus: GpuFacts | Absent = GPUS, version: str = "0.28.1") -> dict[str, Facts]:
+    built = HorovodFacts(version, frozenset({"PyTorch"}), frozenset({"Gloo"}), frozenset(operations))
     return {"n1": {HorovodFacts: built, GpuFacts: gpus}}
 
 
@@ -23,9 +23,17 @@ def test_a_build_without_nccl_on_a_node_with_gpus_is_named() -> None:
     assert judge([horovod_lacks_nccl], node("Gloo", "MPI")).findings == [
         Finding("NC205", "horovod-lacks-nccl", Severity.ERROR, ("n1",),
                 "Horovod 0.28.1 was built without NCCL, on a node with 2 GPUs", ("tensor operations: Gloo, MPI",),
-                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
+                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==0.28.1",
                 summary="Horovod lacks NCCL"),
     ]  # fmt: skip
+
+
+def test_the_fix_names_the_version_that_most_nodes_have() -> None:
+    other = node("MPI", version="0.27.0")["n1"]
+    judgement = judge([horovod_lacks_nccl], {"n1": other, "n2": node("NCCL")["n1"], "n3": node("NCCL")["n1"]})
+    assert [(found.nodes, found.fix.rpartition(" ")[2]) for found in judgement.findings] == [
+        (("n1",), "horovod==0.28.1")
+    ]
 
 
 def test_it_is_silent_where_nccl_is_built_in() -> None:

@@ -94,6 +94,29 @@ def test_the_interpreter_of_the_jobs_command_is_sure_where_the_node_has_it(tmp_p
     assert chosen({"program": program + "-not-here"}, path) == (on_path, "python3 on PATH")
 
 
+@pytest.mark.parametrize("culprits", [("PYTHONHOME",), ("PYTHONPATH",), ("PYTHONHOME", "PYTHONPATH")])
+def test_variables_that_break_the_interpreter_are_noted_and_left_out(tmp_path: Path, culprits: tuple[str, ...]) -> None:
+    (tmp_path / "socket.py").write_text("raise SystemError('an old one')")
+    values = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": str(tmp_path)}
+    job = Job({"python": sys.executable}, {"PATH": "/usr/bin:/bin", **{name: values[name] for name in culprits}})
+    job.enter(60.0)
+    words = (
+        "ModuleNotFoundError: No module named 'encodings'" if "PYTHONHOME" in culprits else "SystemError: an old one"
+    )
+    assert job.broken == {"variables": {name: values[name] for name in culprits}, "error": words}
+    assert not job.environment.keys() & values.keys()
+    sources = Sources()
+    sources.job = job
+    assert answer(sources, None, 60.0)["broken"] == job.broken
+
+
+def test_a_pythonpath_that_breaks_nothing_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "lib.py").write_text("raise SystemExit(1)")
+    job = Job({"python": sys.executable}, {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path)})
+    job.enter(60.0)
+    assert (job.broken, job.environment["PYTHONPATH"]) == (None, str(tmp_path))
+
+
 def test_one_interpreter_alone_is_not_asked_twice(tmp_path: Path, venv: Path) -> None:
     path = venv / "bin" / "python3"
     path.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/log\n" + path.read_text())

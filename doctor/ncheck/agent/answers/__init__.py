@@ -38,7 +38,9 @@ interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--pyt
                   "active venv"|"active conda"|"active python on PATH" (of the head)|"python3 on PATH",
                   "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|"enroot"|
                   "lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there,
-                  "torch": {"version", "cuda": "12.1"|null, "hip"}|null (no torch, or its version.py could not be read)}
+                  "torch": {"version", "cuda": "12.1"|null, "hip"}|null (no torch, or its version.py could not be read),
+                  "broken": {"variables": {"PYTHONPATH": value}, "error": its last words}|null (it cannot start, or
+                  cannot import the standard library, with these variables, which are left out for all else)}
               No interpreter: status missing. One that cannot run: status failed.
 nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",
                   "seen_as": [paths], "version": "2.21.5"|{"error"}, "cuda": "12.4"|""}],

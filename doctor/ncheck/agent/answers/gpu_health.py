@@ -63,7 +63,7 @@ def asked(pynvml, seconds):
     since = time.monotonic()
     ends = since + seconds
     text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
-    child = KeptChild([sys.executable, "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
+    child = KeptChild([sys.executable, "-E", "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
     try:
         child.say({"pynvml": pynvml or ""})
         for line in child.told(ends):
@@ -111,7 +111,7 @@ def unlisted(listed, seconds):
     asked_for = [(address, device) for address, device in places.items() if device and _short(address) not in listed]
     if not asked_for:
         return []
-    argv = [sys.executable, "-B", "-S", "-c", _OPEN] + [device for _, device in asked_for]
+    argv = [sys.executable, "-E", "-B", "-S", "-c", _OPEN] + [device for _, device in asked_for]
     reply = run(argv, seconds)
     words = [json.loads(line) for line in reply.get("stdout", "").splitlines()]
     if len(words) < len(asked_for) and reply["status"] == "timeout":

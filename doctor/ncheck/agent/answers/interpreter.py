@@ -48,6 +48,7 @@ print("ncheck-layout:" + json.dumps({"path": sys.path, "prefix": sys.prefix, "to
 READS = (
     "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info; the same",
     "of the venv, conda and python that are active on this machine, if they exist there",
+    "where PYTHONPATH or PYTHONHOME is set: modules of the standard library, imported by it with them and without",
     "the file version.py of its torch, which is not imported",
     "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
 )
@@ -64,7 +65,7 @@ def answer(sources, arguments, timeout):
     return {
         "path": job.path, "real_path": os.path.realpath(job.path), "version": said["version"], "prefix": said["prefix"],
         "how": job.how, "packages": said["packages"], "container": container(job.login_environment),
-        "host_name": os.uname().nodename, "torch": _torch(job, timeout),
+        "host_name": os.uname().nodename, "torch": _torch(job, timeout), "broken": job.broken,
     }  # fmt: skip
 
 

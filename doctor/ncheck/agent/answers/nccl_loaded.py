@@ -44,7 +44,9 @@ class Asking:
 
     def copy(self, place):
         """Add version and CUDA version to a place where a copy lies."""
-        version, _ = self.version(sys.executable, place["path"], self.job.login_environment)
+        login = self.job.login_environment
+        environment = {name: login[name] for name in login if name != "PYTHONHOME"}  # that of another interpreter
+        version, _ = self.version(sys.executable, place["path"], environment)
         of_amd = os.path.basename(place["path"]).startswith("librccl")  # a gigabyte, in which no CUDA is named
         return dict(place, version=version, cuda="" if of_amd else cuda_of(place["path"]))
 

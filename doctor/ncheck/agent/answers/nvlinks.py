@@ -68,7 +68,7 @@ def answer(sources, arguments, timeout):
     """Return {"gpus": [GPU]}; MissingError with no NVIDIA device, OSError where NVML does not answer."""
     if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
         raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
-    reply = run([sys.executable, "-B", "-S", "-c", _ASK], timeout, sources.job.login_environment)
+    reply = run([sys.executable, "-E", "-B", "-S", "-c", _ASK], timeout, sources.job.login_environment)
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:[")]
     if lines:
         return {"gpus": json.loads(lines[-1][len("ncheck:") :])}

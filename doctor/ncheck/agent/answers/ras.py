@@ -270,7 +270,7 @@ def _socket_in(pid, family):
         raise _RasError("the ranks are in another network namespace: needs root")
     ours, theirs = socket.socketpair()
     try:
-        argv = [sys.executable, "-B", "-S", "-c", _IN_NAMESPACE, "/proc/{}/ns/net".format(pid), str(_NEWNET)]
+        argv = [sys.executable, "-E", "-B", "-S", "-c", _IN_NAMESPACE, "/proc/{}/ns/net".format(pid), str(_NEWNET)]
         said = commands.run([*argv, str(int(family)), str(theirs.fileno())], 5.0, pass_fds=(theirs.fileno(),))
         ours.settimeout(0.5)
         numbers = array.array("i")
