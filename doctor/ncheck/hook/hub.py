@@ -38,6 +38,8 @@ _MORE_ENTRIES = 64
 _SHOWN = 8  # ranks in a message
 _OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
 
+_DOUBT = "one may be a stranger: set NCHECK_TOKEN to a secret of this job"
+
 _ATTENDANCE, _CHANNELS, _EXAMINATION, _TELLING, _DONE = range(5)
 
 
@@ -48,6 +50,7 @@ class _Peer:
         self.connection, self.member = connection, member
         self.ended = False
         self.left = False  # it went on without a verdict, and said so
+        self.sure = False  # no stranger: the token cannot be guessed, or it is a process of this user and machine
 
 
 class Hub:
@@ -76,13 +79,19 @@ class Hub:
         self._deadline = self._opened + timeout  # the earliest of all ranks that came
         self._until = 0.0  # the end of the stage, from the second one on
         self._stage = _ATTENDANCE
-        self._gate = Gate(selector, token, self._introduce, room - rank.size - _OTHER_FILES)
+        files = room - rank.size - _OTHER_FILES
+        self._gate = Gate(selector, token, self._introduce, files, secret=rank.secret)
         self._peers: dict[Connection, _Peer] = {}  # all who are to be told
         self._by_rank: dict[int, _Peer] = {}  # the attendance
         self._extras = 0  # duplicates, and ranks that this job does not have
         self._entries, self._entered = 0, 0.0  # how many came, and when the last one did
         self._taken = False  # the attendance
         self._troubles: list[Trouble] = []
+        self._doubts: list[Trouble] = []  # what is wrong by the word of somebody who may be a stranger
+        self._doubted: set[int] = set()  # ranks that several processes claim, of which one may be a stranger
+        self._doubted_late = ""  # such a claim that came when the others were examined
+        self._unwell: set[int] = set()  # ranks in whose place perhaps a stranger came, who ended or has another size
+        self._hurried = False  # somebody who may be a stranger made the attendance shorter
         self._ended_later: list[Member] = []
         self._machines: dict[str, list[_Peer]] = {}  # of those who came, the lowest rank last
         self._tickets: dict[str, _Peer] = {}  # who is asked to open its node's channel
@@ -188,13 +197,23 @@ class Hub:
 
     @property
     def _all_came(self) -> bool:
-        return len(self._by_rank) == self._rank.size
+        """Whether all ranks are there. Where a stranger may have come in the place of one, that one may still come."""
+        return len(self._by_rank) - len(self._unwell) == self._rank.size
+
+    def _is_well(self, peer: _Peer) -> bool:
+        return not peer.ended and peer.member.size == self._rank.size
+
+    def _see_whether_well(self, peer: _Peer) -> None:
+        if peer.sure or self._is_well(peer):
+            self._unwell.discard(peer.member.rank)
+        elif self._by_rank.get(peer.member.rank) is peer:
+            self._unwell.add(peer.member.rank)
 
     @property
     def _attendance_ends(self) -> float:
         spare = min(5.0, self._timeout / 4)
         ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
-        if len(self._by_rank) + self._extras >= self._rank.size:  # one came in the place of another
+        if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one came in the place of another
             return min(ends, self._entered + _TO_SETTLE)
         return ends
 
@@ -226,10 +245,13 @@ class Hub:
             raise ValueError("it was told, and executed a program since that looks for its own meeting")
         self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
+        peer.sure = self._rank.secret or connection.user is not None
         connection.hand_to(self)
         if not self._taken:
             self._register(peer)
-            self._deadline = min(self._deadline, self._entered + seconds)
+            self._hurry(self._entered + seconds, sure=peer.sure)
+        elif earlier and not same and not (peer.sure and earlier.sure):
+            self._doubted_late = f"rank {member.rank} came twice: {earlier.member.shown} and {member.shown}; {_DOUBT}"
         connection.say({"what": "welcome", "member": asdict(self._own)})
         if self._stage >= _TELLING:
             self._send([peer])
@@ -238,17 +260,36 @@ class Hub:
         else:
             self._open()
 
+    def _hurry(self, deadline: float, *, sure: bool) -> None:
+        """End in time for a rank. One that may be a stranger gets no less time than ranks need to come."""
+        if not sure:
+            deadline = max(deadline, self._opened + self._timeout / 3)
+            self._hurried = self._hurried or deadline < self._opened + self._timeout * 2 / 3
+        self._deadline = min(self._deadline, deadline)
+
     def _register(self, peer: _Peer) -> None:
         member = peer.member
-        first = self._by_rank.setdefault(member.rank, peer) if member.rank < self._rank.size else None
-        if first is not peer:
-            self._extras += 1
-        if first and first is not peer:
+        first = self._by_rank.get(member.rank)
+        if member.rank < self._rank.size and (first is None or self._gives_way(first, peer)):
+            self._by_rank[member.rank] = peer
+            self._see_whether_well(peer)
+        else:
+            self._extras += peer.sure
+        if first and not first.ended:
             words = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
-            self._troubles.append(Trouble("duplicate-rank", (member.rank,), words))
+            self._note("duplicate-rank", member, words, sure=peer.sure and first.sure)
         if member.size != self._rank.size:
             words = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
-            self._troubles.append(Trouble("world-size", (member.rank,), words))
+            self._note("world-size", member, words, sure=peer.sure)
+
+    def _note(self, kind: str, member: Member, words: str, *, sure: bool) -> None:
+        (self._troubles if sure else self._doubts).append(Trouble(kind, (member.rank,), words))
+        if not sure and kind == "duplicate-rank":
+            self._doubted.add(member.rank)
+
+    def _gives_way(self, first: _Peer, later: _Peer) -> bool:
+        """Whether the later process of a rank takes the place of the first: that one ended, or may be a stranger."""
+        return first.ended or (not first.sure and (later.sure or (self._is_well(later) and not self._is_well(first))))
 
     def _see_address(self, connection: Connection, member: Member) -> None:
         remote = member.machine != self._own.machine
@@ -266,7 +307,7 @@ class Hub:
         peer = self._peers[connection]
         if isinstance(message, dict) and message.get("what") == "leave":
             peer.left = True
-            if message.get("kind") == "overran":
+            if message.get("kind") == "overran" and peer.sure:
                 words = f"the time of {peer.member.shown} was over before there was a verdict"
                 self._tell(NotMet("overran", words))
 
@@ -279,7 +320,8 @@ class Hub:
             return
         if reason == ENDED:
             peer.ended = True
-            if self._taken:
+            self._see_whether_well(peer)
+            if self._taken and peer.sure:
                 self._ended_later.append(peer.member)
             return
         misuse = reason == MISUSE
@@ -291,7 +333,9 @@ class Hub:
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
-        for _, peer in sorted(self._by_rank.items(), reverse=True):
+        for number, peer in sorted(self._by_rank.items(), reverse=True):
+            if number in self._doubted and not peer.sure:
+                continue  # what its machine says may be a stranger's word
             self._machines.setdefault(peer.member.machine, []).append(peer)
         for machine in self._machines:
             self._ask_for_channel(machine)
@@ -335,12 +379,19 @@ class Hub:
             members=tuple(self._placed(peer.member) for _, peer in here),
             missing=tuple(number for number in range(self._rank.size) if number not in self._by_rank),
             ended=tuple(number for number, peer in here if peer.ended),
-            problems=tuple(self._troubles),
+            problems=(*self._troubles, *self._judged_doubts()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
             evidence=self._evidence(),
             strangers=tuple(self._gate.turned_away),
         )
+
+    def _judged_doubts(self) -> list[Trouble]:
+        """Return what is wrong by the word of strangers: real where the job is incomplete, else not its trouble."""
+        complete = len(self._by_rank) == self._rank.size and all(map(self._is_well, self._by_rank.values()))
+        if not complete and self._evidence():
+            return self._doubts
+        return [Trouble("doubted", one.ranks, f"{one.text}; {_DOUBT}") for one in self._doubts]
 
     def _placed(self, member: Member) -> Member:
         """Give the ranks of this host the address that others were seen to reach."""
@@ -350,6 +401,8 @@ class Hub:
     def _evidence(self) -> str:
         if self._gate.turned_away:
             return ""  # the missing may be those: NCHECK_TOKEN or the user differs, and the job does not mind
+        if self._hurried:
+            return ""  # they may still have come
         if one_machine(self._rank):
             return "one-machine"
         if self._remote_came:
@@ -376,6 +429,8 @@ class Hub:
         """Correct what is known of missing ranks: those that came meanwhile are not, and others stop the job whatever
         became of the checks.
         """
+        if self._doubted_late and not isinstance(result, NotMet):
+            return NotMet("doubted", self._doubted_late)
         attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
         missing = [number for number in attendance.missing if number not in here]
         if isinstance(result, NotMet):

@@ -74,7 +74,9 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     from ncheck.hook.launchers import LauncherVariablesError, read_rank
 
     try:
-        return _checked(read_rank(os.environ), options, began)
+        rank = read_rank(os.environ)
+        secret = rank.secret or bool(os.environ.get("NCHECK_TOKEN"))
+        return _checked(replace(rank, secret=secret), options, began)
     except (PreflightError, SettingsError):
         raise
     except LauncherVariablesError as error:

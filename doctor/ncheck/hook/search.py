@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ncheck.hook.attendance import NotMet
 from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, Connection, Listener, reason_of
 from ncheck.hook.doors import Address, Place, on_another_machine, resolve
+from ncheck.hook.peer_user import is_other
 from ncheck.hook.wire import End
 from ncheck.text import printable
 
@@ -83,7 +84,12 @@ class Search:
         self._answered = True
 
     def proved(self, connection: Connection) -> None:
-        self._owner.proved(connection)
+        """Hand over whoever knows the token, unless another user of this machine does who could guess it."""
+        if not self._rank.secret and is_other(connection.user):
+            connection.close()
+            self.over(connection, FOREIGN)
+        else:
+            self._owner.proved(connection)
 
     def heard(self, connection: Connection, message: object) -> None:
         self._owner.heard(connection, message)
