@@ -15,7 +15,7 @@ import pytest
 from ncheck.hook.attendance import NotMet, Outcome, Told, Trouble
 from ncheck.hook.doors import listen
 from ncheck.hook.launchers import Rank
-from ncheck.hook.peer_user import user_of_listener, user_of_peer
+from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import GREETING, ForeignError, job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, many_files, nothing_left  # noqa: F401  fixtures
@@ -384,7 +384,7 @@ def test_the_ranks_of_a_secret_job_are_believed_wherever_they_are(monkeypatch: p
 def test_another_user_of_this_machine_who_knows_the_token_is_no_rank_and_no_hub(
     monkeypatch: pytest.MonkeyPatch, foreign: tuple[Job, socket.socket]
 ) -> None:
-    monkeypatch.setattr("ncheck.hook.peer_user._row_user", lambda _: os.geteuid() + 4711)
+    monkeypatch.setattr("ncheck.hook.peer_user._user", lambda *_: os.geteuid() + 4711)
     job = Job(2, timeout=3.0)
     first = job.start(0)
     with Bare(dial(job.ports[0]), job.token) as forger:
@@ -404,15 +404,20 @@ def test_another_user_of_this_machine_who_knows_the_token_is_no_rank_and_no_hub(
     assert (outcome.kind, outcome.is_error) == ("foreign", False)
 
 
-def test_the_kernel_tells_whose_the_other_end_is() -> None:
+@pytest.mark.parametrize("how", ["asked", "read"])
+def test_the_kernel_tells_whose_the_other_end_is(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    def refused(*_: object) -> int:
+        raise OSError("no such socket")
+
+    monkeypatch.setattr(
+        "ncheck.hook.peer_user._row_user" if how == "asked" else "ncheck.hook.peer_user._asked", refused
+    )
     for host in ("127.0.0.1", "::1"):
         with closing(listen(0)) as listener:
-            port = listener.getsockname()[1]
             listener.setblocking(True)  # noqa: FBT003
+            port = listener.getsockname()[1]
             with closing(socket.create_connection((host, port), 10)) as sock, closing(listener.accept()[0]) as accepted:
                 assert [user_of_peer(sock), user_of_peer(accepted)] == [os.geteuid()] * 2
-            assert user_of_listener(port) == os.geteuid()
-        assert user_of_listener(port) is None
 
 
 def test_silent_connections_leave_room_for_others_and_a_missing_rank_is_no_error() -> None:
