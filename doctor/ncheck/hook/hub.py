@@ -19,6 +19,7 @@ from ncheck.hook.connection import ENDED, MISUSE, Connection
 from ncheck.hook.doors import Place, PortsTakenError, listen, one_machine, open_first, plain
 from ncheck.hook.examination import Examination
 from ncheck.hook.gate import Gate
+from ncheck.hook.link import LONGER
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _MASTER_PORT_AFTER = 3.0  # seconds in which ranks that can come by our port hav
 _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
 _TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
+_TO_LOOK = 1.0
+_MOST_LOOKED_FOR = 1000  # ranks in a message
 _MORE_ENTRIES = 64
 _SHOWN = 8  # ranks in a message
 _OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
@@ -71,11 +74,15 @@ class Hub:
         room: int,
         start_examiner: StartExaminer,
         show: Callable[[Mapping[str, Any]], None],
+        patience: float = 0.0,
     ) -> None:
         self._rank, self._own, self._place, self._selector = rank, own, place, selector
         self._timeout, self._room = timeout, room
         self._start_examiner, self._show = start_examiner, show
         self._opened = time.monotonic()
+        self._patient_until = self._opened + patience
+        self._look: tuple[float, set[_Peer]] | None = None  # until when who looks for the processes of missing ranks
+        self._living: set[int] = set()  # missing ranks that have a process
         self._deadline = self._opened + timeout  # the earliest of all ranks that came
         self._until = 0.0  # the end of the stage, from the second one on
         self._stage = _ATTENDANCE
@@ -118,7 +125,7 @@ class Hub:
         """When to call `tick` if nothing comes."""
         times = [self._gate.wake]
         if self._stage == _ATTENDANCE:
-            times.append(self._attendance_ends)
+            times.append(self._look[0] if self._look else self._attendance_ends)
             if self._wants_master_port:
                 times.append(self._master_port_at)
         elif self._stage == _EXAMINATION and self._examination:
@@ -135,7 +142,7 @@ class Hub:
         if self._stage == _ATTENDANCE:
             if self._wants_master_port and now >= self._master_port_at:
                 self._open_master_port()
-            if self._all_came or now >= self._attendance_ends:
+            if self._all_came or (now >= self._attendance_ends and not self._waits_longer(now)):
                 self._take_attendance(now)
         if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
             self._examine()
@@ -216,6 +223,37 @@ class Hub:
         if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one came in the place of another
             return min(ends, self._entered + _TO_SETTLE)
         return ends
+
+    def _waits_longer(self, now: float) -> bool:
+        """Whether the missing ranks may still come: each of them has a process on a node from which others came."""
+        if now >= self._patient_until:
+            return False
+        if self._look is None:
+            missing, leaders = self._missing(), dict[str, _Peer]()
+            for peer in self._peers.values():
+                leaders.setdefault(peer.member.machine, peer)
+            self._living.clear()
+            self._look = now + _TO_LOOK, set(leaders.values())
+            for peer in leaders.values():
+                peer.connection.say({"what": "look", "ranks": missing[:_MOST_LOOKED_FOR]})
+            return True
+        until, looking = self._look
+        if looking and now < until:
+            return True
+        self._look, missing = None, self._missing()
+        if not missing or not self._living.issuperset(missing):
+            return False
+        self._deadline += LONGER
+        for peer in self._peers.values():
+            peer.connection.say({"what": "wait"})
+        ranks = ", ".join(f"rank {number}{self._where(number)}" for number in missing[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        seconds = f"{now - self._opened:.0f} s"
+        self._show({"note": f"still waiting for {ranks}{more}, since {seconds}: NCHECK_TIMEOUT=SECONDS limits this"})
+        return True
+
+    def _missing(self) -> list[int]:
+        return [number for number in range(self._rank.size) if number not in self._by_rank]
 
     @property
     def _verdict_due(self) -> float:
@@ -303,9 +341,13 @@ class Hub:
         """Do nothing: the gate saw that."""
 
     def heard(self, connection: Connection, message: object) -> None:
-        """Let a rank go on without a verdict, which is all that it says. If its time was over, so do all."""
+        """Let a rank go on without a verdict; if its time was over, so do all. Or hear which missing ranks live."""
         peer = self._peers[connection]
-        if isinstance(message, dict) and message.get("what") == "leave":
+        if isinstance(message, dict) and message.get("what") == "alive" and self._look:
+            ranks = message.get("ranks")
+            self._living.update(one for one in ranks if isinstance(one, int)) if isinstance(ranks, list) else None
+            self._look[1].discard(peer)
+        elif isinstance(message, dict) and message.get("what") == "leave":
             peer.left = True
             if message.get("kind") == "overran" and peer.sure:
                 words = f"the time of {peer.member.shown} was over before there was a verdict"
@@ -313,6 +355,8 @@ class Hub:
 
     def over(self, connection: Connection, reason: str) -> None:
         peer = self._peers.pop(connection)
+        if self._look:
+            self._look[1].discard(peer)
         for ticket in [ticket for ticket, leader in self._tickets.items() if leader is peer]:
             del self._tickets[ticket]
             self._ask_for_channel(peer.member.machine)
@@ -377,7 +421,7 @@ class Hub:
         here = [(number, peer) for number, peer in sorted(self._by_rank.items())]
         return Attendance(
             members=tuple(self._placed(peer.member) for _, peer in here),
-            missing=tuple(number for number in range(self._rank.size) if number not in self._by_rank),
+            missing=tuple(self._missing()),
             ended=tuple(number for number, peer in here if peer.ended),
             problems=(*self._troubles, *self._judged_doubts()),
             remote_came=self._remote_came,

@@ -83,6 +83,10 @@ class Search:
         self.close()
         self._answered = True
 
+    def wait_until(self, deadline: float) -> None:
+        """Search longer."""
+        self._deadline = deadline
+
     def proved(self, connection: Connection) -> None:
         """Hand over whoever knows the token, unless another user of this machine does who could guess it."""
         if not self._rank.secret and is_other(connection.user):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +15,8 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.doors import listen
+from ncheck.hook.launchers import read_rank
+from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
@@ -369,3 +372,41 @@ def test_a_machine_name_is_not_taken_for_an_error_without_proof() -> None:
     host = os.uname().nodename
     outcome = Job(2, "127.0.0.1", timeout=1.5, hosts=(host, host), layout=(0, 1), node_name=host).meet(1)
     assert kind(outcome) == ("refused", True)
+
+
+# Ranks that are slow to start, and have a process already.
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_rank_that_has_a_process_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    job, looked, notes = Job(2, timeout=2.0), threading.Event(), list[Any]()
+
+    def living(_: object, numbers: list[int]) -> list[int]:
+        assert numbers == [late]
+        looked.set()
+        return numbers
+
+    monkeypatch.setattr("ncheck.hook.meeting.living", living)
+    first = job.start(1 - late, patience=60.0, show=notes.append)
+    assert looked.wait(10)
+    assert [job.meet(late, patience=60.0), first.result(20)] == [TOLD, TOLD]
+    assert [note for note in notes if "note" in note] == (
+        [{"note": "still waiting for rank 1, since 2 s: NCHECK_TIMEOUT=SECONDS limits this"}] if late else []
+    )
+
+
+def test_one_without_a_process_is_not() -> None:
+    job = Job(2, timeout=2.0)
+    assert job.meet(0, patience=60.0) == TOLD
+    assert job.attendances[0].missing == (1,)
+    assert kind(Job(2, timeout=1.5).meet(1, patience=60.0)) == ("refused", True)
+
+
+def test_the_processes_of_a_job_are_known_by_their_variables() -> None:
+    job = {"WORLD_SIZE": "3", "MASTER_ADDR": "node01", "MASTER_PORT": str(free_port())}
+    with subprocess.Popen(["sleep", "60"], env={**job, "RANK": "2"}) as process:
+        try:
+            assert living(read_rank({**job, "RANK": "0"}), [1, 2]) == [2]
+            assert living(read_rank({**job, "RANK": "0", "MASTER_PORT": "1"}), [1, 2]) == []
+        finally:
+            process.kill()
