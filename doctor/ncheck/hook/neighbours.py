@@ -1,4 +1,4 @@
-"""Processes of this machine, by the variables that their launcher gave them: which ranks are on their way."""
+"""Processes of this machine, by the variables of their launcher: ranks on their way, and a rank above this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.hook.launchers import Rank
@@ -24,6 +26,40 @@ def living(rank: Rank, numbers: Collection[int]) -> list[int]:
         if pid.isdigit() and (variables := _environment(pid)) and same <= variables:
             found.update(wanted[one] for one in variables & wanted.keys())
     return sorted(found)
+
+
+def inherited_from(rank: Rank) -> str:
+    """Return the Python program above this process that has the same rank, as "process 4711 (python train.py)".
+
+    It may be the rank itself, and this process a notebook or a program that it started. "" is none.
+    """
+    own = rank.named.get("rank", "").encode()
+    pid = os.getppid()
+    for _ in range(_MOST_PARENTS if own else 0):
+        if own not in _environment(str(pid)):
+            return ""
+        with suppress(OSError, ValueError, IndexError):
+            if "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe")):  # noqa: PTH115, PTH119
+                return f"process {pid} ({_command(pid)})"
+            pid = _parent(pid)
+            continue
+        return ""
+    return ""
+
+
+_MOST_PARENTS = 10
+
+
+def _command(pid: int) -> str:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+        words = file.read(_LARGEST).decode("utf-8", "replace").split("\0")
+    return printable(" ".join([os.path.basename(words[0]), *words[1:]]).strip(), 60)  # noqa: PTH119
+
+
+def _parent(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
+        return int(file.read().rpartition(")")[2].split()[1])
 
 
 def _environment(pid: str) -> set[bytes]:

@@ -180,7 +180,7 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
     chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
     if outcome.is_error and not (outcome.kind == "ranks" and chosen):
-        return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
+        return _stopped(f"{STOPPED}: {outcome.text}{_heir(rank)}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
 
@@ -205,7 +205,8 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(_clean(verdict["short"]), report, options, speaks=False)
+        heir = _heir(rank) if verdict.get("missing") else ""
+        return _stopped(_clean(verdict["short"]) + heir, report, options, speaks=False)
     return report
 
 
@@ -229,6 +230,19 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
     for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
         if name in APPLIED:
             os.environ.setdefault(name, value)
+
+
+def _heir(rank: Rank) -> str:
+    """Return a line where this process may be none of the job: a rank started it, and it inherited the variables."""
+    from ncheck.hook.neighbours import inherited_from
+
+    above = inherited_from(rank)
+    name = rank.named.get("rank", "")
+    return (
+        f"\n  {above} has {name} too: if that is the rank, and this one only a part of it, set NCHECK=off"
+        if above
+        else ""
+    )
 
 
 def _print(verdict: Mapping[str, Any]) -> None:

@@ -6,9 +6,11 @@ import errno
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -410,3 +412,22 @@ def test_the_processes_of_a_job_are_known_by_their_variables() -> None:
             assert living(read_rank({**job, "RANK": "0", "MASTER_PORT": "1"}), [1, 2]) == []
         finally:
             process.kill()
+
+
+def test_a_process_that_inherited_the_variables_of_a_rank_knows_from_which_program(tmp_path: Path) -> None:
+    heir, rank = tmp_path / "heir.py", tmp_path / "rank.py"
+    heir.write_text(
+        "import os\nfrom ncheck.hook.launchers import read_rank\nfrom ncheck.hook.neighbours import inherited_from\n"
+        "print(os.environ['ABOVE'], inherited_from(read_rank(os.environ)))\n"
+    )
+    rank.write_text(
+        "import os, subprocess, sys\nos.environ['ABOVE'] = str(os.getpid())\n"
+        f"subprocess.run(['sh', '-c', f'{{sys.executable}} {heir}; true'])\n"
+    )
+    environ = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}
+    said = subprocess.run([sys.executable, str(rank)], env=environ, capture_output=True, text=True, check=True).stdout
+    pid, _, above = said.strip().partition(" ")
+    assert above.startswith(f"process {pid} (python")
+    alone = ["sh", "-c", f"{sys.executable} {heir}; true"]  # a script of the launcher, which has the variables too
+    environ["ABOVE"] = "0"
+    assert subprocess.run(alone, env=environ, capture_output=True, text=True, check=True).stdout == "0 \n"
