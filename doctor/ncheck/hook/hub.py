@@ -20,6 +20,9 @@ from ncheck.hook.doors import Place, PortsTakenError, listen, one_machine, open_
 from ncheck.hook.examination import Examination
 from ncheck.hook.gate import Gate
 from ncheck.hook.link import LONGER
+from ncheck.hook.peer_user import is_other
+from ncheck.hook.search import connecting
+from ncheck.hook.wire import End
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -56,6 +59,33 @@ class _Peer:
         self.sure = False  # no stranger: the token cannot be guessed, or it is a process of this user and machine
 
 
+class _Rival:
+    """Who holds a port that is ours by the token: another job with the same id, or anybody."""
+
+    def __init__(self, selector: selectors.BaseSelector, port: int, token: bytes) -> None:
+        self.port = port
+        self.is_ours = self.is_stranger = False  # it knows the token, and is of this user, or of another one
+        self._connection: Connection | None = None
+        with suppress(OSError):
+            sock = connecting(socket.AF_INET, ("127.0.0.1", port))
+            self._connection = Connection(selector, sock, End(token, hub=False), self)
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+
+    def proved(self, connection: Connection) -> None:
+        self.is_stranger = is_other(connection.user)
+        self.is_ours = not self.is_stranger
+        connection.close()
+
+    def heard(self, connection: Connection, message: object) -> None:
+        """Do nothing: the connection was closed."""
+
+    def over(self, connection: Connection, reason: str) -> None:
+        """Do nothing: it is not of this job."""
+
+
 class Hub:
     """The meeting of one job. `tick` is called whenever something came, and at `wake` at the latest.
 
@@ -86,6 +116,8 @@ class Hub:
         self._deadline = self._opened + timeout  # the earliest of all ranks that came
         self._until = 0.0  # the end of the stage, from the second one on
         self._stage = _ATTENDANCE
+        self._token = token
+        self._rivals: list[_Rival] = []
         files = room - rank.size - _OTHER_FILES
         self._gate = Gate(selector, token, self._introduce, files, secret=rank.secret)
         self._peers: dict[Connection, _Peer] = {}  # all who are to be told
@@ -158,6 +190,8 @@ class Hub:
         try:
             for connection in self._peers:
                 connection.close()
+            for rival in self._rivals:
+                rival.close()
             self._gate.close()
             for sock in self._channels.values():
                 sock.close()
@@ -179,7 +213,10 @@ class Hub:
             words = f"rank 0 can open {self._room} more files, too few for {self._rank.size} ranks: raise ulimit -n"
             self._tell(NotMet("files", words))
         try:
-            self._gate.listen(open_first(self._place.ports))
+            listener = open_first(self._place.ports)
+            self._gate.listen(listener)
+            taken = self._place.ports[: self._place.ports.index(listener.getsockname()[1])]
+            self._rivals = [_Rival(self._selector, port, self._token) for port in taken]
         except PortsTakenError as error:
             self._tell(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
 
@@ -423,7 +460,7 @@ class Hub:
             members=tuple(self._placed(peer.member) for _, peer in here),
             missing=tuple(self._missing()),
             ended=tuple(number for number, peer in here if peer.ended),
-            problems=(*self._troubles, *self._judged_doubts()),
+            problems=(*self._troubles, *self._judged_doubts(), *self._other_jobs()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
             evidence=self._evidence(),
@@ -437,13 +474,19 @@ class Hub:
             return self._doubts
         return [Trouble("doubted", one.ranks, f"{one.text}; {_DOUBT}") for one in self._doubts]
 
+    def _other_jobs(self) -> list[Trouble]:
+        """Return what another job is to this one that has the same id: its ranks and ours find either rank 0."""
+        of = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
+        words = f"another job has {of} too: its rank 0 waits on this host, at port"
+        return [Trouble("duplicate-rank", (0,), f"{words} {rival.port}") for rival in self._rivals if rival.is_ours]
+
     def _placed(self, member: Member) -> Member:
         """Give the ranks of this host the address that others were seen to reach."""
         here = member.machine == self._own.machine
         return replace(member, address=self._reached_at) if here and self._reached_at else member
 
     def _evidence(self) -> str:
-        if self._gate.turned_away:
+        if self._gate.turned_away or any(rival.is_stranger for rival in self._rivals):
             return ""  # the missing may be those: NCHECK_TOKEN or the user differs, and the job does not mind
         if self._hurried:
             return ""  # they may still have come

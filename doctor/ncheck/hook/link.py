@@ -17,7 +17,7 @@ from ncheck.hook.search import Search, connecting
 from ncheck.hook.wire import End
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from subprocess import Popen
 
     from ncheck.hook.doors import Place
@@ -39,9 +39,10 @@ class Link:
         timeout: float,
         start_node_part: StartNodePart,
         living: Callable[[list[int]], list[int]],
+        show: Callable[[Mapping[str, str]], None],
         patience: float = 0.0,
     ) -> None:
-        self._living = living
+        self._living, self._show = living, show
         self._own, self._selector, self._start_node_part = own, selector, start_node_part
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
         self._patient_until = time.monotonic() + patience
@@ -108,6 +109,8 @@ class Link:
         if patient and self._search and self._living([0]):
             self._deadline += LONGER
             self._search.wait_until(self._deadline)
+            if self._own.rank == 1:  # one of those that wait
+                self._show({"note": "still waiting for rank 0, which has a process on this host"})
             return True
         return False
 

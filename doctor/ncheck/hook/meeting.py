@@ -70,7 +70,7 @@ def meet(  # noqa: PLR0913  the words of one call
     with ExitStack() as stack:
         stack.callback(_close_all, _hold_standard_files())
         selector = stack.enter_context(selectors.DefaultSelector())
-        link = Link(own, selector, timeout, start_node_part, lambda numbers: living(rank, numbers), patience)
+        link = Link(own, selector, timeout, start_node_part, lambda numbers: living(rank, numbers), show, patience)
         stack.callback(link.close)
         if rank.rank != 0:
             link.search(rank, token, place)

@@ -138,8 +138,8 @@ class Search:
         others = len(self._place.ports) - 1
         ports = f"{self._place.ports[0]} and {others} others" if others else f"{self._place.ports[0]}"
         if own <= {FILTERED, REFUSED} and own:
-            both = f" and from MASTER_PORT {self._place.master_port}" if cut_off else ""
-            words = f"{waited}: no answer from its ports ({ports}){both}, perhaps because of a firewall"
+            master = f" and from MASTER_PORT {self._place.master_port}" if cut_off else ""
+            words = f"{waited}: no answer from its ports ({ports}){master}, perhaps because of a firewall"
             return NotMet("filtered", words, is_error=cut_off)
         if own <= {UNREACHABLE, FILTERED, REFUSED}:
             return NotMet("unreachable", f"{waited}: there is no route to it", is_error=cut_off)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.hook.attendance import NotMet, Told
+from ncheck.hook.attendance import NotMet, Told, Trouble
 from ncheck.hook.doors import listen
 from ncheck.hook.launchers import read_rank
 from ncheck.hook.neighbours import living
@@ -249,6 +249,19 @@ def test_two_jobs_with_one_master_port_do_not_meet() -> None:
     assert [job.attendances[0].problems for job in jobs] == [(), ()]
 
 
+def test_a_second_job_with_the_same_id_on_the_same_host_says_so() -> None:
+    earlier = Job(2, timeout=6.0)
+    waiting = earlier.start(0)
+    with closing(dial(earlier.ports[0])):  # it is open
+        later = Job(**earlier.fields, timeout=2.0)
+        assert later.meet(0) == TOLD
+    assert waiting.result(20) == TOLD
+    words = f"another job has MASTER_PORT {earlier.fields['master_port']} too: its rank 0 waits on this host, at port"
+    (trouble,) = later.attendances[0].problems
+    assert trouble == Trouble("duplicate-rank", (0,), f"{words} {earlier.ports[0]}")
+    assert earlier.attendances[0].problems == ()
+
+
 def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
     earlier = Job(2, timeout=3.0)
     waiting = earlier.start(0)
@@ -392,9 +405,12 @@ def test_a_rank_that_has_a_process_is_waited_for_longer(monkeypatch: pytest.Monk
     first = job.start(1 - late, patience=60.0, show=notes.append)
     assert looked.wait(10)
     assert [job.meet(late, patience=60.0), first.result(20)] == [TOLD, TOLD]
-    assert [note for note in notes if "note" in note] == (
-        [{"note": "still waiting for rank 1, since 2 s: NCHECK_TIMEOUT=SECONDS limits this"}] if late else []
-    )
+    notes = [one["note"] for one in notes if "note" in one]
+    assert notes == [
+        "still waiting for rank 1, since 2 s: NCHECK_TIMEOUT=SECONDS limits this"
+        if late
+        else "still waiting for rank 0, which has a process on this host"
+    ]
 
 
 def test_one_without_a_process_is_not() -> None:
