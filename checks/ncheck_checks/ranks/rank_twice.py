@@ -1,11 +1,13 @@
 """Two processes have the same rank
 
 ## What it finds
-Ranks for which more than one process came to the meeting of `ncheck.preflight()`, with their process ids and hosts.
+Ranks for which more than one process came to the meeting of `ncheck.preflight()`, with their process ids and hosts; or
+a second rank 0 on this host, of a job with the same MASTER_PORT and no other id.
 
 ## Why it matters
 One of the two is not where the job needs it: some other rank is missing, and all wait for it. It happens where two
-nodes are started with the same node rank, where RANK is left in a start-up file, or where a job is started twice.
+nodes are started with the same node rank, where RANK is left in a start-up file, where a job is started twice, or where
+two jobs have one MASTER_PORT: give each its own.
 
 ## What to type
 `env | grep RANK` in the job's environment on both hosts; then start each node with a node rank of its own.

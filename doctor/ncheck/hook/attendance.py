@@ -38,7 +38,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse" or "lost"."""
+    """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse", "lost", or "doubted":
+    one of the first two, by the word of somebody who may be a stranger.
+    """
 
     kind: str
     ranks: tuple[int, ...]
@@ -115,6 +117,7 @@ KINDS = (
     "crashed",  # the examiner ended without a verdict
     "overran",  # no verdict in time
     "ranks",  # crashed or overran, and ranks have ended or are missing
+    "doubted",  # two processes are one rank, and one of them may be a stranger
     "late",  # the last ranks came when the others were examined
 )
 

@@ -12,8 +12,10 @@ import struct
 import time
 from collections import deque
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import End, ForeignError, MisuseError
 
 if TYPE_CHECKING:
@@ -73,6 +75,11 @@ class Connection:
     @property
     def peer(self) -> tuple[socket.AddressFamily, tuple[str | int, ...]]:
         return self._socket.family, self._socket.getpeername()
+
+    @cached_property
+    def user(self) -> int | None:
+        """The user of the other end, where that is a process of this machine; None unknown."""
+        return user_of_peer(self._socket)
 
     @property
     def own_address(self) -> str:

@@ -1,7 +1,8 @@
 """The open ports of the hub: whoever connects is a stranger until it proves that it knows the job's token.
 
-A stranger costs a file descriptor and 100 bytes for a few seconds. There is room for so many; where more come at once
-(a scanner, or a job of a thousand ranks), the kernel's queue holds them until the oldest is gone.
+A stranger costs a file descriptor and 100 bytes for a few seconds. There is room for so many, and for half as many of
+one address: more of that address are turned away, and try again. Where more come at once from many (a scanner, or a job
+of a thousand ranks), the kernel's queue holds them until the oldest is gone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.hook.connection import FOREIGN, Connection
 from ncheck.hook.doors import plain
+from ncheck.hook.peer_user import is_other
 from ncheck.hook.wire import End
 
 if TYPE_CHECKING:
@@ -37,13 +39,23 @@ _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 class Gate:
     """Listens, and calls `introduce(connection, address, message)` with the first message of who proved itself."""
 
-    def __init__(self, selector: selectors.BaseSelector, token: bytes, introduce: Introduce, room: int) -> None:
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        token: bytes,
+        introduce: Introduce,
+        room: int,
+        *,
+        secret: bool = False,
+    ) -> None:
         self._selector, self._token, self._introduce = selector, token, introduce
+        self._secret = secret  # the token cannot be guessed: ranks may be of several users
         self._room = min(_MOST_STRANGERS, max(_FEWEST_STRANGERS, room))
         self._listeners: list[socket.socket] = []
         self._strangers: dict[Connection, tuple[str, float]] = {}  # address, since when: the oldest first
         self._paused_until = 0.0
-        self.turned_away: dict[str, None] = {}  # addresses of those who tried to prove themselves, with another token
+        self._of_address: dict[str, int] = {}  # how many strangers of an address are in
+        self.turned_away: dict[str, None] = {}  # addresses of those who did not prove themselves: perhaps of a rank
 
     @property
     def doors(self) -> tuple[int, ...]:
@@ -60,6 +72,7 @@ class Gate:
         sock.setblocking(False)  # noqa: FBT003
         connection = Connection(self._selector, sock, End(self._token, hub=True), self)
         self._strangers[connection] = address, time.monotonic()
+        self._of_address[address] = self._of_address.get(address, 0) + 1
 
     @property
     def wake(self) -> float:
@@ -71,7 +84,7 @@ class Gate:
         for connection, (_, since) in list(self._strangers.items()):
             if now < since + _TO_PROVE:
                 break
-            self._drop(connection)
+            self._turn_away(connection)
         if self._paused_until and (now >= self._paused_until or len(self._strangers) < self._room // 2):
             self._paused_until = 0.0
             for listener in self._listeners:
@@ -92,13 +105,21 @@ class Gate:
         """Wait for the first message."""
 
     def heard(self, connection: Connection, message: object) -> None:
-        address, _ = self._strangers.pop(connection)
+        if not self._secret and is_other(connection.user):
+            self._turn_away(connection)
+            return
+        address = self._forget(connection)
         connection.linger()
         self._introduce(connection, address, message)
 
     def over(self, connection: Connection, reason: str) -> None:
-        address, _ = self._strangers.pop(connection)
-        if reason == FOREIGN and len(self.turned_away) < _MOST_REMEMBERED:
+        address = self._forget(connection)
+        if reason == FOREIGN:
+            self.remember(address)
+
+    def remember(self, address: str) -> None:
+        """Note that somebody was there."""
+        if len(self.turned_away) < _MOST_REMEMBERED:
             self.turned_away[address] = None
 
     def _watch(self, listener: socket.socket) -> None:
@@ -119,7 +140,11 @@ class Gate:
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_GONE)
-            self.adopt(sock, plain(str(address[0])))
+            name = plain(str(address[0]))
+            if self._of_address.get(name, 0) < self._room // 2 or self._drop_old_of(name):
+                self.adopt(sock, name)
+            else:
+                sock.close()
 
     def _has_room(self) -> bool:
         """Make room for one more, if need be by dropping the oldest; pause if that one is too young for it."""
@@ -129,7 +154,15 @@ class Gate:
         if time.monotonic() < patience:
             self._pause(patience)
             return False
-        self._drop(next(iter(self._strangers)))
+        self._turn_away(next(iter(self._strangers)))
+        return True
+
+    def _drop_old_of(self, address: str) -> bool:
+        """Make room for one more of an address whose share is full, by dropping its oldest, unless that is young."""
+        oldest, since = next((one, since) for one, (held, since) in self._strangers.items() if held == address)
+        if time.monotonic() < since + _TO_PROVE_WHEN_FULL:
+            return False
+        self._turn_away(oldest)
         return True
 
     def _pause(self, until: float) -> None:
@@ -142,6 +175,19 @@ class Gate:
     def _oldest(self) -> float:
         return next((since for _, since in self._strangers.values()), float("inf"))
 
+    def _turn_away(self, connection: Connection) -> None:
+        """Drop somebody who had its time."""
+        self.remember(self._strangers[connection][0])
+        self._drop(connection)
+
     def _drop(self, connection: Connection) -> None:
-        del self._strangers[connection]
+        self._forget(connection)
         connection.close()
+
+    def _forget(self, connection: Connection) -> str:
+        """Count somebody no longer as a stranger, and return its address."""
+        address, _ = self._strangers.pop(connection)
+        self._of_address[address] -= 1
+        if not self._of_address[address]:
+            del self._of_address[address]
+        return address

@@ -19,6 +19,10 @@ from ncheck.hook.connection import ENDED, MISUSE, Connection
 from ncheck.hook.doors import Place, PortsTakenError, listen, one_machine, open_first, plain
 from ncheck.hook.examination import Examination
 from ncheck.hook.gate import Gate
+from ncheck.hook.link import LONGER
+from ncheck.hook.peer_user import is_other
+from ncheck.hook.search import connecting
+from ncheck.hook.wire import End
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -34,9 +38,13 @@ _MASTER_PORT_AFTER = 3.0  # seconds in which ranks that can come by our port hav
 _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
 _TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
+_TO_LOOK = 1.0
+_MOST_LOOKED_FOR = 1000  # ranks in a message
 _MORE_ENTRIES = 64
 _SHOWN = 8  # ranks in a message
 _OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
+
+_DOUBT = "one may be a stranger: set NCHECK_TOKEN to a secret of this job"
 
 _ATTENDANCE, _CHANNELS, _EXAMINATION, _TELLING, _DONE = range(5)
 
@@ -48,6 +56,34 @@ class _Peer:
         self.connection, self.member = connection, member
         self.ended = False
         self.left = False  # it went on without a verdict, and said so
+        self.sure = False  # no stranger: the token cannot be guessed, or it is a process of this user and machine
+
+
+class _Rival:
+    """Who holds a port that is ours by the token: another job with the same id, or anybody."""
+
+    def __init__(self, selector: selectors.BaseSelector, port: int, token: bytes) -> None:
+        self.port = port
+        self.is_ours = self.is_stranger = False  # it knows the token, and is of this user, or of another one
+        self._connection: Connection | None = None
+        with suppress(OSError):
+            sock = connecting(socket.AF_INET, ("127.0.0.1", port))
+            self._connection = Connection(selector, sock, End(token, hub=False), self)
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+
+    def proved(self, connection: Connection) -> None:
+        self.is_stranger = is_other(connection.user)
+        self.is_ours = not self.is_stranger
+        connection.close()
+
+    def heard(self, connection: Connection, message: object) -> None:
+        """Do nothing: the connection was closed."""
+
+    def over(self, connection: Connection, reason: str) -> None:
+        """Do nothing: it is not of this job."""
 
 
 class Hub:
@@ -68,21 +104,33 @@ class Hub:
         room: int,
         start_examiner: StartExaminer,
         show: Callable[[Mapping[str, Any]], None],
+        patience: float = 0.0,
     ) -> None:
         self._rank, self._own, self._place, self._selector = rank, own, place, selector
         self._timeout, self._room = timeout, room
         self._start_examiner, self._show = start_examiner, show
         self._opened = time.monotonic()
+        self._patient_until = self._opened + patience
+        self._look: tuple[float, set[_Peer]] | None = None  # until when who looks for the processes of missing ranks
+        self._living: set[int] = set()  # missing ranks that have a process
         self._deadline = self._opened + timeout  # the earliest of all ranks that came
         self._until = 0.0  # the end of the stage, from the second one on
         self._stage = _ATTENDANCE
-        self._gate = Gate(selector, token, self._introduce, room - rank.size - _OTHER_FILES)
+        self._token = token
+        self._rivals: list[_Rival] = []
+        files = room - rank.size - _OTHER_FILES
+        self._gate = Gate(selector, token, self._introduce, files, secret=rank.secret)
         self._peers: dict[Connection, _Peer] = {}  # all who are to be told
         self._by_rank: dict[int, _Peer] = {}  # the attendance
         self._extras = 0  # duplicates, and ranks that this job does not have
         self._entries, self._entered = 0, 0.0  # how many came, and when the last one did
         self._taken = False  # the attendance
         self._troubles: list[Trouble] = []
+        self._doubts: list[Trouble] = []  # what is wrong by the word of somebody who may be a stranger
+        self._doubted: set[int] = set()  # ranks that several processes claim, of which one may be a stranger
+        self._doubted_late = ""  # such a claim that came when the others were examined
+        self._unwell: set[int] = set()  # ranks in whose place perhaps a stranger came, who ended or has another size
+        self._hurried = False  # somebody who may be a stranger made the attendance shorter
         self._ended_later: list[Member] = []
         self._machines: dict[str, list[_Peer]] = {}  # of those who came, the lowest rank last
         self._tickets: dict[str, _Peer] = {}  # who is asked to open its node's channel
@@ -109,7 +157,7 @@ class Hub:
         """When to call `tick` if nothing comes."""
         times = [self._gate.wake]
         if self._stage == _ATTENDANCE:
-            times.append(self._attendance_ends)
+            times.append(self._look[0] if self._look else self._attendance_ends)
             if self._wants_master_port:
                 times.append(self._master_port_at)
         elif self._stage == _EXAMINATION and self._examination:
@@ -126,7 +174,7 @@ class Hub:
         if self._stage == _ATTENDANCE:
             if self._wants_master_port and now >= self._master_port_at:
                 self._open_master_port()
-            if self._all_came or now >= self._attendance_ends:
+            if self._all_came or (now >= self._attendance_ends and not self._waits_longer(now)):
                 self._take_attendance(now)
         if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
             self._examine()
@@ -142,6 +190,8 @@ class Hub:
         try:
             for connection in self._peers:
                 connection.close()
+            for rival in self._rivals:
+                rival.close()
             self._gate.close()
             for sock in self._channels.values():
                 sock.close()
@@ -163,7 +213,10 @@ class Hub:
             words = f"rank 0 can open {self._room} more files, too few for {self._rank.size} ranks: raise ulimit -n"
             self._tell(NotMet("files", words))
         try:
-            self._gate.listen(open_first(self._place.ports))
+            listener = open_first(self._place.ports)
+            self._gate.listen(listener)
+            taken = self._place.ports[: self._place.ports.index(listener.getsockname()[1])]
+            self._rivals = [_Rival(self._selector, port, self._token) for port in taken]
         except PortsTakenError as error:
             self._tell(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
 
@@ -188,15 +241,56 @@ class Hub:
 
     @property
     def _all_came(self) -> bool:
-        return len(self._by_rank) == self._rank.size
+        """Whether all ranks are there. Where a stranger may have come in the place of one, that one may still come."""
+        return len(self._by_rank) - len(self._unwell) == self._rank.size
+
+    def _is_well(self, peer: _Peer) -> bool:
+        return not peer.ended and peer.member.size == self._rank.size
+
+    def _see_whether_well(self, peer: _Peer) -> None:
+        if peer.sure or self._is_well(peer):
+            self._unwell.discard(peer.member.rank)
+        elif self._by_rank.get(peer.member.rank) is peer:
+            self._unwell.add(peer.member.rank)
 
     @property
     def _attendance_ends(self) -> float:
         spare = min(5.0, self._timeout / 4)
         ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
-        if len(self._by_rank) + self._extras >= self._rank.size:  # one came in the place of another
+        if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one came in the place of another
             return min(ends, self._entered + _TO_SETTLE)
         return ends
+
+    def _waits_longer(self, now: float) -> bool:
+        """Whether the missing ranks may still come: each of them has a process on a node from which others came."""
+        if now >= self._patient_until:
+            return False
+        if self._look is None:
+            missing, leaders = self._missing(), dict[str, _Peer]()
+            for peer in self._peers.values():
+                leaders.setdefault(peer.member.machine, peer)
+            self._living.clear()
+            self._look = now + _TO_LOOK, set(leaders.values())
+            for peer in leaders.values():
+                peer.connection.say({"what": "look", "ranks": missing[:_MOST_LOOKED_FOR]})
+            return True
+        until, looking = self._look
+        if looking and now < until:
+            return True
+        self._look, missing = None, self._missing()
+        if not missing or not self._living.issuperset(missing):
+            return False
+        self._deadline += LONGER
+        for peer in self._peers.values():
+            peer.connection.say({"what": "wait"})
+        ranks = ", ".join(f"rank {number}{self._where(number)}" for number in missing[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        seconds = f"{now - self._opened:.0f} s"
+        self._show({"note": f"still waiting for {ranks}{more}, since {seconds}: NCHECK_TIMEOUT=SECONDS limits this"})
+        return True
+
+    def _missing(self) -> list[int]:
+        return [number for number in range(self._rank.size) if number not in self._by_rank]
 
     @property
     def _verdict_due(self) -> float:
@@ -226,10 +320,13 @@ class Hub:
             raise ValueError("it was told, and executed a program since that looks for its own meeting")
         self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
+        peer.sure = self._rank.secret or connection.user is not None
         connection.hand_to(self)
         if not self._taken:
             self._register(peer)
-            self._deadline = min(self._deadline, self._entered + seconds)
+            self._hurry(self._entered + seconds, sure=peer.sure)
+        elif earlier and not same and not (peer.sure and earlier.sure):
+            self._doubted_late = f"rank {member.rank} came twice: {earlier.member.shown} and {member.shown}; {_DOUBT}"
         connection.say({"what": "welcome", "member": asdict(self._own)})
         if self._stage >= _TELLING:
             self._send([peer])
@@ -238,17 +335,36 @@ class Hub:
         else:
             self._open()
 
+    def _hurry(self, deadline: float, *, sure: bool) -> None:
+        """End in time for a rank. One that may be a stranger gets no less time than ranks need to come."""
+        if not sure:
+            deadline = max(deadline, self._opened + self._timeout / 3)
+            self._hurried = self._hurried or deadline < self._opened + self._timeout * 2 / 3
+        self._deadline = min(self._deadline, deadline)
+
     def _register(self, peer: _Peer) -> None:
         member = peer.member
-        first = self._by_rank.setdefault(member.rank, peer) if member.rank < self._rank.size else None
-        if first is not peer:
-            self._extras += 1
-        if first and first is not peer:
+        first = self._by_rank.get(member.rank)
+        if member.rank < self._rank.size and (first is None or self._gives_way(first, peer)):
+            self._by_rank[member.rank] = peer
+            self._see_whether_well(peer)
+        else:
+            self._extras += peer.sure
+        if first and not first.ended:
             words = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
-            self._troubles.append(Trouble("duplicate-rank", (member.rank,), words))
+            self._note("duplicate-rank", member, words, sure=peer.sure and first.sure)
         if member.size != self._rank.size:
             words = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
-            self._troubles.append(Trouble("world-size", (member.rank,), words))
+            self._note("world-size", member, words, sure=peer.sure)
+
+    def _note(self, kind: str, member: Member, words: str, *, sure: bool) -> None:
+        (self._troubles if sure else self._doubts).append(Trouble(kind, (member.rank,), words))
+        if not sure and kind == "duplicate-rank":
+            self._doubted.add(member.rank)
+
+    def _gives_way(self, first: _Peer, later: _Peer) -> bool:
+        """Whether the later process of a rank takes the place of the first: that one ended, or may be a stranger."""
+        return first.ended or (not first.sure and (later.sure or (self._is_well(later) and not self._is_well(first))))
 
     def _see_address(self, connection: Connection, member: Member) -> None:
         remote = member.machine != self._own.machine
@@ -262,16 +378,22 @@ class Hub:
         """Do nothing: the gate saw that."""
 
     def heard(self, connection: Connection, message: object) -> None:
-        """Let a rank go on without a verdict, which is all that it says. If its time was over, so do all."""
+        """Let a rank go on without a verdict; if its time was over, so do all. Or hear which missing ranks live."""
         peer = self._peers[connection]
-        if isinstance(message, dict) and message.get("what") == "leave":
+        if isinstance(message, dict) and message.get("what") == "alive" and self._look:
+            ranks = message.get("ranks")
+            self._living.update(one for one in ranks if isinstance(one, int)) if isinstance(ranks, list) else None
+            self._look[1].discard(peer)
+        elif isinstance(message, dict) and message.get("what") == "leave":
             peer.left = True
-            if message.get("kind") == "overran":
+            if message.get("kind") == "overran" and peer.sure:
                 words = f"the time of {peer.member.shown} was over before there was a verdict"
                 self._tell(NotMet("overran", words))
 
     def over(self, connection: Connection, reason: str) -> None:
         peer = self._peers.pop(connection)
+        if self._look:
+            self._look[1].discard(peer)
         for ticket in [ticket for ticket, leader in self._tickets.items() if leader is peer]:
             del self._tickets[ticket]
             self._ask_for_channel(peer.member.machine)
@@ -279,7 +401,8 @@ class Hub:
             return
         if reason == ENDED:
             peer.ended = True
-            if self._taken:
+            self._see_whether_well(peer)
+            if self._taken and peer.sure:
                 self._ended_later.append(peer.member)
             return
         misuse = reason == MISUSE
@@ -291,7 +414,9 @@ class Hub:
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
-        for _, peer in sorted(self._by_rank.items(), reverse=True):
+        for number, peer in sorted(self._by_rank.items(), reverse=True):
+            if number in self._doubted and not peer.sure:
+                continue  # what its machine says may be a stranger's word
             self._machines.setdefault(peer.member.machine, []).append(peer)
         for machine in self._machines:
             self._ask_for_channel(machine)
@@ -333,14 +458,27 @@ class Hub:
         here = [(number, peer) for number, peer in sorted(self._by_rank.items())]
         return Attendance(
             members=tuple(self._placed(peer.member) for _, peer in here),
-            missing=tuple(number for number in range(self._rank.size) if number not in self._by_rank),
+            missing=tuple(self._missing()),
             ended=tuple(number for number, peer in here if peer.ended),
-            problems=tuple(self._troubles),
+            problems=(*self._troubles, *self._judged_doubts(), *self._other_jobs()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
             evidence=self._evidence(),
             strangers=tuple(self._gate.turned_away),
         )
+
+    def _judged_doubts(self) -> list[Trouble]:
+        """Return what is wrong by the word of strangers: real where the job is incomplete, else not its trouble."""
+        complete = len(self._by_rank) == self._rank.size and all(map(self._is_well, self._by_rank.values()))
+        if not complete and self._evidence():
+            return self._doubts
+        return [Trouble("doubted", one.ranks, f"{one.text}; {_DOUBT}") for one in self._doubts]
+
+    def _other_jobs(self) -> list[Trouble]:
+        """Return what another job is to this one that has the same id: its ranks and ours find either rank 0."""
+        of = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
+        words = f"another job has {of} too: its rank 0 waits on this host, at port"
+        return [Trouble("duplicate-rank", (0,), f"{words} {rival.port}") for rival in self._rivals if rival.is_ours]
 
     def _placed(self, member: Member) -> Member:
         """Give the ranks of this host the address that others were seen to reach."""
@@ -348,8 +486,10 @@ class Hub:
         return replace(member, address=self._reached_at) if here and self._reached_at else member
 
     def _evidence(self) -> str:
-        if self._gate.turned_away:
+        if self._gate.turned_away or any(rival.is_stranger for rival in self._rivals):
             return ""  # the missing may be those: NCHECK_TOKEN or the user differs, and the job does not mind
+        if self._hurried:
+            return ""  # they may still have come
         if one_machine(self._rank):
             return "one-machine"
         if self._remote_came:
@@ -376,6 +516,8 @@ class Hub:
         """Correct what is known of missing ranks: those that came meanwhile are not, and others stop the job whatever
         became of the checks.
         """
+        if self._doubted_late and not isinstance(result, NotMet):
+            return NotMet("doubted", self._doubted_late)
         attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
         missing = [number for number in attendance.missing if number not in here]
         if isinstance(result, NotMet):

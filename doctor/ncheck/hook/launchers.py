@@ -42,6 +42,7 @@ class Rank:
     master_port: int | None = None
     launcher: str = ""  # "" is a single process that no launcher started
     job: str = ""  # the same on all ranks, and different in another job
+    secret: bool = False  # nobody but the job's own processes can know `job`
     attempt: int = 0  # restarts, where that number is the same on all ranks
     named: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # field -> "RANK=3"
     layout: tuple[int, ...] = ()  # for each rank the index of its host in `hosts`, where the launcher says it
@@ -106,6 +107,7 @@ class Launcher:
     nodes: str = ""
     node_name: str = ""
     job: tuple[str, ...] = ()
+    drawn: str = ""  # one of `job` that the launcher draws at random, and that no command line shows
     attempt: str = ""
     marks: tuple[str, ...] = ()  # what else is set, so that no other launcher is taken for this one
     more: Callable[[Rank, _Variables], Rank] = _nothing_more
@@ -130,6 +132,7 @@ class Launcher:
             master_port=variables.number("MASTER_PORT", "master_port", least=1, most=_LAST_PORT) if master else None,
             launcher=self.name,
             job=" ".join(f"{name}={value}" for name in self.job if (value := variables.text(name)) not in _NO_ID),
+            secret=bool(self.drawn and variables.text(self.drawn)),
             attempt=variables.number(self.attempt, "attempt") or 0,
             named=variables.named,
         )
@@ -208,6 +211,7 @@ def _with_outer(rank: Rank, outer: Sequence[Launcher], environ: Mapping[str, str
             rank = replace(
                 rank,
                 job=" ".join(filter(None, (rank.job, around.job))),
+                secret=rank.secret or around.secret,
                 hosts=rank.hosts or around.hosts,
                 node_name=rank.node_name or around.node_name,
                 named={**added, **rank.named},
@@ -463,7 +467,8 @@ LAUNCHERS: tuple[Launcher, ...] = (
     Launcher(
         "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nodes="OMPI_MCA_orte_num_nodes",
-        node_name="PMIX_HOSTNAME", job=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"), more=_open_mpi,
+        node_name="PMIX_HOSTNAME", job=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),
+        drawn="OMPI_MCA_orte_precondition_transports", more=_open_mpi,
     ),
     replace(
         _HYDRA, name="Intel MPI", node="HYDRA_BSTRAP_NODE_ID", node_name="HYDRA_BSTRAP_LOCALHOST",

@@ -17,7 +17,7 @@ from ncheck.hook.search import Search, connecting
 from ncheck.hook.wire import End
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from subprocess import Popen
 
     from ncheck.hook.doors import Place
@@ -26,14 +26,26 @@ if TYPE_CHECKING:
     StartNodePart = Callable[[socket.socket], Popen[bytes]]
 
 
+LONGER = 30.0  # seconds at a time, for ranks that are on their way
+
+
 class Link:
     """One rank's part in the meeting. `outcome` is set at the end."""
 
-    def __init__(
-        self, own: Member, selector: selectors.BaseSelector, timeout: float, start_node_part: StartNodePart
+    def __init__(  # noqa: PLR0913, PLR0917  the words of one call
+        self,
+        own: Member,
+        selector: selectors.BaseSelector,
+        timeout: float,
+        start_node_part: StartNodePart,
+        living: Callable[[list[int]], list[int]],
+        show: Callable[[Mapping[str, str]], None],
+        patience: float = 0.0,
     ) -> None:
+        self._living, self._show = living, show
         self._own, self._selector, self._start_node_part = own, selector, start_node_part
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
+        self._patient_until = time.monotonic() + patience
         self._calling: Connection | None = None  # the hub of this process
         self._hub: Connection | None = None  # since it proved that it is
         self._hub_member: Member | None = None  # since it said welcome
@@ -64,7 +76,8 @@ class Link:
 
     def tick(self) -> None:
         if self.outcome is None and time.monotonic() >= self._deadline:
-            self._give_up()
+            if not self._waits_longer():
+                self._give_up()
         elif self.outcome is None and self._searching and self._search:
             self._search.tick()
 
@@ -89,6 +102,17 @@ class Link:
         """Say that this process lives, and goes on without a verdict."""
         if self._hub:
             self._hub.say({"what": "leave", "kind": kind})
+
+    def _waits_longer(self) -> bool:
+        """Whether rank 0, which was not found, is on its way: it has a process on this machine."""
+        patient = self._searching and time.monotonic() < self._patient_until
+        if patient and self._search and self._living([0]):
+            self._deadline += LONGER
+            self._search.wait_until(self._deadline)
+            if self._own.rank == 1:  # one of those that wait
+                self._show({"note": "still waiting for rank 0, which has a process on this host"})
+            return True
+        return False
 
     def _give_up(self) -> None:
         if self._hub_member:
@@ -127,6 +151,12 @@ class Link:
             what = message.get("what")
             if what == "welcome":
                 self._hub_member = member_from(message.get("member"), "")
+            elif what == "look":
+                ranks = message.get("ranks")
+                wanted = [one for one in ranks if isinstance(one, int)] if isinstance(ranks, list) else []
+                connection.say({"what": "alive", "ranks": self._living(wanted)})
+            elif what == "wait":
+                self._deadline = min(self._deadline + LONGER, self._patient_until + self._timeout)
             elif what == "open":
                 self._open_channel(str(message.get("ticket")))
             elif what == "verdict":

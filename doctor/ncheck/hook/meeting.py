@@ -19,6 +19,7 @@ from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Tr
 from ncheck.hook.doors import place_of
 from ncheck.hook.hub import Hub
 from ncheck.hook.link import Link
+from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
 from ncheck.text import printable
 
@@ -45,8 +46,12 @@ def meet(  # noqa: PLR0913  the words of one call
     start_examiner: StartExaminer,
     rendezvous: str = "",
     show: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    patience: float = 0.0,
 ) -> Outcome:
     """Meet the other ranks, and return the verdict on the job: the same one on every rank, within `timeout` seconds.
+
+    It waits longer, up to `patience` seconds, for ranks that have a process on a node from which others came: they are
+    slow, and the job would wait for them too. `show({"note": ...})` says so every 30 s.
 
     `token` comes from `job_token`. `rendezvous` is NCHECK_RENDEZVOUS: HOST or HOST:PORT; SettingsError if it is not.
 
@@ -65,7 +70,7 @@ def meet(  # noqa: PLR0913  the words of one call
     with ExitStack() as stack:
         stack.callback(_close_all, _hold_standard_files())
         selector = stack.enter_context(selectors.DefaultSelector())
-        link = Link(own, selector, timeout, start_node_part)
+        link = Link(own, selector, timeout, start_node_part, lambda numbers: living(rank, numbers), show, patience)
         stack.callback(link.close)
         if rank.rank != 0:
             link.search(rank, token, place)
@@ -73,7 +78,7 @@ def meet(  # noqa: PLR0913  the words of one call
         room = _room_for(rank.size, stack)
         hub = Hub(
             rank, own, token=token, place=place, selector=selector, timeout=timeout, room=room,
-            start_examiner=start_examiner, show=show,
+            start_examiner=start_examiner, show=show, patience=patience,
         )  # fmt: skip
         stack.callback(hub.close)
         link.call(_pair_with(hub), token, lambda: _pair_with(hub))

@@ -29,6 +29,8 @@ MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
 PROBES = ("none", "quick")
 LONGEST = 3600.0  # seconds
+USUAL_TIMEOUT = 30.0
+PATIENCE = 600.0  # for ranks that are slow to start: as long as NCCL waits for them
 MOST_LINES, LONGEST_LINE = 12, 300  # of a message: none of ours is longer
 _PREFIX = "ncheck: "
 
@@ -47,7 +49,7 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     on_problem: str = "raise",
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
-    timeout: float = 30.0,
+    timeout: float | None = None,
     apply: bool = False,  # noqa: FBT001, FBT002
     strict: bool = False,  # noqa: FBT001, FBT002
     probe: str = "none",
@@ -55,7 +57,8 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     """Check the nodes of this job from inside it, and return the report: the same one on every rank.
 
     Every rank calls it, before `init_process_group`, `hvd.init()` or `MPI_Init`. It returns or raises within `timeout`
-    seconds. An error stops the job: every rank raises PreflightError with the same words, and rank 0 prints the report
+    seconds; None is 30 seconds, and up to ten minutes while processes of missing ranks are seen to start. An error
+    stops the job: every rank raises PreflightError with the same words, and rank 0 prints the report
     on standard error; `on_problem="warn"` only prints. `select` and `ignore` name checks. `apply` sets the variables of
     the launch plan in this process. `strict` also stops for what could not be checked, and for trouble of ncheck
     itself. `probe="quick"` measures the bandwidth for a few seconds.
@@ -74,7 +77,9 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     from ncheck.hook.launchers import LauncherVariablesError, read_rank
 
     try:
-        return _checked(read_rank(os.environ), options, began)
+        rank = read_rank(os.environ)
+        secret = rank.secret or bool(os.environ.get("NCHECK_TOKEN"))
+        return _checked(replace(rank, secret=secret), options, began)
     except (PreflightError, SettingsError):
         raise
     except LauncherVariablesError as error:
@@ -106,7 +111,7 @@ class _Options:
         on_problem: str,
         select: tuple[str, ...],
         ignore: tuple[str, ...],
-        timeout: float,
+        timeout: float | None,
         apply: bool,  # noqa: FBT001
         strict: bool,  # noqa: FBT001
         probe: str,
@@ -124,7 +129,9 @@ class _Options:
         self.strict = mode == "strict" or (mode != "warn" and bool(strict))
         self.select, self.ignore, self.apply, self.probe = select, ignore, bool(apply), probe
         given = environ.get("NCHECK_TIMEOUT", "").strip()
-        self.timeout = _seconds(given or timeout, "NCHECK_TIMEOUT" if given else "timeout")
+        self.patience = 0.0 if given or timeout is not None else PATIENCE
+        wanted = USUAL_TIMEOUT if timeout is None else timeout
+        self.timeout = _seconds(given or wanted, "NCHECK_TIMEOUT" if given else "timeout")
 
 
 def _seconds(value: object, name: str) -> float:
@@ -173,7 +180,7 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
     chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
     if outcome.is_error and not (outcome.kind == "ranks" and chosen):
-        return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
+        return _stopped(f"{STOPPED}: {outcome.text}{_heir(rank)}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
 
@@ -198,7 +205,8 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(_clean(verdict["short"]), report, options, speaks=False)
+        heir = _heir(rank) if verdict.get("missing") else ""
+        return _stopped(_clean(verdict["short"]) + heir, report, options, speaks=False)
     return report
 
 
@@ -222,6 +230,19 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
     for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
         if name in APPLIED:
             os.environ.setdefault(name, value)
+
+
+def _heir(rank: Rank) -> str:
+    """Return a line where this process may be none of the job: a rank started it, and it inherited the variables."""
+    from ncheck.hook.neighbours import inherited_from
+
+    above = inherited_from(rank)
+    name = rank.named.get("rank", "")
+    return (
+        f"\n  {above} has {name} too: if that is the rank, and this one only a part of it, set NCHECK=off"
+        if above
+        else ""
+    )
 
 
 def _print(verdict: Mapping[str, Any]) -> None:
@@ -280,11 +301,11 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
     began = time.monotonic()
     with ExitStack() as stack:
         # The first rank of a node is nearly always asked: its child gets ready while the ranks are awaited.
-        early = [_start_node_part(stack, left)] if rank.rank == 0 or rank.local_rank == 0 else []
+        early = [_start_node_part(stack, left + options.patience)] if rank.rank == 0 or rank.local_rank == 0 else []
         examiner = _start_examiner(stack) if rank.rank == 0 else None
 
         def serve(connection: socket.socket) -> Popen[bytes]:
-            process, control = early.pop() if early else _start_node_part(stack, left)
+            process, control = early.pop() if early else _start_node_part(stack, left + options.patience)
             socket.send_fds(control, [b"."], [connection.fileno()])
             return process
 
@@ -304,6 +325,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             start_examiner=examine,
             rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
             show=_print,
+            patience=options.patience,
         )
 
 

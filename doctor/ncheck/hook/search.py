@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ncheck.hook.attendance import NotMet
 from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, Connection, Listener, reason_of
 from ncheck.hook.doors import Address, Place, on_another_machine, resolve
+from ncheck.hook.peer_user import is_other
 from ncheck.hook.wire import End
 from ncheck.text import printable
 
@@ -82,8 +83,17 @@ class Search:
         self.close()
         self._answered = True
 
+    def wait_until(self, deadline: float) -> None:
+        """Search longer."""
+        self._deadline = deadline
+
     def proved(self, connection: Connection) -> None:
-        self._owner.proved(connection)
+        """Hand over whoever knows the token, unless another user of this machine does who could guess it."""
+        if not self._rank.secret and is_other(connection.user):
+            connection.close()
+            self.over(connection, FOREIGN)
+        else:
+            self._owner.proved(connection)
 
     def heard(self, connection: Connection, message: object) -> None:
         self._owner.heard(connection, message)
@@ -128,8 +138,8 @@ class Search:
         others = len(self._place.ports) - 1
         ports = f"{self._place.ports[0]} and {others} others" if others else f"{self._place.ports[0]}"
         if own <= {FILTERED, REFUSED} and own:
-            both = f" and from MASTER_PORT {self._place.master_port}" if cut_off else ""
-            words = f"{waited}: no answer from its ports ({ports}){both}, perhaps because of a firewall"
+            master = f" and from MASTER_PORT {self._place.master_port}" if cut_off else ""
+            words = f"{waited}: no answer from its ports ({ports}){master}, perhaps because of a firewall"
             return NotMet("filtered", words, is_error=cut_off)
         if own <= {UNREACHABLE, FILTERED, REFUSED}:
             return NotMet("unreachable", f"{waited}: there is no route to it", is_error=cut_off)

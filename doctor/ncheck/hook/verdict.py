@@ -2,7 +2,8 @@
 
     {"stop": an error of the job was found, "unsure": with strict, the report is not clean,
      "short": lines for an exception, "warning": one line or "",
-     "note": what a quick bandwidth test measured, "page": the report for rank 0, "" where all is well,
+     "missing": ranks did not come, "note": what a quick bandwidth test measured,
+     "page": the report for rank 0, "" where all is well,
      "env": {variable: value} of the plan, "per_node": {node: {variable: value}}, "nodes": {node: [its ranks]},
      "report": zlib over the report's JSON, in base64}
 
@@ -52,6 +53,7 @@ def verdict_of(
         "short": _short(report, stopping) if stopping or unsure else "",
         "warning": _warning(_unmeasured(report, checks), stopping, applied),
         "note": _measured(report) if request["probe"] == "quick" else "",
+        "missing": any(facts.missing or facts.homeless for facts in ranks.values()),
         "page": _page(report, int(request["columns"])) if stopping or unsure else "",
         "env": _values(report.plan.env),
         "per_node": {node: _values(settings) for node, settings in report.plan.per_node.items()},

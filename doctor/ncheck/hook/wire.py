@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GREETING = b"ncheck meeting 1\n"
 LARGEST_FROM_RANK = 16 * 1024  # bytes of JSON: what a rank says of itself takes 500
 LARGEST_FROM_HUB = 32 * 1024 * 1024  # the report of a large job
-MOST_FROM_RANK = 16  # frames
+MOST_FROM_RANK = 64  # frames
 MOST_FROM_HUB = 64
 MOST_VALUES = 2_000_000  # in one text of JSON: an empty list takes 2 bytes on the wire and 64 in memory
 

@@ -68,19 +68,19 @@ LAST = {
     "oneflow": Rank(3, 4, 1, master="10.20.0.11", master_port=9988, launcher="variables"),
     "open-mpi-4": Rank(
         3, 4, 1, 2, nodes=2, node_name="node02", master="node01", addresses=("10.20.0.11",), launcher="Open MPI",
-        job=OPEN_MPI.format("6edcfd806acbc47d-77370ded6b4ec686", "699400193"),
+        job=OPEN_MPI.format("6edcfd806acbc47d-77370ded6b4ec686", "699400193"), secret=True,
     ),
     "open-mpi-4-by-node": Rank(
         3, 4, 1, 2, nodes=2, node_name="node02", master="node01", addresses=("10.20.0.11",), launcher="Open MPI",
-        job=OPEN_MPI.format("e884d4e22b2aa8fc-d949d5f45a4b3d73", "697630721"),
+        job=OPEN_MPI.format("e884d4e22b2aa8fc-d949d5f45a4b3d73", "697630721"), secret=True,
     ),
     "open-mpi-4-in-salloc": Rank(
         2, 3, 0, 1, nodes=3, node_name="node03", master="node01", launcher="Open MPI",
-        job=OPEN_MPI.format("da6440e3f8b80be8-c95aab9e011c179c", "3970170881"),
+        job=OPEN_MPI.format("da6440e3f8b80be8-c95aab9e011c179c", "3970170881"), secret=True,
     ),
     "open-mpi-4-login": Rank(
         3, 4, 1, 2, nodes=2, node_name="node02", master="node01", launcher="Open MPI",
-        job=OPEN_MPI.format("e0f046e6c642b2a9-ade4eaed8790cf80", "847314945"),
+        job=OPEN_MPI.format("e0f046e6c642b2a9-ade4eaed8790cf80", "847314945"), secret=True,
     ),
     "open-mpi-5": Rank(
         3, 4, 1, 2, node_name="node02", master="node01", launcher="Open MPI",

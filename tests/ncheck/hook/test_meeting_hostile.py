@@ -15,6 +15,7 @@ import pytest
 from ncheck.hook.attendance import NotMet, Outcome, Told, Trouble
 from ncheck.hook.doors import listen
 from ncheck.hook.launchers import Rank
+from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import GREETING, ForeignError, job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, many_files, nothing_left  # noqa: F401  fixtures
@@ -309,6 +310,130 @@ def test_ranks_without_end_are_turned_away(held: Held) -> None:
                 peer.say({"what": "rank", "member": job.member(0), "seconds": 30})
         assert held.first.result(20) == TOLD
     assert len(job.attendances[0].problems) <= 80
+
+
+# Jobs whose id can be guessed. Ranks of another machine may be anybody; on this one, the kernel tells whose they are.
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ranks seem to come from other machines."""
+    monkeypatch.setattr("ncheck.hook.peer_user._is_own", lambda _: False)
+
+
+@pytest.mark.usefixtures("far")
+def test_a_stranger_that_comes_as_a_rank_and_ends_stops_nothing_if_the_rank_comes() -> None:
+    job = Job(2)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as forger:
+        forger.prove().enter(job.member(1), seconds=0)
+    assert [job.meet(1), first.result(10)] == [TOLD, TOLD]
+    (attendance,) = job.attendances
+    assert (attendance.missing, attendance.ended, attendance.problems) == ((), (), ())
+
+
+@pytest.mark.usefixtures("far")
+def test_a_stranger_that_comes_as_one_rank_more_or_in_another_number_stops_nothing() -> None:
+    job = Job(2)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as extra, Bare(dial(job.ports[0]), job.token) as other:
+        extra.prove().enter(job.member(5))
+        other.prove().enter(job.member(1, size=7))
+        assert [job.meet(1), first.result(10)] == [TOLD, TOLD]
+    (attendance,) = job.attendances
+    assert attendance.missing == ()
+    assert [(one.kind, one.ranks) for one in attendance.problems] == [("doubted", (1,)), ("doubted", (1,))]
+    assert attendance.problems[0].text.startswith("rank 1 (pid 1001 on host1) has WORLD_SIZE 7, and rank 0 ")
+    assert attendance.problems[1].text.endswith("one may be a stranger: set NCHECK_TOKEN to a secret of this job")
+
+
+@pytest.mark.usefixtures("far")
+def test_what_strangers_may_have_said_counts_where_the_rank_itself_never_comes() -> None:
+    job = Job(2, timeout=3.0)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as only:
+        only.prove().enter(job.member(1, size=7))
+        only.hear()
+    assert first.result(10) == TOLD
+    assert [(one.kind, one.ranks) for one in job.attendances[0].problems] == [("world-size", (1,))]
+    assert job.attendances[0].ended == (1,)
+
+
+@pytest.mark.usefixtures("far")
+def test_a_stranger_without_time_leaves_the_others_theirs_and_a_missing_rank_is_no_error() -> None:
+    job = Job(3, timeout=6.0)
+    first, began = job.start(0), time.monotonic()
+    with Bare(dial(job.ports[0]), job.token) as forger:
+        forger.prove().enter(job.member(1), seconds=0)
+        forger.say({"what": "leave", "kind": "overran"})
+        assert first.result(10) == TOLD
+    assert time.monotonic() - began >= 1.5
+    assert (job.attendances[0].missing, job.attendances[0].evidence) == ((2,), "")
+
+
+def test_the_ranks_of_a_secret_job_are_believed_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ncheck.hook.connection.user_of_peer", lambda _: None)
+    job = Job(2, secret=True)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as only:
+        only.prove().enter(job.member(1, size=7))
+    assert first.result(10) == TOLD
+    assert [(one.kind, one.ranks) for one in job.attendances[0].problems] == [("world-size", (1,))]
+
+
+def test_another_user_of_this_machine_who_knows_the_token_is_no_rank_and_no_hub(
+    monkeypatch: pytest.MonkeyPatch, foreign: tuple[Job, socket.socket]
+) -> None:
+    monkeypatch.setattr("ncheck.hook.peer_user._user", lambda *_: os.geteuid() + 4711)
+    job = Job(2, timeout=3.0)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as forger:
+        forger.prove().say({"what": "rank", "member": job.member(1), "seconds": 30})
+        assert forger.is_closed()
+    assert first.result(10) == TOLD
+    assert (job.attendances[0].missing, job.attendances[0].strangers) == ((1,), ("127.0.0.1",))
+
+    theirs, listener = foreign
+    second = theirs.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, theirs.token, hub=True) as hub:
+        hub.prove()
+        assert hub.is_closed()
+    outcome = second.result(10)
+    assert isinstance(outcome, NotMet)
+    assert (outcome.kind, outcome.is_error) == ("foreign", False)
+
+
+@pytest.mark.parametrize("how", ["asked", "read"])
+def test_the_kernel_tells_whose_the_other_end_is(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    def refused(*_: object) -> int:
+        raise OSError("no such socket")
+
+    monkeypatch.setattr(
+        "ncheck.hook.peer_user._row_user" if how == "asked" else "ncheck.hook.peer_user._asked", refused
+    )
+    for host in ("127.0.0.1", "::1"):
+        with closing(listen(0)) as listener:
+            listener.setblocking(True)  # noqa: FBT003
+            port = listener.getsockname()[1]
+            with closing(socket.create_connection((host, port), 10)) as sock, closing(listener.accept()[0]) as accepted:
+                assert [user_of_peer(sock), user_of_peer(accepted)] == [os.geteuid()] * 2
+
+
+def test_silent_connections_leave_room_for_others_and_a_missing_rank_is_no_error() -> None:
+    job = Job(2, timeout=8.0)
+    first = job.start(0)
+    dial(job.ports[0]).close()
+    with ExitStack() as stack:
+        for _ in range(200):  # more than one address may hold open
+            sock = stack.enter_context(socket.socket())
+            sock.setblocking(False)  # noqa: FBT003
+            sock.connect_ex(("127.0.0.1", job.ports[0]))
+        with Bare(socket.create_connection(("127.0.0.1", job.ports[0]), 5, ("127.0.0.9", 0)), job.token) as other:
+            other.prove()
+        assert first.result(20) == TOLD
+    (attendance,) = job.attendances
+    assert (attendance.missing, attendance.evidence, attendance.strangers) == ((1,), "", ("127.0.0.1",))
 
 
 # Hubs that are none.

@@ -5,15 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.hook.attendance import NotMet, Told
+from ncheck.hook.attendance import NotMet, Told, Trouble
 from ncheck.hook.doors import listen
+from ncheck.hook.launchers import read_rank
+from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
@@ -244,6 +249,19 @@ def test_two_jobs_with_one_master_port_do_not_meet() -> None:
     assert [job.attendances[0].problems for job in jobs] == [(), ()]
 
 
+def test_a_second_job_with_the_same_id_on_the_same_host_says_so() -> None:
+    earlier = Job(2, timeout=6.0)
+    waiting = earlier.start(0)
+    with closing(dial(earlier.ports[0])):  # it is open
+        later = Job(**earlier.fields, timeout=2.0)
+        assert later.meet(0) == TOLD
+    assert waiting.result(20) == TOLD
+    words = f"another job has MASTER_PORT {earlier.fields['master_port']} too: its rank 0 waits on this host, at port"
+    (trouble,) = later.attendances[0].problems
+    assert trouble == Trouble("duplicate-rank", (0,), f"{words} {earlier.ports[0]}")
+    assert earlier.attendances[0].problems == ()
+
+
 def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
     earlier = Job(2, timeout=3.0)
     waiting = earlier.start(0)
@@ -369,3 +387,63 @@ def test_a_machine_name_is_not_taken_for_an_error_without_proof() -> None:
     host = os.uname().nodename
     outcome = Job(2, "127.0.0.1", timeout=1.5, hosts=(host, host), layout=(0, 1), node_name=host).meet(1)
     assert kind(outcome) == ("refused", True)
+
+
+# Ranks that are slow to start, and have a process already.
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_rank_that_has_a_process_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    job, looked, notes = Job(2, timeout=2.0), threading.Event(), list[Any]()
+
+    def living(_: object, numbers: list[int]) -> list[int]:
+        assert numbers == [late]
+        looked.set()
+        return numbers
+
+    monkeypatch.setattr("ncheck.hook.meeting.living", living)
+    first = job.start(1 - late, patience=60.0, show=notes.append)
+    assert looked.wait(10)
+    assert [job.meet(late, patience=60.0), first.result(20)] == [TOLD, TOLD]
+    notes = [one["note"] for one in notes if "note" in one]
+    assert notes == [
+        "still waiting for rank 1, since 2 s: NCHECK_TIMEOUT=SECONDS limits this"
+        if late
+        else "still waiting for rank 0, which has a process on this host"
+    ]
+
+
+def test_one_without_a_process_is_not() -> None:
+    job = Job(2, timeout=2.0)
+    assert job.meet(0, patience=60.0) == TOLD
+    assert job.attendances[0].missing == (1,)
+    assert kind(Job(2, timeout=1.5).meet(1, patience=60.0)) == ("refused", True)
+
+
+def test_the_processes_of_a_job_are_known_by_their_variables() -> None:
+    job = {"WORLD_SIZE": "3", "MASTER_ADDR": "node01", "MASTER_PORT": str(free_port())}
+    with subprocess.Popen(["sleep", "60"], env={**job, "RANK": "2"}) as process:
+        try:
+            assert living(read_rank({**job, "RANK": "0"}), [1, 2]) == [2]
+            assert living(read_rank({**job, "RANK": "0", "MASTER_PORT": "1"}), [1, 2]) == []
+        finally:
+            process.kill()
+
+
+def test_a_process_that_inherited_the_variables_of_a_rank_knows_from_which_program(tmp_path: Path) -> None:
+    heir, rank = tmp_path / "heir.py", tmp_path / "rank.py"
+    heir.write_text(
+        "import os\nfrom ncheck.hook.launchers import read_rank\nfrom ncheck.hook.neighbours import inherited_from\n"
+        "print(os.environ['ABOVE'], inherited_from(read_rank(os.environ)))\n"
+    )
+    rank.write_text(
+        "import os, subprocess, sys\nos.environ['ABOVE'] = str(os.getpid())\n"
+        f"subprocess.run(['sh', '-c', f'{{sys.executable}} {heir}; true'])\n"
+    )
+    environ = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}
+    said = subprocess.run([sys.executable, str(rank)], env=environ, capture_output=True, text=True, check=True).stdout
+    pid, _, above = said.strip().partition(" ")
+    assert above.startswith(f"process {pid} (python")
+    alone = ["sh", "-c", f"{sys.executable} {heir}; true"]  # a script of the launcher, which has the variables too
+    environ["ABOVE"] = "0"
+    assert subprocess.run(alone, env=environ, capture_output=True, text=True, check=True).stdout == "0 \n"
