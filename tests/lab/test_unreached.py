@@ -63,6 +63,24 @@ def _blamed(run: Run, codes: Mapping[str, set[str]]) -> None:
     assert {n["name"] for n in run.report["nodes"] if not n["reached"]} == hurt
 
 
+def test_a_server_on_another_port_is_named_and_the_fix_starts_one_without_systemd(lab: Lab) -> None:
+    node = lab.nodes[1]
+    node.sh("sed -i '/^Port 10001/d' /etc/ssh/sshd_config")
+    faults.restart_sshd(node)
+
+    run = examined(lab, "-p", "10001", "--select", "NC1")
+    finding = run.finding("NC111")
+    node.sh(finding["fix"].removeprefix("sudo ") + " -o PidFile=none")
+    mended = examined(lab, "-p", "10001", "--select", "NC1")
+
+    assert run.failed() == {"NC111": {node.name}}
+    assert finding["message"] == (
+        "nothing listens on port 10001, but an SSH server answers on port 22: list the node with port=22, "
+        "or start a server on port 10001"
+    )
+    assert mended.failed() == {}
+
+
 def test_a_name_that_does_not_resolve_is_named(lab: Lab, healthy: Run) -> None:
     run = examined(lab, nodes=(*lab.names, "node99"))
 

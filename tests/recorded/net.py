@@ -72,6 +72,8 @@ def _settings(host: Host) -> JsonValue:
     return {
         **dict(sorted(tree.items())),
         f"{NET}/ipv4/ip_local_port_range": "32768\t60999\n",
+        f"{NET}/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+        f"{NET}/ipv4/tcp_wmem": "4096\t16384\t4194304\n",
         f"{NET}/ipv4/ip_local_reserved_ports": "\n",
         f"{NET}/netfilter/nf_conntrack_count": "214\n",
         f"{NET}/netfilter/nf_conntrack_max": "262144\n",

@@ -19,30 +19,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, nodes_by_value
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, Unread, cluster_check
 from ncheck.facts.links import LinkCause, LinkFacts
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.network.subnets import machines, same_uplinks, uplink_addresses
 
 DOCKER = ip_network("172.16.0.0/12")
 
 
-@cluster_check("NC627", Severity.ERROR, NicFacts, LinkFacts)
-def container_network_isolated(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    links = cluster.facts(LinkFacts)
-    uplinks: dict[str, tuple[str, ...]] = {}
-    for node, nics in cluster.facts(NicFacts).items():
-        own = [nic for nic in nics.interfaces if nic.uplink]
-        uplinks[node] = tuple(address.ip for nic in own for address in nic.addresses if address.scope == "global")
-    shared = {addresses for addresses, nodes in nodes_by_value(uplinks).items() if len(nodes) > 1}
-    for node, addresses in uplinks.items():
-        tried = any(link.cause is not LinkCause.UNTRIED for link in links[node].broken)
-        private = addresses in shared or (tried and any(ip_address(ip) in DOCKER for ip in addresses))
+@cluster_check("NC627", Severity.ERROR, NicFacts, also=(LinkFacts, IdentityFacts))
+def container_network_isolated(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    nics = cluster.facts(NicFacts)
+    alike = same_uplinks(machines(nics, cluster.facts(IdentityFacts)))
+    for node in cluster:
+        addresses, links = uplink_addresses(nics[node.name]), node.maybe(LinkFacts)
         if not addresses:
-            yield NotApplicable("it has the network of its machine", (node,))
-        elif private and not any(reach.reached for reach in links[node].reaches):
-            yield Problem(
-                f"{node} is a container with a network of its own ({addresses[0]}), and reaches no other node",
-                "docker run --network=host --ipc=host",
-                nodes=(node,),
-                summary="a container's network reaches no other node",
-            )
+            yield NotApplicable("it has the network of its machine", (node.name,))
+        elif isinstance(links, LinkFacts):
+            tried = any(link.cause is not LinkCause.UNTRIED for link in links.broken)
+            private = node.name in alike or (tried and any(ip_address(ip) in DOCKER for ip in addresses))
+            if private and not any(reach.reached for reach in links.reaches):
+                yield _isolated(node.name, addresses[0])
+        elif node.name in alike:  # no link was tried: nobody listens on an address that others have, too
+            yield _isolated(node.name, addresses[0])
+        elif isinstance(links, Unread):
+            yield Inconclusive(links.reason, (node.name,))
+        else:
+            yield NotApplicable(links.reason, (node.name,))
+
+
+def _isolated(node: str, address: str) -> Problem:
+    return Problem(
+        f"{node} is a container with a network of its own ({address}), and reaches no other node",
+        "docker run --network=host --ipc=host",
+        nodes=(node,),
+        summary="a container's network reaches no other node",
+    )

@@ -36,8 +36,11 @@ FULL = 32 * MIB  # less than a batch of a data loader: 64 images of 3 x 224 x 22
 @node_check("NC604", Severity.WARNING, LimitsFacts, also=(GpuFacts, InterpreterFacts))
 def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     shm, gpus, python = node[LimitsFacts].shm, node.maybe(GpuFacts), node.maybe(InterpreterFacts)
-    if isinstance(shm, Unread) or isinstance(gpus, Unread):
-        yield Inconclusive(shm.reason if isinstance(shm, Unread) else gpus.reason)
+    if isinstance(shm, Unread):
+        yield Inconclusive(shm.reason)
+        return
+    if isinstance(gpus, Unread):
+        yield Inconclusive(gpus.reason)
         return
     several = isinstance(gpus, GpuFacts) and len(gpus.gpus) > 1
     small = several and shm.total < ENOUGH

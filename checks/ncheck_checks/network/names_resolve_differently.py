@@ -2,16 +2,17 @@
 
 ## What it finds
 Names of listed nodes, looked up on the other nodes as a launcher would look them up. A name is reported if it resolves
-to an address that its node does not have, if it resolves to different addresses on different nodes, or if only some
-nodes can resolve it. With up to 16 nodes, every node looks up every name. With more nodes, all look up the first
-node's name, and the other names are looked up along Open MPI's launch tree.
+to an address that its node does not have, alone or before the right one, if it resolves to different addresses on
+different nodes, or if only some nodes can resolve it. With up to 16 nodes, every node looks up every name. With more
+nodes, all look up the first node's name, and the other names are looked up along Open MPI's launch tree.
 
 A name that no node resolves is not reported: it may exist only in the ssh configuration or behind a jump host. If a
 launcher needs it, node-to-node-ssh-fails reports the failure. Nodes that are listed by address need no name.
 
 ## Why it matters
 Launchers pass names to the nodes, and the nodes look them up: MASTER_ADDR, the host file, horovodrun's -H. A stale
-line in one /etc/hosts sends that node's ranks to the wrong machine, and all other ranks wait for them. Behind address
+line in one /etc/hosts sends that node's ranks to the wrong machine, and all other ranks wait for them. Programs try the
+addresses of a name in their order: a dead one before the right one costs each connection its timeout. Behind address
 translation, a name may correctly resolve to an address that the node itself does not show.
 
 ## What to type
@@ -43,6 +44,7 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
         if found and failed:
             unresolved[name] = (failed, answers[failed[0]].error)
         yield from _wrong_addresses(name, found, own.get(name, frozenset()))
+        yield from _wrong_first(name, {node: answers[node].addresses for node in found}, own.get(name, frozenset()))
     for (nodes, error), names in nodes_by_value(unresolved).items():
         message = f"{fold(names)} {'does' if len(names) == 1 else 'do'} not resolve: {error}"
         yield Problem(message, _fix(names[0]), nodes=nodes, look=True)
@@ -60,6 +62,19 @@ def _wrong_addresses(name: str, found: Mapping[str, frozenset[str]], own: frozen
     if parted and not frozenset.intersection(*right.values()):
         message = f"{name} resolves to different addresses: {parted.summary()}"
         yield Problem(message, _fix(name), nodes=parted.odd, look=True)
+
+
+def _wrong_first(name: str, found: Mapping[str, tuple[str, ...]], own: frozenset[str]) -> Iterator[Problem]:
+    """Yield addresses that are not the node's and that are tried before its own of the same family."""
+    first: dict[str, str] = {}
+    for node, ips in found.items():
+        right = next((ip for ip in ips if ip in own), "")
+        before = [ip for ip in ips[: ips.index(right)] if (":" in ip) == (":" in right)] if right else []
+        if before and not (node == name and _is_loopback(before[0])):
+            first[node] = before[0]
+    for ip, nodes in nodes_by_value(first).items():
+        message = f"{name} resolves first to {ip}, which is not its address, and only then to its own"
+        yield Problem(message, _fix(name), nodes=nodes, look=True)
 
 
 def _own_addresses(nics: NicFacts) -> frozenset[str]:

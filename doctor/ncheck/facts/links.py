@@ -448,7 +448,8 @@ def needed_ports(cluster: Cluster, settings: Settings, node: str) -> tuple[int, 
     """Return the ports that the job needs on a node: the ranks meet on the first one, others are opened on each."""
     if settings.ranks:  # the launcher or the job itself may hold its port by now
         return ()
-    everywhere = settings.launcher in LAUNCHER_TABLE and LAUNCHER_TABLE[settings.launcher].port_everywhere
+    launcher = LAUNCHER_TABLE.get(settings.launcher or "")
+    everywhere = launcher is not None and launcher.port_everywhere
     meets = everywhere or (bool(cluster.connected) and node == cluster.connected[0].name)
     meeting = (settings.master_port or _meeting_port(cluster, settings)) if meets else None
     return tuple(dict.fromkeys((*([meeting] if meeting else []), *settings.need_ports)))

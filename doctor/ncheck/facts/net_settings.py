@@ -35,7 +35,8 @@ class NetSettingsFacts:
 
     `ephemeral` is the range of client ports, both ends included, and `reserved` the ranges excluded from it.
     `neighbours` maps the family, 4 or 6, to the limit of its neighbour table, unless the kernel does not show it (a
-    container, IPv6 off). `conntrack` is None if netfilter tracks no connections.
+    container, IPv6 off). `conntrack` is None if netfilter tracks no connections. `buffers` are the largest sizes that
+    the kernel gives to TCP's buffers by itself, in bytes, by setting (tcp_rmem, tcp_wmem), where it shows them.
     """
 
     conf: Mapping[str, InterfaceSettings]
@@ -43,6 +44,7 @@ class NetSettingsFacts:
     reserved: tuple[tuple[int, int], ...] = ()
     neighbours: Mapping[int, int] = field(default_factory=dict)
     conntrack: Conntrack | None = None
+    buffers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ports(self) -> int:
@@ -67,10 +69,14 @@ NET = "/proc/sys/net"
 CONF = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
 
 
+BUFFERS = ("tcp_rmem", "tcp_wmem")
+
+
 SETTINGS = Tree((
     *(f"{NET}/ipv4/conf/*/{name}" for name in CONF),
     f"{NET}/ipv4/ip_local_port_range",
     f"{NET}/ipv4/ip_local_reserved_ports",
+    *(f"{NET}/ipv4/{name}" for name in BUFFERS),
     f"{NET}/ipv[46]/neigh/default/gc_thresh3",
     f"{NET}/netfilter/nf_conntrack_count",
     f"{NET}/netfilter/nf_conntrack_max",
@@ -87,7 +93,9 @@ def net_settings(evidence: Evidence) -> Read[NetSettingsFacts]:
     if "all" not in conf:
         return Unread("/proc/sys/net/ipv4/conf/all not found: the network settings cannot be read here")
     first, last = str(tree[f"{NET}/ipv4/ip_local_port_range"]).split()
-    return NetSettingsFacts(conf, (int(first), int(last)), tuple(_reserved(tree)), _neighbours(tree), _conntrack(tree))
+    return NetSettingsFacts(
+        conf, (int(first), int(last)), tuple(_reserved(tree)), _neighbours(tree), _conntrack(tree), _buffers(tree)
+    )
 
 
 def _interfaces(tree: Mapping[str, object]) -> list[str]:
@@ -116,6 +124,12 @@ def _neighbours(tree: Mapping[str, object]) -> dict[int, int]:
 def _conntrack(tree: Mapping[str, object]) -> Conntrack | None:
     count, most = (tree.get(f"{NET}/netfilter/nf_conntrack_{name}") for name in ("count", "max"))
     return Conntrack(int(count), int(most)) if isinstance(count, str) and isinstance(most, str) else None
+
+
+def _buffers(tree: Mapping[str, object]) -> dict[str, int]:
+    # 4096	131072	6291456
+    texts = {name: tree.get(f"{NET}/ipv4/{name}") for name in BUFFERS}
+    return {name: int(text.split()[2]) for name, text in texts.items() if isinstance(text, str)}
 
 
 FACTS = (Fact(NetSettingsFacts, (SETTINGS,), net_settings),)

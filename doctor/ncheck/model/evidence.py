@@ -176,6 +176,7 @@ class Login:
     offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", as they were offered
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
     fix: str = ""  # a command line for this very case, where the transport knows one
+    other_port: int = 0  # where the port refused, another one on which an SSH server answers there; 0 for none known
     options: tuple[str, ...] = ()  # of ssh, without which a login by hand is not the same: ("-F", FILE, "-i", KEY)
     host_key_warning: str = ""  # why it should not be trusted, where StrictHostKeyChecking no trusts it all the same
 

@@ -167,6 +167,21 @@ def _clashes(members: SubnetMembers) -> bool:
     )
 
 
+def uplink_addresses(nics: NicFacts) -> tuple[str, ...]:
+    """Return the addresses by which a container with a network of its own sends; () for any other machine."""
+    own = [nic for nic in nics.interfaces if nic.uplink]
+    return tuple(address.ip for nic in own for address in nic.addresses if address.scope == "global")
+
+
+def same_uplinks(nodes: Nodes) -> frozenset[str]:
+    """Return the containers that have the same addresses as another one: each is alone on a bridge of its machine."""
+    by_addresses: dict[tuple[str, ...], list[str]] = {}
+    for node, nics in nodes.items():
+        if addresses := uplink_addresses(nics):
+            by_addresses.setdefault(addresses, []).append(node)
+    return frozenset(node for alike in by_addresses.values() if len(alike) > 1 for node in alike)
+
+
 @dataclass(frozen=True)
 class Apart:
     """Nodes without a common subnet. `routed`: routers may connect them. `odd`: those outside the largest subnet."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.host.container_network_isolated import container_network_isolated
@@ -19,7 +20,7 @@ def node(ip: str, reached: int = 0, broken: int = 0, *, container: bool = True) 
     )  # fmt: skip
     reaches = (Reach("", ip, reached + broken, reached),) if reached + broken else ()
     links = tuple(Link(ip, "other", "10.0.0.1", "", LinkCause.FILTERED) for _ in range(broken))
-    return {NicFacts: NicFacts((nic,)), LinkFacts: LinkFacts(reaches, links)}
+    return {NicFacts: NicFacts((nic,)), LinkFacts: LinkFacts(reaches, links), IdentityFacts: Absent("not asked")}
 
 
 def outcomes(**nodes: Facts) -> list[Outcome]:
@@ -55,6 +56,18 @@ def test_links_that_there_was_no_time_to_try_say_nothing() -> None:
     assert outcomes(a=late, b=node("10.0.0.1", container=False)) == [Outcome.PASSED, Outcome.SKIPPED]
 
 
-def test_without_links_there_is_nothing_to_judge() -> None:
-    alone = {**node("172.17.0.2"), LinkFacts: Absent("one node alone has no peers")}
-    assert outcomes(a=alone, b=alone) == [Outcome.SKIPPED] * 2
+def test_without_links_only_containers_with_one_address_are_judged() -> None:
+    silent = {LinkFacts: Absent("no other node listens")}
+    one, other = ({**node(ip), **silent} for ip in ("172.17.0.2", "172.17.0.3"))
+    assert outcomes(a=one, b=other) == [Outcome.SKIPPED] * 2
+    assert outcomes(a=one, b=one) == [Outcome.FAILED] * 2
+    unread = {**other, LinkFacts: Unread("no answer")}
+    assert outcomes(a=one, b=unread) == [Outcome.SKIPPED, Outcome.UNKNOWN]
+
+
+def test_one_container_that_is_listed_twice_is_not_two() -> None:
+    silent: Facts = {
+        LinkFacts: Absent("no other node listens"),
+        IdentityFacts: IdentityFacts("a", "boot", "net:[1]", 0),
+    }
+    assert outcomes(a={**node("172.17.0.2"), **silent}, b={**node("172.17.0.2"), **silent}) == [Outcome.SKIPPED] * 2

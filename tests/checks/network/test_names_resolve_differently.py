@@ -56,6 +56,14 @@ def test_loopback_and_a_bridge_of_containers_are_no_addresses_of_another_node() 
     }
 
 
+def test_an_address_of_nobody_before_the_right_one_is_named() -> None:
+    wrong = cluster(n1={"n2": Resolved(("10.1.0.99", "10.1.0.2"))}, n2={"n2": Resolved(("127.0.1.1", "10.1.0.2"))})
+    assert messages(wrong) == {
+        "n2 resolves first to 10.1.0.99, which is not its address, and only then to its own": ("n1",)
+    }
+    assert messages(cluster(n1={"n2": Resolved(("10.1.0.2", "10.1.0.99"))})) == {}
+
+
 def test_names_that_only_some_nodes_resolve_are_reported_once_per_failing_node() -> None:
     nodes = cluster(n3={"n1": NOWHERE, "n2": NOWHERE})
     assert messages(nodes) == {"n[1-2] do not resolve: Name or service not known": ("n3",)}

@@ -38,3 +38,21 @@ def test_where_another_node_is_reached_the_server_is_to_be_started() -> None:
     (finding,) = judge([connection_refused], nodes).findings
     assert (finding.nodes, finding.where) == (("a",), "")
     assert finding.fix == "sudo systemctl restart ssh || sudo systemctl restart sshd"
+
+
+def test_a_server_on_another_port_is_named_and_how_a_container_starts_one_on_the_right_port() -> None:
+    refused = Login(reached=False, cause=Cause.REFUSED, port=10001, other_port=22, fix="sudo systemctl restart ssh")
+    nodes: dict[str, Facts] = {
+        "a": {LoginFacts: LoginFacts(refused)},
+        "b": {LoginFacts: LoginFacts(Login(reached=True, port=10001))},
+    }
+    (finding,) = judge([connection_refused], nodes).findings
+    assert (finding.nodes, finding.fix, finding.where) == (("a",), "sudo /usr/sbin/sshd -p 10001", "")
+    assert finding.message == (
+        "nothing listens on port 10001, but an SSH server answers on port 22: list the node with port=22, "
+        "or start a server on port 10001"
+    )
+    (every,) = judge([connection_refused], dict.fromkeys(("a", "c"), nodes["a"])).findings
+    assert (every.message, every.fix) == (
+        "every node refuses port 10001: an SSH server answers on port 22", "ncheck -p 22 nodes.txt"
+    )  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_node_says_what_is_there_and_what_is_no_program(tmp_path: Path, answer
 
 
 def test_what_hangs_is_unread_and_so_is_nonsense(answered: Answered) -> None:
-    hangs = {"paths": {"/data/job": {"error": "no answer within 5 s"}}}
+    hangs: Any = {"paths": {"/data/job": {"error": "no answer within 5 s"}}}
     read = programs(answered({PROGRAMS: Reply(Status.OK, value=hangs)}))
     assert read == ProgramFacts({"/data/job": Unread("/data/job: no answer within 5 s")})
     for wrong in ({"paths": {"--flush": {"trouble": ""}}}, {"paths": {"/a": "x"}}, None):

@@ -34,7 +34,7 @@ def engines(
 
         srun = SrunEngine(nodes, settings, environ)
         return lambda _node: srun
-    ssh = SshEngine(settings, environ)
+    ssh = SshEngine(settings, environ, nodes)
     rsh = RshEngine(lambda node: settings.environment_of(node.name).rsh or "", environ)
 
     def engine_for(node: Node) -> Engine:

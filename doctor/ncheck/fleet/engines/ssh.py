@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ncheck.errors import SettingsError
@@ -17,6 +18,9 @@ from ncheck.ssh.client import SshClient, has_paramiko
 from ncheck.text import printable
 
 LONGEST_DETAIL = 1000  # characters of a failure's detail
+
+_USUAL, _MOST_PORTS = 22, 4  # ports that are tried on a node whose own port refuses
+_SOON = 2.0  # seconds
 
 
 class SshStream:
@@ -33,7 +37,9 @@ class SshEngine:
 
     name = "ssh"
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ, nodes: Iterable[Node] = ()) -> None:
+        listed = (node.port or settings.port or _USUAL for node in nodes)
+        self.ports = tuple(dict.fromkeys((_USUAL, *listed)))[:_MOST_PORTS]
         if settings.transport == "paramiko" and not has_paramiko():
             raise SettingsError("--transport paramiko: paramiko is not installed; use --transport openssh")
         if settings.transport == "openssh" and not shutil.which("ssh"):
@@ -50,7 +56,24 @@ class SshEngine:
         try:
             return SshStream(self.client.connect(host_of(node), timeout), self.options)
         except ssh.LoginFailedError as error:
-            raise LoginFailedError(replace(login_of(error.record, error), options=self.options)) from None
+            login = replace(login_of(error.record, error), options=self.options)
+            if login.cause is Cause.REFUSED:
+                ports = [port for port in self.ports if port != login.port]
+                login = replace(login, other_port=answering(login.address or node.name, ports))
+            raise LoginFailedError(login) from None
+
+
+def answering(host: str, ports: Iterable[int]) -> int:
+    """Return the first of these ports on which an SSH server answers; 0 if none does so soon."""
+    return next((port for port in ports if _is_ssh(host, port)), 0)
+
+
+def _is_ssh(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), _SOON) as sock:
+            return sock.recv(4) == b"SSH-"
+    except OSError:
+        return False
 
 
 def options_of(settings: Settings) -> ssh.Options:

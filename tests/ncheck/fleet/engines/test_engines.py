@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.fleet.engine import LoginFailedError
 from ncheck.fleet.engines import engines
+from ncheck.fleet.engines.ssh import answering
 from ncheck.model.evidence import Cause
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment, Settings
@@ -58,3 +61,17 @@ def test_paramiko_behind_a_jump_host_names_the_transport_that_works(tmp_path: Pa
 
 def test_every_cause_of_the_ssh_client_is_a_cause_in_evidence() -> None:
     assert {cause.name: cause.value for cause in ssh.Cause}.items() <= {c.name: c.value for c in Cause}.items()
+
+
+def test_of_several_ports_the_first_with_an_ssh_server_is_found() -> None:
+    gone, http, ssh_server = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
+    ports = [server.getsockname()[1] for server in (gone, http, ssh_server)]
+    gone.close()
+
+    def greet(server: socket.socket, text: bytes) -> None:
+        with server, server.accept()[0] as client:
+            client.sendall(text)
+
+    for server, text in ((http, b"HTTP/1.1 400\r\n"), (ssh_server, b"SSH-2.0-x\r\n")):
+        Thread(target=greet, args=(server, text), daemon=True).start()
+    assert (answering("127.0.0.1", ports), answering("127.0.0.1", ports[:1])) == (ports[2], 0)
