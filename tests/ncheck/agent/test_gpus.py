@@ -132,7 +132,7 @@ def test_a_node_without_any_nvidia_device_is_not_sent_pynvml() -> None:
 def test_without_sysfs_hardware_is_not_seen_and_not_absent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, found in ((os.path, "isdir"), (os.path, "exists"), (glob, "glob")):
         before = getattr(module, found)
-        hidden = [] if found == "glob" else False
+        hidden: object = [] if found == "glob" else False
         monkeypatch.setattr(
             module,
             found,
