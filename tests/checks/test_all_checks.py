@@ -57,12 +57,13 @@ PROGRAMS = {
         "iproute2": "dcb ip ss",
         "iputils-ping": "ping",
         "iputils-tracepath": "tracepath",
+        "dmidecode": "dmidecode",
         "iptables": "iptables",
         "kmod": "modinfo modprobe",
         "linux-cpupower": "cpupower",
         "libc-bin": "getent ldconfig ldd",
         "mawk": "awk",
-        "mount": "mount",
+        "mount": "mount swapon",
         "netcat-openbsd": "nc",
         "nvidia-smi": "nvidia-smi",
         "openmpi-bin": "mpirun ompi_info",
@@ -81,7 +82,7 @@ PROGRAMS = {
         "systemd": "hostnamectl journalctl systemctl timedatectl",
         "traceroute": "traceroute",
         "ufw": "ufw",
-        "util-linux": "dmesg findmnt",
+        "util-linux": "dmesg findmnt lsblk lscpu",
         "zypper": "zypper",
     }.items()
     for word in words.split()

@@ -31,16 +31,19 @@ def test_a_banner_on_stdout_is_a_warning_and_costs_nothing_else(lab: Lab, health
     } - {"NC130"}
 
 
-def test_no_python3_is_named_and_the_login_still_counts(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
+def test_no_python3_or_one_that_crashes_is_named_and_the_login_still_counts(lab: Lab, healthy: Run) -> None:
+    node, crashing = lab.nodes[1:3]
     faults.remove_python(node)
+    faults.program(crashing, "python3", "kill -SEGV $$")
 
     run = examined(lab)
 
-    assert run.failed() == {"NC125": {node.name}}, run.told(node.name)
+    assert run.failed() == {"NC125": {node.name, crashing.name}}, run.told(node.name)
+    fixes = {f["nodes"][0]: f["fix"] for f in run.report["findings"] if f["code"] == "NC125"}
+    assert {name: "install" in fix for name, fix in fixes.items()} == {node.name: True, crashing.name: False}
     assert [n["reached"] for n in run.report["nodes"]] == [True] * 4
     assert run.exit_code == 1
-    others_whole(run, healthy, node.name)
+    others_whole(run, healthy, node.name, crashing.name)
 
 
 def test_nvidia_smi_that_never_returns_is_named(lab: Lab, healthy: Run) -> None:

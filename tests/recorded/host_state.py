@@ -22,6 +22,7 @@ def host_state_replies(host: Host) -> dict[str, Reply]:
         "frequencies": [["powersave", "intel_pstate", 3800000, 3800000, 192]],
         "kernel": {
             "transparent_hugepages": "always [madvise] never", "numa_balancing": "1", "ptrace_scope": "1", "smt": "on",
+            "clocksource": "tsc",
         },
         "groups": {session: {"memory.max": "max", "cpu.max": "max 100000", "pids.max": "max", "pids.current": "5"}},
         "clock_error": 120_000 + host.number,

@@ -2,13 +2,14 @@
 
 ## What it finds
 Nodes with another setting than the other nodes with the same GPUs: transparent huge pages, NUMA balancing,
-hyper-threading (SMT), the CPU frequency governor, yama's ptrace_scope. Settings that are the same everywhere are not
-judged: they are defaults of the distribution.
+hyper-threading (SMT), the CPU frequency governor, the clock source, yama's ptrace_scope. Settings that are the same
+everywhere are not judged: they are defaults of the distribution.
 
 ## Why it matters
 A node that is set up differently is often slower or faster than the others, and the job is as fast as its slowest node.
 Without transparent huge pages, registering memory takes longer; NUMA balancing moves pages while ranks use them; with
-another ptrace_scope, UCX copies between ranks on a slower path, and py-spy is refused.
+another ptrace_scope, UCX copies between ranks on a slower path, and py-spy is refused. A kernel that does not trust its
+processors' clock (tsc) reads hpet or acpi_pm: each look at the time then takes a microsecond and more.
 
 ## What to type
 The file of the setting on a node of each kind shows both: `cat /sys/kernel/mm/transparent_hugepage/enabled
@@ -27,6 +28,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "transparent_hugepages": ("the mode of transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
     "numa_balancing": ("NUMA balancing", "/proc/sys/kernel/numa_balancing"),
     "smt": ("hyper-threading (SMT)", "/sys/devices/system/cpu/smt/control"),
+    "clocksource": ("the clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     "ptrace_scope": ("ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope"),
 }
 GOVERNOR = ("the CPU frequency governor", "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor")

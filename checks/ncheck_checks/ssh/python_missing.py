@@ -33,9 +33,10 @@ def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
     facts = node[LoginFacts]
     login = facts.login
     if login.cause is Cause.NO_PYTHON and facts.python:
+        python = facts.python if facts.python.startswith("/") else "python3"
         yield Problem(
             message=f"python3 is installed on {node.name} and does not run",
-            fix=f"ulimit -a; timeout 20 {quote(facts.python)} -I -v -c pass 2>&1 | tail -n 5",
+            fix=f"ulimit -a; timeout 20 {quote(python)} -I -v -c pass 2>&1 | tail -n 5",
             evidence=(login.detail,),
             look=True,
             summary="python3 does not run",

@@ -10,8 +10,9 @@ The same fault stalls NCCL and MPI: small messages pass, large ones never arrive
 ConnectTimeout does not end such a login.
 
 ## What to type
-`ping -M do -s 1472 -c 3 ADDRESS` fails if the path allows less than 1500 bytes. Find the interface or switch with the
-smaller MTU (`ip link show`), or set the same MTU on all: `sudo ip link set eth0 mtu 1500`.
+`ping -M do -s 1472 -c 3 ADDRESS` fails if the path allows less than 1500 bytes; with an MTU of 9000, try `-s 8972`.
+Find the interface or switch with the smaller MTU (`ip link show`), or set the same MTU on all:
+`sudo ip link set eth0 mtu 1500`.
 """
 
 from __future__ import annotations

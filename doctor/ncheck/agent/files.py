@@ -43,11 +43,19 @@ def open_regular(path, *, dir_fd=None, follow=True):
         os.close(place)
 
 
+def need_sysfs(folder="/sys/class"):
+    """Raise OSError where /sys is not there, as in some containers: what it does not show is not absent."""
+    if not os.path.isdir(folder):
+        raise OSError("/sys is not mounted: hardware cannot be seen")
+
+
 def read_tree(patterns):
     """Return the reply for a tree: each path that matches, with its text, its target, None, or why not.
 
-    No match at all is an empty mapping: whether that means absent is for the parser to say.
+    No match at all is an empty mapping: whether that means absent is for the parser to say. OSError without /sys.
     """
+    if any(pattern.startswith("/sys/") for pattern in patterns):
+        need_sysfs()
     paths = sorted({path for pattern in patterns for path in glob.iglob(pattern)})
     values, size, cut = {}, 0, len(paths) > MOST_PATHS
     for path in paths[:MOST_PATHS]:

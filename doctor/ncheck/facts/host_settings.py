@@ -40,7 +40,8 @@ class GroupLimit:
 class HostSettingsFacts:
     """`usable_cpus`: so many the login may use, by its CPU set and its quota; `online_cpus` of the node.
 
-    `kernel`: settings by name: transparent_hugepages, numa_balancing, ptrace_scope, smt; those that the kernel shows.
+    `kernel`: settings by name: transparent_hugepages, numa_balancing, ptrace_scope, smt, clocksource; those that it
+    shows.
     `synchronized`: whether something keeps the clock right. `numa_refused`: whether a container forbids to ask for the
     NUMA policy. `locks_memory`: whether the login may lock memory beyond its limit. None: it could not be read.
     `gpu_devices`: how many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited.
@@ -84,7 +85,7 @@ class HostSettingsAnswer(TypedDict):
 
 HOST_SETTINGS = Answer("host-settings", shape=HostSettingsAnswer)
 
-KERNEL = ("transparent_hugepages", "numa_balancing", "ptrace_scope", "smt")
+KERNEL = ("transparent_hugepages", "numa_balancing", "ptrace_scope", "smt", "clocksource")
 
 _UNLIMITED = 1 << 60  # version 1 of control groups writes its largest number for "no limit"
 

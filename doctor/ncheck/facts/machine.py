@@ -15,7 +15,8 @@ class MachineFacts:
     """`kernel` is its release (5.15.0-105-generic), `cpu` the model of its processors, `memory` in bytes.
 
     `threads` are the processors that the kernel runs, `numa_nodes` those with processors. `product` is what the
-    manufacturer calls the machine, "" where it says nothing. None: the system does not show it, as many containers.
+    manufacturer calls the machine, "" where it says nothing, `bios` the version of its firmware; `nvme_drives` are
+    those on its own PCI bus. None: the system does not show it, as many containers, or an earlier release did not ask.
     """
 
     kernel: str
@@ -28,6 +29,8 @@ class MachineFacts:
     memory: int | None = None
     product: str = ""
     image: str = ""
+    bios: str = ""
+    nvme_drives: int | None = None
 
 
 class MachineAnswer(TypedDict):
@@ -44,6 +47,8 @@ class MachineAnswer(TypedDict):
     vendor: str | None
     product: str | None
     image: str | None
+    bios: str | None
+    nvme_drives: int | None
 
 
 MACHINE = Answer("machine", shape=MachineAnswer)
@@ -72,6 +77,8 @@ def machine(evidence: Evidence) -> Read[MachineFacts]:
         memory=answer.get("memory"),
         product=_product(answer.get("vendor") or "", answer.get("product") or ""),
         image=_image(answer.get("image") or ""),
+        bios=(answer.get("bios") or "").strip()[:LONGEST],
+        nvme_drives=answer.get("nvme_drives"),
     )
 
 

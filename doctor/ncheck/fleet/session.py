@@ -275,7 +275,7 @@ class Session:
         except EOFError as error:
             raise self._python_ended(error) from error
         except OSError as error:
-            raise self._broken(error) from error
+            raise self._small_only(str(error)) or self._broken(error) from error
         except NodeFloodsError as error:
             raise SessionEndedError(Cause.FLOODED, str(error)) from error
         if word == "go":
@@ -300,12 +300,17 @@ class Session:
             return self._timed_out("python3 had not started yet")
         seconds = f"{self.wanted.connect_timeout:.0f} s"
         marked = self.lines.marked
-        if "started" not in marked and self.stream.login.transport in _BY_SSH:
-            lost = f"the login shell answered a small packet, and nothing larger arrived within {seconds}"
-            return SessionEndedError(Cause.STALLED, lost)
+        if stalled := self._small_only(f"not within {seconds}"):
+            return stalled
         if python := marked.get("try"):
             return self._python_fails(python, f"it did not start within {seconds}")
         return SessionEndedError(Cause.NO_PYTHON, f"python3 did not start within {seconds}")
+
+    def _small_only(self, how: str) -> SessionEndedError | None:
+        """Say that only the greeting, which is small, came through; None where more did. `how` nothing else came."""
+        if "started" in self.lines.marked or self.stream.login.transport not in _BY_SSH:
+            return None
+        return SessionEndedError(Cause.STALLED, f"the login shell answered a small packet, and nothing larger ({how})")
 
     def _python_ended(self, error: EOFError) -> SessionEndedError:
         """Say why the shell ended before the agent answered: its exit status is that of python3."""

@@ -39,8 +39,11 @@ def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
 
 def test_a_node_whose_login_finds_another_python_is_asked_for_that_of_the_others() -> None:
     """It may lie there, behind the line of ~/.bashrc that returns in non-interactive shells."""
-    conda = InterpreterFacts("/opt/conda/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.5.1"})
-    nodes: dict[str, Facts] = {"n1": {InterpreterFacts: conda}, "n2": node(), "n3": {InterpreterFacts: conda}}
+    conda = {
+        **node(),
+        InterpreterFacts: InterpreterFacts("/opt/conda/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.5.1"}),
+    }
+    nodes: dict[str, Facts] = {"n1": conda, "n2": node(), "n3": conda}
     (found,) = judge([framework_differs], nodes).findings
     assert (found.nodes, found.kind, found.where) == (("n2",), "look", HERE)
     assert found.fix == "ncheck nodes.txt --python /opt/conda/bin/python3"
@@ -49,7 +52,7 @@ def test_a_node_whose_login_finds_another_python_is_asked_for_that_of_the_others
 def test_the_fix_installs_into_the_interpreter_that_was_judged() -> None:
     def conda(version: str) -> Facts:
         python = InterpreterFacts("/opt/my conda/bin/python3", "3.11.2", "active conda", {"torch": version})
-        return {InterpreterFacts: python}
+        return {**node(), InterpreterFacts: python}
 
     nodes = {"n1": conda("2.5.1"), "n2": conda("2.5.1"), "n3": conda("2.3.1")}
     assert [found.fix for found in judge([framework_differs], nodes).findings] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -50,6 +51,7 @@ int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
 """
 
 ASK = """
+import glob
 import json
 from ncheck.agent.answers.gpus import _nvml, started, told
 from ncheck.fleet.bootstrap import module_text
@@ -122,3 +124,21 @@ def test_a_node_without_any_nvidia_device_is_not_sent_pynvml() -> None:
     sources.fetch = lambda _: pytest.fail("pynvml was fetched")
     with pytest.raises(MissingError):
         answer(sources, None, 5.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpus", "gpu-health", "nvlinks", "pci", "hcas", "roce", "interfaces", "error-counters"]
+)
+def test_without_sysfs_hardware_is_not_seen_and_not_absent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, found in ((os.path, "isdir"), (os.path, "exists"), (glob, "glob")):
+        before = getattr(module, found)
+        hidden: object = [] if found == "glob" else False
+        monkeypatch.setattr(
+            module,
+            found,
+            lambda path, b=before, h=hidden: h if path.startswith(("/sys", "/dev/", "/proc/dr")) else b(path),
+        )
+    words = "/sys is not mounted: hardware cannot be seen"
+    for source in ({"kind": "answer", "name": name}, {"kind": "tree", "patterns": ["/sys/class/infiniband/*"]}):
+        reply = Sources({}).read(source)
+        assert (reply["status"], reply["reason"]) == ("failed", words)

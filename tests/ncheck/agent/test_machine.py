@@ -24,10 +24,15 @@ def laid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "node" / f"node{node}" / "cpulist").write_text(cpus)
     (tmp_path / "dmi").mkdir()
     (tmp_path / "dmi" / "sys_vendor").write_text("Dell Inc.\n")
+    (tmp_path / "dmi" / "bios_version").write_text("2.1\n")
+    for drive, transport in {"nvme0": "pcie\n", "nvme1": "rdma\n", "nvme12": "pcie\n"}.items():
+        (tmp_path / "nvme" / drive).mkdir(parents=True)
+        (tmp_path / "nvme" / drive / "transport").write_text(transport)
     (tmp_path / "cpuinfo").write_text(EPYC)
     (tmp_path / "meminfo").write_text("MemTotal:       1584786772 kB\nMemFree:  7 kB\n")
     monkeypatch.setattr(machine, "CPUS", str(tmp_path / "cpu" / "cpu[0-9]*" / "topology"))
     monkeypatch.setattr(machine, "NODES", str(tmp_path / "node" / "node[0-9]*" / "cpulist"))
+    monkeypatch.setattr(machine, "NVME", str(tmp_path / "nvme" / "nvme[0-9]*"))
     for name, path in {"DMI": "dmi", "CPUINFO": "cpuinfo", "MEMINFO": "meminfo", "CONTAINER": "containerenv"}.items():
         monkeypatch.setattr(machine, name, str(tmp_path / path))
     return tmp_path
@@ -45,6 +50,7 @@ def test_processors_memory_and_model_are_read(laid: Path) -> None:
     assert found == {
         "cpu": "AMD EPYC 9654 96-Core Processor", "sockets": 2, "cores": 4, "threads": 8, "numa_nodes": 2,
         "memory": 1584786772 * 1024, "vendor": "Dell Inc.", "product": None, "image": None,
+        "bios": "2.1", "nvme_drives": 2,
     }  # fmt: skip
 
 
@@ -57,7 +63,7 @@ def test_a_processor_without_a_model_in_cpuinfo_is_known_by_lscpu(laid: Path, mo
 
 
 def test_what_a_container_hides_is_null(tmp_path: Path, laid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CPUS", "NODES", "CPUINFO", "MEMINFO", "DMI"):
+    for name in ("CPUS", "NODES", "CPUINFO", "MEMINFO", "DMI", "CLASSES"):
         monkeypatch.setattr(machine, name, str(tmp_path / "hidden"))
     (laid / "lscpu").write_text("#!/bin/sh\nexit 1\n")
     (laid / "lscpu").chmod(0o755)

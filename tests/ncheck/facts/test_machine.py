@@ -21,8 +21,9 @@ def read(answered: Answered, **said: JsonValue) -> object:
 
 def test_everything_is_read(answered: Answered) -> None:
     numbers: dict[str, JsonValue] = {"sockets": 2, "cores": 96, "threads": 192, "numa_nodes": 2, "memory": 7}
-    facts = read(answered, cpu="X", vendor="NVIDIA", product="DGXH100", image="reg.corp:5000/a/b:1", **numbers)
-    assert facts == MachineFacts("6.8.0", "aarch64", "X", 2, 96, 192, 2, 7, "NVIDIA DGXH100", "a/b:1")
+    said: dict[str, JsonValue] = {**numbers, "bios": " 2.1", "nvme_drives": 8}
+    facts = read(answered, cpu="X", vendor="NVIDIA", product="DGXH100", image="reg.corp:5000/a/b:1", **said)
+    assert facts == MachineFacts("6.8.0", "aarch64", "X", 2, 96, 192, 2, 7, "NVIDIA DGXH100", "a/b:1", "2.1", 8)
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,15 @@ def test_each_way_to_end_has_its_own_cause(parts: tuple[bytes, ...], cause: Caus
     assert (evidence.login.cause, evidence.login.reached) == (cause, reached)
 
 
+def test_a_node_that_answers_nothing_larger_than_a_greeting_loses_large_packets() -> None:
+    answered = {}
+    for transport, end in (("paramiko", b"reset"), ("openssh", b"silence"), ("rsh", b"silence")):
+        stream = Scripted(then(greeting(), end))
+        stream.login = Login(reached=True, transport=transport)
+        answered[transport] = talk(stream).login.cause
+    assert answered == {"paramiko": Cause.STALLED, "openssh": Cause.STALLED, "rsh": Cause.NO_PYTHON}
+
+
 @pytest.mark.parametrize(
     ("parts", "cause"),
     [

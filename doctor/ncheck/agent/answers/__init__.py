@@ -26,8 +26,8 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
                   processor down, "virtual": bool (a virtual function)}] (GPUs, accelerators, NICs, InfiniBand adapters,
                   NVSwitches), "left_out": how many more}. No PCI bus: status missing.
 machine      {"kernel": release, "architecture": "x86_64", "cpu": model|null, "sockets", "cores", "threads",
-                  "numa_nodes" (those with processors): int|null, "memory": bytes|null, "vendor", "product": DMI's|null,
-                  "image": of the container|null}
+                  "numa_nodes" (those with processors): int|null, "memory": bytes|null, "vendor", "product", "bios":
+                  DMI's|null, "image": of the container|null, "nvme_drives": int|null}
 nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many, state: 0 is inactive, kind:
                   0 a GPU, 1 a CPU, 2 a switch, null not known, address of the other end|""]]}]}, in NVML's order. A
               node with no NVIDIA device at all: status missing. No working NVML: status failed, its words in `reason`.

@@ -5,7 +5,7 @@ import os
 import time
 
 from ncheck.agent.answers.counters import ports
-from ncheck.agent.files import number_in
+from ncheck.agent.files import need_sysfs, number_in
 from ncheck.agent.tasks.counters import SYS, counters
 
 _OF_PORTS = (
@@ -30,6 +30,7 @@ def answer(sources, arguments, timeout, root=SYS):
 
     Counters that are 0 are left out, so that the answer of a healthy node is short.
     """
+    need_sysfs(root)
     found = {name: _port(one["errors"], one["sent"], one["received"]) for name, one in ports(root, _OF_PORTS).items()}
     carried = counters(root)
     for folder in sorted(glob.glob(root + "/net/*/device"))[:_MOST]:

@@ -1,10 +1,9 @@
 """What the GPUs of this node do: two looks by NVML at use, memory, clocks, power, temperature and errors."""
 
-import os
 import time
 
-from ncheck.agent.answers import WATCHED, MissingError
-from ncheck.agent.answers.gpus import _address, _nvml, _processes, on_pci, started
+from ncheck.agent.answers import WATCHED
+from ncheck.agent.answers.gpus import _address, _nvml, _processes, need_device, started
 
 READS = (
     "NVML, twice: use, memory, clocks and why they are low, power, temperature, ECC errors, processes of each GPU",
@@ -16,8 +15,7 @@ _SM, _GPU_SENSOR, _UNCORRECTED, _VOLATILE = 1, 0, 1, 0  # NVML's numbers
 
 def answer(sources, arguments, timeout):
     """Return both looks at each GPU; MissingError with no NVIDIA device, OSError naming the function that failed."""
-    if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
-        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    need_device()
     nvml = started(_nvml(sources.fetch))
     try:
         return watched(nvml)

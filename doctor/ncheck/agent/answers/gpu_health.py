@@ -8,8 +8,7 @@ import sys
 import time
 from importlib.util import find_spec
 
-from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.gpus import nvml_text, on_pci
+from ncheck.agent.answers.gpus import need_device, nvml_text
 from ncheck.agent.commands import run
 from ncheck.agent.files import line_of
 from ncheck.agent.keeping import KeptChild
@@ -30,8 +29,7 @@ _SPARE = 1.0  # seconds in which the child is ended and the rest is read
 
 def answer(sources, arguments, timeout):
     """Return what NVML and the driver say: see the package. MissingError with no NVIDIA device."""
-    if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
-        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    need_device()
     ends = time.monotonic() + timeout
     said = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
     listed = {_short(gpu.get("pci") or "") for gpu in said["gpus"]}

@@ -7,7 +7,7 @@ import threading
 import types
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, need_sysfs
 
 NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
@@ -21,14 +21,21 @@ READS = (
 
 def answer(sources, arguments, timeout):
     """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed."""
-    devices = on_pci()
-    if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
-        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    devices = need_device()
     nvml = started(_nvml(lambda _: nvml_text(sources)))
     try:
         return told(nvml, devices)
     finally:
         nvml.nvmlShutdown()
+
+
+def need_device():
+    """Return the PCI addresses of NVIDIA GPUs; MissingError with no NVIDIA device, OSError if none can be seen."""
+    devices = on_pci()
+    if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
+        need_sysfs()
+        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    return devices
 
 
 def started(nvml):

@@ -3,7 +3,7 @@
 import glob
 import os
 
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, need_sysfs
 
 HCAS = "/sys/class/infiniband"
 MODULES = "/sys/module"
@@ -21,6 +21,7 @@ _EMPTY = 16  # empty entries after which no more are expected: an address that g
 
 def answer(sources, arguments, timeout):
     """Return {"hcas": [HCA], "left_out": int, "modules": {name: version}}: see the package."""
+    need_sysfs()
     folders = sorted(glob.glob(HCAS + "/*"))
     return {
         "hcas": [_hca(folder) for folder in folders[:_MOST]],

@@ -17,6 +17,7 @@ _KERNEL = {
     "numa_balancing": "/proc/sys/kernel/numa_balancing",
     "ptrace_scope": "/proc/sys/kernel/yama/ptrace_scope",
     "smt": _CPUS + "/smt/control",
+    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
 }
 _GROUP_FILES = (
     "memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "pids.max",

@@ -7,7 +7,7 @@ import socket
 import struct
 
 from ncheck.agent.answers.addresses import by_library
-from ncheck.agent.files import leaf, line_of, number_in
+from ncheck.agent.files import leaf, line_of, need_sysfs, number_in
 
 NET = "/sys/class/net"
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
@@ -26,6 +26,7 @@ READS = (
 
 def answer(sources, arguments, timeout):
     """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"|"psutil"|"netifaces"}."""
+    need_sysfs()
     told, source = _addresses()
     interfaces = [_interface(name, *told[name]) for name in told]
     interfaces.sort(key=lambda interface: interface["index"])

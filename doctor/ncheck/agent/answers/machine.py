@@ -11,12 +11,20 @@ CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
 NODES = "/sys/devices/system/node/node[0-9]*/cpulist"
 CPUINFO, MEMINFO = "/proc/cpuinfo", "/proc/meminfo"
 DMI = "/sys/class/dmi/id"
+CLASSES = "/sys/class"
+NVME = CLASSES + "/nvme/nvme[0-9]*"
 CONTAINER = "/run/.containerenv"
 IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 READS = (
     "uname, the first processor of {}, {}, lscpu where the first names no model".format(CPUINFO, MEMINFO),
     CPUS + "/{physical_package_id,thread_siblings_list}, " + NODES,
-    DMI + "/{sys_vendor,product_name}, the image in " + CONTAINER + ", $" + ", $".join(IMAGES),
+    DMI
+    + "/{sys_vendor,product_name,bios_version}, "
+    + NVME
+    + "/transport, the image in "
+    + CONTAINER
+    + ", $"
+    + ", $".join(IMAGES),
 )
 
 _HEAD = 8192  # bytes: one processor. To read all, the kernel asks each one for its frequency
@@ -48,7 +56,16 @@ def answer(sources, arguments, timeout):
         "vendor": line_of(DMI + "/sys_vendor") or None,
         "product": line_of(DMI + "/product_name") or None,
         "image": _image(sources.job.environment),
+        "bios": line_of(DMI + "/bios_version") or None,
+        "nvme_drives": _drives(),
     }
+
+
+def _drives():
+    """Count the drives on this machine's own bus; None without a view of the hardware."""
+    if not os.path.isdir(CLASSES):
+        return None
+    return sum(1 for drive in glob.glob(NVME) if line_of(drive + "/transport") in ("pcie", None))
 
 
 def _text(path):

@@ -1,11 +1,9 @@
 """The NVLinks of each GPU, from NVML in a child with a time limit: a driver that hangs delays nothing else."""
 
 import json
-import os
 import sys
 
-from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.gpus import on_pci
+from ncheck.agent.answers.gpus import need_device
 from ncheck.agent.commands import run
 
 READS = ("libnvidia-ml.so.1, opened by python3 -B -S -c: the NVLinks of each GPU, their other ends, whether MIG is on",)
@@ -66,8 +64,7 @@ os._exit(0)
 
 def answer(sources, arguments, timeout):
     """Return {"gpus": [GPU]}; MissingError with no NVIDIA device, OSError where NVML does not answer."""
-    if not on_pci() and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
-        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    need_device()
     reply = run([sys.executable, "-E", "-B", "-S", "-c", _ASK], timeout, sources.job.login_environment)
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:[")]
     if lines:

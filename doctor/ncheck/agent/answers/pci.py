@@ -4,7 +4,7 @@ import glob
 import os
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, need_sysfs
 
 DEVICES = "/sys/bus/pci/devices"
 _NETWORK, _DISPLAY, _ACCELERATOR = "0x02", "0x03", "0x12"  # base classes
@@ -17,6 +17,7 @@ READS = (DEVICES + "/*/{class,vendor,device,driver,numa_node,local_cpulist,physf
 
 def answer(sources, arguments, timeout):
     """Return {"devices": [DEVICE], "left_out": int}: see the package. MissingError where there is no PCI bus."""
+    need_sysfs()
     if not os.path.isdir(DEVICES):
         raise MissingError("no PCI bus")
     folders = [folder for folder in sorted(glob.glob(DEVICES + "/*")) if _wanted(folder)]

@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, need_sysfs
 
 SYS = "/sys/class"
 CONFIGURED = "/sys/kernel/config/rdma_cm"
@@ -29,6 +29,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
+    need_sysfs()
     return ports(SYS, CONFIGURED, dcb)
 
 
