@@ -75,7 +75,7 @@ def test_a_possible_cause_names_other_causes() -> None:
 _CHANGES = (
     "export ", "unset ", "ulimit ", "sudo modprobe ", "sudo systemctl restart ", "sudo apt-get install ",
     'eval "$(ncheck',
-    "sudo timedatectl set-ntp", "sudo sysctl ", "make ", "ray stop", "kill -CONT ", "python3 -m pip install ",
+    "sudo timedatectl set-ntp", "sudo sysctl ", "make ", "ray stop", "kill -CONT ", "HOROVOD_WITH_",
     "sudo ldconfig",
 )  # fmt: skip
 _PLACEHOLDER = re.compile(
