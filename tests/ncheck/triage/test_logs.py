@@ -322,3 +322,25 @@ def test_a_second_clue_makes_the_limit_on_locked_memory_sure(tmp_path: Path) -> 
 def test_an_exit_with_code_0_is_no_crash(tmp_path: Path) -> None:
     assert report(tmp_path, {"job.log": "epoch 3\nSystemExit: 0\n"}).diagnoses == ()
     assert best(tmp_path, "epoch 3\nSystemExit: 3\n").cause == "rank_crashed"
+
+
+def test_what_ncheck_itself_printed_is_no_evidence(tmp_path: Path) -> None:
+    unresolved = "ssh: Could not resolve hostname gpu03: Name or service not known\n"
+    printed = (
+        "  ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00\n"
+        "x error NC131 hostname-unresolvable  gpu03\n"
+        f"  {unresolved}  look here: getent hosts gpu03\nexit code 1: NC131\n"
+        "ncheck: warning: gpu03: Name or service not known; the job goes on\n"
+    )
+    assert report(tmp_path, {"job.log": printed}).diagnoses == ()
+    assert best(tmp_path, f"{printed}{unresolved}").evidence[0].line == 7
+    assert best(tmp_path, "command terminated\nexit code 137\n").kind == "killed"
+
+
+def test_tcp_for_want_of_libibverbs_is_a_note_and_no_fault(tmp_path: Path) -> None:
+    tcp = "n1:7:8 [0] NCCL INFO Failed to open libibverbs.so[.1]\nn1:7:8 [0] NCCL INFO Using network Socket\n"
+    found = report(tmp_path, {"job.log": f"{tcp}step 1 loss 0.2\n"})
+    assert (found.diagnoses, found.healthy, len(found.notes)) == ((), True, 1)
+    assert "ibverbs_missing" in found.notes[0]
+    for other in (tcp.replace("Failed", "NCCL_IB_DISABLE set by environment to 1. Failed"), "step 1 loss 0.2\n"):
+        assert report(tmp_path, {"job.log": other}).notes == ()
