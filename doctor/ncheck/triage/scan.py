@@ -255,16 +255,17 @@ class Scan:
         known = self._templates
         raw: list[bytes] = []
         number, upto, timed = log.lines + 1, 0, (-1, log.moment)
-        for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
-            log.known = log.known or bool(found and found.program)
-            if found is None or found is _PROGRAM:
+        learnt = [known[template[:LONGEST]] for template in templates]
+        for at, found in [(at, found) for at, found in enumerate(learnt) if found is not None]:
+            log.known = log.known or found.program
+            if found is _PROGRAM:
                 continue
             if ends is None:
                 number = log.lines + 1 + at
             else:
                 number += ends[upto:at].count(b"\n")
                 upto = at
-            if _in_report(log, found, number):
+            if (found.own or log.report_until) and _in_report(log, found, number):
                 continue
             if found.progress:
                 self._progress(log, found, number)
