@@ -243,8 +243,7 @@ class Scan:
 
     def _read(self, log: Log, part: bytes) -> None:
         part = as_utf8(part)
-        if b"\x1b" in part:
-            part = _ESCAPE.sub(b"", part)
+        part = _ESCAPE.sub(b"", part) if b"\x1b" in part else part
         part = part.replace(b"\r\n", b"\n")
         ends = part.translate(None, _NO_LINE_ENDS) if b"\r" in part else None  # a progress bar is one line
         lower = part.translate(_LOWER)
@@ -255,8 +254,10 @@ class Scan:
         known = self._templates
         raw: list[bytes] = []
         number, upto, timed = log.lines + 1, 0, (-1, log.moment)
-        learnt = [known[template[:LONGEST]] for template in templates]
-        for at, found in [(at, found) for at, found in enumerate(learnt) if found is not None]:
+        reports = bool(log.report_until) or b"ncheck" in lower
+        for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
+            if found is None:
+                continue
             log.known = log.known or found.program
             if found is _PROGRAM:
                 continue
@@ -265,7 +266,7 @@ class Scan:
             else:
                 number += ends[upto:at].count(b"\n")
                 upto = at
-            if (found.own or log.report_until) and _in_report(log, found, number):
+            if reports and _in_report(log, found, number):
                 continue
             if found.progress:
                 self._progress(log, found, number)
@@ -327,12 +328,10 @@ class Scan:
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)
         log.trouble = None
-        if found.done or found.steps:
-            log.last_step = number
         if found.done:
-            log.done = number
+            log.done = log.last_step = number
         elif found.steps:
-            log.steps = True
+            log.steps, log.last_step = True, number
         else:
             log.started = True
 
