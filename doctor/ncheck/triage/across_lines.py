@@ -539,6 +539,99 @@ def _leads_nowhere(use: NetworkUse) -> bool:
     return own or _is_link_local(use) or bool(_BRIDGE.match(use.name))
 
 
+# Waiting for the hosts to acknowledge.
+_WAITS_FOR_HOSTS = "Waiting for the hosts to acknowledge"
+
+
+# Notified all the hosts that the registration is complete.
+_HOSTS_CAME = "Notified all the hosts"
+
+
+_HOSTS_SILENT = Reading("firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"), lasting=True,
+                        meaning="horovodrun waits for the nodes: its task server did not start there, or cannot connect"
+                        " back", look="ncheck nodes.txt --mesh all")  # fmt: skip
+
+
+def hosts_silent(lines: Sequence[Line]) -> Detected:
+    """Yield the line in which horovodrun begins to wait for the hosts, if they did not come in the same log."""
+    waiting: dict[int, Line] = {}
+    for line in lines:
+        if _WAITS_FOR_HOSTS in line.text:
+            waiting[line.order[0]] = line
+        elif _HOSTS_CAME in line.text:
+            waiting.pop(line.order[0], None)
+    for line in waiting.values():
+        yield _HOSTS_SILENT, (line,)
+
+
+# The first task at the barrier: /job:jax_worker/replica:0/task:13. Some timed out task names:
+_TASKS_BELOW = "timed out task names:"
+
+
+# /job:jax_worker/replica:0/task:6
+_TASK = re.compile(r"^(?:.{0,120}[\s\])>:])?/job:\w{1,60}/replica:\d{1,6}/task:(\d{1,6})\s*$")
+
+
+_TASK_LATE = Reading("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rendezvous_misconfig", "firewall"),
+                     explains=frozenset({"store"}))  # fmt: skip
+
+
+def tasks_late(lines: Sequence[Line]) -> Detected:
+    """Yield the tasks that did not come to a barrier of JAX's coordination service: the lines below it."""
+    for at, line in enumerate(lines):
+        if _TASKS_BELOW not in line.text:
+            continue
+        tasks: list[tuple[str, Line]] = []
+        for other in lines[at + 1 : at + 500]:
+            match = _TASK.search(other.text)
+            if not match or other.order != (line.order[0], line.number + 1 + len(tasks)):
+                break
+            tasks.append((match[1], other))
+        named = ", ".join(task for task, _ in tasks[:_MOST_RANKS]) + (" ..." if len(tasks) > _MOST_RANKS else "")
+        meaning = f"tasks {named} did not come to a barrier that the others wait at: look at their logs"
+        for task, other in tasks:
+            yield replace(_TASK_LATE, rank=task, meaning=meaning), (other,)
+
+
+_MOST_RANKS = 8
+
+
+# Error: No available node types can fulfill resource request {'CPU': 1.0, 'node:192.168.1.10': 0.001}
+_RAY_WANTS = re.compile(r"node types can fulfill.{0,300}'node:(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}'")
+
+
+# Connecting to existing Ray cluster at address: 10.1.0.1:6379...
+# Local node IP: 10.1.0.1
+_RAY_HAS = re.compile(r"(?:Ray cluster at address|Local node IP): (\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
+
+
+_RAY_ADDRESS = Reading("wrong_nic", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="ray status",
+                       meaning="Ray looks for a node by an address of another network"
+                       " than that of its cluster")  # fmt: skip
+
+
+def ray_addresses_differ(lines: Sequence[Line]) -> Detected:
+    """Yield that a task of Ray asks for a node by an address of a network in which its cluster is not."""
+    has = [(match[1], line) for line in lines if (match := _RAY_HAS.search(line.text))]
+    for line in lines:
+        match = _RAY_WANTS.search(line.text)
+        if match and has and match[1] not in {network for network, _ in has}:
+            yield _RAY_ADDRESS, (line, has[0][1])
+            return
+
+
+def verbs_note(lines: Sequence[Line]) -> str:
+    """Return what is to be said of libibverbs where it is missing and nothing shows that the job wants it."""
+    lacking = any(_NO_VERBS in line.text for line in lines)
+    by_socket = any("Using network Socket" in line.text for line in lines)
+    if not (lacking and by_socket) or any(_VERBS_OFF.search(line.text) for line in lines):
+        return ""
+    return (
+        "NCCL uses TCP: it could not open libibverbs (ibverbs_missing). That matters only if the nodes have InfiniBand"
+        " or RoCE: sudo apt-get install libibverbs1 ibverbs-providers"
+    )
+
+
 DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     verbs_missing,
     versions_differ,
@@ -554,6 +647,9 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     interfaces_differ,
     links_down,
     first_to_fail,
+    hosts_silent,
+    tasks_late,
+    ray_addresses_differ,
 )
 
 
@@ -563,5 +659,7 @@ WORDS = (
     "avg bus bandwidth", "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce",
     "using ib", "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ",
     "exitcode  : ", " link down", " link up", " link is ", " link active", " link status", " link becomes",
-    "last enqueued", "global_rank: ", ". process , total ",
+    "waiting for the hosts to", "notified all the hosts", "timed out task names", "/replica:/task:",
+    "node types can fulfill", "ray cluster at address", "local node ip", "last enqueued", "global_rank: ",
+    ". process , total ",
 )  # fmt: skip

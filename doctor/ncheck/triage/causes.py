@@ -47,6 +47,7 @@ _CAUSES: Mapping[str, Cause] = {
     ),
     "gloo_bad_address": Cause("gloo was given an address that this node does not have"),
     "dns_failure": Cause("the name of a node does not resolve"),
+    "numeric_hostname": Cause("a hostname of digits alone is read as an address, and not looked up"),
     "same_hostname": Cause("two nodes have the same hostname and are taken for one machine"),
     # launch and rendezvous
     "port_in_use": Cause("another process uses the port"),
@@ -54,6 +55,8 @@ _CAUSES: Mapping[str, Cause] = {
     "launcher_mismatch": Cause("the command was written for another launcher than the one that ran"),
     "ssh_auth": Cause("ssh to a node fails"),
     "mpi_daemon_missing": Cause("mpirun's daemon was not found on a node"),
+    "pod_unschedulable": Cause("Kubernetes finds no node for a pod of the job"),
+    "container_start": Cause("a container of the job cannot be started on its node"),
     "clock_skew": Cause("the clocks of the nodes are too far apart", "sudo timedatectl set-ntp true"),
     # software
     "version_mismatch": Cause("the ranks use different versions of a library"),
@@ -65,12 +68,18 @@ _CAUSES: Mapping[str, Cause] = {
     "ib_fabric": Cause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),
     "roce_gid": Cause("the GID in use does not reach the other nodes: wrong index or RoCE version"),
     "ib_wrong_hca": Cause("the job uses an HCA that is not part of its network", _PLAN),
+    "ib_partition": Cause("the InfiniBand partition (P_Key) of a port does not let it reach the others"),
+    "roce_congestion": Cause("the RoCE network loses packets under load: PFC or ECN is not set up along the path"),
     "ibverbs_missing": Cause(
         "the InfiniBand libraries cannot be loaded", "sudo apt-get install libibverbs1 ibverbs-providers"
     ),
     "memlock_limit": Cause("the limit on locked memory is too low for InfiniBand", "ulimit -l unlimited"),
     "gpudirect_rdma": Cause("the HCA cannot access the GPU's memory", "sudo modprobe nvidia-peermem"),
     # inside one node
+    "ptrace_refused": Cause(
+        "a rank may not read the memory of another one on its node, as Open MPI's CMA does",
+        "export OMPI_MCA_btl_vader_single_copy_mechanism=none",
+    ),
     "shm_too_small": Cause("the node's shared memory, /dev/shm, is too small for its ranks"),
     "p2p_acs_iommu": Cause(
         "PCIe ACS or the IOMMU corrupts or blocks transfers between GPUs", "export NCCL_P2P_DISABLE=1"
@@ -90,6 +99,7 @@ _CAUSES: Mapping[str, Cause] = {
     "rank_crashed": Cause("a rank died; the other ranks only lost the connection to it"),
     "slow_rank_timeout": Cause("a rank arrived later than the timeout of the others"),
     "nofile_limit": Cause("a process reached its limit on open files", "ulimit -n 131072"),
+    "process_limit": Cause("a process reached its limit on threads or processes", "ulimit -u unlimited"),
     # the program, and what ran it
     "diverged": Cause("the loss became NaN or infinite"),
     "disk_full": Cause("a disk is full, or a quota is used up"),
@@ -164,6 +174,13 @@ _MORE: Mapping[str, tuple[str, str]] = {
             " Kubernetes get their names a little after they start."
         ),
     ),
+    "numeric_hostname": (
+        'getent ahosts "$MASTER_ADDR"',
+        (
+            "Resolvers read 1234 as the address 0.0.4.210. Give the node a name with a letter in it, or write its"
+            " address."
+        ),
+    ),
     "same_hostname": (
         "hostname",
         "NCCL takes ranks with one host name and boot id for one machine, and tries shared memory or P2P between them.",
@@ -185,6 +202,14 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "Key, host key, user or sshd: mpirun needs a login without a question.",
     ),
     "mpi_daemon_missing": ("ncheck plan nodes.txt --for mpirun", "A login without a terminal has another PATH."),
+    "pod_unschedulable": (
+        "kubectl get events --sort-by=.lastTimestamp",
+        "No node has enough free GPUs, memory or CPUs, or taints and selectors leave none. The ranks that run wait.",
+    ),
+    "container_start": (
+        "kubectl get events --sort-by=.lastTimestamp",
+        "The image, the container runtime, or NVIDIA's container toolkit and its driver.",
+    ),
     "clock_skew": ("timedatectl status", "Certificates, credentials and stores refuse times from the future."),
     "version_mismatch": (_CHECK, "Ranks of two images, or one process with libraries of two installations."),
     "driver_insufficient": (
@@ -200,6 +225,20 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "ib_fabric": ("ibstat", "Port down, cable, subnet manager, switch, or a rail without connection to the others."),
     "roce_gid": ("show_gids", "RoCE needs the GID of the right address and version: NCCL_IB_GID_INDEX."),
     "ib_wrong_hca": ("ibdev2netdev", "NCCL takes all HCAs unless NCCL_IB_HCA limits it, also those of storage."),
+    "ib_partition": (
+        "cat /sys/class/infiniband/*/ports/*/pkeys/*",
+        (
+            "Two ports exchange data only in a partition that both are in, at least one as a full member (0x8000 and"
+            " above). The subnet manager gives them; NCCL_IB_PKEY and UCX_IB_PKEY say which one is used."
+        ),
+    ),
+    "roce_congestion": (
+        "grep -H . /sys/class/infiniband/*/ports/*/hw_counters/*_err",
+        (
+            "RoCE expects a network that loses nothing: the same priority with PFC, or ECN, on NICs and switches, and"
+            " NCCL_IB_TC for it. Counters of lost packets grow while the job runs."
+        ),
+    ),
     "ibverbs_missing": ("ldconfig -p | grep libibverbs", "Without libibverbs NCCL falls back to TCP."),
     "memlock_limit": (
         "ulimit -l",
@@ -208,6 +247,13 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "gpudirect_rdma": (
         "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'",
         "The HCA reads GPU memory by nvidia-peermem or DMA-BUF; ACS and the IOMMU can be in the way.",
+    ),
+    "ptrace_refused": (
+        "sysctl kernel.yama.ptrace_scope",
+        (
+            "Ranks in containers of their own, or kernel.yama.ptrace_scope above 0. Open MPI goes on with copies"
+            " through shared memory; without CMA it prints nothing."
+        ),
     ),
     "shm_too_small": ("df -h /dev/shm", "Docker gives a container 64 MB. --shm-size or --ipc=host gives more."),
     "p2p_acs_iommu": (
@@ -252,6 +298,10 @@ _MORE: Mapping[str, tuple[str, str]] = {
         ),
     ),
     "nofile_limit": ("ulimit -n", "Each pair of ranks needs sockets, and data loaders need descriptors."),
+    "process_limit": (
+        "ulimit -u; cat /sys/fs/cgroup/pids.max",
+        "Each thread counts: of data loaders, of OpenMP and of BLAS (OMP_NUM_THREADS), for the user or for the cgroup.",
+    ),
     "diverged": (
         "export TORCH_SHOW_CPP_STACKTRACES=1",
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,7 +13,7 @@ from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM
 from ncheck.triage.lines import Line
 from ncheck.triage.scan import Hit, Log, Scan
-from ncheck.triage.signature import Grade
+from ncheck.triage.signature import Grade, Reading
 
 MOST_EVIDENCE = 6
 
@@ -70,11 +71,36 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
 def diagnoses_of(scan: Scan) -> tuple[Diagnosis, ...]:
     """Return the causes that all logs of a scan point to together, best first."""
     hits = _without_explained(_not_outlived([*scan.hits, *_hits_across_lines(scan)], scan.logs))
+    hits = hits or list(_stuck(scan.logs))
     causes: dict[str, list[Hit]] = {}
     for hit in hits:
         causes.setdefault(hit.reading.cause, []).append(hit)
     diagnoses = tuple(_diagnosis(hits, scan) for hits in _ranked(causes.values()))
     return tuple(diagnosis for diagnosis in diagnoses if not diagnosis.echo) or diagnoses
+
+
+# n1:77:80 [0] NCCL INFO NVLS Creating Multicast group nranks 8 size 2097152 on rank 0
+# n1:77:80 [0] NCCL INFO NVLS comm 0x55d0 headRank 0 nHeads 8 buffSize 4194304 memSize 2097152
+# n1:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+_MECHANISMS = (
+    (re.compile(r"NCCL INFO NVLS (?:Creat|[Bb]ind|[Mm]ap|rank \d|comm 0x|Import)"),
+     Reading("nvls_failure", Grade.POSSIBLE, ("fabric_manager",),
+             meaning="the log ends where NCCL sets up NVLink SHARP")),
+    (re.compile(r"NCCL INFO (?:Channel|Ring) .{1,200} via P2P/"),
+     Reading("p2p_acs_iommu", Grade.POSSIBLE, ("p2p_unsupported", "gpu_fault"),
+             meaning="the log ends where NCCL sets up transfers between the GPUs of a node")),
+)  # fmt: skip
+
+
+def _stuck(logs: Iterable[Log]) -> Iterator[Hit]:
+    """Yield the last lines of logs that end in NCCL's start, at one mechanism: a job that hangs may print no more."""
+    logs = list(logs)
+    if any(log.last_step or log.started or log.trouble for log in logs):
+        return
+    for log in logs:
+        for pattern, reading in _MECHANISMS:
+            if log.last and pattern.search(log.last.text):
+                yield Hit(reading, log.last)
 
 
 def _scanned(lines: Iterable[str]) -> Scan:

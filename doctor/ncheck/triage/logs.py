@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from ncheck.redact import redact
 from ncheck.text import printable, shell_word
+from ncheck.triage.across_lines import verbs_note
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
 from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
 from ncheck.triage.dump_files import DumpFiles, dump_files
@@ -55,7 +56,7 @@ class Candidate:
 class LogReport:
     """The answer. `healthy` needs a sign that the job ended well or goes on; `summary` says what was found.
 
-    `files` and `lines` were read; `unread` could not be read as a whole, each with its reason.
+    `files` and `lines` were read; `unread` could not be read as a whole, each with its reason. `notes` are no faults.
     """
 
     diagnoses: tuple[Candidate, ...]
@@ -64,6 +65,7 @@ class LogReport:
     files: int
     lines: int
     unread: tuple[Unreadable, ...]
+    notes: tuple[str, ...] = ()
 
 
 def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
@@ -83,7 +85,10 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
-    return LogReport(diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable)
+    note = "" if any(one.cause == "ibverbs_missing" for one in diagnoses) else verbs_note(scan.context)
+    return LogReport(
+        diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, (note,) if note else ()
+    )
 
 
 _GRADES = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.85, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.3}

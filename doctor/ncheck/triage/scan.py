@@ -102,6 +102,23 @@ _BAD = re.compile(
 )
 
 
+# What ncheck itself prints in a job's log.
+#   ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00
+# exit code 1: NC131
+_REPORT_BEGINS = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?ncheck \S* · ")
+
+
+_REPORT_ENDS = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?exit code : ")
+
+
+# ncheck: warning: the name of gpu03 does not resolve; the job goes on
+# error NC131 hostname-unresolvable  gpu03
+_OF_NCHECK = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?ncheck: |\bnc [a-z]+-[a-z]+(?:-[a-z]+)*(?: |$)")
+
+
+_LONGEST_REPORT = 1000
+
+
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE
 _RANK_OF_PROCESS = re.compile(
     r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks (\d{1,6})\b"
@@ -143,6 +160,7 @@ class _Template:
     ranks: bool = False
     ignored: bool = False  # the exception below it ended nothing
     program: bool = False  # of a program that is known here
+    own: str = ""  # of a report of ncheck: "begins", "ends"
     matters: bool = False  # whether its lines are to be looked at one by one
     seen: int = 0
     tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
@@ -169,6 +187,8 @@ class Log:
     started: bool = False  # NCCL initialised a communicator
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
+    report_until: int = 0  # the last line that may be of a report of ncheck itself: it is no evidence
+    last: Line | None = None
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
 
 
@@ -217,13 +237,13 @@ class Scan:
         for part in _whole_lines(chunks):
             self._read(log, part)
         log.lines += not part.endswith(b"\n")  # the last line has no end
+        log.last = _last_line(log, part)
         self._read_tails(log)
         return log
 
     def _read(self, log: Log, part: bytes) -> None:
         part = as_utf8(part)
-        if b"\x1b" in part:
-            part = _ESCAPE.sub(b"", part)
+        part = _ESCAPE.sub(b"", part) if b"\x1b" in part else part
         part = part.replace(b"\r\n", b"\n")
         ends = part.translate(None, _NO_LINE_ENDS) if b"\r" in part else None  # a progress bar is one line
         lower = part.translate(_LOWER)
@@ -234,6 +254,7 @@ class Scan:
         known = self._templates
         raw: list[bytes] = []
         number, upto, timed = log.lines + 1, 0, (-1, log.moment)
+        reports = bool(log.report_until) or b"ncheck" in lower
         for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
             if found is None:
                 continue
@@ -245,6 +266,8 @@ class Scan:
             else:
                 number += ends[upto:at].count(b"\n")
                 upto = at
+            if reports and _in_report(log, found, number):
+                continue
             if found.progress:
                 self._progress(log, found, number)
                 if not found.bad and not found.matters:
@@ -274,6 +297,11 @@ class Scan:
         text = template.decode("utf-8", "replace")
         signatures = tuple(candidate for candidate in candidates if isinstance(candidate, Signature))
         marks = {candidate for candidate in candidates if isinstance(candidate, str)}
+        if "own" in marks:
+            if _OF_NCHECK.search(text):
+                return None
+            if _REPORT_BEGINS.search(text):
+                return _Template(own="begins")
         harmless = bool(_HARMLESS.search(text))
         if harmless:
             signatures = ()
@@ -290,21 +318,20 @@ class Scan:
             ranks="ranks" in marks,
             ignored="ignored" in marks,
             program="program" in marks,
+            own="ends" if "own" in marks and _REPORT_ENDS.search(text) else "",
             matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
         )
-        if found.matters or found.progress or found.connected or found.bad:
+        if found.matters or found.progress or found.connected or found.bad or found.own:
             return found
         return _PROGRAM if found.program else None
 
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)
         log.trouble = None
-        if found.done or found.steps:
-            log.last_step = number
         if found.done:
-            log.done = number
+            log.done = log.last_step = number
         elif found.steps:
-            log.steps = True
+            log.steps, log.last_step = True, number
         else:
             log.started = True
 
@@ -380,6 +407,23 @@ def _line(log: Log, number: int, text: str, moment: Moment | None) -> Line:
     return Line(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
 
 
+def _in_report(log: Log, found: _Template, number: int) -> bool:
+    """Return whether a line is of a report that ncheck itself printed in the log."""
+    if found.own == "begins":
+        log.report_until = number + _LONGEST_REPORT
+    inside = number <= log.report_until
+    if found.own == "ends":
+        log.report_until = 0
+    return inside
+
+
+def _last_line(log: Log, part: bytes) -> Line | None:
+    """Return the last line that is not empty, of the last part of a log."""
+    text = part.rstrip()
+    empty = max(part[len(text) :].count(b"\n") - 1, 0)
+    return _line(log, log.lines - empty, _text(text.rpartition(b"\n")[2]), None) if text else None
+
+
 def _short(line: Line) -> Line:
     """Return the line with as much of its text as evidence needs."""
     return line if len(line.text) <= _KEPT else replace(line, text=line.text[:_KEPT])
@@ -437,6 +481,7 @@ def _index() -> Index[Signature | str]:
         "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED), "bad": literals(_BAD),
         "connected": _any_of(" via "), "ranks": _any_of(" nranks "), "ignored": _any_of("exception ignored in"),
         "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
+        "own": _any_of("ncheck ", "ncheck: ", "exit code ", "nc "),
     }  # fmt: skip
     return Index(
         [

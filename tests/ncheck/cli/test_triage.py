@@ -85,7 +85,7 @@ def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], t
     path = tmp_path / "job.log"
     path.write_text(OOM)
     found = json.loads(run(capsys, "--logs", str(path), "-o", "json")[1])
-    assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread"]
+    assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread", "notes"]
     assert list(found["diagnoses"][0]) == [
         "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "next",
     ]  # fmt: skip

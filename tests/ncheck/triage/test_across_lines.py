@@ -68,7 +68,8 @@ def test_ranks_that_differ_are_detected(lines: tuple[str, ...], cause: str) -> N
          "NCCL INFO NCCL_IB_DISABLE set by environment to 1."),
         ("n1:1:2 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>", "n1:1:3 [1] Bootstrap : Using lo:127.0.0.1<0>"),
         ("n1:1:2 [0] NCCL INFO Using network IB", "n2:1:2 [0] NCCL INFO Using network IB"),
-        ("NCCL INFO Channel 00 : 3[3] -> 4[0] via P2P/IPC", "NCCL INFO Channel 01 : 0[3] -> 1[2] via P2P/IPC"),
+        ("NCCL INFO Channel 00 : 3[3] -> 4[0] via P2P/IPC", "NCCL INFO Channel 01 : 0[3] -> 1[2] via P2P/IPC",
+         "NCCL INFO Connected all rings"),
         ("kernel: mlx5_core 3b:00.0 mlx5_0: Port: 1 Link DOWN", "mlx5_core 3b:00.0 mlx5_0: Port: 1 Link ACTIVE"),
         ("kernel: e1000e eth0: NIC Link is Down", "kernel: e1000e eth0: NIC Link is Up 1000 Mbps Full Duplex"),
         ("IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready", "IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready"),
@@ -206,3 +207,38 @@ def test_interfaces_that_do_no_harm_are_no_fault() -> None:
         (VETH, f"{INFO}Channel 00/0 : 0[0] -> 1[1] via P2P/IPC", STARTED),
     ):
         assert causes(*lines) == [], lines
+
+
+def test_a_log_that_ends_in_the_start_of_one_mechanism_names_it() -> None:
+    nvls = f"{INFO}NVLS Creating Multicast group nranks 8 size 2097152 on rank 0"
+    p2p = f"{INFO}Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
+    assert [(one.cause, one.confidence, one.fix, one.evidence) for one in diagnose([p2p, nvls, "", ""])] == [
+        ("nvls_failure", Confidence.LOW, "export NCCL_NVLS_ENABLE=0", (nvls,))
+    ]
+    assert [(one.cause, one.confidence, one.fix) for one in diagnose([nvls, p2p])] == [
+        ("p2p_acs_iommu", Confidence.LOW, "export NCCL_P2P_DISABLE=1")
+    ]
+    assert causes(nvls, p2p, f"{INFO}Connected all rings") == causes(nvls, STARTED, p2p) == []
+    assert causes("n1:7:8 [0] NCCL WARN Cuda failure 2 'out of memory'", nvls) == ["gpu_oom"]
+    assert causes(f"{INFO}NVLS multicast support is available on dev 0") == []
+
+
+HOSTS = "Waiting for the hosts to acknowledge."
+TASKS = ("DEADLINE_EXCEEDED: Barrier timed out. Id: step.1.", "# of tasks that reached the barrier: 2/4.",
+         "The first task at the barrier: /job:jax_worker/replica:0/task:3. Some timed out task names:",
+         "/job:jax_worker/replica:0/task:0", "/job:jax_worker/replica:0/task:2", "", "RPC: Barrier")  # fmt: skip
+PLACE = "Error: No available node types can fulfill resource request {'CPU': 1.0, 'node:192.168.1.10': 0.001}"
+
+
+def test_what_waits_for_hosts_tasks_and_nodes_is_named() -> None:
+    (found,) = diagnose(["Attempted to launch horovod task servers.", HOSTS])
+    assert (found.cause, found.confidence, found.others) == (
+        "firewall", Confidence.LOW, ("nic_names_differ", "ssh_auth", "hostname_loopback"),
+    )  # fmt: skip
+    assert causes(HOSTS, "Notified all the hosts that the registration is complete.") == []
+    (found,) = diagnose(TASKS)
+    assert (found.cause, found.confidence, found.ranks) == ("slow_rank_timeout", Confidence.LOW, ("0", "2"))
+    assert found.meaning == "tasks 0, 2 did not come to a barrier that the others wait at: look at their logs"
+    found = diagnose(["Local node IP: 10.1.0.1", PLACE])[0]
+    assert (found.cause, found.confidence) == ("wrong_nic", Confidence.MEDIUM)
+    assert causes("Local node IP: 192.168.7.1", PLACE) == causes(PLACE) == ["launcher_mismatch"]

@@ -247,3 +247,105 @@ def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:
     found = report(tmp_path, {"job.log": "start\nMemoryError"})
     assert (found.lines, found.diagnoses[0].evidence[0].line) == (2, 2)
     assert report(tmp_path, {"job.log": "MemoryError"}).lines == 1
+
+
+# What a log of this one line is read as: the cause, how sure it is, and the command that mends it.
+LINES = {
+    "torch.AcceleratorError: CUDA error: unspecified launch failure": ("gpu_fault", 0.5, ""),
+    "torch.AcceleratorError: CUDA error: the launch timed out and was terminated": ("rank_crashed", 0.5, ""),
+    "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error":
+        ("gpu_fault", 0.5, ""),
+    "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution":
+        ("gpu_fault", 0.95, ""),
+    "torch.AcceleratorError: CUDA error: an async error has occured in external entity outside of CUDA":
+        ("gpudirect_rdma", 0.5, ""),
+    "torch.AcceleratorError: CUDA error: no CUDA-capable device is detected": ("gpu_mapping", 0.85, ""),
+    "torch.AcceleratorError: CUDA error: operation not permitted": ("rank_crashed", 0.5, ""),
+    "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA_ERROR_CONTAINED: Invalid access": ("gpu_fault", 0.5, ""),
+    "UNAVAILABLE: unhealthy tasks: /job:jax_worker/replica:0/task:3": ("rank_crashed", 0.5, ""),
+    "Expected 8 threads to join the rendezvous, but only 7 of them arrived on time.": ("slow_rank_timeout", 0.3, ""),
+    "n1:7:8 [0] NCCL WARN socketStartConnect: exceeded timeouts (3)": ("firewall", 0.5, ""),
+    "n1:7:8 [0] NCCL WARN socketStartConnect: exceeded retries (20000)": ("rank_crashed", 0.5, ""),
+    "ctrl_server.cpp:52] Check failed: port() == bound_port (9988 vs. 0) Port 9988 is unavailable":
+        ("port_in_use", 0.85, ""),
+    "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory":
+        ("version_mismatch", 0.85, "sudo ldconfig"),
+    "/opt/ompi/bin/orted: error while loading shared libraries: libnuma.so.1: cannot open shared object file":
+        ("version_mismatch", 0.95, "sudo apt-get install libnuma1"),
+    "dali: CUDA runtime api error 2: out of memory": ("gpu_oom", 0.95, ""),
+    "There are not enough slots available in the system to satisfy the 16":
+        ("launcher_mismatch", 0.85,
+         "export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"),
+    "ValueError: MPI support has not been built.  If this is not expected, reinstall Horovod with HOROVOD_WITH_MPI=1":
+        ("launcher_mismatch", 0.95,
+         "HOROVOD_WITH_MPI=1 python3 -m pip install --no-cache-dir --force-reinstall horovod"),
+    "WARNING: There is at least non-excluded one OpenFabrics device found, but there are no active ports detected":
+        ("ib_fabric", 0.3, "export OMPI_MCA_btl=^openib"),
+    "train.py: error: unrecognized arguments: --local-rank=0": ("launcher_mismatch", 0.85, ""),
+    "train.py: error: unrecognized arguments: --lr=0": ("rank_crashed", 0.85, ""),
+    "AttributeError: module 'tensorflow' has no attribute 'ConfigProto'": ("version_mismatch", 0.85, ""),
+    "ImportError: cannot import name 'amp' from 'torch.cuda'": ("version_mismatch", 0.85, ""),
+    "AttributeError: module 'model' has no attribute 'Net'": ("rank_crashed", 0.85, ""),
+    "n1:7:8 [0] NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory":
+        ("memlock_limit", 0.5, "ulimit -l unlimited"),
+    "DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.":
+        ("rendezvous_misconfig", 0.5, ""),
+    "Error: No available node types can fulfill resource request {'CPU': 1.0}": ("launcher_mismatch", 0.5, ""),
+    "[n1:4021] Read -1, expected 65536, errno = 1":
+        ("ptrace_refused", 0.5, "export OMPI_MCA_btl_vader_single_copy_mechanism=none"),
+    "n1:7:8 [0] NCCL WARN ncclP2pImportShareableBuffer: cuMemImportFromShareableHandle failed : error 400":
+        ("fabric_manager", 0.85, "sudo systemctl restart nvidia-imex"),
+    "n1:7:8 [0] transport/p2p.cc:272 NCCL WARN Cuda failure 400 'invalid resource handle'":
+        ("fabric_manager", 0.5, "sudo systemctl restart nvidia-imex"),
+    "[c10d] The client socket has failed to connect to [1207]:29500 (errno: 22 - Invalid argument)":
+        ("numeric_hostname", 0.85, ""),
+    "n1:7:8 [0] NCCL WARN Connect to 0.0.4.183<4021> failed : Invalid argument": ("numeric_hostname", 0.85, ""),
+    "ssh: connect to host 1207 port 22: Invalid argument": ("numeric_hostname", 0.85, ""),
+    "Warning  FailedScheduling  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.":
+        ("pod_unschedulable", 0.85, ""),
+    "docker: OCI runtime create failed: stderr: nvidia-container-cli: initialization error: driver error":
+        ("container_start", 0.85, ""),
+    "[n1:77:0] ib_iface.c:480 UCX ERROR There is no valid pkey with full membership on mlx5_0:1":
+        ("ib_partition", 0.85, ""),
+    "mlx5_0/ports/1/hw_counters/local_ack_timeout_err:2705": ("roce_congestion", 0.5, ""),
+    "RuntimeError: can't start new thread": ("process_limit", 0.85, "ulimit -u unlimited"),
+    "BlockingIOError: [Errno 11] Resource temporarily unavailable": ("process_limit", 0.85, "ulimit -u unlimited"),
+}  # fmt: skip
+
+
+def test_each_of_these_lines_has_its_own_cause_and_is_no_surer_than_it_may_be(tmp_path: Path) -> None:
+    found = {line: best(tmp_path, f"{line}\n") for line in LINES}
+    assert {line: (one.cause, one.confidence, one.fix) for line, one in found.items()} == LINES
+
+
+def test_a_second_clue_makes_the_limit_on_locked_memory_sure(tmp_path: Path) -> None:
+    line = "n1:7:8 [0] NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+    limit = "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.\n"
+    assert (best(tmp_path, line + limit).cause, best(tmp_path, line + limit).confidence) == ("memlock_limit", 0.85)
+
+
+def test_an_exit_with_code_0_is_no_crash(tmp_path: Path) -> None:
+    assert report(tmp_path, {"job.log": "epoch 3\nSystemExit: 0\n"}).diagnoses == ()
+    assert best(tmp_path, "epoch 3\nSystemExit: 3\n").cause == "rank_crashed"
+
+
+def test_what_ncheck_itself_printed_is_no_evidence(tmp_path: Path) -> None:
+    unresolved = "ssh: Could not resolve hostname gpu03: Name or service not known\n"
+    printed = (
+        "  ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00\n"
+        "x error NC131 hostname-unresolvable  gpu03\n"
+        f"  {unresolved}  look here: getent hosts gpu03\nexit code 1: NC131\n"
+        "ncheck: warning: gpu03: Name or service not known; the job goes on\n"
+    )
+    assert report(tmp_path, {"job.log": printed}).diagnoses == ()
+    assert best(tmp_path, f"{printed}{unresolved}").evidence[0].line == 7
+    assert best(tmp_path, "command terminated\nexit code 137\n").kind == "killed"
+
+
+def test_tcp_for_want_of_libibverbs_is_a_note_and_no_fault(tmp_path: Path) -> None:
+    tcp = "n1:7:8 [0] NCCL INFO Failed to open libibverbs.so[.1]\nn1:7:8 [0] NCCL INFO Using network Socket\n"
+    found = report(tmp_path, {"job.log": f"{tcp}step 1 loss 0.2\n"})
+    assert (found.diagnoses, found.healthy, len(found.notes)) == ((), True, 1)
+    assert "ibverbs_missing" in found.notes[0]
+    for other in (tcp.replace("Failed", "NCCL_IB_DISABLE set by environment to 1. Failed"), "step 1 loss 0.2\n"):
+        assert report(tmp_path, {"job.log": other}).notes == ()

@@ -41,6 +41,9 @@ NEAR_MISSES = {
         "torch.cuda.empty_cache() called because memory is at 91 %",
         "    ACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-",
         "step: max memory 71.2 GiB, out of 80 GiB",
+        "CUDA runtime API version 12.4, driver API version 12.6",
+        "n1:7:8 [0] NCCL INFO cuMem fabric handles: cuMemExportToShareableHandle is available",
+        'time="2026-01-01" level=info msg="nvidia-container-cli: requirement cuda>=12.0 is met"',
     ),
     "infiniband": (
         "libibverbs: Warning: couldn't load driver 'librxe-rdmav25.so': librxe-rdmav25.so: cannot open shared object",
@@ -53,6 +56,10 @@ NEAR_MISSES = {
         "kernel: mlx5_core 0000:3b:00.1: Port module event: module 1, Cable unplugged",
         "kernel: mlx5_core 0000:3b:00.0 eth2: Link up",
         "export NCCL_IB_RETRY_CNT=7",
+        "n1:7:8 [0] NCCL INFO NCCL_IB_PKEY set by environment to 1.",
+        "mlx5_0/ports/1/hw_counters/out_of_sequence:0",
+        "mlx5_0/ports/1/hw_counters/local_ack_timeout_err:3",
+        "Link type: IB, pkey index 0, P_Key 0xffff",
         "max locked memory       (kbytes, -l) unlimited",
         "\t\tState: Active",
         "Physical state: LinkUp",
@@ -66,6 +73,8 @@ NEAR_MISSES = {
         "WARNING 01-01 Port 8000 is already in use, trying port 8001",
         "TensorBoard: port 6006 is in use, using another one",
         "  connect_timeout: 30",
+        "n1:7:8 [0] NCCL INFO Connect to 10.1.0.2<4021> established",
+        "ssh: connected to host 1207",
     ),
     "torch": (
         "[W ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct it",
@@ -96,6 +105,8 @@ NEAR_MISSES = {
         "Custom allreduce is disabled because it's not supported on more than two PCIe-only GPUs.",
         "W tensorflow/compiler/tf2tensorrt/utils/py_utils.cc:38] TF-TRT Warning: Could not find TensorRT",
         "JAX distributed initialized with coordinator address 10.1.0.1:1234",
+        "8 threads joined the rendezvous, all of them arrived on time",
+        "I ctrl_server.cpp:52] OneFlow listens: port == bound_port (9988 vs. 9988)",
         "I tcp_utils.cc:107] Successfully connected to 10.0.0.1:6170",
     ),
     "mpi": (
@@ -113,6 +124,9 @@ NEAR_MISSES = {
     "scheduler": (
         "srun: job 812 queued and waiting for resources",
         "srun: job 812 has been allocated resources",
+        "Normal  Scheduled  Successfully assigned default/worker-3 to node03",
+        "4/4 nodes are available.",
+        "OCI runtime: runc 1.1.12",
         "slurmstepd: task 3 started on node03",
         "kernel: nfs: server 10.1.0.9 OK",
         "kernel: EXT4-fs (sda1): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
@@ -130,6 +144,7 @@ NEAR_MISSES = {
         "[INFO] killed 0 stale processes",
         "tmpfs            64G  1.2G   63G   2% /dev/shm",
         "signal 15 handler installed",
+        "max user processes              (-u) 4096",
     ),
     "probe": ("rank 3 of 8: all-reduce of 8 MiB took 0.4 ms", "libcuda.so.1 found: driver 12.4"),
     "program": (
@@ -150,6 +165,9 @@ NEAR_MISSES = {
         "Evaluating CrashDetection:  57%|#### | 57/100",
         "wandb: WARNING Path /root/wandb/ wasn't writable, using system temp directory",
         "+ timeout 3600 python train.py",
+        "SystemExit: 0",
+        "usage: train.py [-h] [--local-rank LOCAL_RANK]",
+        "tensorflow 2.15.0 (ConfigProto is in tf.compat.v1)",
         "huggingface/tokenizers: The current process just got forked, after parallelism has already been used.",
     ),
 }  # fmt: skip

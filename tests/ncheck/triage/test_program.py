@@ -55,7 +55,7 @@ FAILURES = [
     ("mpirun was unable to find the specified executable file, and therefore did not", "rank_crashed", "file"),
     ('The application appears to have been direct launched using "srun",', "launcher_mismatch", ""),
     ("All nodes which are allocated for this job are already filled.", "launcher_mismatch", ""),
-    ("Read -1, expected 65536, errno = 1", "container_isolation", ""),
+    ("Read -1, expected 65536, errno = 1", "ptrace_refused", ""),
     ("[mpiexec@n1] HYDU_sock_gethostbyname: unable to get host address for n2", "dns_failure", ""),
     ("ssh: Could not resolve hostname n2: 未知的名称或服务", "dns_failure", ""),
     # NCCL

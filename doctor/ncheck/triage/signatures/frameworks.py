@@ -81,8 +81,7 @@ SIGNATURES = (
         r"exist)",
         "gpu_mapping", Grade.CERTAIN, "container_isolation"),
     # ValueError: fp16 mixed precision requires a GPU
-    row(r"mixed precision requires a (?:GPU|CUDA)|AcceleratorError: CUDA error: (?!out of memory|an illegal|"
-    r"device-side)|"
+    row(r"mixed precision requires a (?:GPU|CUDA)|"
         r"Torch not compiled with CUDA enabled|CUDA is not available|"
         r"Attempting to deserialize object on (?:a )?CUDA device|not compiled with (?:NCCL|CUDA) (?:support|enabled)|"
         r"Distributed package doesn't have NCCL|ProcessGroupNCCL is only supported with GPUs",
@@ -117,8 +116,8 @@ SIGNATURES = (
     row(r"No available node types can fulfill resource request|Cannot schedule (?:the )?(?:actor|task|placement group)|"
         r"[Pp]lacement group .{0,60}(?:cannot|not) be (?:created|scheduled)|"
         r"[Tt]he number of required GPUs exceeds the total number of available GPUs|cannot be scheduled right now",
-        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig", "node_failed", passing=True,
-        meaning="the cluster does not have as many GPUs as the job asks for", look="ray status"),
+        "launcher_mismatch", Grade.POSSIBLE, "rendezvous_misconfig", "wrong_nic", "node_failed", passing=True,
+        meaning="Ray finds no place for a task: too few free GPUs, or a node under another address", look="ray status"),
     # KV cache is too small: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`
     row(r"No available memory for the cache blocks|Free memory on device .{0,80}is less than desired GPU memory|"
         r"ResourceExhaustedError: |OOM when allocating tensor|ran out of memory trying to allocate|"
@@ -160,6 +159,8 @@ SIGNATURES = (
     row(r"(?:oneflow|OneFlow).{0,200}(?:connect|rpc|ctrl).{0,100}(?:fail|timed? ?out|unavailable)|"
         r"grpc_status:14|StatusCode\.UNAVAILABLE|failed to connect to all addresses",
         "firewall", Grade.POSSIBLE, "wrong_nic", "rendezvous_misconfig", "rank_crashed", tag="connect"),
+    # F0916 13:18:38.4 331 ctrl_server.cpp:52] Check failed: port == bound_port (9988 vs. 0) Port 9988 is unavailable
+    row(r"bound_port.{0,80}\b[Pp]ort \d{1,5} is unavailable", "port_in_use", Grade.LIKELY, tag="port"),
     # ValueError: Hostfile contains a bad entry: node01 lots=8, unable to proceed with launching
     row(r"Hostfile (?:contains|is (?:empty|not formatted))|[Uu]nable to proceed with (?:launching|training)|"
         r"Hostname '?\S{1,255}'? not found in hostfile|No slot '\d+' specified on host|"
@@ -183,8 +184,14 @@ SIGNATURES = (
         meaning="a task of the job restarted while the others went on"),
     # This thread has been waiting for `initialize clique for rank 6` for 10 seconds and may be stuck.
     row(r"This thread has been waiting for .{0,400} seconds and may be stuck|"
-        r"threads to join the rendezvous, but not all of them arrived", "slow_rank_timeout", Grade.ECHO,
+        r"threads to join the rendezvous, but (?:not all|only \d+) of them arrived", "slow_rank_timeout", Grade.ECHO,
         "rank_crashed", "collective_mismatch", tag="waits", passing=True),
+    # Termination timeout for `all gather` of 40 seconds exceeded. Exiting to ensure a consistent program state.
+    row(r"Termination timeout for .{0,400} seconds exceeded\. Exiting to ensure", "slow_rank_timeout", Grade.POSSIBLE,
+        "rank_crashed", "collective_mismatch", meaning="a GPU of this process did not come to a collective in time"),
+    # UNAVAILABLE: unhealthy tasks: /job:jax_worker/replica:0/task:3
+    row(r"\b[Uu]nhealthy tasks?\b.{0,200}?task:(?P<rank>\d{1,6})", "rank_crashed", Grade.POSSIBLE, "node_failed",
+        "firewall", tag="gone", meaning="a task of the job ended, or is no longer reached"),
     # Stopping coordination service as cluster registration failed. This may be due to 1) some tasks crashed earlier
     row(r"coordination service as cluster registration failed|Wait_for_all_tasks_to_register", "rendezvous_misconfig",
         Grade.POSSIBLE, "rank_crashed", "firewall", tag="store"),

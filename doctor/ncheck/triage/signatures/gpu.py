@@ -28,11 +28,13 @@ SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
     row(r"(?:Cuda|HIP) failure:? (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|"
         r"OutOfMemoryError: CUDA|"
-        r"CUDA driver error: out of memory|cuda runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
+        r"CUDA (?:runtime|driver) (?:api|API) error (?:\w{1,40} )?\(?2\b|CUDA driver error: out of memory|cuda"
+        r" runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
         r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
     # NCCL WARN Failed to CUDA calloc 6291456 bytes
-    row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY",
+    row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|\bCUDA allocation failed|CUBLAS_STATUS_ALLOC_FAILED|"
+        r"CUDA_ERROR_OUT_OF_MEMORY",
         "gpu_oom", Grade.LIKELY, "rank_crashed", tag="memory"),
     # XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.
     row(r"RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)|torch\.(?:cuda\.)?OutOfMemoryError",
@@ -122,11 +124,45 @@ SIGNATURES = (
     # NCCL WARN Cuda failure 719 'unspecified launch failure'
     row(r"unspecified launch failure|cudaErrorLaunchFailure", "gpu_fault", Grade.POSSIBLE, "rank_crashed",
         "software_bug"),
+    # torch.AcceleratorError: CUDA error: the launch timed out and was terminated
+    row(r"the launch timed out and was terminated|(?:cudaErrorLaunch|CUDA_ERROR_LAUNCH_)(?:Timeout|TIMEOUT)\b",
+        "rank_crashed", Grade.POSSIBLE, "gpu_fault", "software_bug",
+        meaning="the driver ended a kernel that ran too long, as it does on a GPU with a display",
+        look="sudo journalctl -k -g Xid"),
+    # torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error
+    row(r"Invalid access of peer GPU memory over nvlink or a hardware error|cudaErrorContained\b|CUDA_ERROR_CONTAINED",
+        "gpu_fault", Grade.POSSIBLE, "fabric_manager", "rank_crashed", "software_bug",
+        meaning="a GPU could not access the memory of another one: NVLink, a fault of a GPU, or a wrong address",
+        look="sudo journalctl -k -g Xid"),
+    # torch.AcceleratorError: CUDA error: an async error has occured in external entity outside of CUDA
+    row(r"async error has occur+ed in external entity outside of CUDA|cudaErrorExternalDevice\b|"
+        r"CUDA_ERROR_EXTERNAL_DEVICE", "gpudirect_rdma", Grade.POSSIBLE, "gpu_fault", "ib_fabric",
+        meaning="a device other than the GPU failed, such as an HCA that the GPU waited for",
+        look="sudo journalctl -k -p err"),
+    # NCCL WARN Cuda failure 400 'invalid resource handle'
+    row(r"(?:[Cc]uda failure (?:400 )?'|CUDA (?:driver )?error: )invalid resource handle|"
+        r"cudaErrorInvalidResourceHandle|"
+        r"CUDA_ERROR_INVALID_HANDLE", "fabric_manager", Grade.POSSIBLE, "software_bug", "gpu_mapping",
+        meaning="a GPU cannot open the memory of another one: between nodes, IMEX must run in one NVLink domain",
+        fix="sudo systemctl restart nvidia-imex", look="nvidia-imex-ctl -N"),
+    # transport/p2p.cc:272 NCCL WARN ncclP2pImportShareableBuffer: cuMemImportFromShareableHandle failed: error 400
+    row(r"(?:[Ii]mport(?:From)?Shareable(?:Handle|Buffer)|ExportToShareableHandle)\S{0,20}.{0,200}"
+        r"(?:\b[Ff]ail|\b[Ee]rror|CUDA_ERROR_(?!NOT_SUPPORTED)|invalid)", "fabric_manager", Grade.LIKELY,
+        "software_bug",
+        "container_isolation",
+        meaning="memory of a GPU cannot be shared with another node: IMEX, or nodes of two NVLink domains",
+        fix="sudo systemctl restart nvidia-imex", look="nvidia-imex-ctl -N"),
     # RuntimeError: CUDA error: an illegal memory access was encountered
     row(r"illegal memory access was encountered|device-side assert triggered|misaligned address", "rank_crashed",
         Grade.LIKELY, "software_bug", "gpu_fault", look="export CUDA_LAUNCH_BLOCKING=1"),
+    # stderr: nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared
+    row(r"could not select device driver .{0,20} with capabilities: \[\[gpu\]\]|nvidia-container-cli(?:\.real)?: "
+        r"(?!requirement error).{0,60}error", "container_start", Grade.LIKELY, "driver_insufficient",
+        meaning="the container cannot start: NVIDIA's container toolkit finds no working driver",
+        look="nvidia-container-cli info"),
     # NCCL WARN Cuda failure 999 'unknown error'
-    row(r"Cuda failure (?:\d+ )?'(?:unknown error|initialization error)'", "driver_insufficient", Grade.POSSIBLE,
+    row(r"(?:Cuda failure (?:\d+ )?'|AcceleratorError: CUDA error: )(?:unknown error|initialization error)",
+        "driver_insufficient", Grade.POSSIBLE,
         "gpu_fault", "software_bug"),
     # Verification error @ element 1: val = 0.000000, ref = 4.000000
     row(r"Verification error @ element", "p2p_acs_iommu", Grade.LIKELY, "p2p_unsupported", "gpu_fault"),
@@ -141,9 +177,7 @@ SIGNATURES = (
         r"krcWatchdog.{0,60}GPU|[Nn]vidia-smi has failed because it couldn't communicate",
         "gpu_fault", Grade.LIKELY, "driver_insufficient", look="sudo journalctl -k -g NVRM"),
     # Failed to initialize NVML: Unknown Error
-    row(r"Failed to initialize NVML: (?!Driver/library)|No devices were found\s*$|NVML: Driver Not Loaded|"
-        r"could not select device driver .{0,20} with capabilities: \[\[gpu\]\]|nvidia-container-cli: "
-        r"(?!requirement error).{0,60}error",
+    row(r"Failed to initialize NVML: (?!Driver/library)|No devices were found\s*$|NVML: Driver Not Loaded",
         "driver_insufficient", Grade.POSSIBLE, "container_isolation", "gpu_fault",
         meaning="the driver cannot be used there: not running, or the container lost its devices"),
     # RuntimeError: cuMulticastCreate failed: CUDA_ERROR_NOT_SUPPORTED

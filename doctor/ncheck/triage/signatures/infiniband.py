@@ -26,7 +26,8 @@ _ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
 
 
 # NCCL names the GIDs for RoCE only: they are the first thing to look at.
-_NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+_NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE,
+                             ("ib_fabric", "roce_congestion", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
                              meaning="the other NIC does not answer over RoCE: GID, VLAN or switch")  # fmt: skip
 
 
@@ -145,6 +146,13 @@ SIGNATURES = (
     # NCCL WARN Call to ibv_query_gid failed with error No such device
     row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",
         look="show_gids"),
+    # ib_iface.c:480  UCX  ERROR There is no valid pkey with full membership on mlx5_0:1
+    row(r"no valid pkey with full membership|[Bb]ad P_?Key\b|P_?Key (?:[Mm]ismatch|violation)|"
+        r"(?:[Cc]ould not|[Cc]ouldn't|[Ff]ailed to|[Uu]nable to) (?:find|get|query) .{0,20}[Pp]_?[Kk]ey\b",
+        "ib_partition", Grade.LIKELY, "ib_fabric"),
+    # mlx5_0: local_ack_timeout_err: 2705
+    row(r"\b(?:out_of_sequence|packet_seq_err|local_ack_timeout_err|rx_discards_phy)\b\W{1,12}[1-9]\d{2,}\s*$",
+        "roce_congestion", Grade.POSSIBLE, "ib_fabric"),
     # ibwarn: [77] mad_rpc: _do_madrpc failed; dport (Lid 4)
     row(r"_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True, look="ibstat"),
 )  # fmt: skip

@@ -31,7 +31,16 @@ SIGNATURES = (
     row(r"(?:orted|prted|hydra_pmi_proxy|hydra_bstrap_proxy)['\"]?: (?:command not found|not found|No such file)",
         "mpi_daemon_missing", Grade.CERTAIN),
     # /opt/ompi/bin/orted: error while loading shared libraries: libopen-rte.so.40: cannot open shared object file
-    row(r"(?:orted|prted|hydra_\w+): error while loading shared libraries", "mpi_daemon_missing", Grade.CERTAIN),
+    row(r"(?:orted|prted|hydra_\w+): error while loading shared libraries: (?P<library>lib(?:open-|prrte|pmix|mpi)"
+        r"[\w.+-]{1,80})", "mpi_daemon_missing", Grade.CERTAIN,
+        meaning="mpirun's daemon does not find its own libraries on a node: LD_LIBRARY_PATH of a login without a"
+            " terminal",
+        look="ldconfig -p | grep {library}"),
+    # orted: error while loading shared libraries: libnuma.so.1: cannot open shared object file
+    row(r"(?:orted|prted|hydra_\w+): error while loading shared libraries: libnuma\.", "version_mismatch",
+        Grade.CERTAIN,
+        "mpi_daemon_missing", meaning="mpirun's daemon is on the node, and the library libnuma is not",
+        fix="sudo apt-get install libnuma1", look="ldconfig -p | grep libnuma"),
     # A daemon (pid 71925) died unexpectedly with status 127 while attempting
     row(r"died unexpectedly with status 127|Daemon exit status: +127|debug1: Exit status 127", "mpi_daemon_missing"),
     # ssh: Could not resolve hostname node01:4: Name or service not known
@@ -51,16 +60,24 @@ SIGNATURES = (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Permission denied, please try again|Too many authentication failures",
         "ssh_auth", Grade.CERTAIN),
     # ssh: connect to host 10.1.0.7 port 2222: Connection refused
-    row(r"ssh: connect to host \S+ port \d+: Connection refused|kex_exchange_identification:", "ssh_auth",
+    row(r"ssh: connect to host (?!\d{1,10} |0\.)\S+ port \d+: Connection refused|kex_exchange_identification:",
+        "ssh_auth",
         Grade.CERTAIN, "firewall", "container_isolation", meaning="no ssh server answers on that port of the node"),
     # CalledProcessError: Command 'ssh -o PasswordAuthentication=no n2 hostname' returned non-zero exit status 255.
     row(r"Command '\[?'?ssh\b.*returned non-zero exit status|ssh not successful for host", "ssh_auth"),
     # [n2] match_arg (utils/args/args.c:163): unrecognized argument allow-run-as-root
     row(r"unrecognized argument \w|HYDU_parse_array|mpi(?:run|exec): Error: unknown option|Usage: \S*mpiexec \[global|"
         r"(?:mpirun|mpiexec|horovodrun|torchrun): (?:error: )?(?:unrecognized|unknown|invalid) (?:option|argument)|"
-        r"(?:MPI|Gloo) support has not been built|"
         r"Unknown option: --?(?:mca|bind-to|map-by|hostfile|allow-run)",
         "launcher_mismatch", Grade.CERTAIN),
+    # ValueError: MPI support has not been built.  If this is not expected, reinstall Horovod with HOROVOD_WITH_MPI=1
+    row(r"MPI support has not been built", "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
+        meaning="Horovod was built without MPI", look="horovodrun --check-build",
+        fix="HOROVOD_WITH_MPI=1 python3 -m pip install --no-cache-dir --force-reinstall horovod"),
+    # ValueError: Gloo support has not been built.  If this is not expected, ensure CMake is installed
+    row(r"Gloo support has not been built", "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
+        meaning="Horovod was built without Gloo", look="horovodrun --check-build",
+        fix="HOROVOD_WITH_GLOO=1 python3 -m pip install --no-cache-dir --force-reinstall horovod"),
     # prted has detected an attempt to run as root.
     row(rf"{_DAEMON}.{{0,300}}attempt to run as root", "software_bug", Grade.CERTAIN, "launcher_mismatch",
         meaning="mpirun did not pass --allow-run-as-root to its daemon",
@@ -71,7 +88,9 @@ SIGNATURES = (
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # There are not enough slots available in the system to satisfy the 16
     row(r"There are not enough slots available", "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
-        meaning="the hosts given to mpirun have fewer slots than the number of ranks"),
+        meaning="the hosts given to mpirun have fewer slots than the number of ranks",
+        fix="export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+        look="ncheck plan nodes.txt --for mpirun"),
     # PRTE detected a mismatch in versions between two processes.
     row(r"detected a mismatch in versions between two processes", "version_mismatch", Grade.CERTAIN),
     # [n1:371] PMIX ERROR: PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER in file ...
@@ -180,12 +199,12 @@ SIGNATURES = (
         r"but it is from an IP address that is", "container_isolation", Grade.POSSIBLE, "wrong_nic", "version_mismatch",
         "firewall", meaning="a connection came from an address or a program that Open MPI does not expect"),
     # Read -1, expected 65536, errno = 1
-    row(r"Read -1, expected \d+, errno = (?:1|14)\b|process_vm_(?:readv|"
-    r"writev)\S{0,60}.{0,100}(?:Operation not permitted|"
-        r"EPERM)|CMA .{0,60}(?:permission|not permitted)|ptrace_scope",
-        "container_isolation", Grade.LIKELY, "p2p_unsupported",
-        meaning="a rank may not read the memory of another one on its machine: ptrace rights, or a user namespace",
-        look="sysctl kernel.yama.ptrace_scope"),
+    row(r"Read -1, expected \d+, errno = (?:1|14)\b", "ptrace_refused", Grade.POSSIBLE, "container_isolation",
+        passing=True),
+    # process_vm_readv(pid=4021) failed: Operation not permitted
+    row(r"process_vm_(?:readv|writev)\S{0,60}.{0,100}(?:Operation not permitted|EPERM)|"
+        r"CMA .{0,60}(?:permission|not permitted)|CMA .{0,120}ptrace_scope", "ptrace_refused", Grade.LIKELY,
+        "container_isolation", passing=True),
     # It appears as if there is not enough space for /tmp/ompi.n1.0/shared_mem_pool.n1 (the shared-memory backing file)
     row(r"not enough space for (?!/dev/shm)\S{1,300} \(the shared-memory backing|"
     r"could not create shared memory segment|"
@@ -194,8 +213,12 @@ SIGNATURES = (
         r"Check whether .{0,20}enough space under",
         "shm_too_small", Grade.LIKELY, "disk_full", "container_isolation"),
     # WARNING: There is at least non-excluded one OpenFabrics device found, but there are no active ports detected
-    row(r"no active ports detected|there are no active ports|error initializing an OpenFabrics device|"
-        r"PSM2? (?:was )?unable to open an endpoint|hfi1?_?\S{0,20} .{0,60}(?:No such device|link is not active)|"
+    row(r"no active ports detected|there are no active ports|error initializing an OpenFabrics device",
+        "ib_fabric", Grade.ECHO, "memlock_limit", "container_isolation", passing=True,
+        meaning="Open MPI's openib cannot use an HCA of this node, which matters only if the job needs it",
+        fix="export OMPI_MCA_btl=^openib", look="ibstat"),
+    # PSM2 was unable to open an endpoint. Please make sure that the network link is active
+    row(r"PSM2? (?:was )?unable to open an endpoint|hfi1?_?\S{0,20} .{0,60}(?:No such device|link is not active)|"
         r"PSM2 .{0,60}can't open|assign_context command failed",
         "ib_fabric", Grade.POSSIBLE, "memlock_limit", "container_isolation", passing=True, look="ibstat"),
     # UCX  WARN network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)
@@ -270,9 +293,11 @@ SIGNATURES = (
         "launcher_mismatch", Grade.LIKELY, "version_mismatch",
         meaning="this MPI was built without the interface by which this launcher starts ranks", look="srun --mpi=list"),
     # OSError: libmpi.so.12: cannot open shared object file: No such file or directory
-    row(r"OSError: (?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))lib[\w.+-]{1,80}: cannot open "
-        r"shared object", "version_mismatch", Grade.LIKELY, "rank_crashed", kind="import",
-        meaning="a program does not find a library that it needs", look="ldconfig -p"),
+    row(r"(?:OS|Import)Error: (?P<library>(?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))"
+        r"lib[\w.+-]{1,80}): cannot open shared object", "version_mismatch", Grade.LIKELY, "rank_crashed",
+        kind="import",
+        meaning="a program does not find a library that it needs: LD_LIBRARY_PATH does not name its folder, or ldconfig"
+        " does not know it", fix="sudo ldconfig", look="ldconfig -p | grep {library}"),
     # Access denied by pam_slurm_adopt: you have no active jobs on this node
     row(r"Access denied by pam_slurm|Access denied for user \S{1,64} by PAM|Failed to access \"/\S{0,40}munge",
         "ssh_auth", Grade.LIKELY),

@@ -161,9 +161,9 @@ SIGNATURES = (
     # NCCL WARN Thread creation failed: Resource temporarily unavailable
     row(r"Thread creation failed: |pthread_create failed|can't start new thread|unable to create (?:native )?thread|"
         r"fork: (?:retry: )?Resource temporarily unavailable|资源暂时不可用|"
-        r"OpenBLAS blas_thread_init: pthread_create|cgroup: fork rejected by pids controller",
-        "nofile_limit", Grade.LIKELY, "rank_crashed",
-        meaning="a process reached its limit on threads or processes", fix="ulimit -u unlimited", look="ulimit -u"),
+        r"OpenBLAS blas_thread_init: pthread_create|cgroup: fork rejected by pids controller|"
+        r"BlockingIOError: \[Errno 11\] Resource temporarily unavailable|libgomp: Thread creation failed",
+        "process_limit", Grade.LIKELY, "rank_crashed"),
     # NCCL WARN Unrecoverable error detected: malloc(size=4096) returned null.
     row(r"Unrecoverable error detected: malloc|Failed to malloc \d+ bytes|Intrusive address map .{0,60}returned null",
         "rank_crashed", Grade.LIKELY, kind="memory", meaning="a rank could not allocate host memory", look="free -h"),

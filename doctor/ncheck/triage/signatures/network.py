@@ -18,6 +18,13 @@ _BRIDGE = re.compile(r"(?:::ffff:)?(?:172\.17\.|192\.168\.122\.|169\.254\.)|fe80
 _NO_ADDRESS = re.compile(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
 
 
+# 1234, which resolvers read as 0.0.4.210
+_OF_DIGITS = re.compile(r"\d{1,10}$|(?:::ffff:)?0\.(?!0\.0\.0$)\d{1,3}\.\d{1,3}\.\d{1,3}$")
+
+
+_DIGITS_ALONE = Reading("numeric_hostname", Grade.LIKELY, ("rendezvous_misconfig",), "connect")
+
+
 _LOOPBACK_ADDRESS = Reading(
     "wrong_nic",
     Grade.LIKELY,
@@ -89,6 +96,8 @@ _ERRORS = (
 def _by_address(match: re.Match[str]) -> Reading:
     """Return the reading of a line with an address and, after it, an error."""
     address, error = match["address"].strip("[]"), match["error"]
+    if _OF_DIGITS.match(address):
+        return _DIGITS_ALONE
     if _NO_ADDRESS.match(address):
         return _INVALID_ADDRESS
     if _LOOPBACK.match(address):
@@ -126,12 +135,15 @@ def _load_server(match: re.Match[str]) -> Reading:
 
 def _rendezvous(match: re.Match[str]) -> Reading:
     """Return the reading of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
-    return _INVALID_ADDRESS if _NO_ADDRESS.match(match["address"].strip("[]")) else _STORE
+    address = match["address"].strip("[]")
+    if _OF_DIGITS.match(address):
+        return replace(_DIGITS_ALONE, tag="store")
+    return _INVALID_ADDRESS if _NO_ADDRESS.match(address) else _STORE
 
 
 def _rendezvous_by_retry(match: re.Match[str]) -> Reading:
     reading = _rendezvous(match)
-    return replace(reading, passing=True) if reading is _STORE else reading
+    return reading if reading is _INVALID_ADDRESS else replace(reading, passing=True)
 
 
 _STORE = Reading(
@@ -216,8 +228,12 @@ SIGNATURES = (
     row(r"[Mm]essage too long|Frag needed and DF set|fragmentation needed", "mtu_mismatch", Grade.CERTAIN),
     # kernel: IPv4: martian source 10.1.0.3 from 10.1.0.4, on dev eth1
     row(r"martian source", "routing", Grade.LIKELY, "wrong_nic", passing=True),
+    # ssh: connect to host 1207 port 22: Invalid argument
+    row(r"ssh: connect to host (?:\d{1,10}|0(?:\.\d{1,3}){3}) port \d+: ", "numeric_hostname", Grade.LIKELY,
+        "ssh_auth"),
     # ssh: connect to host node07 port 22: No route to host
-    row(r"ssh: connect to host \S+ port \d+: (?:No route to host|Connection timed out)", "firewall", Grade.LIKELY,
+    row(r"ssh: connect to host (?!\d{1,10} |0\.)\S+ port \d+: (?:No route to host|Connection timed out)", "firewall",
+        Grade.LIKELY,
         "routing", "ssh_auth"),
     # requests.exceptions.ConnectionError: [Errno 110] Connection timed out
     row(r"Connection timed out|连接超时|[Oo]peration timed out", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",

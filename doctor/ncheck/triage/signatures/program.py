@@ -32,6 +32,8 @@ _OWN = re.compile(
 def _exception(match: re.Match[str]) -> Reading | None:
     """Return the reading of the last line of a traceback."""
     name = match["exception"].rpartition(".")[2]
+    if name == "SystemExit" and match.string[match.end() :].strip() in ("0", "None"):
+        return None
     if _ECHOES.search(name):
         return Reading("rank_crashed", Grade.ECHO, ("firewall",), "gone", kind="exception", passing=True, fallback=True)
     grade = Grade.LIKELY if _OWN.search(name) else Grade.POSSIBLE
@@ -43,7 +45,30 @@ def _exception(match: re.Match[str]) -> Reading | None:
 _SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_|inotify))"
 
 
+# Libraries whose names come and go with their versions.
+_LIBRARIES = (
+    r"(?:torch|torchvision|tensorflow|keras|numpy|scipy|jax|jaxlib|flax|mxnet|paddle|oneflow|horovod|deepspeed|apex|"
+    r"transformers|accelerate|datasets|lightning|pytorch_lightning|megatron|ray|vllm|triton|PIL|pandas|nvidia)"
+)
+
+
+def _other_version(match: re.Match[str]) -> Reading:
+    """Return the reading of a name that a library does not have."""
+    library = (match["attribute"] or match["module"]).partition(".")[0]
+    return Reading(
+        "version_mismatch", Grade.LIKELY, ("rank_crashed",), kind="exception", passing=True,
+        meaning=f"the installed version of {library} lacks a name that the program uses: which version does it expect?",
+        look=f"python3 -m pip show {library}",
+    )  # fmt: skip
+
+
 SIGNATURES = (
+    # AttributeError: module 'tensorflow' has no attribute 'ConfigProto'
+    Signature(re.compile(
+        rf"AttributeError: (?:partially initialized )?module '(?P<attribute>{_LIBRARIES}(?:\.\w{{1,60}}){{0,8}})' has "
+        r"no attribute|"
+        rf"ImportError: cannot import name \S{{1,80}} from '(?P<module>{_LIBRARIES}(?:\.\w{{1,60}}){{0,8}})'"),
+        _other_version),
     # numpy.core._exceptions._ArrayMemoryError: Unable to allocate 512. GiB for an array
     row(r"\bMemoryError\b|ArrayMemoryError|std::bad_alloc|DefaultCPUAllocator: "
         r"(?:can't|not enough memory)|Unable to allocate [\d.]+ [KMGTP]iB for an array|\bOutOfMemoryError: Java heap",
@@ -75,7 +100,10 @@ SIGNATURES = (
         r"[Cc]urrent loss scale already at minimum",
         "diverged", Grade.CERTAIN, "rank_crashed", kind="nan", passing=True),
     # ModuleNotFoundError: No module named 'flash_attn'
-    row(r"(?:^|[\s:>\])])(?:ModuleNotFound|Import)Error: |DLL load failed while importing", "rank_crashed",
+    row(r"(?:^|[\s:>\])])(?:ModuleNotFound|Import)Error: (?!lib(?!nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|"
+        r"rdmacm|efa)"
+        r"[\w.+-]{1,80}: cannot open)(?!cannot import name \S{1,80} from '(?:" + _LIBRARIES + r")\b)|DLL load"
+        r" failed while importing", "rank_crashed",
         Grade.LIKELY, "version_mismatch", kind="import", passing=True,
         meaning="the Python interpreter of a rank cannot import a module", look="python3 -m pip check"),
     # FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'
@@ -102,7 +130,8 @@ SIGNATURES = (
     # python3: error while loading shared libraries: libmpi.so.40: cannot open shared object file
     row(r"error while loading shared libraries: (?P<library>lib[\w.+-]{1,100}): cannot open shared object",
         "version_mismatch", Grade.LIKELY, "mpi_daemon_missing", "rank_crashed", kind="import",
-        meaning="a program does not find a library that it needs", look="ldconfig -p | grep {library}"),
+        meaning="a program does not find a library that it needs: LD_LIBRARY_PATH does not name its folder, or ldconfig"
+        " does not know it", fix="sudo ldconfig", look="ldconfig -p | grep {library}"),
     # OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_100.pt'
     row(r"^" + _SHM + r".{0,2000}(?:No space left on device|设备上没有空间)", "disk_full", Grade.LIKELY,
         "shm_too_small", "rank_crashed", kind="disk", passing=True),
@@ -134,7 +163,7 @@ SIGNATURES = (
         meaning="a rank stopped in native code: an assertion, or damaged memory", look="ulimit -c unlimited"),
     # F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != arg2tensor_desc_.end() Cannot find input
     row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA|No route to|"
-        r"Connection |unreachable|already in use|Cannot assign))|"
+        r"Connection |unreachable|already in use|Cannot assign|bound_port))|"
         r"terminate called after throwing an instance of '(?!c10|std::bad_alloc|gloo)",
         "rank_crashed", Grade.POSSIBLE, "software_bug", kind="assertion",
         meaning="a rank stopped in native code: a check of its own failed", look="ulimit -c unlimited"),
@@ -168,7 +197,14 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, kind="exception", passing=True,
         meaning="a rank stopped with an error in its own program", look="export TORCH_DISTRIBUTED_DEBUG=DETAIL"),
     # train.py: error: unrecognized arguments: --local-rank=0
-    row(r"\S{1,100}: error: (?:unrecognized arguments|the following arguments are required|argument |ambiguous option)|"
+    row(r"\S{1,100}: error: unrecognized arguments: .{0,300}--local[-_]rank\b", "launcher_mismatch", Grade.LIKELY,
+        "rank_crashed", kind="exception", meaning="torch.distributed.launch passes --local-rank, which the"
+        " program does not"
+        ' know: start it with torchrun, and read os.environ["LOCAL_RANK"]',
+        look="python3 -m torch.distributed.run --help"),
+    # train.py: error: unrecognized arguments: --lr=0.1
+    row(r"\S{1,100}: error: (?:unrecognized arguments(?!: .{0,300}--local[-_]rank\b)|the following arguments are"
+        r" required|argument |ambiguous option)|"
         r"^[Uu]nrecognized arguments:",
         "rank_crashed", Grade.LIKELY, "launcher_mismatch", kind="exception",
         meaning="the program does not know an option of its command line", look="ps -fC python3"),

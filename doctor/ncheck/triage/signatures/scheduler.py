@@ -156,10 +156,13 @@ SIGNATURES = (
         r"Pod ephemeral local storage usage exceeds|Container .{0,100} exceeded its local ephemeral storage",
         "rank_crashed", Grade.CERTAIN, "disk_full", kind="memory",
         meaning="Kubernetes evicted or killed a pod that used too much memory or disk", look=_EVENTS),
+    # Warning  FailedScheduling  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.
+    row(r"\bFailedScheduling\b|\b\d+/\d+ nodes are available: |PodUnschedulable|Insufficient nvidia\.com/gpu",
+        "pod_unschedulable", Grade.LIKELY, "node_failed", passing=True),
     # Back-off pulling image "registry.example/train:1"
     row(r"ErrImagePull|ImagePullBackOff|Back-off pulling image|pull access denied|manifest unknown|"
-        r"CreateContainerConfigError|RunContainerError",
-        "launcher_mismatch", Grade.LIKELY, "ssh_auth", meaning="a container cannot be started on a node",
+        r"CreateContainerConfigError|RunContainerError|OCI runtime (?:create|exec) failed|failed to create shim task",
+        "container_start", Grade.LIKELY, "ssh_auth",
         look=_EVENTS),
     # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TASK FAILURE ***
     row(r"CANCELLED AT \S{1,40} DUE TO TASK FAILURE|FAILED \(non-zero exit code or other", "", Grade.ECHO, tag="gone"),

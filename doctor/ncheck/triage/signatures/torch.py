@@ -61,8 +61,9 @@ def _barrier(match: re.Match[str]) -> Reading:
     """Return the reading of a store's barrier: more workers than the world size are those of an earlier run."""
     world, workers = int(match[1]), int(match[2])
     stale = "more ranks joined than the world size: the store of an earlier run was used again"
-    missing = f"{world - workers} of {world} ranks never joined"
-    return Reading("rendezvous_misconfig", Grade.LIKELY, ("rank_crashed", "firewall"), "store",
+    missing = f"{world - workers} of {world} ranks never joined: did they start, and do they reach rank 0?"
+    return Reading("rendezvous_misconfig", Grade.LIKELY if workers > world else Grade.POSSIBLE, ("rank_crashed",
+        "firewall"), "store",
                    meaning=stale if workers > world else missing)  # fmt: skip
 
 
@@ -110,7 +111,8 @@ SIGNATURES = (
     Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
     row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients|RendezvousTimeoutError|RendezvousClosedError",
-        "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
+        "rendezvous_misconfig", Grade.POSSIBLE, "rank_crashed", "firewall", tag="store",
+        meaning="not all ranks came to the rendezvous: did they start, and do they reach rank 0?"),
     # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected
     row(r"environment variable \w+ expected, but not set|error initializing torch\.distributed using|"
         r"Error initializing torch\.distributed using",
