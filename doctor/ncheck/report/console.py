@@ -25,7 +25,16 @@ from ncheck.report.parts import (
     severity_sign,
     severity_style,
 )
-from ncheck.report.summary import blocked, exit_code_meaning, headline, names_in, totals, unreached_and_unknown, urgency
+from ncheck.report.summary import (
+    blocked,
+    exit_code_meaning,
+    headline,
+    names_in,
+    totals,
+    unreached,
+    unreached_and_unknown,
+    urgency,
+)
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
 
 ROWS = 48  # of a screen of 50: the prompt and a line of progress need the others
@@ -187,8 +196,8 @@ def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, st
         parts[name][f"{words.count(number, 'check')} unknown"] = None
     for node in report.nodes:
         if not node.reached:
-            cause = f" ({words.line(node.cause) or 'cause unknown'})" if not parts[node.name] else ""
-            parts[node.name][f"unreachable{cause}, no other check ran"] = None
+            why = "unreachable" if parts[node.name] else unreached(node)
+            parts[node.name][f"{why}, no other check ran"] = None
     return {name: ", ".join(row) for name, row in parts.items()}
 
 

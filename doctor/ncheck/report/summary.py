@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import NodeSummary, Report
@@ -82,8 +83,14 @@ def _unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]
     errors = (one for one in findings if one.severity is Severity.ERROR and not one.ignored)
     named = set(nodes_of(errors))
     lost = [node for node in report.nodes if not node.reached and node.name not in named]
-    causes = {node.name: words.line(node.cause) or "cause unknown" for node in lost}
-    return [f"{words.node_set(nodes)}: unreachable ({cause})" for cause, nodes in grouped(causes)]
+    return [f"{words.node_set(nodes)}: {why}" for why, nodes in grouped({node.name: unreached(node) for node in lost})]
+
+
+def unreached(node: NodeSummary) -> str:
+    """Return "unreachable (refused)", or "not tried": then nothing is known of the node."""
+    if node.cause == Cause.NOT_TRIED.value:
+        return "not tried"
+    return f"unreachable ({words.line(node.cause) or 'cause unknown'})"
 
 
 def _unknown(verdicts: Sequence[Verdict]) -> list[str]:

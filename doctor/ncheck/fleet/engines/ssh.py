@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ncheck.errors import SettingsError
@@ -45,19 +45,36 @@ class SshEngine:
         except ssh.ConfigError as error:
             raise SettingsError(printable(str(error), LONGEST_DETAIL)) from None
 
+    def approach(
+        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[LoginFailedError | None], None]
+    ) -> None:
+        """Dial a node, and call `then` once its server spoke, or with why it did not."""
+
+        def came(error: ssh.LoginFailedError | None) -> None:
+            then(None if error is None else self._failed(error))
+
+        self.client.approach(host_of(node), timeout, begin, came)
+
     def connect(self, node: Node, timeout: float) -> SshStream:
         """Log in and start the command. Raises LoginFailedError."""
         try:
             return SshStream(self.client.connect(host_of(node), timeout), self.options)
         except ssh.LoginFailedError as error:
-            raise LoginFailedError(replace(login_of(error.record, error), options=self.options)) from None
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Stop dialling."""
+        self.client.close()
+
+    def _failed(self, error: ssh.LoginFailedError) -> LoginFailedError:
+        return LoginFailedError(replace(login_of(error.record, error), options=self.options))
 
 
 def options_of(settings: Settings) -> ssh.Options:
     """Return the ssh client's options for a run."""
     return ssh.Options(
         settings.user, settings.port, settings.identity, settings.ssh_config, settings.accept_new_host_keys,
-        longest=settings.deadline,
+        longest=settings.deadline, width=settings.width,
     )  # fmt: skip
 
 
