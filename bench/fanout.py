@@ -89,10 +89,10 @@ def logins(cluster: loopback.Cluster, count: int) -> list[Job]:
 def ncheck(cluster: loopback.Cluster, count: int, *more: str) -> Job:
     """Return ncheck's own run: exit 1 is for what it rightly finds, one machine under many names."""
     asked = ["check", str(cluster.listing(count)), "-F", str(cluster.config), "--mesh", "none", "-o", "json"]
-    return Job("ncheck", [*NCHECK, *asked, *more], fine=(0, 1), environ=_environ(cluster.config.parent))
+    return Job("ncheck", [*NCHECK, *asked, *more], fine=(0, 1), environ=environ_of(cluster.config.parent))
 
 
-def _environ(folder: Path) -> dict[str, str]:
+def environ_of(folder: Path) -> dict[str, str]:
     """Return an environment in which Python finds this checkout and keeps what it compiled, as an installed one."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
@@ -171,7 +171,7 @@ def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], Non
             with loopback.cheap(folder) as cluster:
                 measure(ncheck(cluster, 1, "--select", "NC1"))
                 add("log in, cheap servers", many, logins(cluster, many)[:3], max(1, rounds // 2))
-        told.append(start_up(rounds, _environ(folder)))
+        told.append(start_up(rounds, environ_of(folder)))
     return [*table, "", *told]
 
 

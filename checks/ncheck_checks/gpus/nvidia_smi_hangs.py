@@ -1,8 +1,8 @@
 """nvidia-smi, amd-smi or the GPU driver hangs
 
 ## What it finds
-Nodes on which a query of the GPU driver (NVML, nvidia-smi, amd-smi) did not finish in time and was killed. Other checks
-report what they could not read as unknown.
+Nodes on which a query of the GPU driver (NVML, nvidia-smi, amd-smi) did not finish in time and was killed. What else
+could not be read of the driver follows from this: other checks are unknown there.
 
 ## Why it matters
 The driver waits for a GPU that does not answer, because it fell off the bus or its firmware hangs. A job that opens
@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
-from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.gpus import DRIVER_HANGS, GpuFacts
 from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 
-@node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts))
+@node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts), explains=DRIVER_HANGS)
 def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
     unread = [fact for fact in facts if isinstance(fact, Unread)]
@@ -33,9 +33,9 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
         of_amd = any(fact.hung.startswith("amd-smi") for fact in unread)
         word, tool = ("amdgpu", "amd-smi") if of_amd else ("NVRM", "nvidia-smi")
         yield Problem(
-            hung[0],
+            f"{tool} hangs" + (", and no GPU could be listed" if isinstance(facts[0], Unread) else ""),
             f"sudo journalctl -k -g {word}",
-            tuple(hung[1:]),
+            tuple(hung),
             look=True,
             summary=f"{tool} hangs",
             follows=GPU_UNUSABLE,

@@ -18,24 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, Cluster, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Problem, Severity, Unread, cluster_check
+from ncheck.facts.gpus import DRIVER_HANGS, OF_DRIVER
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
 
 @cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True, blocks_plan=True)
 def fact_unread(cluster: Cluster) -> Iterator[Problem]:
-    facts: dict[tuple[str, str, str], dict[str, None]] = {}  # those that have the same reason on a node
+    facts: dict[tuple[str, Unread], dict[str, None]] = {}  # those that have the same reason on a node
     for node in cluster:
         for name, unread in node[UnreadFacts].unread.items():
-            facts.setdefault((node.name, unread.reason, unread.fix), {})[name] = None
-    nodes: dict[tuple[tuple[str, ...], str, str], list[str]] = {}
-    for (node_name, reason, fix), names in facts.items():
-        nodes.setdefault((tuple(names), reason, fix), []).append(node_name)
-    for (names_of_facts, reason, fix), members in nodes.items():
-        failure, typed = _failure(names_of_facts), fix or "ncheck explain NC002"
+            facts.setdefault((node.name, unread), {})[name] = None
+    nodes: dict[tuple[tuple[str, ...], Unread], list[str]] = {}
+    for (node_name, unread), names in facts.items():
+        nodes.setdefault((tuple(names), unread), []).append(node_name)
+    for (names_of_facts, unread), members in nodes.items():
+        failure, typed = _failure(names_of_facts), unread.fix or "ncheck explain NC002"
         where = HERE if typed.startswith("ncheck ") else ""
-        yield Problem(f"{failure}: {reason}", typed, nodes=tuple(members), where=where, look=True, summary=failure)
+        follows = DRIVER_HANGS if unread.hung and OF_DRIVER.issuperset(names_of_facts) else ""
+        yield Problem(
+            f"{failure}: {unread.reason}", typed, nodes=tuple(members), where=where, look=True, summary=failure,
+            follows=follows,
+        )  # fmt: skip
 
 
 def _failure(names: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@
 Nodes on which ncheck got no shell in time. A separate check names the cause (connection-refused, host-key-changed and
 so on). Nothing else is known about such a node, so every check that needs it is not run there. If the failure is on
 ncheck's side (the run's deadline, too few file descriptors, or an overloaded sshd that dropped the connection again and
-again), the node is not blamed: the verdict is unknown.
+again), the node is not blamed: the verdict is unknown. A node that the deadline left no time to try is "not tried".
 
 ## Why it matters
 A job that needs all nodes does not start if one of them is unreachable, and mpirun waits for it forever.
@@ -20,7 +20,7 @@ from shlex import quote
 
 from ncheck import HERE, Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import INFRASTRUCTURE, by_ssh
+from ncheck.network.logins import INFRASTRUCTURE, Cause, by_ssh
 
 
 @node_check("NC001", Severity.ERROR, LoginFacts, blocks_plan=True, says_unreached=True)
@@ -29,7 +29,9 @@ def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     if login.reached:
         return
     cause = login.cause.value if login.cause else "unknown cause"
-    if login.cause in INFRASTRUCTURE:
+    if login.cause is Cause.NOT_TRIED:
+        yield Inconclusive(login.detail)
+    elif login.cause in INFRASTRUCTURE:
         yield Inconclusive(f"unreachable, but the node is not at fault ({cause}): {login.detail}")
     else:
         yield Problem(

@@ -282,7 +282,7 @@ KEPT = (
 
 
 PACE = (
-    _option(_TIME, "--width", metavar="N", help="Number of nodes to connect to in parallel.  [64]"),
+    _option(_TIME, "--width", metavar="N", help="Number of nodes to examine in parallel.  [64]"),
     _option(_TIME, "--connect-timeout", metavar="S", help="Time limit of one login in seconds.  [15]"),
     _option(_TIME, "--command-timeout", metavar="S", help="Time limit of one command on a node in seconds.  [10]"),
 )

@@ -257,4 +257,8 @@ def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
     return GpuFacts(found, driver, cuda or "", "nvidia-smi")
 
 
+DRIVER_HANGS = "hanging driver"  # what nvidia-smi-hangs explains: what else could not be read of the driver
+OF_DRIVER = frozenset({"GpuFacts", "GpuHealthFacts", "NvidiaDriverFacts", "TopologyFacts"})
+
+
 FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES, amd.LISTING, amd.ROCM), gpus),)

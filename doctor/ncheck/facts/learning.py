@@ -54,12 +54,14 @@ def unheard(cluster: Cluster, why: str) -> list[Evidence]:
 
 
 def complete(cluster: Cluster, wanted: Collection[FactType], why: Reply, *, recorded: bool = False) -> Cluster:
-    """Return the cluster with a reason for each wanted fact that never came. No node is at fault for that."""
+    """Return the cluster with a reason for each wanted fact that never came: why the node's session failed, or `why`,
+    for which no node is at fault.
+    """
     known: dict[str, Facts] = {}
     for name, login in cluster.facts(LoginFacts).items():
         facts = cluster.known[name]
         missing = [fact for fact in wanted if fact not in facts]
-        never = {source.key: why for source in sources_for(missing)}
+        never = {} if login.login.cause else {source.key: why for source in sources_for(missing)}
         known[name] = {**facts_of(Evidence(name, login.login, replies=never, recorded=recorded), missing), **facts}
     return replace(cluster, known=known)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ncheck.model.evidence import Login
     from ncheck.model.node import Node
 
@@ -73,3 +75,19 @@ class Engine(Protocol):
 
         Raises LoginFailedError, and nothing else, for whatever is wrong with the node or the connection to it.
         """
+
+
+@runtime_checkable
+class DiallingEngine(Engine, Protocol):
+    """An engine that waits for the answers of nodes by itself, without a worker for each."""
+
+    def approach(
+        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[LoginFailedError | None], None]
+    ) -> None:
+        """Call `then` once, from a thread of the engine: when connect() would wait for nothing but the login, or with
+        why the node does not answer. `begin` is called when the node is first tried, and returns how many seconds there
+        are; if there are none, `then` is not called. `timeout` limits what comes before.
+        """
+
+    def close(self) -> None:
+        """Stop waiting; `then` may still be called for a moment."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ncheck.fleet.bootstrap import module_text
-from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.engine import DiallingEngine, LoginFailedError
 from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment
 from ncheck.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from ncheck.model.phase import Answered, NotAsked
@@ -59,10 +59,13 @@ class Fleet(Protocol):
 
 @dataclass
 class _Place:
-    """One node's place in the run. `kept`: a later phase may ask it, so its connection stays open."""
+    """One node's place in the run. `kept`: a later phase may ask it, so its connection stays open. `given` are the
+    seconds that it had to answer, None as long as it was not tried.
+    """
 
     known: Known
     kept: bool
+    given: float | None = None
     session: Session | None = None
     stream: Stream | None = None
 
@@ -140,7 +143,7 @@ class ConnectedFleet:
     def rest(self, why: str) -> Iterator[Evidence]:
         """Yield what is known of the nodes that did not come to an end."""
         for name in self.busy:  # before its worker sees the connection close, and says only that
-            self.places[name].known.fail(Cause.DEADLINE, why)
+            self._late(self.places[name], why)
         self.end()
         for name in sorted(self.busy):
             yield self._take(name)
@@ -152,6 +155,9 @@ class ConnectedFleet:
         self.ended = True
         for _ in range(self.workers):
             self.work.put(None)
+        for engine in {id(engine): engine for engine in map(self.engine_for, self.nodes)}.values():
+            if isinstance(engine, DiallingEngine):
+                engine.close()
         for place in self.places.values():
             if place.stream:
                 place.stream.close()
@@ -183,7 +189,27 @@ class ConnectedFleet:
                 replies[question.source.key] = question.reply
             else:
                 sources.append(question)
-        self.work.put((self._examine if first else self._go_on, name, tuple(sources)))
+        if first:
+            self._approach(name, tuple(sources))
+        else:
+            self.work.put((self._go_on, name, tuple(sources)))
+
+    def _approach(self, name: str, sources: tuple[Source, ...]) -> None:
+        """Give a node to a worker once it answers: one that is silent holds none."""
+        place = self.places[name]
+        engine = self.engine_for(place.known.node)
+
+        def then(error: LoginFailedError | None) -> None:
+            if error is None:
+                self.work.put((self._examine, name, sources))
+            elif not self.ended:
+                place.known.login = self._blamed(error.login, place.given or 0.0)
+                self._done(name)
+
+        if isinstance(engine, DiallingEngine):
+            engine.approach(place.known.node, self._time_left(), lambda: self._tried(place), then)
+        else:
+            then(None)
 
     def _answers(self, until: float, asked: frozenset[str] | None = None) -> Iterator[Evidence]:
         """Yield what the busy nodes answered, until none (of those asked) is busy or the time has come."""
@@ -247,20 +273,39 @@ class ConnectedFleet:
 
     def _connected(self, place: _Place) -> Stream | None:
         """Return the stream, or None with the reason noted."""
-        left = self.deadline - time.monotonic()
+        left = self._time_left()
         if left <= 0:
-            place.known.fail(Cause.DEADLINE, "the run's deadline passed before its turn")
+            self._late(place, "the run's deadline passed before its turn")
             return None
+        place.given = left if place.given is None else place.given
         try:
             node = place.known.node
-            return self.engine_for(node).connect(node, min(self.settings.connect_timeout, left))
+            return self.engine_for(node).connect(node, left)
         except LoginFailedError as error:
-            place.known.login = self._blamed(error.login, left)
+            place.known.login = self._blamed(error.login, min(left, place.given))
             return None
 
-    def _blamed(self, login: Login, left: float) -> Login:
+    def _time_left(self) -> float:
+        """Return the seconds that a node has to connect if it is tried now."""
+        return min(self.settings.connect_timeout, self.deadline - time.monotonic())
+
+    def _tried(self, place: _Place) -> float:
+        """Note that a node is tried now."""
+        left = self._time_left()
+        place.given = left if left > 0 else None
+        return left
+
+    @staticmethod
+    def _late(place: _Place, why: str) -> None:
+        """Note that the run ended before a node was done, or even tried."""
+        if place.given is None:
+            place.known.fail(Cause.NOT_TRIED, f"not tried: {why}")
+        else:
+            place.known.fail(Cause.DEADLINE, why)
+
+    def _blamed(self, login: Login, given: float) -> Login:
         """Blame no node that was given less than the full time to connect."""
-        if left < self.settings.connect_timeout and login.cause in _OUT_OF_TIME:
+        if given < self.settings.connect_timeout and login.cause in _OUT_OF_TIME:
             return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline passed: {login.detail}")
         return login
 

@@ -149,11 +149,12 @@ class Cause(str, Enum):
     CLOSED = "closed"  # the connection ended before all was answered
     FLOODED = "flooded"  # more output than any answer could be
     DEADLINE = "deadline"  # the run's own deadline came first: infrastructure
+    NOT_TRIED = "not-tried"  # it came before anything was sent to the node
     TRANSPORT = "transport"  # our side could not: no ssh binary, too few file descriptors, a jump host that fails
 
 
 # What the node is never blamed for.
-INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
+INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.NOT_TRIED, Cause.TRANSPORT})
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ncheck.model.board import Board
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import System
@@ -25,6 +26,9 @@ class Standing(str, Enum):
     FAR_TOO_LOW = "far too low"
     FAILED = "failed"
     UNKNOWN = "unknown"  # there is nothing to compare with
+
+
+_NO_AGENT = (Cause.NO_PYTHON.value, Cause.NOT_ENTERED.value)  # a node that was reached, and can answer nothing
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ class NodeSummary:
     detail: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # one line a topic: {"GPUs": "8 x NVIDIA H100 80GB HBM3"}
     system: System = field(default_factory=System)  # the same as values
+
+    @property
+    def examined(self) -> bool:
+        """Whether anything could be asked of it: no check is listed as unknown where the login or Python failed."""
+        return self.reached and self.cause not in _NO_AGENT
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _words(report: Report) -> list[str]:
         word = "ignored" if finding.ignored else finding.severity.value
         for node in finding.nodes:
             found.setdefault((finding.code, node), set()).add(word)
-    lost = {node.name for node in report.nodes if not node.reached}
+    lost = {node.name for node in report.nodes if not node.examined}
 
     def word_of(verdict: Verdict) -> str:
         if verdict.outcome is Outcome.FAILED:

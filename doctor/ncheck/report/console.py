@@ -32,7 +32,8 @@ from ncheck.report.summary import (
     names_in,
     reasons_to_set,
     totals,
-    unreached_and_unknown,
+    unknown_by_cause,
+    unreached,
     urgency,
 )
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
@@ -150,13 +151,16 @@ def _consequences(page: Page, cause: FoldedFinding, findings: Sequence[FoldedFin
 
 def _unknown(page: Page, report: Report, detail: Detail) -> None:
     """Print the checks without an answer on nodes that were reached, one line for each reason."""
-    _, unknown = unreached_and_unknown(report)
-    if unknown:
+    unknown, explained = unknown_by_cause(report)
+    if unknown or explained:
         page.gap()
     groups = fold_verdicts(one for one in unknown if one.outcome is Outcome.UNKNOWN)
     crashed = fold_verdicts(one for one in unknown if one.outcome is Outcome.CRASHED)
     lines = [(f"{_checks(group.checks)} {outcome} on {words.node_set(group.nodes)}: {words.line(group.reason)}")
              for outcome, same in (("crashed", crashed), ("unknown", groups)) for group in same]  # fmt: skip
+    for codes, verdicts in explained.items():
+        checks = tuple(dict.fromkeys(one.check for one in verdicts))
+        lines.append(f"{_checks(checks)} unknown on {words.node_set(names_in(verdicts))}: see {', '.join(codes)}")
     for line in lines[: detail.rows]:
         page.short(line, Text(f"{page.signs.doubtful} ", "bold magenta"), detail.message)
     if more := len(lines) - len(lines[: detail.rows]):
@@ -190,14 +194,14 @@ def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, st
         if finding.counts and finding.severity is not Severity.INFO:
             for name in finding.nodes:
                 parts[name][f"{finding.code} {finding.summary}"] = None
-    _, unknown = unreached_and_unknown(report)
+    unknown, _ = unknown_by_cause(report)
     for name in names_in(unknown):
         number = len({one.code for one in unknown if one.node == name})
         parts[name][f"{words.count(number, 'check')} unknown"] = None
     for node in report.nodes:
-        if not node.reached:
-            cause = f" ({words.line(node.cause) or 'cause unknown'})" if not parts[node.name] else ""
-            parts[node.name][f"unreachable{cause}, no other check ran"] = None
+        if not node.examined:
+            why = [] if node.reached else ["unreachable" if parts[node.name] else unreached(node)]
+            parts[node.name][", ".join([*why, "no other check ran"])] = None
     return {name: ", ".join(row) for name, row in parts.items()}
 
 

@@ -63,10 +63,11 @@ def _suite(report: Report, node: str, cases: Sequence[ET.Element]) -> ET.Element
 def _cases(
     report: Report, node: NodeSummary, verdicts: Sequence[Verdict], findings: Mapping[tuple[str, str], list[Finding]]
 ) -> Iterator[ET.Element]:
-    """Yield a case per check, and one for all checks that could not run because the node was not reached."""
-    lost = [verdict for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN and not node.reached]
-    if not node.reached:
-        cause = f"not reached: {node.cause or 'cause unknown'}{': ' if node.detail else ''}{node.detail}"
+    """Yield a case per check, and one for all checks that could not run because the node was not examined."""
+    lost = [verdict for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN and not node.examined]
+    if not node.examined:
+        how = "not examined" if node.reached else "not reached"
+        cause = f"{how}: {node.cause or 'cause unknown'}{': ' if node.detail else ''}{node.detail}"
         yield _case(node.name, "login", "error", f"{cause}; {words.count(len(lost), 'check')} not run")
     unjudged = {verdict.code for verdict in lost}
     for verdict in verdicts:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import NodeSummary, Report
@@ -41,7 +42,7 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     errors = [one for one in counted if one.severity is Severity.ERROR]
     others = [one for one in counted if one.severity is not Severity.ERROR]
     lost = _unexplained(report, findings)
-    unknown = _unknown(unreached_and_unknown(report)[1])
+    unknown = _unknown(unknown_by_cause(report)[0])
     rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report)]
     if errors:
         causes = [one for one in errors if one.counts] or [one for one in counted if one.counts] or errors
@@ -82,8 +83,14 @@ def _unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]
     errors = (one for one in findings if one.severity is Severity.ERROR and not one.ignored)
     named = set(nodes_of(errors))
     lost = [node for node in report.nodes if not node.reached and node.name not in named]
-    causes = {node.name: words.line(node.cause) or "cause unknown" for node in lost}
-    return [f"{words.node_set(nodes)}: unreachable ({cause})" for cause, nodes in grouped(causes)]
+    return [f"{words.node_set(nodes)}: {why}" for why, nodes in grouped({node.name: unreached(node) for node in lost})]
+
+
+def unreached(node: NodeSummary) -> str:
+    """Return "unreachable (refused)", or "not tried": then nothing is known of the node."""
+    if node.cause == Cause.NOT_TRIED.value:
+        return "not tried"
+    return f"unreachable ({words.line(node.cause) or 'cause unknown'})"
 
 
 def _unknown(verdicts: Sequence[Verdict]) -> list[str]:
@@ -121,11 +128,25 @@ def _passed(report: Report) -> str:
 
 
 def unreached_and_unknown(report: Report) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts that are unknown because the node was not reached, and all others that are no answer."""
-    lost = {node.name for node in report.nodes if not node.reached}
+    """Return the verdicts that are unknown because the node was not examined, and all others that are no answer."""
+    lost = {node.name for node in report.nodes if not node.examined}
     not_run = [one for one in report.verdicts if one.outcome is Outcome.UNKNOWN and one.node in lost]
     unknown = [one for one in report.verdicts if one.outcome is Outcome.UNKNOWN and one.node not in lost]
     return not_run, [*unknown, *(one for one in report.verdicts if one.outcome is Outcome.CRASHED)]
+
+
+def unknown_by_cause(report: Report) -> tuple[list[Verdict], dict[tuple[str, ...], list[Verdict]]]:
+    """Return the unknown verdicts that nothing explains, and by the codes of their causes those that a finding does:
+    what they need could not be read, and why that is has a finding of its own.
+    """
+    causes = {(node, finding.message.partition(": ")[2]): finding.see
+              for finding in report.findings if finding.see for node in finding.nodes}  # fmt: skip
+    plain: list[Verdict] = []
+    explained: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in unreached_and_unknown(report)[1]:
+        codes = causes.get((verdict.node, verdict.reason))
+        (explained.setdefault(codes, []) if codes else plain).append(verdict)
+    return plain, explained
 
 
 def caveats(report: Report) -> Iterator[str]:
@@ -237,7 +258,9 @@ def _outcomes(report: Report) -> Iterator[str]:
     """Yield "2 failed", "5 info", "111 not run (unreachable)", "12 skipped (3 need root: --sudo)"."""
     counts = Counter(outcome_words(report))
     root = sum(verdict.needs_root for verdict in report.verdicts)
-    notes = {SKIPPED: f" ({root} need root: --sudo)" if root else "", NOT_RUN: " (unreachable)"}
+    mute = any(node.reached and not node.examined for node in report.nodes)
+    not_run = " (unreachable, or no agent started)" if mute else " (unreachable)"
+    notes = {SKIPPED: f" ({root} need root: --sudo)" if root else "", NOT_RUN: not_run}
     for word in OUTCOMES:
         if counts[word]:
             yield f"{counts[word]} {word}{notes.get(word, '')}"
@@ -253,7 +276,7 @@ def outcome_words(report: Report) -> list[str]:
     """
     noted = {(finding.code, node) for finding in report.findings for node in finding.nodes
              if finding.severity is Severity.INFO and not finding.ignored}  # fmt: skip
-    lost = {node.name for node in report.nodes if not node.reached}
+    lost = {node.name for node in report.nodes if not node.examined}
 
     def word(verdict: Verdict) -> str:
         if verdict.outcome is Outcome.FAILED and (verdict.code, verdict.node) in noted:

@@ -6,13 +6,17 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.config import read_ssh_config
+from ncheck.ssh.dial import Arrival
+from ncheck.ssh.dialler import Dialler, Outcome
+from ncheck.ssh.failures import FailureError
 from ncheck.ssh.login import Cause, ConfigError, Host, LoginFailedError, LoginRecord, Options, Stream
 from ncheck.ssh.target import Target
 
@@ -46,14 +50,56 @@ class SshClient:
         self._targets: dict[Host, Target] = {}
         self._paramiko: ParamikoClient | None = None
         self._openssh: OpenSshClient | None = None
+        self._dialler: Dialler | None = None
+        self._arrivals: dict[Host, Arrival] = {}
+
+    def approach(
+        self,
+        host: Host,
+        timeout: float,
+        begin: Callable[[], float],
+        then: Callable[[LoginFailedError | None], None],
+    ) -> None:
+        """Dial a host without holding a thread, and call `then` once its server spoke, or with why it does not.
+
+        connect() goes on with that connection. A host that the ssh program serves is not dialled here. `begin` is
+        called when the first address is tried, and returns the seconds that there are for it.
+        """
+        if self.transport == "openssh":
+            then(None)
+            return
+        began = time.monotonic()
+
+        def arrived(outcome: Outcome) -> None:
+            if isinstance(outcome, FailureError):
+                then(self._not_dialled(host, outcome, time.monotonic() - began))
+                return
+            if outcome:
+                self._arrivals[host] = outcome
+                if dialler.closed:
+                    self.close()
+            then(None)
+
+        with self._lock:
+            self._dialler = dialler = self._dialler or Dialler(self.options.width)
+        dialler.add(lambda: self._dialled_target(host), timeout, begin, arrived)
+
+    def close(self) -> None:
+        """Stop dialling, and close the connections that nobody went on with."""
+        if self._dialler:
+            self._dialler.close()
+        for host in tuple(self._arrivals):
+            if arrival := self._arrivals.pop(host, None):
+                arrival.sock.close()
 
     def connect(self, host: Host, timeout: float) -> Stream:
         """Log in and start the command, within `timeout` seconds. Raises LoginFailedError."""
         began = time.monotonic()
+        arrival = self._arrivals.pop(host, None)
         try:
             if self.transport_for(host) == "openssh":
                 return self.openssh().connect(host, self.target(host), timeout)
-            return self.paramiko().connect(self.target(host), timeout)
+            return self.paramiko().connect(self.target(host), timeout, arrival)
         except ConfigError as error:  # ssh -G refuses the configuration of this one host
             raise LoginFailedError(Cause.TRANSPORT, str(error), "", LoginRecord("")) from None
         except LoginFailedError as error:
@@ -62,6 +108,24 @@ class SshClient:
             if not may_work or remaining < MIN_RETRY:
                 raise
             return self.openssh().connect(host, self.target(host), remaining)
+        finally:
+            if arrival and self._dialler:
+                self._dialler.logged_in(arrival)
+
+    def _dialled_target(self, host: Host) -> Target | None:
+        """Return where a host's connection goes; None where connect() makes none by itself, or says what is wrong."""
+        try:
+            if self.transport_for(host) == "openssh":
+                return None
+            target = self.target(host)
+        except ConfigError:
+            return None
+        return None if target.proxy_jump or target.proxy_command or lacking(target.algorithms) else target
+
+    def _not_dialled(self, host: Host, error: FailureError, seconds: float) -> LoginFailedError:
+        target, failure = self.target(host), error.failure
+        record = LoginRecord("paramiko", error.address, target.port, target.user, seconds=seconds)
+        return LoginFailedError(failure.cause, failure.detail, failure.fix, record)
 
     def transport_for(self, host: Host) -> str:
         """Return what serves this host: paramiko or openssh."""

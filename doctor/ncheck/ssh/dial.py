@@ -1,14 +1,15 @@
-"""One TCP connection to a host name: every address is tried, within one deadline."""
+"""TCP connections to a host name: every address is tried, within one deadline, and the server has to speak first."""
 
 from __future__ import annotations
 
 import errno
 import os
-import select
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,10 @@ from ncheck.ssh import failures
 from ncheck.ssh.failures import Failure, FailureError, failed
 from ncheck.ssh.login import Cause
 from ncheck.ssh.target import Target
+
+# What this client says first. It is said at once: a server that is no SSH server answers only then.
+IDENTIFICATION = b"SSH-2.0-ncheck\r\n"
+
 
 # Seconds before the next address is tried too; RFC 8305 calls it the connection attempt delay.
 ATTEMPT_DELAY = 0.25
@@ -33,37 +38,55 @@ SockAddress = tuple[int, tuple[Any, ...]]  # as getaddrinfo gives it: (host, por
 Found = tuple[int, int, int, str, tuple[Any, ...]]
 
 
-def dial(target: Target, timeout: float) -> tuple[socket.socket, str]:
-    """Connect; return the socket, not blocking and with TCP_NODELAY, and the address. Raises FailureError."""
+@dataclass(frozen=True)
+class Arrival:
+    """A connection whose server has spoken, after `seconds` of `timeout`. It is not blocking and has TCP_NODELAY, and
+    IDENTIFICATION was sent.
+    """
+
+    sock: socket.socket
+    address: str
+    seconds: float
+    timeout: float
+
+
+def dial(target: Target, timeout: float) -> Arrival:
+    """Connect to one host. Raises FailureError."""
     deadline = time.monotonic() + timeout
-    addresses = resolve(target, timeout)
-    race = _Race(target, addresses, timeout)
-    try:
-        return race.run(deadline)
-    finally:
-        race.drop_losers()
+    addresses = _resolved(target, timeout)
+    with selectors.DefaultSelector() as selector:
+        race = Race(target, addresses, max(0.001, deadline - time.monotonic()), selector)
+        race.turn()
+        while not race.outcome:
+            for key, _ in selector.select(max(0.0, race.due - time.monotonic())):
+                race.came(key.fileobj)
+            race.turn()
+    if isinstance(race.outcome, FailureError):
+        raise race.outcome
+    return race.outcome
 
 
-def resolve(target: Target, timeout: float) -> list[SockAddress]:
-    """Return the addresses, IPv6 and IPv4 in turn. A name server that hangs ends with the timeout."""
+def addresses_of(target: Target) -> list[SockAddress]:
+    """Return the addresses, IPv6 and IPv4 in turn. It takes as long as the name server takes. Raises FailureError."""
     family = FAMILIES.get(target.address_family, socket.AF_UNSPEC)
-    found: list[Found]
     try:
         name = _wire_name(target.host_name)
-        found = [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)]
-    except OSError:
-        found = _looked_up(target, name, family, timeout)
-    except UnicodeError as error:
-        raise FailureError(failures.name_unknown(target, f"it is not a host name ({error})")) from None
+        try:
+            found = _asked(name, target, family, socket.AI_NUMERICHOST)
+        except OSError:
+            found = _asked(name, target, family, 0)
+    except (OSError, UnicodeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else f"it is not a host name ({error})") or str(error)
+        raise FailureError(failures.name_unknown(target, why)) from None
     return _alternated([(info[0], info[4]) for info in found])
 
 
-@dataclass
-class _Lookup:
-    """What a look-up in its own thread returned."""
+def no_name_server(target: Target, seconds: float) -> FailureError:
+    return FailureError(failures.name_unknown(target, f"the name server did not answer within {seconds:.0f} s"))
 
-    found: list[Found] = field(default_factory=list)
-    error: Exception | None = None
+
+def _asked(name: bytes, target: Target, family: int, flags: int) -> list[Found]:
+    return [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM, 0, flags)]
 
 
 def _wire_name(name: str) -> bytes:
@@ -71,23 +94,31 @@ def _wire_name(name: str) -> bytes:
     return name.encode("ascii") if name.isascii() else name.encode("idna")
 
 
-def _looked_up(target: Target, name: bytes, family: int, timeout: float) -> list[Found]:
+@dataclass
+class _Lookup:
+    """What a look-up in its own thread returned."""
+
+    found: list[SockAddress] = field(default_factory=list)
+    error: FailureError | None = None
+
+
+def _resolved(target: Target, timeout: float) -> list[SockAddress]:
+    """Return the addresses. A name server that hangs ends with the timeout."""
     lookup = _Lookup()
 
     def ask() -> None:
         try:
-            lookup.found = [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM)]
-        except (OSError, UnicodeError) as error:
+            lookup.found = addresses_of(target)
+        except FailureError as error:
             lookup.error = error
 
     thread = threading.Thread(target=ask, name=f"resolve {target.host_name}", daemon=True)
     thread.start()
     thread.join(timeout)
     if thread.is_alive():
-        raise FailureError(failures.name_unknown(target, f"the name server did not answer within {timeout:.0f} s"))
-    if lookup.error is not None:
-        why = lookup.error.strerror if isinstance(lookup.error, OSError) else str(lookup.error)
-        raise FailureError(failures.name_unknown(target, why or str(lookup.error)))
+        raise no_name_server(target, timeout)
+    if lookup.error:
+        raise lookup.error
     return lookup.found
 
 
@@ -101,39 +132,71 @@ def _alternated(addresses: Sequence[SockAddress]) -> list[SockAddress]:
     return turns
 
 
-class _Race:
-    """Connections to several addresses, each started a little after the last; the first that is established wins."""
+class Race:
+    """Connections to several addresses, each started a little after the last. The first that is established wins, and
+    then its server has to speak, as SSH servers do. What wakes it is registered with a selector that many races share.
+    """
 
-    def __init__(self, target: Target, addresses: Sequence[SockAddress], timeout: float) -> None:
-        self.target, self.timeout = target, timeout
+    def __init__(
+        self, target: Target, addresses: Sequence[SockAddress], timeout: float, selector: selectors.BaseSelector
+    ) -> None:
+        self.target, self.timeout, self.selector = target, timeout, selector
         self.waiting = list(addresses)
-        self.trying: dict[int, tuple[socket.socket, str]] = {}
-        self.poll = select.poll()
+        self.trying: dict[socket.socket, str] = {}
+        self.winner: tuple[socket.socket, str] | None = None
         self.failures: list[Failure] = []
+        self.began = self.next = time.monotonic()
+        self.ends = self.began + timeout
+        self.outcome: Arrival | FailureError | None = None
 
-    def run(self, deadline: float) -> tuple[socket.socket, str]:
-        while self.waiting or self.trying:
-            if self.waiting and (won := self._start_next()):
-                return won
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                break
-            if self.trying and (won := self._wait(min(remaining, ATTEMPT_DELAY) if self.waiting else remaining)):
-                return won
-        self.failures += [failures.filtered(self.target, address, self.timeout) for _, address in self.trying.values()]
-        raise FailureError(self._failure())
+    @property
+    def due(self) -> float:
+        """When something has to be done that no event announces."""
+        return min(self.ends, self.next) if self.waiting and not self.winner else self.ends
 
-    def drop_losers(self) -> None:
-        for sock, _ in self.trying.values():
-            sock.close()
+    def turn(self) -> None:
+        """Do what is due."""
+        while self.waiting and not self.winner and not self.outcome and self.next <= time.monotonic():
+            self._start_next()
+        if self.outcome:
+            return
+        if not (self.waiting or self.trying or self.winner):
+            self._end(FailureError(self._failure()))
+        elif time.monotonic() >= self.ends:
+            self._end(self._too_late())
 
-    def _start_next(self) -> tuple[socket.socket, str] | None:
+    def came(self, sock: object) -> None:
+        """Go on with a socket that an event came for."""
+        if self.winner and sock is self.winner[0] and not self.outcome:
+            self._end(Arrival(*self.winner, time.monotonic() - self.began, self.timeout))
+        if not isinstance(sock, socket.socket) or sock not in self.trying:  # it lost a moment ago
+            return
+        address = self.trying.pop(sock)
+        if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._close(sock)
+            self._failed(address, code)
+        else:
+            self._drop_losers()
+            self.winner = sock, address
+            with suppress(OSError):  # it is closed: whoever reads will see
+                sock.send(IDENTIFICATION)
+            self.selector.modify(sock, selectors.EVENT_READ, self)
+        self.turn()
+
+    def drop(self) -> None:
+        """Close what is open: nobody waits for it any more."""
+        self._drop_losers()
+        if self.winner:
+            self._close(self.winner[0])
+
+    def _start_next(self) -> None:
         family, where = self.waiting.pop(0)
-        address = str(where[0])
+        self.next = time.monotonic() + ATTEMPT_DELAY
         try:
             sock = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
-            raise _local_limit(error) from None
+            self._lack(error, (family, where))
+            return
         sock.setblocking(False)  # noqa: FBT003
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _detect_loss(sock)
@@ -143,36 +206,53 @@ class _Race:
             code = sock.connect_ex(where)
         except OSError as error:
             code = error.errno or errno.EINVAL
-        if code in (0, errno.EISCONN):
-            return sock, address
-        if code == errno.EINPROGRESS:
-            self.trying[sock.fileno()] = (sock, address)
-            self.poll.register(sock, select.POLLOUT)
+        if code in (0, errno.EISCONN, errno.EINPROGRESS):
+            self.trying[sock] = str(where[0])
+            self.selector.register(sock, selectors.EVENT_WRITE, self)
+            return
+        sock.close()
+        if code in LOCAL_LIMITS:
+            self._lack(OSError(code, os.strerror(code)), (family, where))
         else:
-            sock.close()
-            self._failed(address, code)
-        return None
+            self._failed(str(where[0]), code)
 
-    def _wait(self, seconds: float) -> tuple[socket.socket, str] | None:
-        for descriptor, _ in self.poll.poll(seconds * 1000 + 1):
-            sock, address = self.trying.pop(descriptor)
-            self.poll.unregister(descriptor)
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code == 0:
-                return sock, address
-            sock.close()
-            self._failed(address, code)
-        return None
+    def _lack(self, error: OSError, address: SockAddress) -> None:
+        """Put off an address that this machine has no means for; the race ends where it has no other."""
+        self.waiting.insert(0, address)
+        if not self.trying:
+            self._end(_local_limit(error))
 
     def _failed(self, address: str, code: int) -> None:
-        if code in LOCAL_LIMITS:
-            raise _local_limit(OSError(code, os.strerror(code)))
+        self.next = time.monotonic()
         if code in (errno.ECONNREFUSED, errno.ECONNRESET):
             self.failures.append(failures.refused(self.target, address))
         elif code == errno.ETIMEDOUT:
             self.failures.append(failures.filtered(self.target, address, self.timeout))
         else:
             self.failures.append(failures.unroutable(self.target, address, os.strerror(code)))
+
+    def _end(self, outcome: Arrival | FailureError) -> None:
+        self.outcome = outcome
+        if isinstance(outcome, Arrival):
+            self.selector.unregister(outcome.sock)
+        else:
+            self.drop()
+
+    def _too_late(self) -> FailureError:
+        if self.winner:
+            address = self.winner[1]
+            return FailureError(failures.silent(self.target, address, self.timeout), address=address)
+        self.failures += [failures.filtered(self.target, address, self.timeout) for address in self.trying.values()]
+        return FailureError(self._failure())
+
+    def _drop_losers(self) -> None:
+        for sock in self.trying:
+            self._close(sock)
+        self.trying.clear()
+
+    def _close(self, sock: socket.socket) -> None:
+        self.selector.unregister(sock)
+        sock.close()
 
     def _failure(self) -> Failure:
         """Return the failure of the address that came nearest, with the details of all."""

@@ -55,11 +55,13 @@ class FailureError(Exception):
     """Raised while a client logs in; what leaves the client is LoginFailedError.
 
     `openssh_may_work`: the ssh program has what was missing (a common algorithm, host certificates, a jump host).
+    `address` is what was connected to, where that is known here.
     """
 
-    def __init__(self, failure: Failure, *, openssh_may_work: bool = False) -> None:
+    def __init__(self, failure: Failure, *, openssh_may_work: bool = False, address: str = "") -> None:
         super().__init__(failure.detail)
         self.failure = failure
+        self.address = address
         self.openssh_may_work = openssh_may_work
 
 

@@ -44,7 +44,7 @@ class Options:
     """The options of ssh's command line; None leaves each to the configuration files.
 
     `config_file` is -F: "none" reads no file, None reads ~/.ssh/config and /etc/ssh/ssh_config. `longest` is how many
-    seconds a connection may last after its login.
+    seconds a connection may last after its login, `width` how many may wait for their login at one server.
     """
 
     user: str | None = None
@@ -53,6 +53,7 @@ class Options:
     config_file: str | None = None
     accept_new_host_keys: bool = False
     longest: float = 3600.0
+    width: int = 64
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from paramiko.ssh_exception import IncompatiblePeer
 from ncheck.ssh import failures
 from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.auth import Identity, Keyring, log_in
-from ncheck.ssh.dial import dial
+from ncheck.ssh.dial import Arrival, dial
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed
 from ncheck.ssh.known_hosts import HostRecord, KnownHosts, look_up, verify
 from ncheck.ssh.login import Cause, LoginFailedError, LoginRecord
@@ -43,9 +43,9 @@ class ParamikoClient:
         self._lock = threading.Lock()
         self._known_hosts: dict[tuple[str, ...], KnownHosts] = {}
 
-    def connect(self, target: Target, timeout: float) -> ParamikoStream:
-        """Log in and start the command. Raises LoginFailedError."""
-        return _Attempt(self, target, timeout).stream()
+    def connect(self, target: Target, timeout: float, arrival: Arrival | None = None) -> ParamikoStream:
+        """Log in and start the command, on the connection that has arrived if there is one. Raises LoginFailedError."""
+        return _Attempt(self, target, timeout, arrival).stream()
 
     def known_hosts(self, target: Target) -> KnownHosts:
         """Return what the host's files say; each set of files is read once."""
@@ -59,10 +59,12 @@ class ParamikoClient:
 class _Attempt:
     """One login, with what is known of it so far. The server may drop it a few times."""
 
-    def __init__(self, client: ParamikoClient, target: Target, timeout: float) -> None:
-        self.client, self.target, self.timeout = client, target, timeout
-        self.began = time.monotonic()
-        self.retries = Retries(self.began + timeout, client.chance, client.pause)
+    def __init__(self, client: ParamikoClient, target: Target, timeout: float, arrival: Arrival | None) -> None:
+        self.client, self.target, self.timeout, self.arrival = client, target, timeout, arrival
+        self.began = now = time.monotonic()
+        if arrival:  # its time began when it was dialled; it does not run while it waits to be served
+            self.began, timeout = now - arrival.seconds, min(timeout, arrival.timeout - arrival.seconds)
+        self.retries = Retries(now + timeout, client.chance, client.pause)
         self.address = ""
         self.offered: list[Identity] = []
         self.host_key = self.host_key_warning = ""
@@ -93,11 +95,12 @@ class _Attempt:
             raise failed(Cause.TRANSPORT, why, openssh_may_work=True)
 
     def _once(self) -> ParamikoStream:
-        sock, self.address = dial(self.target, self.remaining)
+        arrival, self.arrival = self.arrival or self._dialled(), None
+        sock, self.address = arrival.sock, arrival.address
         known = self.client.known_hosts(self.target)
         record = look_up(known, self.target.host_name, self.target.port, self.target.host_key_alias)
         link = Link(sock, self.target.algorithms, record.key_types)
-        link.wire.deadline = self.retries.deadline
+        link.wire.deadline, link.wire.identified = self.retries.deadline, True
         try:
             self._exchange_keys(link)
             self._verify(link, record, known)
@@ -107,6 +110,13 @@ class _Attempt:
             link.close()
             if not link.is_alive():  # its thread never ran, so nothing else closes the socket
                 sock.close()
+            raise
+
+    def _dialled(self) -> Arrival:
+        try:
+            return dial(self.target, self.remaining)
+        except FailureError as error:
+            self.address = error.address or self.address
             raise
 
     def _verify(self, link: Link, record: HostRecord, known: KnownHosts) -> None:

@@ -30,6 +30,7 @@ from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
 
 from ncheck.ssh.algorithms import Wanted, offered, user_keys
+from ncheck.ssh.dial import IDENTIFICATION
 from ncheck.ssh.login import LoginRecord
 from ncheck.ssh.public_keys import type_of
 
@@ -77,6 +78,7 @@ class Wire(Packetizer):
         self.server = ServerMessages()
         self.deadline: float | None = None
         self.timed_out = False
+        self.identified = False  # whoever connected has sent the identification
         self._wire = sock
         self._buffer = bytearray()
         self._shut = False
@@ -140,6 +142,8 @@ class Wire(Packetizer):
         return text
 
     def write_all(self, out: Buffer) -> None:
+        if self.identified and bytes(out) == IDENTIFICATION:
+            return
         view = memoryview(out)
         end = min(time.monotonic() + STALE_WRITE, self.deadline or float("inf"))
         while view:
@@ -220,6 +224,7 @@ class Link(paramiko.Transport):
         self._known_types = known_types if wanted.known_first else ()
         super().__init__(sock, packetizer_class=Wire)
         self.set_log_channel(LOG.name)
+        self.local_version = IDENTIFICATION.decode().rstrip()
 
     @property
     def wire(self) -> Wire:
@@ -318,6 +323,8 @@ class ParamikoStream:
                     return self._channel.recv(CHUNK)
             except paramiko.SSHException as error:
                 raise TimeoutError(str(error)) from None
+            except EOFError:  # the server could not be told
+                raise ConnectionError("the connection broke") from None
             if ended:
                 return self._at_end()
             remaining = end - time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.run import UnreadFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
@@ -12,6 +13,7 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
+from ncheck_checks.ncheck.fact_unread import fact_unread
 
 GPUS = GpuFacts((Gpu(0, "Tesla V100-SXM2-16GB"),), "550.54", "12.4", "nvml")
 MATRIX = TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})
@@ -29,7 +31,7 @@ def outcome(gpus: object, topology: object) -> Outcome:
 def test_a_command_that_hung_is_named() -> None:
     assert judge([nvidia_smi_hangs], node(GPUS, HUNG)).findings == [
         Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",),
-                "nvidia-smi topo -m did not end within 10 s and was killed", (), "sudo journalctl -k -g NVRM",
+                "nvidia-smi hangs", (HUNG.reason,), "sudo journalctl -k -g NVRM",
                 kind="look", summary="nvidia-smi hangs"),
     ]  # fmt: skip
 
@@ -58,7 +60,19 @@ def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
 
 def test_a_hang_is_named_even_if_the_matrix_came_from_another_source() -> None:
     found = judge([nvidia_smi_hangs], node(GPUS, replace(MATRIX, hung=HUNG.reason))).findings
-    assert [one.message for one in found] == [HUNG.reason]
+    assert [(one.message, one.evidence) for one in found] == [("nvidia-smi hangs", (HUNG.reason,))]
+
+
+def test_what_else_could_not_be_read_of_the_driver_follows_from_it() -> None:
+    other = Unread("/etc/hosts: Input/output error", fix="cat /etc/hosts")
+    unread = UnreadFacts({"GpuFacts": HUNG, "TopologyFacts": HUNG, "NamesFacts": other})
+    known: Facts = {GpuFacts: HUNG, TopologyFacts: HUNG, UnreadFacts: unread}
+    found = judge([nvidia_smi_hangs, fact_unread], {"n1": known}).findings
+    assert [(one.message, one.see) for one in found] == [
+        ("nvidia-smi hangs, and no GPU could be listed", ()),
+        (f"Gpu, Topology could not be read: {HUNG.reason}", ("NC505",)),
+        (f"Names could not be read: {other.reason}", ()),
+    ]
 
 
 def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() -> None:
@@ -69,8 +83,8 @@ def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() ->
             "nvidia-smi-hangs",
             Severity.ERROR,
             ("n1",),
-            hung,
-            (),
+            "nvidia-smi hangs",
+            (hung,),
             "sudo journalctl -k -g NVRM",
             kind="look",
             summary="nvidia-smi hangs",

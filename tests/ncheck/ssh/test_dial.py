@@ -6,17 +6,22 @@ import socket
 import time
 
 import pytest
-from ncheck.ssh.dial import dial
+from ncheck.ssh.dial import IDENTIFICATION, dial
 from ncheck.ssh.failures import FailureError
 from ncheck.ssh.login import Cause
 from ncheck.ssh.target import Target
 
+from .sites import Served
 
-def test_the_next_address_is_tried_when_the_first_is_dead() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:  # localhost is ::1 too, where nothing listens
-        sock, address = dial(Target("a", "localhost", listener.getsockname()[1]), 60)
-        sock.close()
-    assert address == "127.0.0.1"
+
+def test_the_next_address_is_tried_when_the_first_is_dead(served: Served) -> None:
+    def speak(connection: socket.socket) -> None:
+        connection.sendall(connection.recv(100))
+
+    with served(speak) as port:  # localhost is ::1 too, where nothing listens
+        arrival = dial(Target("a", "localhost", port), 60)
+    with arrival.sock:
+        assert (arrival.address, arrival.sock.recv(100)) == ("127.0.0.1", IDENTIFICATION)
 
 
 def test_an_address_that_refuses_is_reported() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ncheck.errors import SettingsError
@@ -21,6 +21,7 @@ LONGEST_DETAIL = 1000  # characters of a failure's detail
 
 _USUAL, _MOST_PORTS = 22, 4  # ports that are tried on a node whose own port refuses
 _SOON = 2.0  # seconds
+_MOST_NODES = 8  # whose other ports are tried: it is a hint, and must not cost the other nodes their time
 
 
 class SshStream:
@@ -40,6 +41,8 @@ class SshEngine:
     def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ, nodes: Iterable[Node] = ()) -> None:
         listed = (node.port or settings.port or _USUAL for node in nodes)
         self.ports = tuple(dict.fromkeys((_USUAL, *listed)))[:_MOST_PORTS]
+        self.refused: dict[str, LoginFailedError] = {}  # of the first nodes: connect() tries their other ports
+        self.tried = 0
         if settings.transport == "paramiko" and not has_paramiko():
             raise SettingsError("--transport paramiko: paramiko is not installed; use --transport openssh")
         if settings.transport == "openssh" and not shutil.which("ssh"):
@@ -51,16 +54,38 @@ class SshEngine:
         except ssh.ConfigError as error:
             raise SettingsError(printable(str(error), LONGEST_DETAIL)) from None
 
+    def approach(
+        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[LoginFailedError | None], None]
+    ) -> None:
+        """Dial a node, and call `then` once its server spoke, or with why it did not."""
+
+        def came(error: ssh.LoginFailedError | None) -> None:
+            failed = None if error is None else self._failed(error)
+            if failed and failed.login.cause is Cause.REFUSED and self.tried < _MOST_NODES:
+                self.tried += 1
+                self.refused[node.name] = failed
+                failed = None
+            then(failed)
+
+        self.client.approach(host_of(node), timeout, begin, came)
+
     def connect(self, node: Node, timeout: float) -> SshStream:
         """Log in and start the command. Raises LoginFailedError."""
+        if refused := self.refused.pop(node.name, None):
+            ports = [port for port in self.ports if port != refused.login.port]
+            other = answering(refused.login.address or node.name, ports)
+            raise LoginFailedError(replace(refused.login, other_port=other))
         try:
             return SshStream(self.client.connect(host_of(node), timeout), self.options)
         except ssh.LoginFailedError as error:
-            login = replace(login_of(error.record, error), options=self.options)
-            if login.cause is Cause.REFUSED:
-                ports = [port for port in self.ports if port != login.port]
-                login = replace(login, other_port=answering(login.address or node.name, ports))
-            raise LoginFailedError(login) from None
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Stop dialling."""
+        self.client.close()
+
+    def _failed(self, error: ssh.LoginFailedError) -> LoginFailedError:
+        return LoginFailedError(replace(login_of(error.record, error), options=self.options))
 
 
 def answering(host: str, ports: Iterable[int]) -> int:
@@ -80,7 +105,7 @@ def options_of(settings: Settings) -> ssh.Options:
     """Return the ssh client's options for a run."""
     return ssh.Options(
         settings.user, settings.port, settings.identity, settings.ssh_config, settings.accept_new_host_keys,
-        longest=settings.deadline,
+        longest=settings.deadline, width=settings.width,
     )  # fmt: skip
 
 
