@@ -159,8 +159,9 @@ flight-recorder  asked as {"ranks": [RANK], "dump": whether torch is asked for a
                   came)|why it was not, "tried": [paths], "began": seconds since 1970 when the process began|null,
                   "dump": {"path", "size", "mtime", "owner", "read": bytes, "error": why it was not read|"",
                   "data": its first bytes, packed by zlib, as base64|null}|null (no file)}]}
-stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "native": bool}; says {"processes": [{"pid",
-                  "rank": pid of its rank, "gone": bool, "hangs": bool (a look did not come back), "py_spy": path|"",
+stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "native": bool, "beside": a folder in which
+                  py-spy may be}; says {"locks": [{"waits": pid of a rank, "holds": pid|0 (not of this node), "name":
+                  the holder's command}] of files, "processes": [{"pid", "rank": pid of its rank, "gone": bool, "hangs": bool (a look did not come back), "py_spy": path|"",
                   "not_run": path of a py-spy that this user must not run|"", "samples": [[THREAD]|null (the same as
                   before)], "native": [THREAD]|null, "error": py-spy's|"", "tasks": [[TASK]] at the first and the last
                   look, "seconds" between these}], "frames": [[function, file, short file, line, source line]],

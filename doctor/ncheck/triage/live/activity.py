@@ -185,7 +185,8 @@ def _alone(seen: Sequence[Watched]) -> Iterator[Sign]:
         if one.share >= _MOSTLY and max(others) <= _LITTLE and not one.spins:
             yield one.clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, others=("data_loader",))
         if one.share >= _BUSY and max(others) <= _IDLE:
-            yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader"))
+            others_alike = ("slow_rank", "data_loader", "checkpoint_write")
+            yield one.clue("deadlock", Grade.POSSIBLE, pace, others=others_alike)
         elif one.share <= _IDLE and min(others) >= _BUSY:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("data_loader", "storage_hang", "slow_rank"))
 
@@ -207,7 +208,9 @@ def _writes(seen: Sequence[Watched]) -> Iterator[Sign]:
         if it.grown >= _WRITES_FAST:
             yield Motion(SOURCE, None, one.rank.node, moves=True, text=text)
         else:
-            yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text)
+            who = "a process" if one.rank.rank is None else f"rank {one.rank.rank}"
+            meaning = f"the others wait for {who}, which works: it writes a file" if idle else ""
+            yield one.clue("checkpoint_write", Grade.POSSIBLE, text, works=True, meaning=meaning)
 
 
 def _ended_loaders(one: Watched) -> Iterator[Sign]:

@@ -236,7 +236,9 @@ def test_one_rank_that_works_while_all_others_wait_is_slow() -> None:
     works = looked(4001, COMPUTES, (own("relu", 3), own("layer", 8), MAIN), busy=0.9)
     assert accused(said(of, at(of, WAITS, r1=works))) == [("slow_rank", Grade.POSSIBLE, (1,))]
     saves = looked(4001, SAVES, (own("serialize", 3), *SAVES), busy=0.9)
-    assert accused(said(of, at(of, WAITS, r1=saves))) == []
+    (clue,) = clues(said(of, at(of, WAITS, r1=saves)))
+    assert (clue.cause, clue.grade, clue.works) == ("checkpoint_write", Grade.POSSIBLE, True)
+    assert clue.meaning == "the others wait for rank 1, which works: it writes a checkpoint"
 
 
 def test_a_stopped_rank_is_named_whatever_it_was_at() -> None:
