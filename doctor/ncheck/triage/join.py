@@ -113,6 +113,7 @@ def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) ->
         else "no job was found: no process has a launcher's variables, and none holds a GPU"
     )  # fmt: skip
     missing = (Unreadable("job", summary),) if wanted else ()
+    unread += tuple(_of_others(cluster))
     hidden = {name: facts.hidden for name, facts in cluster.facts(ProcessesFacts).items() if facts.hidden}
     why = f"{sum(hidden.values())} processes of other users could not be looked into on {', '.join(hidden)}: a job of"
     notes = (f"{why} another user shows only to root (-l root)",) if hidden else ()
@@ -120,6 +121,19 @@ def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) ->
         (), healthy=False, summary=summary, job="", size=None, ranks=(), missing=(), unread=unread + missing,
         notes=notes,
     )  # fmt: skip
+
+
+def _of_others(cluster: Cluster) -> Iterator[Unreadable]:
+    """Yield what may be the job, and this user may not look at."""
+    for name, facts in cluster.facts(ProcessesFacts).items():
+        for one in facts.others:
+            shown = f"pid {one.pid} of user {one.user} ({printable(redact(one.command), 100)})"
+            yield Unreadable(name, f"{shown} may be of a job, and only that user and root may look into it (-l root)")
+        if facts.own_only:
+            why = (
+                "/proc shows this user its own processes only (hidepid): a job of another user shows to root (-l root)"
+            )
+            yield Unreadable(name, why)
 
 
 def _signs(

@@ -561,7 +561,7 @@ def _divergence(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
         yield from found
         return
     operations = {"backward()" if one.position.kind is Kind.BACKWARD else one.position.name for one in waiting}
-    names = {one.position.name for one in waiting}
+    names = {one.position.name.lower() for one in waiting}
     others, meaning = ("network_stalled", _LATE), ""
     odd = [one for group in groups[:-1] for one in group]
     blamed = odd if 2 * len(groups[-1]) > len(waiting) else []
