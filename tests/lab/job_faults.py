@@ -28,13 +28,16 @@ class Truth:
     """What a diagnosis has to say: one of the causes; of the ranks and nodes at least one, and no others.
 
     No cause at all: nothing is wrong, and nobody is accused. `alike` are causes that look the same while triage looks:
-    one of them may come first, as something that is not certain, if a right one comes after it.
+    one of them may come first, as something that is not certain, if a right one comes after it. `at_most`: a job that
+    waits for a rank that works is well, and triage may say no more than what it waits for, below this confidence.
     """
 
     causes: Collection[str] = ()
     ranks: Collection[int] = ()
     nodes: Collection[str] = ()
     alike: Collection[str] = ()
+    at_most: float = 1.0
+    at_least: float = 0.0
 
     def wrong(self, diagnoses: list[dict[str, Any]]) -> str:
         """Return what is wrong in diagnoses; nothing if the first one is right."""
@@ -43,6 +46,8 @@ class Truth:
         if not diagnoses:
             return "no diagnosis"
         first = diagnoses[0]
+        if not self.at_least <= first["confidence"] <= self.at_most:
+            return f"{first['cause']} with a confidence of {first['confidence']}"
         undecided = first["cause"] in self.alike and first["confidence"] < SURE
         undecided = undecided and any(one["cause"] in self.causes for one in diagnoses)
         if first["cause"] not in self.causes and not undecided:
@@ -92,9 +97,14 @@ def of_first(*causes: str) -> Truth:
     return Truth(causes, (0,), ("node01",))
 
 
-def of_second(*causes: str, alike: Collection[str] = ()) -> Truth:
+def of_second(*causes: str, alike: Collection[str] = (), at_least: float = 0.0) -> Truth:
     """Return the truth of a fault of rank 1."""
-    return Truth(causes, (1,), ("node02",), alike)
+    return Truth(causes, (1,), ("node02",), alike, at_least=at_least)
+
+
+def of_third(*causes: str) -> Truth:
+    """Return the truth of a fault of rank 2."""
+    return Truth(causes, (2,), ("node03",))
 
 
 def in_code(trouble: str, **more: Any) -> Callable[[Lab], Iterator[Running]]:
@@ -381,6 +391,118 @@ def memory_limit(lab: Lab) -> Iterator[Running]:
         yield run
 
 
+# Ranks that work while the others wait: slow or well, and not hung
+
+
+WAITED_FOR = Truth(("slow_rank", "checkpoint_write"), (0,), ("node01",), at_most=0.49)
+
+
+@fault(WAITED_FOR)
+def compiles(lab: Lab) -> Iterator[Running]:
+    """Rank 0 waits for a program that it started, and that computes."""
+    yield from in_code("compiles@0:5")(lab)
+
+
+@fault(WAITED_FOR)
+def evaluates_in_python(lab: Lab) -> Iterator[Running]:
+    """Rank 0 evaluates, alone, in a loop of Python's."""
+    yield from in_code("evaluates-in-python@0:5")(lab)
+
+
+@fault(WAITED_FOR)
+def saves_much(lab: Lab) -> Iterator[Running]:
+    """Rank 0 writes 10 MB of a checkpoint in each second."""
+    lab.nodes[0].sh("mkdir -p /ckpt; mount -t tmpfs -o size=2g room /ckpt")
+    yield from in_code("saves-much@0:5", variables={"CHECKPOINTS": "/ckpt"})(lab)
+
+
+@fault(WAITED_FOR)
+def downloads(lab: Lab) -> Iterator[Running]:
+    """Rank 0 downloads, and data arrives."""
+    lab.nodes[2].write("/usr/local/bin/trickle", TRICKLE, 0o755)
+    lab.nodes[2].sh("(trickle </dev/null >/dev/null 2>&1 &)")
+    yield from in_code("downloads@0:5")(lab)
+
+
+TRICKLE = """#!/usr/bin/python3
+import http.server, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(bytes(100000))
+            time.sleep(0.1)
+http.server.HTTPServer(("", 8000), Handler).serve_forever()
+"""
+
+
+@fault(of_second("slow_rank", at_least=0.5))
+def slow_data(lab: Lab) -> Iterator[Running]:
+    """A rank takes 1.5 s more for each step than the others: it waits for data."""
+    with running(lab, Job("slow-data@1:3", steps=6)) as run:
+        yield run
+
+
+@fault(of_second("slow_rank", at_least=0.5))
+def slow_processor(lab: Lab) -> Iterator[Running]:
+    """A rank computes 15 times as long as the others in each step."""
+    with running(lab, Job("slow-cpu@1:3", steps=6)) as run:
+        yield run
+
+
+# More of what programs do
+
+
+@fault(of_second("deadlock", at_least=SURE))
+def file_lock(lab: Lab) -> Iterator[Running]:
+    """Another program holds the lock of a file that a rank needs."""
+    lab.nodes[1].sh("mkdir -p /run/job; (flock /run/job/data.lock sleep 100000 </dev/null >/dev/null 2>&1 &)")
+    yield from in_code("file-lock@1:5")(lab)
+
+
+@fault(of_second("deadlock", "slow_rank"))
+def event_loop(lab: Lab) -> Iterator[Running]:
+    """A rank waits in asyncio for something that never happens."""
+    yield from in_code("event-loop@1:5")(lab)
+
+
+@fault(of_second("collective_mismatch"))
+def new_group_on_one_rank(lab: Lab) -> Iterator[Running]:
+    """A rank calls new_group, which all ranks have to call."""
+    yield from in_code("new-group@1:5")(lab)
+
+
+@fault(of_second("rendezvous_misconfig", "deadlock"))
+def store_key(lab: Lab) -> Iterator[Running]:
+    """A rank waits for a key in torch's store that nobody sets."""
+    yield from in_code("store-key@1:5")(lab)
+
+
+@fault(of_second("deadlock", at_least=SURE))
+def regular_expression(lab: Lab) -> Iterator[Running]:
+    """A regular expression of a rank's does not come to an end."""
+    yield from in_code("pattern@1:5")(lab)
+
+
+@fault(Truth(("collective_mismatch", "deadlock"), (0, 1), ("node01", "node02")))
+def both_receive(lab: Lab) -> Iterator[Running]:
+    """Ranks 0 and 1 each wait to receive from the other."""
+    yield from in_code("both-receive@0:5")(lab)
+
+
+@fault(of_third("collective_mismatch", "slow_rank"))
+def uneven_destroy(lab: Lab) -> Iterator[Running]:
+    """A rank of DDP has fewer batches, ends its process group and goes on alone."""
+    yield from in_code("destroy@2:5", program="ddp.py")(lab)
+
+
+@fault(of_third("collective_mismatch"))
+def uneven_broadcast(lab: Lab) -> Iterator[Running]:
+    """A rank of DDP has fewer batches and waits in a broadcast."""
+    yield from in_code("broadcast@2:5", program="ddp.py")(lab)
+
+
 # The network
 
 
@@ -568,3 +690,21 @@ def mpi_sshd_frozen(lab: Lab) -> Iterator[Running]:
     with running(lab, Job(mpi=True, steps=0)) as run:
         run.await_processes("orted", 1)
         yield run
+
+
+@fault(Truth(("collective_mismatch",), (0, 1), ("node01", "node02")), torch=False)
+def mpi_tags(lab: Lab) -> Iterator[Running]:
+    """Rank 1 waits for a message with another tag than the one that rank 0 sends."""
+    yield from in_code("tags@0:5", program="halo.py", mpi=True)(lab)
+
+
+@fault(Truth(("collective_mismatch", "deadlock"), (0, 1), ("node01", "node02")), torch=False)
+def mpi_both_send(lab: Lab) -> Iterator[Running]:
+    """Ranks 0 and 1 both send first, and more than MPI takes before somebody receives it."""
+    yield from in_code("sends@0:5", program="halo.py", mpi=True)(lab)
+
+
+@fault(of_second("collective_mismatch"), torch=False)
+def mpi_other_communicator(lab: Lab) -> Iterator[Running]:
+    """Rank 1 waits in a barrier of another communicator."""
+    yield from in_code("communicator@1:5", program="halo.py", mpi=True)(lab)

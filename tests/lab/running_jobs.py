@@ -24,7 +24,7 @@ from .hosts import Lab
 from .layers import compiled
 from .node import Node
 
-TRAIN = Path(__file__).with_name("jobs") / "train.py"
+PROGRAMS = Path(__file__).with_name("jobs")
 FOLDER = "/run/job"
 PATIENCE = 90  # seconds for all that is only slow on a busy machine
 
@@ -44,6 +44,7 @@ class Job:
     cgroups: Mapping[int, str] = field(default_factory=dict)  # of this machine, that ranks are put into
     torchrun: bool = False
     mpi: bool = False
+    program: str = "train.py"  # of jobs/; under mpirun that is steps.c if it is not named
     steps: int = 3  # that all ranks have made before the job is said to run; 0: their start is enough
 
 
@@ -122,15 +123,20 @@ def prepare(lab: Lab, interpreter: Mapping[str, Path]) -> None:
 
     Their kernel log is empty: it would be this machine's, with what others do.
     """
-    torch = find_spec("torch")
-    site = {Path(torch.origin).parents[1]} if torch and torch.origin else set()
-    lab.remake(*lab.nodes, real={**interpreter, **{str(folder).lstrip("/"): folder for folder in site}})
+    lab.remake(*lab.nodes, real={**interpreter, **{str(folder).lstrip("/"): folder for folder in _sites()}})
     steps = compiled("steps.c", "-g", compiler="mpicc")
     for node in lab.nodes:
-        node.write(f"{FOLDER}/train.py", TRAIN.read_text())
+        for program in PROGRAMS.glob("*.py"):
+            node.write(f"{FOLDER}/{program.name}", program.read_text())
         node.write("/usr/local/bin/steps", steps, 0o755)
         for name in ("dmesg", "journalctl"):
             node.write(f"/usr/local/bin/{name}", "#!/bin/sh\n", 0o755)
+
+
+def _sites() -> set[Path]:
+    """Return where the packages are that the programs need, as far as they are installed."""
+    found = map(find_spec, ("torch", "mpi4py"))
+    return {Path(one.origin).parents[1] for one in found if one and one.origin}
 
 
 def triaged(lab: Lab, *argv: str) -> Run:
@@ -181,7 +187,7 @@ def _rank(rank: int, job: Job) -> str:
     if job.torchrun:
         words += ["-m", "torch.distributed.run", "--nnodes=3", "--nproc-per-node=1", f"--node-rank={rank}",
                   "--master-addr=10.77.0.1", "--master-port=29500", "--max-restarts=0"]  # fmt: skip
-    words.append("train.py")
+    words.append(job.program)
     line = " ".join(["env", "-i", *(quote(f"{name}={value}") for name, value in variables.items()), *words])
     return f"{line} | sleep 1000000" if rank in job.unread else f"exec {line}"
 
@@ -192,7 +198,9 @@ def _mpirun(nodes: Mapping[int, Node], job: Job) -> str:
     hosts = ",".join(node.name for node in nodes.values())
     given = " ".join(quote(f"{name}={value}") for name, value in exports.items())
     name = "rank$OMPI_COMM_WORLD_RANK"
-    wrapped = quote(f"cd {FOLDER}; exec >{name}.log 2>&1; echo $$ >{name}.pid; exec steps")
+    python = f"PYTHONPATH={':'.join(map(str, _sites()))} exec {sys.executable} {job.program}"
+    runs = python if job.program != "train.py" else "exec steps"
+    wrapped = quote(f"cd {FOLDER}; exec >{name}.log 2>&1; echo $$ >{name}.pid; {runs}")
     path = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root"
     return (
         f"exec env -i {path} {given} mpirun --allow-run-as-root -np 3 -H {hosts} {' '.join(options)} bash -c {wrapped}"

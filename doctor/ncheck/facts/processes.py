@@ -20,17 +20,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class OtherProcess:
+    """A process of another user, by its number, and what is known of it."""
+
+    pid: int
+    user: int
+    command: str
+
+
+@dataclass(frozen=True)
 class ProcessesFacts:
     """The processes of a node that may be a job's. `hidden`: so many others cannot be looked into by this user;
     `left_out`: so many were, and are too many for one answer.
 
-    `gpus`: the device files that a process holds, by pid.
+    `gpus`: the device files that a process holds, by pid. `others` are among those that cannot be looked into, and may
+    be ranks by their command lines. `own_only`: /proc shows this user no process of others.
     """
 
     processes: tuple[Process, ...]
     gpus: Mapping[int, tuple[str, ...]]
     hidden: int = 0
     left_out: int = 0
+    others: tuple[OtherProcess, ...] = ()
+    own_only: bool = False
 
 
 class ProcessAnswer(TypedDict):
@@ -48,7 +60,20 @@ class ProcessAnswer(TypedDict):
     devices: list[str]
 
 
-class ProcessesAnswer(TypedDict):
+class OtherAnswer(TypedDict):
+    pid: int
+    user: int
+    command: str
+
+
+class _LaterAnswer(TypedDict, total=False):
+    """What answers that were saved before do not have."""
+
+    others: list[OtherAnswer]
+    own_only: bool
+
+
+class ProcessesAnswer(_LaterAnswer):
     """`left_out`: processes beyond the most that one answer holds."""
 
     processes: list[ProcessAnswer]
@@ -73,7 +98,8 @@ def processes(evidence: Evidence) -> Read[ProcessesFacts]:
         for one in answer["processes"]
     )  # fmt: skip
     gpus = {one["pid"]: tuple(one["devices"]) for one in answer["processes"] if one["devices"]}
-    return ProcessesFacts(read, gpus, answer["hidden"], answer["left_out"])
+    others = tuple(OtherProcess(one["pid"], one["user"], one["command"]) for one in answer.get("others", ()))
+    return ProcessesFacts(read, gpus, answer["hidden"], answer["left_out"], others, answer.get("own_only", False))
 
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:

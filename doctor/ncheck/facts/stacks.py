@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import LOOKING, Fact, no_answer
@@ -86,15 +88,24 @@ class ProcessStacks:
 
 
 @dataclass(frozen=True)
+class FileLock:
+    """Who holds the lock on a file that a process waits for. `pid` is 0 where that is not known, as on other nodes."""
+
+    pid: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class StacksFacts:
     """The processes of the job on a node, by pid. `unread`: why ranks have no Python stacks, each reason once.
 
-    `left_out`: children beyond the most that are looked at.
+    `left_out`: children beyond the most that are looked at. `locks` by the pid of who waits for one.
     """
 
     processes: Mapping[int, ProcessStacks]
     unread: tuple[Unread, ...] = ()
     left_out: int = 0
+    locks: Mapping[int, FileLock] = field(default_factory=dict)
 
     def of(self, pid: int) -> ProcessStacks | None:
         return self.processes.get(pid)
@@ -135,7 +146,19 @@ class ProcessAnswer(TypedDict):
     seconds: float
 
 
-class StacksAnswer(TypedDict):
+class LockAnswer(TypedDict):
+    waits: int
+    holds: int
+    name: str
+
+
+class _LaterAnswer(TypedDict, total=False):
+    """What answers that were saved before do not have."""
+
+    locks: list[LockAnswer]
+
+
+class StacksAnswer(_LaterAnswer):
     processes: list[ProcessAnswer]
     frames: list[list[JsonValue]]
     machine: str
@@ -157,7 +180,8 @@ def stacks(evidence: Evidence) -> Read[StacksFacts]:
     found = {one["pid"]: _process(one, answer, frames) for one in answer["processes"]}
     ranks = (found[one["pid"]].looks for one in answer["processes"] if one["pid"] == one["rank"])
     unread = tuple(dict.fromkeys(looks for looks in ranks if isinstance(looks, Unread)))
-    return StacksFacts(found, unread, answer["left_out"])
+    locks = {one["waits"]: FileLock(one["holds"], printable(one["name"], 80)) for one in answer.get("locks", ())}
+    return StacksFacts(found, unread, answer["left_out"], locks)
 
 
 def _frame(row: Sequence[JsonValue]) -> Frame:
@@ -271,7 +295,8 @@ _CALLS: Mapping[str, Mapping[int, str]] = {
 
 def _more(_job: Job, _node: str, settings: Settings) -> Mapping[str, JsonValue] | None:
     target = settings.target or Target()
-    return {"native": target.native} if target.stacks else None
+    beside = str(Path(sys.executable).parent)  # a home folder that all nodes share has it there, too
+    return {"native": target.native, "beside": beside} if target.stacks else None
 
 
 FACTS = (

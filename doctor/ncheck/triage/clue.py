@@ -22,6 +22,7 @@ class Clue:
     `ranks` and `nodes` are those at fault, not those that wait.
     `still`: it counts only where the job stands still; a rank that waits in a collective is no fault in a job that
     works. `slow`: it counts where the job works, and says what slows it down.
+    `works`: the ranks named were seen to work, and the others wait for them: this accuses nobody.
     `others` are causes that look the same. `meaning`, `fix` and `next` replace those of the cause.
     """
 
@@ -33,6 +34,7 @@ class Clue:
     nodes: tuple[str, ...] = ()
     still: bool = True
     slow: bool = False
+    works: bool = False
     others: tuple[str, ...] = ()
     kind: str = ""
     meaning: str = ""

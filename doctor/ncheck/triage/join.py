@@ -74,7 +74,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     motions = [sign for sign in signs if isinstance(sign, Motion)]
     work = _work(motions, job)
     waited_for = any(one.waits for one in motions) or (work is Work.STILL and len(job.ranks) > 1)
-    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work, waited_for=waited_for)]
+    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for)]
     diagnoses = _diagnoses(clues, job, motions, work)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
@@ -112,6 +112,7 @@ def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) ->
         else "no job was found: no process has a launcher's variables, and none holds a GPU"
     )  # fmt: skip
     missing = (Unreadable("job", summary),) if wanted else ()
+    unread += tuple(_of_others(cluster))
     hidden = {name: facts.hidden for name, facts in cluster.facts(ProcessesFacts).items() if facts.hidden}
     why = f"{sum(hidden.values())} processes of other users could not be looked into on {', '.join(hidden)}: a job of"
     notes = (f"{why} another user shows only to root (-l root)",) if hidden else ()
@@ -119,6 +120,19 @@ def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) ->
         (), healthy=False, summary=summary, job="", size=None, ranks=(), missing=(), unread=unread + missing,
         notes=notes,
     )  # fmt: skip
+
+
+def _of_others(cluster: Cluster) -> Iterator[Unreadable]:
+    """Yield what may be the job, and this user may not look at."""
+    for name, facts in cluster.facts(ProcessesFacts).items():
+        for one in facts.others:
+            shown = f"pid {one.pid} of user {one.user} ({printable(redact(one.command), 100)})"
+            yield Unreadable(name, f"{shown} may be of a job, and only that user and root may look into it (-l root)")
+        if facts.own_only:
+            why = (
+                "/proc shows this user its own processes only (hidepid): a job of another user shows to root (-l root)"
+            )
+            yield Unreadable(name, why)
 
 
 def _signs(
@@ -159,13 +173,17 @@ def _work(motions: Sequence[Motion], job: Job) -> Work:
     return Work.STILL if len(seen) > len(moving) or (motions and not seen) else Work.UNKNOWN
 
 
-def _counts(clue: Clue, work: Work, *, waited_for: bool) -> bool:
+def _counts(clue: Clue, work: Work, motions: Iterable[Motion], *, waited_for: bool) -> bool:
     """Return whether a clue means anything for a job that works, or that stands still.
 
-    A rank that is gone is a fault only where somebody waits for it: jobs end rank by rank.
+    A rank that is gone is a fault only where somebody waits for it: jobs end rank by rank. One is slow only where
+    another was seen to get on: else the others may wait for work that it does once, such as an evaluation.
     """
     if clue.cause == "rank_missing" and not waited_for:
         return False
+    if clue.cause == "slow_rank" and clue.slow:
+        others = (one for one in motions if one.moves and one.rank is not None and one.rank not in clue.ranks)
+        return work is Work.MOVES and any(others)
     if work is Work.MOVES:
         return not clue.still and clue.grade is not Grade.ECHO
     return not clue.slow
@@ -175,6 +193,7 @@ def _counts(clue: Clue, work: Work, *, waited_for: bool) -> bool:
 _WEIGHTS = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.8, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.2}
 _MOST_SURE = 0.97
 _RIVALS = 0.75  # two causes are equally clear, for different ranks
+_AT_WORK = 0.4  # the others wait for a rank that works
 
 
 # What the others see of a rank in trouble: it follows from whatever else is wrong with that rank.
@@ -201,8 +220,13 @@ class _Theory:
         return max(clue.grade for clue in self.clues)
 
     @property
+    def works(self) -> bool:
+        """Whether the ranks that it names were seen to work: that is what the others wait for, and no fault."""
+        return any(clue.works for clue in self.clues) and self.grade <= Grade.POSSIBLE
+
+    @property
     def best(self) -> Clue:
-        return max(self.clues, key=lambda clue: clue.grade)
+        return max(self.clues, key=lambda clue: (clue.grade, clue.works))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -228,14 +252,15 @@ class _Theory:
         doubt = 1.0
         for weight in by_source.values():
             doubt *= 1 - weight
-        return round(min(1 - doubt, _MOST_SURE), 2)
+        return round(min(1 - doubt, _AT_WORK if self.works else _MOST_SURE), 2)
 
     def explains(self, other: _Theory) -> bool:
         """Return whether another theory is a consequence of this one."""
         if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
             return True
         shared = bool(set(self.ranks) & set(other.ranks))
-        nearer = _distance(self.cause) < _distance(other.cause) or self._is_what(other)
+        nearer = _distance(self.cause) < _distance(other.cause) and not other._is_what(self)
+        nearer = nearer or self._is_what(other)
         if shared:
             enough = Grade.POSSIBLE if other.cause in _CONSEQUENCES else other.grade
             return self.grade > other.grade or (nearer and self.grade >= enough)
@@ -252,9 +277,9 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
     for clue in clues:
         by_cause.setdefault(clue.cause, []).append(clue)
     theories = [_Theory(cause, tuple(found)) for cause, found in by_cause.items()]
-    roots = [one for one in theories if not any(other.explains(one) for other in theories if other is not one)]
+    roots = [one for one in theories if not any(_takes(other, one) for other in theories if other is not one)]
     roots = [_with_explained(one, theories, roots) for one in roots if one.grade is not Grade.ECHO]
-    roots.sort(key=lambda one: (-one.grade, -one.score))
+    roots.sort(key=lambda one: (one.works, -one.grade, -one.score))
     if not roots and work is Work.STILL:
         return tuple(_unexplained(job, motions))
     scores = [one.score for one in roots]
@@ -263,7 +288,7 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
     scores = [min(score, max(scores[: at + 1])) for at, score in enumerate(scores)]
     found = [_candidate(one, score, job) for one, score in zip(roots, scores, strict=True)]
     best = found[0] if found else None
-    if best and best.confidence < SURE:
+    if best and best.confidence < SURE and not roots[0].works:
         named = {one.cause for one in found}
         others = [name for name in dict.fromkeys(roots[0].best.others) if name not in named]
         found += [
@@ -274,6 +299,13 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
         ]  # fmt: skip
     found.sort(key=lambda one: -one.confidence)
     return tuple(found[:MOST_CANDIDATES])
+
+
+def _takes(one: _Theory, other: _Theory) -> bool:
+    """Return whether one theory takes another with it. Of two that explain each other, the nearer one to the reason."""
+    if not one.explains(other):
+        return False
+    return not other.explains(one) or (_distance(one.cause), one.cause) < (_distance(other.cause), other.cause)
 
 
 def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collection[_Theory]) -> _Theory:

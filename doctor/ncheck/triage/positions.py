@@ -70,6 +70,8 @@ class Position:
     def shown(self) -> str:
         """Return what follows the name of a rank: "waits in all_reduce at train.py:40 in train"."""
         doing = self.kind.value.format(self.name)
+        if self.kind is Kind.LOCK and self.name:
+            doing = f"waits for the lock on {self.name}"
         return f"{doing} at {self.where}" if self.where else "is in unknown code" if self.kind is Kind.CODE else doing
 
 
@@ -92,7 +94,11 @@ def _meaning(frames: Sequence[Frame], inner: int | None) -> tuple[Kind, str, int
         found = None
     ending = next((at for at, frame in enumerate(frames) if _ends(frame)), None)
     if ending is not None and (not found or found[0] not in WAITS_FOR_RANKS):
-        return Kind.ENDING, "", ending
+        done = any(_plain(frame.function) == DESTROYS for frame in frames)
+        return Kind.ENDING, DESTROYS if done else "", ending
+    if found and found[0] is Kind.RENDEZVOUS:
+        called = next((name for frame in frames[found[2] :] if (name := _plain(frame.function)) in OF_ALL), "")
+        return (Kind.COLLECTIVE, called, found[2]) if called else found
     if found:
         return found
     for at, frame in enumerate(frames[: 1 if inner is None else inner + 1]):
@@ -100,13 +106,30 @@ def _meaning(frames: Sequence[Frame], inner: int | None) -> tuple[Kind, str, int
             return (*known, at)
     if any(_EVALUATION.fullmatch(_plain(frame.function)) for frame in frames if _is_own(frame)):
         return Kind.EVALUATION, "", 0
-    return Kind.CODE, "", 0
+    return Kind.CODE, PATTERN if frames and _matches_text(frames[0]) else "", 0
+
+
+DESTROYS = "destroy_process_group"
+OF_ALL = frozenset({"new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"})  # all ranks call them
+STORE = "the store"
+PATTERN = "a regular expression"
+# re.match(r"(a+)+$", text) | WORDS.findall(text)
+_MATCHES = re.compile(
+    r"\b(?:re|regex|\w*(?:[Pp]attern|PATTERN|[Rr]egex|REGEX)\w*)\.(?:match|search|fullmatch|sub|findall|split)\("
+)
+_OF_PATTERNS = re.compile(r"^(?:re|re/__init__|regex/\w+)\.py$")
+
+
+def _matches_text(frame: Frame) -> bool:
+    return bool(_OF_PATTERNS.match(_in_library(frame)) or _MATCHES.search(frame.source))
 
 
 def of_task(task: Task) -> Position | None:
     """Return what a thread waits for, as far as the kernel says it; None if it does not."""
     own_file = task.file.startswith("/") and not task.file.startswith(("/dev/", "/proc/", "/sys/"))
     own_file = own_file and "pipe" not in task.wchan  # a named pipe looks like a file
+    if own_file and task.call in ("flock", "fcntl") and task.state != "D":
+        return Position(Kind.LOCK, task.file)
     if (own_file and task.call in _ON_FILE) or (task.state == "D" and task.call in _ON_PATH):
         return Position(Kind.STORAGE, task.file)
     if task.state == "D" and _FILE_SYSTEM.search(" ".join((task.wchan, *task.stack))):
@@ -320,7 +343,12 @@ _LINES = (
     # comm.allreduce(x) | MPI.COMM_WORLD.Barrier()
     _line(Kind.COLLECTIVE, r"(?i)\b\w*(?:comm|world)\.(i?(?:all(?:reduce|gather|toall)v?w?|barrier|bcast|recv|scan"
           r"|reduce(?:_scatter\w*)?|gatherv?|scatterv?|s?send(?:recv)?|m?probe|exscan|split))\("),
+    # PAIR.Barrier() | self.rows.Sendrecv(mine, dest=1)
+    _line(Kind.COLLECTIVE, r"[\w\])]\.(I?(?:All(?:reduce|gather|toall)[vw]?|Barrier|Bcast|Reduce(?:_scatter\w*)?"
+          r"|Gatherv?|Scatterv?|Scan|Exscan|[BSR]?send|Send(?:recv\w*)?|Recv|Mprobe|Probe))\("),
     _line(Kind.COLLECTIVE, r"\bMPI\.(Init\w*|Finalize)\("),
+    # STORE.get("epoch") | self.store.wait(["ready"])
+    _line(Kind.RENDEZVOUS, r"(?i)\b\w*store\.(?:get|multi_get|wait)\(", name=STORE),
     _line(Kind.COLLECTIVE, r"(?i)\.wait(?:all|any)?\(", name="wait()"),
     _line(Kind.PERSON, r"\b(?:input|breakpoint|set_trace|getpass)\("),
     _line(Kind.SLEEP, r"\bsleep\("),

@@ -5,13 +5,18 @@ TROUBLE=name@rank:step makes that rank do what so many user programs do wrong, f
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
+import fcntl
 import multiprocessing
 import os
 import pdb  # noqa: T100  one of the troubles
+import re
+import subprocess
 import sys
 import threading
 import time
+import urllib.request
 import warnings
 from collections.abc import Iterator
 from datetime import timedelta
@@ -117,6 +122,30 @@ def save(weights: torch.Tensor, place: str) -> None:
             return
 
 
+def validate(weights: torch.Tensor) -> int:
+    """Count on this rank alone for a long time, in Python."""
+    right = 0
+    for index in range(10**12):
+        if index % 7 == int(weights.numel()) % 7:
+            right += 1
+    return right
+
+
+def save_much(folder: str) -> None:
+    """Write a checkpoint of many parts for a long time."""
+    with Path(folder, "weights.pt").open("wb", buffering=0) as file:
+        for _ in range(LONG):
+            file.write(bytes(1 << 20))
+            time.sleep(0.1)
+
+
+def read_manifest() -> bytes:
+    """Read the list of the data, as one process at a time may."""
+    with Path("/run/job/data.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return Path("/run/job/train.py").read_bytes()
+
+
 def hold_the_interpreter() -> None:
     """Stay in C without giving the interpreter's lock back."""
     ctypes.PyDLL(None).sleep(LONG)
@@ -138,7 +167,7 @@ def synchronise(gradient: torch.Tensor, step: int) -> None:
         distributed.all_reduce(gradient)
 
 
-def before(step: int, weights: torch.Tensor) -> None:  # noqa: C901, PLR0912  a list of troubles
+def before(step: int, weights: torch.Tensor) -> None:  # noqa: C901, PLR0912, PLR0915  a list of troubles
     """Do what goes wrong on this rank, if anything does."""
     if troubled("lock", step):
         COUNTERS.flush()
@@ -171,6 +200,32 @@ def before(step: int, weights: torch.Tensor) -> None:  # noqa: C901, PLR0912  a 
     if troubled("late-start", step):
         while time.time() < float(os.environ["START_AT"]):
             time.sleep(0.5)
+    if troubled("slow-data", step):
+        time.sleep(1.5)  # it opens a file on a storage far away
+    if troubled("slow-cpu", step):
+        Samples().decode(15 * PAUSE)
+    if troubled("compiles", step):
+        subprocess.run([sys.executable, "-c", "while True: sum(range(10000))"], check=False)
+    if troubled("evaluates-in-python", step):
+        validate(weights)
+    if troubled("saves-much", step):
+        save_much(os.environ.get("CHECKPOINTS", "/run/job"))
+    if troubled("downloads", step):
+        with urllib.request.urlopen("http://10.77.0.3:8000/weights.pt") as reply:
+            while reply.read(1 << 16):
+                pass
+    if troubled("file-lock", step):
+        read_manifest()
+    if troubled("event-loop", step):
+        asyncio.run(asyncio.wait_for(asyncio.Event().wait(), LONG))
+    if troubled("new-group", step):
+        distributed.new_group([0, 1])
+    if troubled("store-key", step):
+        STORE.get(f"validated/{step}")
+    if troubled("pattern", step):
+        re.match(r"(\w+\s?)+$", "the loss is not finite because the scale of the gradient overflows !")
+    if TROUBLE == "both-receive" and step >= FROM and RANK < 2:
+        distributed.recv(torch.empty(8), src=1 - RANK)
     if troubled("memory", step):
         hoard = []
         while True:

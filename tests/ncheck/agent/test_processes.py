@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ncheck.agent.answers import processes
 
 ASKED = {"rank_variables": ["RANK", "OMPI_COMM_WORLD_RANK"], "match": None}
 # A rank with a child of its own; both say when they run, and end with their standard input.
@@ -67,3 +70,35 @@ def test_a_command_line_chooses_processes_that_no_launcher_started() -> None:
         assert started.pid not in asked()
         assert asked(match="needle-[0-9]")[started.pid]["variables"] == {}
         started.communicate("\n")
+
+
+AS_NOBODY = """
+import json, sys
+from ncheck.agent.answers.processes import answer
+json.dump(answer(None, json.loads(sys.argv[1]), 5.0), sys.stdout)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become two other users")
+def test_what_may_be_another_users_rank_is_named_by_its_command_line() -> None:
+    python = shutil.which("python3", path="/usr/bin:/bin")
+    if python is None:
+        pytest.skip("no python3 that every user may run")
+    package = Path(processes.__file__).parents[3]
+    with subprocess.Popen(
+        [python, "-c", "print(1, flush=True); input()", "train.py"], user=4711, group=4711, cwd="/", text=True,
+        env={"RANK": "0"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as started:  # fmt: skip
+        assert started.stdout
+        started.stdout.readline()
+        run = subprocess.run(
+            [python, "-c", AS_NOBODY, json.dumps(ASKED)], capture_output=True, check=False, text=True, cwd="/",
+            user=65534, group=65534, env={"PYTHONPATH": str(package)},
+        )  # fmt: skip
+        started.communicate("\n")
+    if run.returncode:
+        pytest.skip(f"nobody may not read {package}")
+    found = json.loads(run.stdout)
+    command = f"{python} -c print(1, flush=True); input() train.py"
+    assert {"pid": started.pid, "user": 4711, "command": command} in found["others"]
+    assert (found["own_only"], started.pid in [one["pid"] for one in found["processes"]]) == (False, False)

@@ -82,13 +82,18 @@ def no_py_spy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("py-spy"))
 
 
+ON_A_RANK = range(4, 9)  # looks; on a busy node some of them are left out
+
+
 @with_py_spy
 def test_a_process_is_looked_at_several_times_with_the_lines_that_it_is_at(tmp_path: Path) -> None:
     with program(tmp_path) as one:
         value = ask(one.pid)
         assert state(one.pid) == "S"
-    assert functions(value) == [[["train", "<module>"]]] * 4
-    assert value["processes"][0]["samples"][1:] == [None] * 3
+    looks = functions(value)
+    assert looks == [[["train", "<module>"]]] * len(looks)
+    assert len(looks) in ON_A_RANK
+    assert value["processes"][0]["samples"][1:] == [None] * (len(looks) - 1)
     assert [frame[3:] for frame in value["frames"]] == [[4, "time.sleep(600)"], [5, "train()"]]
     first, last = value["processes"][0]["tasks"]
     assert (first[0]["tid"], first[0]["state"], first[0]["switches"]) == (one.pid, "S", last[0]["switches"])
@@ -102,7 +107,9 @@ def test_a_stopped_process_stays_stopped_and_holds_nothing_up(tmp_path: Path) ->
         os.waitpid(one.pid, os.WUNTRACED)
         value = ask(one.pid, native=True)
         assert state(one.pid) == "T"
-    assert functions(value) == [[["train", "<module>"]]] * 4
+    looks = functions(value)
+    assert looks == [[["train", "<module>"]]] * len(looks)
+    assert len(looks) in ON_A_RANK
     assert value["processes"][0]["native"] is None
     assert {look[0]["state"] for look in value["processes"][0]["tasks"]} == {"T"}
 
@@ -134,7 +141,7 @@ def test_a_process_that_has_ended_or_has_another_ones_number_is_gone(tmp_path: P
 def test_a_process_that_ends_between_the_looks_keeps_what_was_seen(tmp_path: Path) -> None:
     with program(tmp_path, "import time\nprint('here', flush=True)\ntime.sleep(1)\n") as one:
         (seen,) = ask(one.pid)["processes"]
-    assert (seen["gone"], len(seen["samples"]) in (2, 3)) == (True, True)
+    assert (seen["gone"], len(seen["samples"]) in range(2, 8)) == (True, True)
 
 
 @pytest.mark.usefixtures("no_py_spy")
@@ -167,8 +174,10 @@ def test_a_child_is_looked_at_only_if_it_is_beneath_its_rank(tmp_path: Path) -> 
         (child,) = map(int, Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text(encoding="utf-8").split())
         rank = {"pid": one.pid, "started": started(one.pid), "children": [child, os.getpid()]}
         value = answer(Sources({"PATH": ":".join(FOLDERS)}), {"ranks": [rank]}, 20.0)
-    seen = [(it["pid"], it["rank"], it["gone"], len(it["samples"])) for it in value["processes"]]
-    assert seen == [(one.pid, one.pid, False, 4), (child, one.pid, False, 4), (os.getpid(), one.pid, True, 0)]
+    seen = [(it["pid"], it["rank"], it["gone"]) for it in value["processes"]]
+    looks = [len(it["samples"]) for it in value["processes"]]
+    assert seen == [(one.pid, one.pid, False), (child, one.pid, False), (os.getpid(), one.pid, True)]
+    assert (looks[0] in ON_A_RANK, looks[1:]) == (True, [4, 0])
 
 
 AS_NOBODY = """
@@ -358,7 +367,9 @@ def test_of_very_many_processes_most_are_looked_at_twice(monkeypatch: pytest.Mon
     ranks = [dict(rank, pid=first + at) for at in range(60)]
     ranks[0]["children"] = [first + 100 + at for at in range(10)]
     value = answer(Sources({}), {"ranks": ranks}, 20.0)
-    assert (list(looks.values()), value["left_out"]) == ([4] * 64 + [2] * 6, 0)
+    assert {looks[first + at] for at in range(60)} <= set(ON_A_RANK)
+    assert [looks[first + 100 + at] for at in range(10)] == [4] * 4 + [2] * 6
+    assert value["left_out"] == 0
 
 
 def read_as(user: int, path: Path, seconds: float = 20.0) -> list[tuple[int, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import ProcessesFacts
+from ncheck.facts.processes import OtherProcess, ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Unread
@@ -243,5 +243,15 @@ def test_no_job_is_no_health(monkeypatch: pytest.MonkeyPatch) -> None:
     report = examined(MOVING, monkeypatch, empty)
     assert (report.healthy, report.unread, report.ranks) == (False, (), ())
     assert report.summary == "no job was found: no process has a launcher's variables, and none holds a GPU"
+    others = ProcessesFacts((), {}, 1, others=(OtherProcess(7, 1001, "python train.py"),))
+    assert [
+        one.reason for one in examined(MOVING, monkeypatch, Cluster.of({"n0": {ProcessesFacts: others}})).unread
+    ] == [
+        "pid 7 of user 1001 (python train.py) may be of a job, and only that user and root may look into it (-l root)"
+    ]
+    own_only = Cluster.of({"n0": {ProcessesFacts: ProcessesFacts((), {}, own_only=True)}})
+    assert [one.reason for one in examined(MOVING, monkeypatch, own_only).unread] == [
+        "/proc shows this user its own processes only (hidepid): a job of another user shows to root (-l root)"
+    ]
     named = examine_job(empty, Target(pid=7, node="n0"))
     assert [one.reason for one in named.unread] == ["no job was found: no process of these nodes fits --job n0:7"]

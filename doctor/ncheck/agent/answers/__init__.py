@@ -154,7 +154,8 @@ processes    asked as {"rank_variables": [names], "match": regular expression|nu
                   "parent", "started": clock ticks since boot, "state": "S", "name", "argv": [words], "user": int,
                   "inner_pid", "namespace": "net:[4026531840]"|"", "variables": {NAME: value}|null (not readable),
                   "secret": [names], "devices": ["nvidia0"]}], "left_out": int,
-                  "hidden": processes that this user cannot look into}
+                  "hidden": processes that this user cannot look into, "others": [{"pid", "user", "command"}] (those of
+                  them that may be ranks), "own_only": bool (/proc shows this user no others)}
 ras          asked as {"ranks", "at": "host:port"|null (nothing is asked here), "spare": {"from", "to"}|null (releases
                  that are not asked)}; says {"ranks": [{"pid", "path": of its NCCL|"", "version": "2.27.5+cuda12.9"|"",
                  "error": why its libraries cannot be read|"gone"|""}], "addresses": [ip], "asked": [{"at": seconds
@@ -165,8 +166,10 @@ flight-recorder  asked as {"ranks": [RANK], "dump": whether torch is asked for a
                   came)|why it was not, "tried": [paths], "began": seconds since 1970 when the process began|null,
                   "dump": {"path", "size", "mtime", "owner", "read": bytes, "error": why it was not read|"",
                   "data": its first bytes, packed by zlib, as base64|null}|null (no file)}]}
-stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "native": bool}; says {"processes": [{"pid",
-                  "rank": pid of its rank, "gone": bool, "hangs": bool (a look did not come back), "py_spy": path|"",
+stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "native": bool, "beside": a folder in which
+                  py-spy may be}; says {"locks": [{"waits": pid of a rank, "holds": pid|0 (not of this node), "name":
+                  the holder's command}] of files, "processes": [{"pid", "rank": pid of its rank,
+                  "gone": bool, "hangs": bool (a look did not come back), "py_spy": path|"",
                   "not_run": path of a py-spy that this user must not run|"", "samples": [[THREAD]|null (the same as
                   before)], "native": [THREAD]|null, "error": py-spy's|"", "tasks": [[TASK]] at the first and the last
                   look, "seconds" between these}], "frames": [[function, file, short file, line, source line]],

@@ -21,6 +21,8 @@ _MOST_VARIABLES = 200  # of one process
 _PATIENCE = 0.5  # seconds for one process
 _LONGEST, _MOST_WORDS = 4000, 64  # characters of a value or a word, and words of a command line
 _WANTED, _SECRET = (re.compile("|".join(map(fnmatch.translate, names))) for names in (PATTERNS + _MORE, SECRET))
+_MOST_OTHERS, _FIRST_PERSON = 8, 1000  # processes of other users, and the first user's number that is a person's
+_PROGRAM = re.compile(r"^\S*python[\d.]* ")
 _DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
 
 
@@ -34,7 +36,7 @@ def answer(sources, arguments, timeout):
     patterns = [re.compile(one) for one in (arguments.get("match"), arguments.get("launchers")) if one]
     table = {pid: entry for pid, entry in ((pid, _stat(pid)) for pid in _pids()) if entry}
     own = _above(os.getpid(), table) | _beneath({os.getpid()}, table)
-    chosen, hidden = set(), []
+    chosen, hidden, others = set(), [], []
     for pid in table:
         if pid in own or table[pid]["parent"] == 2 or pid == 2:  # children of kthreadd have no environment
             continue
@@ -42,6 +44,8 @@ def answer(sources, arguments, timeout):
         looked = within(_PATIENCE, _looked, pid)
         if not looked or looked[0] is None:
             hidden.append(pid)
+            if len(others) < _MOST_OTHERS:
+                others += [other for found in within(_PATIENCE, _other, pid, patterns) for other in found]
             continue
         environment, command, devices = looked[0]
         if wanted & set(environment) or any(one.search(command) for one in patterns) or devices:
@@ -56,7 +60,19 @@ def answer(sources, arguments, timeout):
             if size > _LARGEST:
                 break
             processes.append(described[0])
-    return {"processes": processes, "left_out": len(listed) - len(processes), "hidden": len(hidden)}
+    return {
+        "processes": processes, "left_out": len(listed) - len(processes), "hidden": len(hidden),
+        "others": others, "own_only": 1 not in table,
+    }  # fmt: skip
+
+
+def _other(pid, patterns):
+    """Return a process that this user may not look into, if it may be a rank or a launcher by its command line."""
+    command, user = " ".join(_argv(pid)), _status(pid)[0]
+    program = user is not None and user >= _FIRST_PERSON and _PROGRAM.match(command)
+    if program or any(one.search(command) for one in patterns):
+        return [{"pid": pid, "user": user or 0, "command": command[:_LONGEST]}]
+    return []
 
 
 def _looked(pid):

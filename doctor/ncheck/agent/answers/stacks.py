@@ -15,9 +15,21 @@ from ncheck.agent.sources import within
 READS = (
     "py-spy dump --nonblocking of each rank and its children (no pause; with --native one more, which pauses them)",
     "/proc/PID/task/*/{stat,status,wchan,syscall,stack}, and the lines of source code at the frames of the stacks",
+    "/proc/locks, for who holds the lock on a file that a rank waits for",
 )
 
-_LOOKS = (0.0, 0.25, 0.65)  # and 1.0: when, in parts of that time; uneven, so that no regular step is met each time
+# When to look, in parts of that time; uneven, so that no regular step is met each time. True: at children, too.
+_LOOKS = (
+    (0.0, True),
+    (0.1, False),
+    (0.25, True),
+    (0.41, False),
+    (0.53, False),
+    (0.65, True),
+    (0.84, False),
+    (1.0, True),
+)
+_LATE = 0.1  # seconds
 _PATIENCE = 5.0  # seconds for one py-spy: it reads the interpreter's file, which may lie on a mount that hangs
 _PATIENCE_DEEPER = 20.0  # and for one that pauses the process: not begun where less than half of that is left
 _ATTEMPTS = 3  # a process that runs may be read while its frames change
@@ -31,20 +43,30 @@ _LONGEST, _LONGEST_WORDS = 300, 600  # characters of a name or line, and of an e
 def answer(sources, arguments, timeout):
     """Return what each rank and its children are at: looked at several times within WATCHED seconds.
 
-    Asked as {"ranks": [RANK], "native": bool}. What hangs, such as a mount that an interpreter lies on, costs the
+    Asked as {"ranks": [RANK], "native": bool, "beside": folder that py-spy may be in}.
+    What hangs, such as a mount that an interpreter lies on, costs the
     others nothing.
     """
     frames, begun = _Frames(), time.monotonic()
     ends = begun + max(WATCHED, timeout - _PATIENCE)
     ranks = arguments["ranks"]
-    watched = [_Watched(sources, rank["pid"], rank["pid"], rank["started"]) for rank in ranks[:_MOST_RANKS]]
+    beside = arguments.get("beside", "")
+    watched = [_Watched(sources, rank["pid"], rank["pid"], rank["started"], beside) for rank in ranks[:_MOST_RANKS]]
     children = [(pid, rank["pid"]) for rank in ranks[:_MOST_RANKS] for pid in rank["children"][:_MOST_OF_ONE_RANK]]
-    watched += [_Watched(sources, pid, rank) for pid, rank in children[:_MOST_CHILDREN]]
+    number = len(watched)
+    watched += [_Watched(sources, pid, rank, beside=beside) for pid, rank in children[:_MOST_CHILDREN]]
+    locks = {}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for part in (*_LOOKS, 1.0):
-            time.sleep(max(0.0, begun + part * WATCHED - time.monotonic()))
-            now = watched if part in (0.0, 1.0) else watched[:_MOST_OFTEN]
+        for part, children_too in _LOOKS:
+            late = time.monotonic() - begun - part * WATCHED
+            if late > _LATE and not children_too:
+                continue  # the node is busy: what it has time for is looked at
+            time.sleep(max(0.0, -late))
+            now = (
+                watched if part in (0.0, 1.0) else watched[: _MOST_OFTEN if children_too else min(number, _MOST_OFTEN)]
+            )
             list(pool.map(lambda one: one.look(frames, ends), now))
+            locks = {pid: lock for pid, lock in _locks(watched[:number]).items() if part == 0.0 or pid in locks}
             if time.monotonic() > ends:
                 break
         if arguments.get("native"):
@@ -53,7 +75,7 @@ def answer(sources, arguments, timeout):
     return {
         "processes": [one.described() for one in watched], "frames": frames.listed(), "machine": os.uname().machine,
         "ptrace_scope": _ptrace_scope(), "ticks_per_second": os.sysconf("SC_CLK_TCK"),
-        "left_out": sum(1 + len(rank["children"]) for rank in ranks) - len(watched),
+        "left_out": sum(1 + len(rank["children"]) for rank in ranks) - len(watched), "locks": list(locks.values()),
     }  # fmt: skip
 
 
@@ -95,8 +117,8 @@ class _Frames:
 class _Watched:
     """One process. `rank` is the pid of the rank that it is, or that it is beneath."""
 
-    def __init__(self, sources, pid, rank, started=None):
-        self.sources, self.pid, self.rank, self.started = sources, pid, rank, started
+    def __init__(self, sources, pid, rank, started=None, beside=""):
+        self.sources, self.pid, self.rank, self.beside, self.started = sources, pid, rank, beside, started
         self.program = self.untrusted = None
         self.samples, self.tasks, self.times, self.native = [], [], [], None
         self.error, self.owner, self.gone, self.hangs = "", None, False, False
@@ -168,8 +190,8 @@ class _Watched:
     def found(self):
         """Return the py-spy to use, and one that was found but belongs to somebody who is not trusted with that.
 
-        It lies on PATH. One beside the rank's interpreter or in its environment is used for this user's own ranks
-        only, never by sudo nor out of a container: the rank itself says where these are.
+        It lies on PATH, or beside ncheck. One beside the rank's interpreter, in its environment or on its PATH is used
+        for this user's own ranks only, never by sudo nor out of a container: the rank itself says where these are.
         """
         self.owner = _owner(self.pid)
         by_root, job = os.geteuid() == 0 or self.sources.sudo, self.sources.job
@@ -177,7 +199,7 @@ class _Watched:
         own = self.owner[:2] == ("", os.geteuid()) and (os.geteuid() == 0 or not self.sources.sudo)
         folders = self.folders() if own else []
         folders += environment.get("PATH", "").split(":") + commands.SYSTEM_FOLDERS.split(":")
-        folders.append(os.path.expanduser("~/.local/bin"))
+        folders += [os.path.expanduser("~/.local/bin"), self.beside]
         refused = ""
         for folder in folders:
             one = os.path.realpath(folder + "/py-spy")  # what is checked is what is run
@@ -190,9 +212,10 @@ class _Watched:
     def folders(self):
         """Return where the rank's own py-spy may lie."""
         pairs = (pair.partition("=") for pair in _text(self.pid, "environ", 1 << 20).split("\0"))
-        variables = {name: value for name, _, value in pairs if name in ("VIRTUAL_ENV", "CONDA_PREFIX") and value}
+        variables = {name: value for name, _, value in pairs if value}
         programs = (_text(self.pid, "cmdline").partition("\0")[0], _link(self.pid, "exe"))
-        return [folder + "/bin" for folder in variables.values()] + [os.path.dirname(path) for path in programs]
+        found = [variables[name] + "/bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if name in variables]
+        return found + [os.path.dirname(path) for path in programs] + variables.get("PATH", "").split(":")
 
     def described(self):
         samples, tasks, times = list(self.samples), list(self.tasks), list(self.times)
@@ -246,6 +269,28 @@ def _task(pid, tid):
         "syscall": call[:_LONGEST], "file": _link(pid, "fd/{}".format(first))[:_LONGEST] if first < 1 << 31 else "",
         "stack": _text(pid, folder + "stack").splitlines()[:16] if fields[0] == "D" else [],
     }  # fmt: skip
+
+
+# 7: POSIX  ADVISORY  WRITE 4711 08:01:1835091 0 EOF | 7: -> POSIX  ADVISORY  WRITE 4720 08:01:1835091 0 EOF
+_LOCK = re.compile(r"^(\d+): (->)? *(?:FLOCK|POSIX|OFDLCK) +\w+ +\w+ (-?\d+) (\S+)", re.MULTILINE)
+
+
+def _locks(ranks):
+    """Return who holds the lock that a rank waits for, by the rank's pid; holds: 0 where it is not of this node."""
+    pids = {one.pid for one in ranks}
+    try:
+        with open("/proc/locks") as file:
+            lines = _LOCK.findall(file.read(1 << 20))
+    except OSError:
+        return {}
+    holders = {number: int(pid) for number, waits, pid, _ in lines if not waits}
+    found = {}
+    for number, waits, pid, _ in lines:
+        if waits and int(pid) in pids:
+            holder = max(0, holders.get(number, 0))
+            name = _text(holder, "cmdline").replace("\0", " ").strip() if holder else ""
+            found[int(pid)] = {"waits": int(pid), "holds": holder, "name": name[:_LONGEST]}
+    return found
 
 
 def _stat(pid):

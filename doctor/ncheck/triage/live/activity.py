@@ -30,6 +30,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
         yield from _ended_loaders(one)
     yield from _stopped_launchers(job)
     yield from _alone(seen)
+    yield from _programs(seen)
     yield from _writes(seen)
     yield from _loaders(seen)
     yield from _motions(seen)
@@ -182,12 +183,31 @@ def _alone(seen: Sequence[Watched]) -> Iterator[Sign]:
     for one in seen:
         others = [other.share for other in seen if other is not one]
         pace = f"{one.rank.shown} uses {one.share:.0%} of a CPU, the others {min(others):.0%} to {max(others):.0%}"
+        if any(it.grown >= _MUCH for it in one.own.written):
+            continue  # it writes: see there
         if one.share >= _MOSTLY and max(others) <= _LITTLE and not one.spins:
             yield one.clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, others=("data_loader",))
-        if one.share >= _BUSY and max(others) <= _IDLE:
+        short_of_cpu = one.facts.node.cpu >= _BUSY  # where others want it too, a loop does not get all of one
+        if one.share >= (3 * _IDLE if short_of_cpu else _BUSY) and max(others) <= _IDLE:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader"))
         elif one.share <= _IDLE and min(others) >= _BUSY:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("data_loader", "storage_hang", "slow_rank"))
+
+
+def _programs(seen: Sequence[Watched]) -> Iterator[Sign]:
+    """Yield the one rank whose program, which it started, computes while all ranks wait."""
+    busy = [(one, it) for one in seen for it in one.beneath if not one.is_loader(it) and it.cpu_seconds >= _LITTLE]
+    if busy and len({one.rank.pid for one, _ in busy}) == 1 < len(seen) and all(one.share <= _IDLE for one in seen):
+        one, child = max(busy, key=lambda pair: pair[1].cpu_seconds)
+        share = child.cpu_seconds / max(one.facts.seconds, 0.1)
+        name = f"pid {child.pid} ({clean(child.name)}) beneath {one.rank.shown}"
+        meaning = f"the others wait for {_who(one)}, which works: a program that it started computes"
+        text = f"{name} uses {share:.0%} of a CPU, while all ranks wait"
+        yield one.clue("slow_rank", Grade.POSSIBLE, text, works=True, meaning=meaning)
+
+
+def _who(one: Watched) -> str:
+    return "a process" if one.rank.rank is None else f"rank {one.rank.rank}"
 
 
 _WRITES_FAST = 1 << 26  # bytes of one file in the same time: the job gets on with it
@@ -207,7 +227,8 @@ def _writes(seen: Sequence[Watched]) -> Iterator[Sign]:
         if it.grown >= _WRITES_FAST:
             yield Motion(SOURCE, None, one.rank.node, moves=True, text=text)
         else:
-            yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text)
+            meaning = f"the others wait for {_who(one)}, which works: it writes a file" if idle else ""
+            yield one.clue("checkpoint_write", Grade.POSSIBLE, text, works=True, meaning=meaning)
 
 
 def _ended_loaders(one: Watched) -> Iterator[Sign]:

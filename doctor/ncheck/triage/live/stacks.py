@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncheck.facts.stacks import ProcessStacks, StacksFacts, Thread
+from ncheck.facts.stacks import FileLock, ProcessStacks, StacksFacts, Thread
 from ncheck.hostlist import fold
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Motion, Sign
-from ncheck.triage.positions import WAITS_FOR_RANKS, Kind, Position, in_worker, of_task, position_of
+from ncheck.triage.peers import Message, message_of
+from ncheck.triage.positions import (
+    DESTROYS,
+    OF_ALL,
+    PATTERN,
+    STORE,
+    WAITS_FOR_RANKS,
+    Kind,
+    Position,
+    in_worker,
+    of_task,
+    position_of,
+)
 from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
@@ -25,7 +38,7 @@ READS = (StacksFacts,)
 # sleep more often, or computed, may have done its work between two looks.
 _POLLS = 8
 _OFTEN = 50
-_BUSY, _SPINS = 0.05, 0.9  # shares of the time that the main thread computed
+_BUSY, _HALF, _SPINS = 0.05, 0.5, 0.9  # shares of the time that the main thread computed
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,9 @@ class _Rank:
     `circles`: only the line of its innermost function changed, as in a loop. `works`: at no look it waited for others.
     `busy`: the share of the time that it computed. `stopped`: the letter of its state, if it is stopped or traced.
     `owner`: another thread, which holds the interpreter's lock all the time; `beside`: where one waits for a lock.
-    `holds`: it holds that lock itself, at one place.
+    `holds`: it holds that lock itself. `awake`: it ran, or wanted to, all the time, as on a busy machine. `woke`: it
+    slept and woke up in between. `waited`: whether it waited for others, at each look. `calls`: whether a line that it
+    was at calls something. `ended`: so many of its children ended between the looks.
     """
 
     rank: RankProcess
@@ -48,8 +63,14 @@ class _Rank:
     stopped: str = ""
     owner: Thread | None = None
     holds: bool = False
+    awake: bool = False
+    woke: bool = False
+    waited: tuple[bool, ...] = ()
+    calls: bool = True
+    lock: FileLock | None = None
     beside: Position | None = None
     children: tuple[ProcessStacks, ...] = ()
+    ended: int = 0
 
     @property
     def waits(self) -> bool:
@@ -58,8 +79,8 @@ class _Rank:
 
     @property
     def spins(self) -> bool:
-        """Whether it computed all the time at one place."""
-        return self.busy is not None and self.busy >= _SPINS
+        """Whether it computed all the time at one place, as far as there was a CPU for it."""
+        return self.busy is not None and (self.busy >= _SPINS or (self.awake and self.busy >= _BUSY))
 
     @property
     def loader_works(self) -> bool:
@@ -71,25 +92,31 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     """Yield what the stacks of all ranks say together."""
     facts = cluster.facts(StacksFacts)
     ranks = [one for rank in job.ranks if rank.node in facts and (one := _looked_at(rank, facts[rank.node]))]
+    usual = 2 * sum(one.position.kind is Kind.CHILD for one in ranks) > len(job.ranks)
+    ranks = [_inner(one, usual=usual) for one in ranks]
     for one in ranks:
         yield from _motion(one)
         if one.stopped:
             yield _stopped(one)
     judged = [one for one in ranks if not one.stopped]
     waiting = [one for one in judged if one.waits]
-    leads = [one for one in judged if not (one.waits or one.moved or one.position.kind in _SAYS_NOTHING)]
+    leads = [one for one in judged if not (one.waits or one.moved or _says_nothing(one, waiting))]
     at_work = [one for one in judged if one.moved and one.works]
     if leads:
         yield from _leads(leads, waiting, job)
     elif len(waiting) == len(job.ranks):
-        yield from _divergence(waiting)
+        yield from _divergence(waiting, job)
     elif at_work and len(waiting) + len(at_work) == len(job.ranks):
         yield from _late(at_work, waiting)
     if any(one.still or one.spins for one in waiting):
         yield _scene(waiting, len(job.ranks))
+    yield from _slow(judged, job)
 
 
-_SAYS_NOTHING = frozenset({Kind.SERVICE, Kind.BLOCKED})
+def _says_nothing(one: _Rank, waiting: Sequence[_Rank]) -> bool:
+    """Whether a rank may be where it is in a job that is well, as a server is, but not one that others wait for."""
+    serves = one.position.kind is Kind.SERVICE and not (waiting and one.position.own and one.still)
+    return serves or one.position.kind is Kind.BLOCKED
 
 
 # One rank
@@ -101,11 +128,18 @@ def _looked_at(rank: RankProcess, facts: StacksFacts) -> _Rank | None:
     if process is None or process.gone:
         return None
     children = tuple(child for it in rank.children if (child := facts.of(it.pid)) and not child.gone)
+    ended = sum(bool(child and child.gone) for child in (facts.of(it.pid) for it in rank.children))
     one = _of_process(rank, process)
-    if one and one.position.kind is Kind.CHILD:  # a program that only starts the rank itself
-        inner = (it for child in children if not _is_worker(child) and (it := _of_process(rank, child)))
-        one = next((it for it in inner if it.position.own), one)
-    return replace(one, children=children) if one else None
+    return replace(one, children=children, ended=ended, lock=facts.locks.get(rank.pid)) if one else None
+
+
+def _inner(one: _Rank, *, usual: bool) -> _Rank:
+    """Return the program that does the work, for a rank that only starts it, as is `usual` or the program shows it."""
+    if one.position.kind is not Kind.CHILD:
+        return one
+    inner = (it for child in one.children if not _is_worker(child) and (it := _of_process(one.rank, child)))
+    found = next((it for it in inner if it.position.own and (usual or it.waits)), None)
+    return replace(found, children=one.children) if found else one
 
 
 def _is_worker(child: ProcessStacks) -> bool:
@@ -120,7 +154,8 @@ def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
         return _by_kernel(rank, process, stopped)
     acting = _acting(process, looks[-1])
     watched = _watched(process, process.pid if acting is _main(process, looks[-1]) else acting.number)
-    places = [position_of(_same(acting, look, process).frames) for look in _distinct(looks)]
+    threads = [_same(acting, look, process) for look in looks]
+    places = [position_of(thread.frames) for thread in threads]
     position = places[-1]
     if process.native:
         native = position_of(_same(acting, process.native, process).frames)
@@ -139,10 +174,17 @@ def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
     still = not moved and watched.asleep <= _POLLS and watched.busy is not None
     owner = _owner(looks)
     holds = owner is not None and (owner.name, owner.number) == (acting.name, acting.number)
+    holds = holds or (circles and all(thread.gil for thread in threads))
+    waited = tuple(
+        place.kind in WAITS_FOR_RANKS and not (place.kind is Kind.BACKWARD and (watched.busy or 0.0) > _HALF)
+        for place in places
+    )
+    lines = [thread.frames[0].source for thread in threads if thread.frames]
     return _Rank(
         rank, position, (moved and not circles) or came_back,
         still and watched.busy is not None and not _BUSY <= watched.busy < _SPINS, circles, works, watched.busy,
-        stopped, None if holds else owner, holds,
+        stopped, None if holds else owner, holds, watched.awake, 1 < watched.asleep < math.inf, waited,
+        not lines or any(not line or "(" in line for line in lines), None,
         _other_lock(looks[-1], acting) if position.kind is Kind.LOCK else None,
     )  # fmt: skip
 
@@ -162,6 +204,7 @@ class _Watched(NamedTuple):
     busy: float | None
     asleep: float
     blocked: Position | None
+    awake: bool = False
 
 
 def _watched(process: ProcessStacks, number: int | None) -> _Watched:
@@ -170,7 +213,8 @@ def _watched(process: ProcessStacks, number: int | None) -> _Watched:
         return _Watched(None, math.inf, None)
     asleep = after.sleeps - before.sleeps
     same = (before.call, before.file) == (after.call, after.file) and asleep == 0
-    return _Watched((after.cpu - before.cpu) / process.seconds, asleep, of_task(after) if same else None)
+    awake = asleep <= _POLLS and before.state == after.state == "R"
+    return _Watched((after.cpu - before.cpu) / process.seconds, asleep, of_task(after) if same else None, awake)
 
 
 def _distinct(looks: Sequence[tuple[Thread, ...]]) -> Iterator[tuple[Thread, ...]]:
@@ -259,6 +303,7 @@ class _Fault:
     meaning: str = ""
     fix: str = ""
     detail: str = ""
+    works: bool = False
 
 
 _LATE = "slow_rank"
@@ -275,6 +320,9 @@ _FAULTS: Mapping[Kind, _Fault] = {
     ),
     Kind.OUTPUT: _Fault("deadlock", meaning="a rank cannot write its output: the program that reads it has stopped"),
     Kind.CHILD: _Fault(_LATE, meaning="a rank waits for a program that it started; the others wait for the rank"),
+    Kind.SERVICE: _Fault(
+        "deadlock", Grade.POSSIBLE, (_LATE,), "a rank waits in its event loop, and the others wait for the rank"
+    ),
     Kind.SLEEP: _Fault(_LATE, others=("deadlock",), meaning="a rank sleeps, and the others wait for it"),
     Kind.ENDING: _Fault(
         "rank_crashed", others=("collective_mismatch",), meaning="a rank is ending, and the others still wait for it"
@@ -292,17 +340,65 @@ _FAULTS: Mapping[Kind, _Fault] = {
 _WHEN_ALL_ARE_THERE = frozenset({Kind.LOADER, Kind.STORAGE, Kind.CHECKPOINT, Kind.LOCK, Kind.PERSON, Kind.OUTPUT})
 
 
-def _fault(one: _Rank) -> _Fault:
+def _fault(one: _Rank) -> _Fault:  # noqa: PLR0911  one for each kind
     if one.owner:
         return _Fault("deadlock", meaning="a thread of a rank keeps the interpreter's lock (GIL), so nothing else runs")
     if one.position.kind is Kind.LOADER:
         return _loader_fault(one)
     if one.position.kind is Kind.CODE:
-        return _Fault("deadlock", Grade.LIKELY if one.still and not one.spins else Grade.POSSIBLE, (_LATE,))
+        return _code_fault(one)
     fault = _FAULTS[one.position.kind]
+    if one.position.kind is Kind.CHILD:
+        return _child_fault(one, fault)
+    if one.position.kind is Kind.ENDING and one.position.name == DESTROYS:
+        meaning = "the ranks did different numbers of steps: a rank is done and ends, the others still wait for it"
+        return _Fault("collective_mismatch", others=("rank_crashed",), meaning=meaning)
+    if one.position.kind in _KNOWN and not (one.still and not one.spins):
+        return _at_work(one, fault, "it " + one.position.kind.value.format(one.position.name))
+    if one.position.kind is Kind.LOCK and one.position.name:
+        return _file_lock(one)
     if one.position.kind is Kind.LOCK and one.beside:
         return replace(fault, detail=f"; another thread {one.beside.shown}")
     return fault
+
+
+def _code_fault(one: _Rank) -> _Fault:
+    """Return how sure it is that code comes to no end: it matches a pattern, or goes round and calls nothing."""
+    if one.position.name == PATTERN and one.spins and not one.circles:
+        return _Fault("deadlock", others=(_LATE,), meaning="a regular expression of a rank's does not come to an end")
+    if one.circles and one.holds and one.spins and not one.calls:
+        return _Fault("deadlock", others=(_LATE,), meaning="a rank loops in its own code, and the others wait for it")
+    return _Fault("deadlock", Grade.LIKELY if one.still and not one.spins else Grade.POSSIBLE, (_LATE,))
+
+
+def _child_fault(one: _Rank, fault: _Fault) -> _Fault:
+    """Return whether the program that a rank waits for works."""
+    busy = [(share, it.pid) for it in one.children if (share := _watched(it, it.pid).busy or 0.0) >= _BUSY]
+    names = {it.pid: printable(it.name) for it in one.rank.children}
+    if not busy and not one.ended:
+        waits = [it.pid for it in one.children]
+        return replace(fault, detail=f": {names.get(waits[-1], '')} (pid {waits[-1]})" if waits else "")
+    _, pid = max(busy, default=(0, 0))
+    doing = f": {names.get(pid, '')} (pid {pid}) works" if pid else ": it starts others"
+    return replace(_at_work(one, fault, "a program that it started computes"), detail=doing)
+
+
+def _at_work(one: _Rank, fault: _Fault, doing: str) -> _Fault:
+    """Return a fault as what it is where the rank works: what the others wait for."""
+    who = "a process" if one.rank.rank is None else f"rank {one.rank.rank}"
+    meaning = f"the others wait for {who}, which works: {doing}"
+    return replace(fault, grade=Grade.POSSIBLE, meaning=meaning, works=True)
+
+
+def _file_lock(one: _Rank) -> _Fault:
+    """Return who holds the lock of a file that a rank waits for."""
+    holder = one.lock
+    named = f"process {holder.pid} ({printable(holder.name, 80)}) on {one.rank.node}" if holder and holder.pid else ""
+    return _Fault(
+        "deadlock", meaning=f"a rank waits for the lock on a file, which {named or 'another process'} holds",
+        fix=f"ps -o pid,user,etime,args -p {holder.pid}" if holder and holder.pid else "cat /proc/locks",
+        detail=f", which {named} holds" if named else ", which another process holds: on this node or another one",
+    )  # fmt: skip
 
 
 def _loader_fault(one: _Rank) -> _Fault:
@@ -399,25 +495,48 @@ def _leads(leads: Sequence[_Rank], waiting: Sequence[_Rank], job: Job) -> Iterat
             continue
         fault = _fault(first)
         grade = fault.grade if waited_for or first.position.kind in _SURE else min(fault.grade, Grade.POSSIBLE)
-        if first.position.kind in _KNOWN and not all(one.still and not one.spins for one in group):
-            grade = min(grade, Grade.POSSIBLE)
         text = f"{_named(group)} {_doing(first)}{fault.detail}{_while(waiting)}"
         yield Clue(
             "stacks", fault.cause, grade, text, _numbers(group), _nodes(group), still=not slow, slow=slow,
-            others=fault.others, meaning=fault.meaning, fix=fault.fix, next=(f"py-spy dump --pid {first.rank.pid}",),
+            works=fault.works, others=fault.others, meaning=fault.meaning, fix=fault.fix,
+            next=(f"py-spy dump --pid {first.rank.pid}",),
         )  # fmt: skip
 
 
 def _late(at_work: Sequence[_Rank], waiting: Sequence[_Rank]) -> Iterator[Clue]:
-    """Yield a clue for ranks that work while all others wait for them; known work on one rank alone is no fault."""
+    """Yield a clue for ranks that work while all others wait for them: what they do may be right, and take its time."""
     if len(at_work) <= len(waiting) and all(one.still or one.spins for one in waiting):
         for one in at_work:
-            if one.position.kind in (Kind.CODE, Kind.LOADER):
-                text = f"{one.rank.shown} works, last seen at {one.position.where}{_while(waiting)}"
-                yield Clue(
-                    "stacks", _LATE, Grade.POSSIBLE, text, _numbers([one]), _nodes([one]), others=("deadlock",),
-                    next=(f"py-spy dump --pid {one.rank.pid}",),
-                )  # fmt: skip
+            text = f"{one.rank.shown} works, last seen at {one.position.where}{_while(waiting)}"
+            known = one.position.kind in _KNOWN
+            doing = "it " + (one.position.kind.value.format(one.position.name) if known else "runs its own code")
+            fault = _at_work(one, _FAULTS[one.position.kind] if known else _Fault(_LATE), doing)
+            yield Clue(
+                "stacks", fault.cause, fault.grade, text, _numbers([one]), _nodes([one]), works=True,
+                meaning=fault.meaning, next=(f"py-spy dump --pid {one.rank.pid}",),
+            )  # fmt: skip
+
+
+_MANY, _MOST_ODD = 6, 2  # looks
+
+
+def _slow(judged: Sequence[_Rank], job: Job) -> Iterator[Clue]:
+    """Yield the rank that was at work at nearly each look, while the others nearly each time waited."""
+    if len(judged) < max(2, len(job.ranks)) or min(len(one.waited) for one in judged) < _MANY:
+        return
+    late = [one for one in judged if sum(one.waited) <= 1]
+    odd = max((sum(not waits for waits in one.waited) for one in judged if one not in late), default=_MANY)
+    if len(late) == 1 and sum(late[0].waited) + odd <= _MOST_ODD and (late[0].woke or late[0].moved or late[0].circles):
+        one, looks = late[0], len(late[0].waited)
+        text = (
+            f"{one.rank.shown} was at work at {looks - sum(one.waited)} of {looks} looks, last seen at"
+            f" {one.position.where}{_source(one.position)}, while each of the others waited at {looks - odd} or more"
+        )
+        loads = one.position.kind is Kind.LOADER
+        yield Clue(
+            "stacks", "data_loader" if loads else _LATE, Grade.LIKELY, text, _numbers([one]), _nodes([one]),
+            still=False, slow=True, others=(_LATE,) if loads else (), next=(f"py-spy dump --pid {one.rank.pid}",),
+        )  # fmt: skip
 
 
 def _while(waiting: Sequence[_Rank]) -> str:
@@ -428,30 +547,129 @@ _SURE = frozenset({Kind.STORAGE, Kind.PERSON, Kind.OUTPUT})
 _BETWEEN_TWO = frozenset(
     {"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait()", "FSDP", "a collective"}
 )
+_SENDS, _RECEIVES = frozenset({"send", "ssend", "bsend", "rsend"}), frozenset({"recv"})
+_LATER = frozenset({"DDP's broadcast of buffers"})  # of the next step, where one rank is through with the last one
 
 
-def _divergence(waiting: Sequence[_Rank]) -> Iterator[Clue]:
+def _divergence(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
     """Yield a clue where all ranks wait for others, and not all in the same collective."""
-    certain = [one for one in waiting if one.position.kind in (Kind.COLLECTIVE, Kind.RENDEZVOUS)]
-    operations = {one.position.name for one in certain} | {
-        "backward()" for one in waiting if one.position.kind is Kind.BACKWARD
-    }
-    groups = sorted(_by_place([one for one in waiting if one.position.kind not in (Kind.GPU, Kind.BACKWARD)]), key=len)
+    groups = sorted(_by_place([one for one in waiting if one.position.kind is not Kind.GPU]), key=len)
     if len(groups) < 2 or not all(one.still or one.spins for one in waiting):  # noqa: PLR2004  nothing differs
+        if groups and all(one.still or one.spins for one in waiting):
+            yield from _between_two(waiting, job)
         return
-    if operations <= _BETWEEN_TWO or len({one.position.name for one in waiting} & _BETWEEN_TWO):
-        grade = Grade.POSSIBLE  # pipelines: each stage waits in another call
-    else:
-        grade = Grade.LIKELY if len(operations) > 1 else Grade.POSSIBLE
+    if found := [*_in_store(waiting), *_between_two(waiting, job)]:
+        yield from found
+        return
+    operations = {"backward()" if one.position.kind is Kind.BACKWARD else one.position.name for one in waiting}
+    names = {one.position.name.lower() for one in waiting}
+    others, meaning = ("network_stalled", _LATE), ""
     odd = [one for group in groups[:-1] for one in group]
     blamed = odd if 2 * len(groups[-1]) > len(waiting) else []
-    places = "; ".join(f"{_named(group)} {group[0].position.shown}" for group in reversed(groups[-_MOST_PLACES:]))
-    rendezvous = any(one.position.kind is Kind.RENDEZVOUS for one in certain)
+    communicators = {_communicator(one) for one in waiting} - {""}
+    if operations <= _BETWEEN_TWO or names & _BETWEEN_TWO:
+        grade = Grade.POSSIBLE  # pipelines: each stage waits in another call
+    elif len(operations) > 1 and not operations <= _LATER | {"backward()"}:
+        grade = Grade.LIKELY
+        meaning = "the ranks did different numbers of steps, or took different branches: they wait in other collectives"
+        if called := OF_ALL & operations:
+            meaning = f"not all ranks called {min(called)}, as all ranks of the job have to"
+    elif len(operations) == 1 and len(communicators) > 1:
+        grade = Grade.LIKELY
+        meaning = f"the ranks wait in {min(operations)} of different communicators: {', '.join(sorted(communicators))}"
+    else:
+        grade = Grade.POSSIBLE
+    places = "; ".join(
+        f"{_named(group)} {group[0].position.shown}{_source(group[0].position) if communicators else ''}"
+        for group in reversed(groups[-_MOST_PLACES:])
+    )
+    rendezvous = any(one.position.kind is Kind.RENDEZVOUS for one in waiting)
     yield Clue(
         "stacks", "rendezvous_misconfig" if rendezvous else "collective_mismatch",
         Grade.POSSIBLE if rendezvous else grade, f"the ranks wait in different places: {places}",
-        _numbers(blamed), _nodes(blamed), others=("network_stalled", _LATE),
+        _numbers(blamed), _nodes(blamed), others=others, meaning="" if rendezvous else meaning,
     )  # fmt: skip
+
+
+def _in_store(waiting: Sequence[_Rank]) -> Iterator[Clue]:
+    """Yield a clue for ranks that wait for a key in the store, while the others are in a collective with them."""
+    group = [one for one in waiting if one.position.name == STORE]
+    rest = [one for one in waiting if one not in group]
+    if group and rest and all(one.position.kind in (Kind.COLLECTIVE, Kind.BACKWARD) for one in rest):
+        text = f"{_named(group)} waits for a key in the store at {group[0].position.where}{_source(group[0].position)}"
+        yield Clue(
+            "stacks", "deadlock", Grade.LIKELY, text + _while(rest), _numbers(group), _nodes(group),
+            meaning="a rank waits for a key in the store that no rank has set; the others wait for the rank",
+        )  # fmt: skip
+
+
+def _between_two(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
+    """Yield a clue where ranks send to or receive from each other, and what one does is not what another waits for."""
+    sends, receives = ([one for one in waiting if one.position.name.lower() in names] for names in (_SENDS, _RECEIVES))
+    two = [*sends, *receives]
+    sure = all(one.position.kind in (Kind.COLLECTIVE, Kind.BACKWARD) for one in waiting)
+    sure = sure and not any(one.position.name in _BETWEEN_TWO for one in waiting if one not in two)
+    if len(two) < 2 or not sure:  # noqa: PLR2004  it takes two
+        return
+    messages = {one.rank.rank: _message(one, job) for one in two if one.rank.rank is not None}
+    cause, blamed, meaning = "collective_mismatch", two, _unlike(sends, receives, messages)
+    if not sends or not receives:
+        circle = _circle({rank: message.peer for rank, message in messages.items()})
+        # Those at the same place of which nothing is known wait for each other if there is nobody else.
+        alone = len(_by_place(two)) == 1 and len(two) == 2 and all(it.peer is None for it in messages.values())  # noqa: PLR2004
+        blamed = two if alone else [one for one in two if one.rank.rank in circle]
+        does, lacks = ("receive", "sends") if receives else ("send", "receives")
+        cause = "deadlock"
+        meaning = f"ranks wait for each other: each waits to {does}, and none {lacks}" if blamed else ""
+    if meaning:
+        places = (f"{one.rank.shown} {one.position.shown}{_source(one.position)}" for one in blamed[:_MOST_PLACES])
+        yield Clue(
+            "stacks", cause, Grade.LIKELY, "; ".join(places), _numbers(blamed), _nodes(blamed),
+            others=("network_stalled",), meaning=meaning,
+        )  # fmt: skip
+
+
+def _message(one: _Rank, job: Job) -> Message:
+    line = one.position.frame.source if one.position.frame else ""
+    return message_of(line, one.position.name, one.rank.rank, job.size)
+
+
+def _circle(peers: Mapping[int, int | None]) -> frozenset[int]:
+    """Return the ranks that wait for each other in a circle."""
+    for first in peers:
+        path: list[int] = []
+        at: int | None = first
+        while at is not None and at in peers and at not in path:
+            path.append(at)
+            at = peers[at]
+        if at in path:
+            return frozenset(path[path.index(at) :])
+    return frozenset()
+
+
+def _unlike(sends: Sequence[_Rank], receives: Sequence[_Rank], messages: Mapping[int, Message]) -> str:
+    """Return in what a send and the receive that waits for it differ, as far as their code says it."""
+    for sender, receiver in ((one.rank.rank, other.rank.rank) for one in sends for other in receives):
+        sent, wanted = messages.get(sender or 0, Message()), messages.get(receiver or 0, Message())
+        if sent.peer == receiver and wanted.peer in (sender, None) and None not in (sent.tag, wanted.tag):
+            if sent.tag != wanted.tag:
+                tags = f"{sent.tag} and {wanted.tag}"
+                return f"rank {receiver} waits for another message than rank {sender} sends: the tags are {tags}"
+        elif sent.peer == receiver and wanted.peer not in (sender, None):
+            return f"rank {sender} sends to rank {receiver}, which waits to receive from rank {wanted.peer}"
+    return ""
+
+
+# PAIR.Barrier() | self.rows.Allreduce(mine, sums)
+_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.[A-Za-z]\w{0,40}\(")
+
+
+def _communicator(one: _Rank) -> str:
+    """Return how the code names the communicator of an MPI call, such as "PAIR"; "" where it names none."""
+    if one.position.kind is not Kind.COLLECTIVE or not one.position.frame:
+        return ""
+    found = _OF_COMMUNICATOR.search(one.position.frame.source)
+    return found[1] if found and f".{one.position.name}(" in one.position.frame.source else ""
 
 
 _MOST_PLACES = 4

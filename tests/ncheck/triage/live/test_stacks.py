@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.facts.stacks import Frame, ProcessStacks, StacksFacts, Task, Thread
+from ncheck.facts.stacks import FileLock, Frame, ProcessStacks, StacksFacts, Task, Thread
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.triage.causes import CAUSES
@@ -180,6 +180,72 @@ def test_ranks_in_different_collectives_diverge_and_the_odd_one_is_blamed() -> N
     assert accused(said(of, pipeline)) == [("collective_mismatch", Grade.POSSIBLE, (6,))]
 
 
+def mpi(line: str) -> tuple[Frame, ...]:
+    return (own("exchange", 9, line), MAIN)
+
+
+def test_ranks_that_wait_for_each_other_are_blamed_and_not_who_waits_for_them() -> None:
+    of = spread(3)
+    receives = (library("recv", "torch/distributed/distributed_c10d.py"), own("swap", 9, "dist.recv(x, src=1 - rank)"))
+    (clue,) = clues(said(of, at(of, receives, r2=looked(4002, WAITS))))
+    assert (clue.cause, clue.grade, clue.ranks) == ("deadlock", Grade.LIKELY, (0, 1))
+    assert clue.meaning == "ranks wait for each other: each waits to receive, and none sends"
+
+
+@pytest.mark.parametrize(
+    ("sends", "receives", "cause", "meaning"),
+    [
+        ("comm.Send(x, dest=1, tag=7)", "comm.Recv(x, source=0, tag=8)", "collective_mismatch",
+         "rank 1 waits for another message than rank 0 sends: the tags are 7 and 8"),
+        ("comm.Send(x, dest=1)", "comm.Recv(x, source=2)", "collective_mismatch",
+         "rank 0 sends to rank 1, which waits to receive from rank 2"),
+        ("comm.Send(x, dest=1)", "comm.Send(x, dest=0)", "deadlock",
+         "ranks wait for each other: each waits to send, and none receives"),
+    ],
+)  # fmt: skip
+def test_messages_that_do_not_meet_are_read_off_the_code_of_ranks_that_wait_busily(
+    sends: str, receives: str, cause: str, meaning: str
+) -> None:
+    of = spread(3)
+    busy: dict[str, Any] = {"busy": 0.3, "state": "R"}  # as much as a machine with others on it gives them
+    known = {"r0": looked(4000, mpi(sends), **busy), "r1": looked(4001, mpi(receives), **busy)}
+    found = said(of, at(of, (), r2=looked(4002, mpi("comm.Barrier()"), **busy), **known))
+    (clue,) = clues(found)
+    assert (clue.cause, clue.grade, clue.ranks, clue.meaning) == (cause, Grade.LIKELY, (0, 1), meaning)
+
+
+def test_messages_of_which_the_code_says_too_little_blame_nobody_for_sure() -> None:
+    of = spread(3)
+    pipeline = at(of, mpi("comm.Recv(x, source=previous)"), r2=looked(4002, mpi("comm.Send(x, dest=following)")))
+    assert [grade for _, grade, _ in accused(said(of, pipeline))] == [Grade.POSSIBLE]
+
+
+def test_a_rank_that_ends_its_process_group_before_the_others_did_fewer_steps() -> None:
+    of = spread(3)
+    ends = (library("destroy_process_group", "torch/distributed/distributed_c10d.py"), own("main", 60), MAIN)
+    (clue,) = clues(said(of, at(of, BACKWARD, r2=looked(4002, ends))))
+    assert (clue.cause, clue.grade, clue.ranks) == ("collective_mismatch", Grade.LIKELY, (2,))
+    assert clue.meaning.startswith("the ranks did different numbers of steps")
+
+
+def test_a_lock_on_a_file_names_its_holder() -> None:
+    of = spread(2)
+    waits = looked(4001, (own("read", 12, "fcntl.flock(file, LOCK_EX)"), MAIN), call="flock", file="/data/a.lock")
+    known = at(of, WAITS, r1=waits)
+    node = of.ranks[1].node
+    facts = {one.node: StacksFacts({one.pid: known[one.rank or 0]}) for one in of.ranks}
+    facts[node] = StacksFacts(
+        {**{it.pid: known[it.rank or 0] for it in of.on(node)}}, locks={4001: FileLock(77, "tar")}
+    )
+    (clue,) = clues(list(signs(of, cluster({name: {StacksFacts: one} for name, one in facts.items()}))))
+    assert (clue.cause, clue.ranks) == ("deadlock", (1,))
+    assert clue.text == (
+        f"rank 1 (pid 4001 on {node}) waits for the lock on /data/a.lock at train.py:12 in read"
+        f' ("fcntl.flock(file, LOCK_EX)"), which process 77 (tar) on {node} holds, while 1 other rank waits'
+    )
+    assert clue.fix == "ps -o pid,user,etime,args -p 77"
+
+
 def test_of_two_ranks_in_different_collectives_neither_is_blamed() -> None:
     of = spread(2)
     (clue,) = clues(said(of, at(of, WAITS, r1=looked(4001, collective("barrier", 41)))))
@@ -236,7 +302,9 @@ def test_one_rank_that_works_while_all_others_wait_is_slow() -> None:
     works = looked(4001, COMPUTES, (own("relu", 3), own("layer", 8), MAIN), busy=0.9)
     assert accused(said(of, at(of, WAITS, r1=works))) == [("slow_rank", Grade.POSSIBLE, (1,))]
     saves = looked(4001, SAVES, (own("serialize", 3), *SAVES), busy=0.9)
-    assert accused(said(of, at(of, WAITS, r1=saves))) == []
+    (clue,) = clues(said(of, at(of, WAITS, r1=saves)))
+    assert (clue.cause, clue.grade, clue.works) == ("checkpoint_write", Grade.POSSIBLE, True)
+    assert clue.meaning == "the others wait for rank 1, which works: it writes a checkpoint"
 
 
 def test_a_stopped_rank_is_named_whatever_it_was_at() -> None:
