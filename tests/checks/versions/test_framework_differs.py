@@ -90,6 +90,6 @@ def test_inside_a_job_a_package_that_it_does_not_use_is_a_warning() -> None:
         (("torch",), (node(**paddle), node()), Severity.WARNING),
         (("paddle",), (node(**paddle), node()), Severity.ERROR),
     ):
-        ranks = {RanksFacts: RanksFacts(2, (0,), packages=packages)}
+        ranks: Facts = {RanksFacts: RanksFacts(2, (0,), packages=packages)}
         found = judge([framework_differs], {"n1": {**nodes[0], **ranks}, "n2": {**nodes[1], **ranks}}).findings
         assert [finding.severity for finding in found] == [severity], packages
