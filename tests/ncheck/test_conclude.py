@@ -91,7 +91,9 @@ def test_where_no_python_has_a_framework_the_run_is_clean_and_the_headline_asks_
     nodes = []
     for one in HEALTHY:
         python = one.reply(INTERPRETER)
-        bare = {**cast("dict[str, JsonValue]", python.value), "packages": {"mpi4py": "3.1.5"}, "torch": None}
+        bare: JsonValue = {
+            **cast("dict[str, JsonValue]", python.value), "packages": {"mpi4py": "3.1.5"}, "torch": None,
+        }  # fmt: skip
         none = Reply(Status.MISSING, "no NCCL that the job's interpreter would load")
         nccl = {source.key: none for source in (NCCL, PICK, CHECK_BUILD)}
         nccl[PLANNED.key] = Reply(Status.NOT_ASKED, "no NCCL")
