@@ -22,7 +22,10 @@ from shlex import quote
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.interpreter import InterpreterFacts
 
-_START_UP = "~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc /etc/profile /etc/profile.d/*"
+_LOOK = (
+    "grep -snE 'PYTHON(HOME|PATH)' ~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc /etc/profile "
+    "/etc/profile.d/*"
+)
 
 
 @node_check("NC224", Severity.ERROR, InterpreterFacts, blocks_plan=True)
@@ -32,6 +35,6 @@ def python_broken_by_variable(node: NodeView) -> Iterator[Problem]:
         set_to = " and ".join(f"{name}={quote(value)}" for name, value in python.broken.variables.items())
         yield Problem(
             f"{python.path} does not work with {set_to}: {python.broken.error}",
-            f"grep -snE {quote('|'.join(names))} {_START_UP}",
+            _LOOK,
             look=True, summary=f"{' and '.join(names)} breaks Python",
         )  # fmt: skip

@@ -19,7 +19,7 @@ def test_the_variable_its_value_and_pythons_last_words_are_named() -> None:
         Finding("NC224", "python-broken-by-variable", Severity.ERROR, ("n1",),
                 "/usr/bin/python3 does not work with PYTHONPATH='/opt/old:/opt/my lib': "
                 "AttributeError: module 'socket' has no attribute 'x'", (),
-                "grep -snE PYTHONPATH ~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc "
+                "grep -snE 'PYTHON(HOME|PATH)' ~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc "
                 "/etc/profile /etc/profile.d/*",
                 kind="look", summary="PYTHONPATH breaks Python"),
     ]  # fmt: skip
