@@ -23,12 +23,14 @@ class LoginFacts:
     """The result of the login; every node has this fact, unreachable nodes too.
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
-    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured.
+    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured. So with
+    `shell_seconds`, of the login shell and its start-up files.
     """
 
     login: Login
     noise: str = ""
     python_seconds: float = 0.0
+    shell_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def _listing(evidence: Evidence) -> ListingFacts:
 def _login(evidence: Evidence) -> LoginFacts:
     greeting = evidence.greeting or Greeting()
     lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
-    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]), greeting.python_seconds)
+    noise = "\n".join(lines[:NOISE_LINES])
+    return LoginFacts(evidence.login, noise, greeting.python_seconds, greeting.shell_seconds)
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:
