@@ -2,19 +2,23 @@
 
 ## What it finds
 Nodes whose SSH server accepted ncheck's connection and dropped it before its banner, again and again until the time
-limit of a login. The usual reason is MaxStartups: the server has as many connections without a login as it accepts.
-Idle connections that never log in (a scanner, a load balancer, a stuck client) hold places until LoginGraceTime ends
-them. Newer OpenSSH says so, or says that it refuses this client for a while (PerSourcePenalties). From older ones, an
-entry in /etc/hosts.deny looks the same. The node itself may be fine, so its checks are unknown, not failed.
+limit of a login. A server that has as many connections without a login as it accepts (MaxStartups) does so: idle
+connections that never log in (a scanner, a load balancer, a stuck client) hold places until LoginGraceTime ends them.
+Newer OpenSSH says so, or says that it refuses this client for a while (PerSourcePenalties). Where it says nothing, it
+may also lack open files (a low `ulimit -n`), processes or memory to serve a connection, or an entry in /etc/hosts.deny
+refuses this client; an older release says nothing of MaxStartups either. The node itself may be fine, so its checks are
+unknown, not failed.
 
 ## Why it matters
 mpirun opens many SSH connections at once. Where some of them are dropped, its daemons do not start, and the job fails
 or waits.
 
 ## What to type
-On the node, `sudo journalctl -u ssh -u sshd | grep -E 'MaxStartups|refused connect|penalty'` shows the reason, and
-`sudo ss -tnp state established '( sport = :22 )'` shows who is connected. Raise the limit in /etc/ssh/sshd_config, for
-example `MaxStartups 100:30:200`, or shorten `LoginGraceTime`; then `sudo systemctl reload ssh`.
+On the node, `sudo journalctl -u ssh -u sshd | grep -E 'MaxStartups|refused connect|penalty|Too many open files|fork'`
+shows the reason, `grep -E 'open files|processes' /proc/$(pgrep -o sshd)/limits` the limits of the server, and
+`sudo ss -tnp state established '( sport = :22 )'` who is connected. For MaxStartups raise the limit in
+/etc/ssh/sshd_config, for example `MaxStartups 100:30:200`, or shorten `LoginGraceTime`; then
+`sudo systemctl reload ssh`.
 """
 
 from __future__ import annotations

@@ -23,13 +23,15 @@ class LoginFacts:
     """The result of the login; every node has this fact, unreachable nodes too.
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
-    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured.
+    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured. So with
+    `shell_seconds`, of the login shell and its start-up files.
     `python`: the python3 that runs the agent; if the login ended for want of one, one that is there and does not run.
     """
 
     login: Login
     noise: str = ""
     python_seconds: float = 0.0
+    shell_seconds: float = 0.0
     python: str = ""
 
 
@@ -58,8 +60,9 @@ def _listing(evidence: Evidence) -> ListingFacts:
 def _login(evidence: Evidence) -> LoginFacts:
     greeting = evidence.greeting or Greeting()
     lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
+    noise = "\n".join(lines[:NOISE_LINES])
     python = printable(greeting.python.partition(" (")[0])
-    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]), greeting.python_seconds, python)
+    return LoginFacts(evidence.login, noise, greeting.python_seconds, greeting.shell_seconds, python)
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:

@@ -206,9 +206,12 @@ class ConnectedFleet:
                 place.known.login = self._blamed(error.login, place.given or 0.0)
                 self._done(name)
 
-        if isinstance(engine, DiallingEngine):
+        if not isinstance(engine, DiallingEngine):
+            then(None)
+            return
+        try:
             engine.approach(place.known.node, self._time_left(), lambda: self._tried(place), then)
-        else:
+        except (OSError, RuntimeError):  # this machine lacks descriptors or threads: connect() will say so
             then(None)
 
     def _answers(self, until: float, asked: frozenset[str] | None = None) -> Iterator[Evidence]:

@@ -86,6 +86,7 @@ class Session:
         """Send the script, and read the shell's greeting. `started` is when connecting began."""
         self.script = self._bootstrap()
         self.known.login = replace(self.stream.login, reached=False)
+        began = time.monotonic()
         try:
             self._send_now(self.script.script.encode() + b"\n")
             noise = self.lines.until_marker(self.script.marker, self._left(self.wanted.connect_timeout))
@@ -94,7 +95,9 @@ class Session:
             raise self._no_shell(error) from error
         if marked.get("command") != COMMAND_NAME:
             raise self._other_shell(marked)
-        self.known.greeting = greeting_from(marked, noise)
+        lossy: Callable[[], bool] | None = getattr(self.stream, "lossy", None)
+        shell = time.monotonic() - began if lossy and not lossy() else 0.0
+        self.known.greeting = replace(greeting_from(marked, noise), shell_seconds=shell)
         seconds = self.stream.login.seconds or time.monotonic() - started
         self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
 

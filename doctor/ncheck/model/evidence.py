@@ -174,6 +174,7 @@ class Login:
     user: str = ""
     attempts: int = 1
     seconds: float = 0.0  # from the first attempt to the shell's first answer, or to the failure
+    authentication_seconds: float = 0.0  # from the key exchange to the command's start; 0 where it was not measured
     offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", as they were offered
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
     fix: str = ""  # a command line for this very case, where the transport knows one
@@ -193,6 +194,7 @@ class Greeting:
     python: str = ""  # the python3 that runs the agent, with its version; without, where it is there and does not run
     noise: str = ""
     python_seconds: float = 0.0  # from the greeting to the start of that python3; 0 where it was not measured
+    shell_seconds: float = 0.0  # from the command's start to the greeting; 0 where it was not measured
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import errno
 import os
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ IDENTIFICATION = b"SSH-2.0-ncheck\r\n"
 
 # Seconds before the next address is tried too; RFC 8305 calls it the connection attempt delay.
 ATTEMPT_DELAY = 0.25
+
+
+FEW_RETRANSMISSIONS = 2  # they take less than a second
 
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
@@ -269,6 +273,15 @@ def _detect_loss(sock: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 14_000)):
         if number := getattr(socket, option, None):
             sock.setsockopt(socket.IPPROTO_TCP, number, value)
+
+
+def lossy(sock: socket.socket) -> bool:
+    """Tell whether the network is why a connection is slow: packets had to be sent again. True where it is unknown."""
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    except (OSError, AttributeError):
+        return True
+    return int.from_bytes(info[100:104], sys.byteorder) > FEW_RETRANSMISSIONS  # struct tcp_info: tcpi_total_retrans
 
 
 def _local_limit(error: OSError) -> FailureError:

@@ -150,8 +150,8 @@ def overloaded(server: str, attempts: int, why: str) -> Failure:
         meaning = "it has as many connections without a login as it accepts (MaxStartups)"
     else:
         meaning = (
-            "it has as many connections without a login as it accepts (MaxStartups: idle ones count too), or "
-            "hosts.deny refuses this client"
+            "it does not say why: it lacks open files, processes or memory, refuses this client (hosts.deny), or, if "
+            "it is an older release, has as many connections without a login as it accepts (MaxStartups)"
         )
     detail = f"the SSH server at {server} is up, and dropped the connection before the login {times} ({why}): {meaning}"
     return Failure(Cause.OVERLOADED, detail, "sudo journalctl -u ssh -u sshd -n 50 --no-pager")

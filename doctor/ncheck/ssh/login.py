@@ -66,6 +66,7 @@ class LoginRecord:
     user: str = ""
     attempts: int = 1
     seconds: float = 0.0  # from the first attempt to the command's start, or to the failure
+    authentication: float = 0.0  # those from the key exchange to the command's start; 0 where they were not measured
     offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", in the order of the offers
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
     host_key_warning: str = ""  # why it should not be trusted, where StrictHostKeyChecking no trusts it all the same

@@ -16,7 +16,7 @@ from paramiko.ssh_exception import IncompatiblePeer
 from ncheck.ssh import failures
 from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.auth import Identity, Keyring, log_in
-from ncheck.ssh.dial import Arrival, dial
+from ncheck.ssh.dial import Arrival, dial, lossy
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed
 from ncheck.ssh.known_hosts import HostRecord, KnownHosts, look_up, verify
 from ncheck.ssh.login import Cause, LoginFailedError, LoginRecord
@@ -68,6 +68,7 @@ class _Attempt:
         self.address = ""
         self.offered: list[Identity] = []
         self.host_key = self.host_key_warning = ""
+        self.authentication = 0.0
 
     @property
     def remaining(self) -> float:
@@ -104,8 +105,11 @@ class _Attempt:
         try:
             self._exchange_keys(link)
             self._verify(link, record, known)
+            exchanged = time.monotonic()
             log_in(link, self.target, self.client.keyring.for_target(self.target), self)
-            return self._start(link)
+            channel = self._start(link)
+            self.authentication = 0.0 if lossy(sock) else time.monotonic() - exchanged
+            return ParamikoStream(link, channel, self._record(), sock)
         except BaseException:
             link.close()
             if not link.is_alive():  # its thread never ran, so nothing else closes the socket
@@ -167,14 +171,14 @@ class _Attempt:
             return FailureError(failures.silent(self.target, self.address, self.timeout))
         return DroppedError(Failure(Cause.OVERLOADED, "closed before its banner"))
 
-    def _start(self, link: Link) -> ParamikoStream:
+    def _start(self, link: Link) -> paramiko.Channel:
         try:
             channel = link.open_session(timeout=self.remaining)
             channel.exec_command(self.client.command)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise self._session_failure(link, error) from None
         link.wire.deadline = None
-        return ParamikoStream(link, channel, self._record())
+        return channel
 
     def _session_failure(self, link: Link, error: Exception) -> FailureError:
         if link.wire.timed_out:
@@ -194,6 +198,7 @@ class _Attempt:
             user=self.target.user,
             attempts=self.retries.attempts,
             seconds=time.monotonic() - self.began,
+            authentication=self.authentication,
             offered_keys=tuple(key.description for key in self.offered),
             host_key=self.host_key,
             host_key_warning=self.host_key_warning,

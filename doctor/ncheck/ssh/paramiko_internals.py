@@ -30,7 +30,7 @@ from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
 
 from ncheck.ssh.algorithms import Wanted, offered, user_keys
-from ncheck.ssh.dial import IDENTIFICATION
+from ncheck.ssh.dial import IDENTIFICATION, lossy
 from ncheck.ssh.login import LoginRecord
 from ncheck.ssh.public_keys import type_of
 
@@ -289,8 +289,9 @@ MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of 
 class ParamikoStream:
     """Standard input and output of one command; its connection ends with it."""
 
-    def __init__(self, link: Link, channel: paramiko.Channel, record: LoginRecord) -> None:
+    def __init__(self, link: Link, channel: paramiko.Channel, record: LoginRecord, sock: socket.socket) -> None:
         self.record = record
+        self._sock = sock
         self._link = link
         self._channel = channel
         self._stderr = b""
@@ -342,6 +343,10 @@ class ParamikoStream:
         self.stderr()
         status = self._channel.exit_status
         return status if status >= 0 else None
+
+    def lossy(self) -> bool:
+        """Tell whether the network is why the connection is slow, or may be."""
+        return lossy(self._sock)
 
     def close(self) -> None:
         self._link.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from ncheck.model.evidence import Cause
@@ -45,6 +47,20 @@ def test_a_server_whose_places_are_held_is_named_as_full(site: Site, sshd: Sshd,
         f"the SSH server at 127.0.0.1 is up, and dropped the connection before the login {login.attempts} times ("
     )
     assert "(MaxStartups" in login.detail
+
+
+def test_a_server_that_may_open_too_few_files_is_not_called_full(site: Site, sshd: Sshd, known: Known) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    known(port := sshd())
+    (server,) = [pid for pid in children() if b"sshd-1" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (8, limits[1]))
+    detail = site.with_lines(Port=port).failure(timeout=4).detail
+    assert detail.partition("): ")[2].startswith("it does not say why: it lacks open files, processes or memory, ")
+
+
+def children() -> list[int]:
+    threads = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for thread in threads for pid in thread.read_text().split()]
 
 
 def test_a_place_that_becomes_free_is_taken(site: Site, sshd: Sshd, known: Known) -> None:

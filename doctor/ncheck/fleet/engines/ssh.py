@@ -31,6 +31,7 @@ class SshStream:
         self.login = replace(login_of(stream.record), options=options)
         self.send, self.receive, self.close = stream.send, stream.receive, stream.close
         self.stderr, self.exit_status = stream.stderr, stream.exit_status
+        self.lossy: Callable[[], bool] | None = getattr(stream, "lossy", None)  # the ssh program does not tell
 
 
 class SshEngine:
@@ -127,6 +128,7 @@ def login_of(record: ssh.LoginRecord, error: ssh.LoginFailedError | None = None)
         user=record.user,
         attempts=record.attempts,
         seconds=record.seconds,
+        authentication_seconds=record.authentication,
         offered_keys=record.offered_keys,
         host_key=record.host_key,
         fix=(error.fix or try_openssh) if error else "",
