@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-TWICE, SIZE = "duplicate-rank", "world-size"  # kinds of trouble; the other ones are of a single connection
+# Kinds of trouble; the other ones are of a single connection.
+TWICE, SIZE, PORT = "duplicate-rank", "world-size", "port-taken"
 
 
 @dataclass(frozen=True)

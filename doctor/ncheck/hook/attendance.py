@@ -38,8 +38,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse", "lost", or "doubted":
-    one of the first two, by the word of somebody who may be a stranger.
+    """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse", "lost", "port-taken",
+    or "doubted": one of the first two, by the word of somebody who may be a stranger.
     """
 
     kind: str

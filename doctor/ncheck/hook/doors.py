@@ -107,6 +107,15 @@ def listen(port: int) -> socket.socket:
     return _listening(socket.AF_INET, "0.0.0.0", port)  # noqa: S104  which address the others use is not known here
 
 
+def is_taken(port: int) -> bool:
+    """Tell whether another program of this host has a port."""
+    try:
+        listen(port).close()
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    return False
+
+
 def _listening(family: int, address: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ncheck.hook.attendance import Attendance, Member, NotMet, Trouble, member_from
 from ncheck.hook.connection import ENDED, MISUSE, Connection
-from ncheck.hook.doors import Place, PortsTakenError, listen, one_machine, open_first, plain
+from ncheck.hook.doors import Place, PortsTakenError, is_taken, listen, one_machine, open_first, plain
 from ncheck.hook.examination import Examination
 from ncheck.hook.gate import Gate
 from ncheck.hook.link import LONGER
+from ncheck.hook.neighbours import other_listener
 from ncheck.hook.peer_user import is_other
 from ncheck.hook.search import connecting
 from ncheck.hook.wire import End
@@ -414,6 +415,7 @@ class Hub:
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
+        self._troubles += self._taken_port()
         for number, peer in sorted(self._by_rank.items(), reverse=True):
             if number in self._doubted and not peer.sure:
                 continue  # what its machine says may be a stranger's word
@@ -479,6 +481,14 @@ class Hub:
         of = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
         words = f"another job has {of} too: its rank 0 waits on this host, at port"
         return [Trouble("duplicate-rank", (0,), f"{words} {rival.port}") for rival in self._rivals if rival.is_ours]
+
+    def _taken_port(self) -> list[Trouble]:
+        """Return who has the port on which rank 0 is to listen, where no launcher holds it for the ranks."""
+        port = self._rank.master_port
+        if self._rank.launcher != "variables" or port is None or port in self._gate.doors or not is_taken(port):
+            return []
+        who = other_listener(port)
+        return [Trouble("port-taken", (0,), f"MASTER_PORT {port} is taken on this host by {who}")] if who else []
 
     def _placed(self, member: Member) -> Member:
         """Give the ranks of this host the address that others were seen to reach."""

@@ -47,6 +47,50 @@ def inherited_from(rank: Rank) -> str:
     return ""
 
 
+def other_listener(port: int) -> str:
+    """Return who listens on a port here, as "process 4711 (python server.py)" or "user 1001".
+
+    "" is nobody, this process or one above it, such as a launcher with the store of its ranks; or it is not known.
+    """
+    row = _listening_row(port)
+    if not row:
+        return ""
+    user, inode = int(row[7]), row[9]
+    if user != os.geteuid():
+        return f"user {user}"
+    above, pid = {os.getpid()}, os.getppid()
+    for _ in range(_MOST_PARENTS):
+        above.add(pid)
+        with suppress(OSError, ValueError, IndexError):
+            pid = _parent(pid)
+    holders = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _holds(pid, inode)]  # noqa: PTH208
+    if not holders or above.intersection(holders):
+        return ""
+    with suppress(OSError):
+        return f"process {holders[0]} ({_command(holders[0])})"
+    return ""
+
+
+def _listening_row(port: int) -> list[str]:
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as file:  # noqa: PTH123
+            for line in file:
+                # 0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 31337 1 0000 100 0
+                fields = line.split()
+                if fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
+                    return fields
+    return []
+
+
+def _holds(pid: str, inode: str) -> bool:
+    with suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{number}") == f"socket:[{inode}]":  # noqa: PTH115
+                    return True
+    return False
+
+
 _MOST_PARENTS = 10
 
 

@@ -83,12 +83,15 @@ def test_two_builds_of_one_version_differ_and_the_fix_names_their_index() -> Non
 
 def test_inside_a_job_a_package_that_it_does_not_use_is_a_warning() -> None:
     one, other = node(torch="2.3.1", accelerate="1.0"), node(torch="2.3.1")
-    paddle = {"paddlepaddle-gpu": "2.6"}
+    gpu_build = {"paddlepaddle-gpu": "2.6"}
+    paddle: Facts = {
+        **node(), InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", gpu_build)
+    }  # fmt: skip
     for packages, nodes, severity in (
         (("os", "torch"), (one, other), Severity.WARNING),
         (("accelerate", "torch"), (one, other), Severity.ERROR),
-        (("torch",), (node(**paddle), node()), Severity.WARNING),
-        (("paddle",), (node(**paddle), node()), Severity.ERROR),
+        (("torch",), (paddle, node()), Severity.WARNING),
+        (("paddle",), (paddle, node()), Severity.ERROR),
     ):
         ranks: Facts = {RanksFacts: RanksFacts(2, (0,), packages=packages)}
         found = judge([framework_differs], {"n1": {**nodes[0], **ranks}, "n2": {**nodes[1], **ranks}}).findings

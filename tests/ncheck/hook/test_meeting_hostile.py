@@ -361,7 +361,7 @@ def test_what_strangers_may_have_said_counts_where_the_rank_itself_never_comes()
 
 @pytest.mark.usefixtures("far")
 def test_a_stranger_without_time_leaves_the_others_theirs_and_a_missing_rank_is_no_error() -> None:
-    job = Job(3, timeout=6.0)
+    job = Job(3, timeout=18.0)
     first, began = job.start(0), time.monotonic()
     with Bare(dial(job.ports[0]), job.token) as forger:
         forger.prove().enter(job.member(1), seconds=0)

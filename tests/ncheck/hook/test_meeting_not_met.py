@@ -262,6 +262,24 @@ def test_a_second_job_with_the_same_id_on_the_same_host_says_so() -> None:
     assert earlier.attendances[0].problems == ()
 
 
+def test_another_program_on_rank_0s_port_is_named_in_a_job_without_a_launcher() -> None:
+    job = Job(2, launcher="variables", local_size=2)
+    serve = "import socket, sys; sock = socket.create_server(('', int(sys.argv[1]))); print(flush=True); input()"
+    argv = [sys.executable, "-c", serve, str(job.fields["master_port"])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout
+        server.stdout.readline()  # it listens
+        assert job.outcomes(0, 1) == [TOLD, TOLD]
+        server.communicate(b"\n")
+    with closing(listen(job.fields["master_port"])):  # this process's own
+        assert job.outcomes(0, 1) == [TOLD, TOLD]
+    (trouble,) = job.attendances[0].problems
+    assert (trouble.kind, trouble.ranks) == ("port-taken", (0,))
+    words = f"MASTER_PORT {job.fields['master_port']} is taken on this host by process {server.pid} (python"
+    assert trouble.text.startswith(words)
+    assert job.attendances[1].problems == ()
+
+
 def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
     earlier = Job(2, timeout=3.0)
     waiting = earlier.start(0)
