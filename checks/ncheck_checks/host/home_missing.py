@@ -2,7 +2,7 @@
 
 ## What it finds
 Nodes where the home folder of the job's user does not exist: a network file system that is not mounted, or an account
-that was made without one.
+that was made without one. Inside a job, which has been started without it, nothing is reported.
 
 ## Why it matters
 mpirun starts each rank in the folder where the launch line is typed, else in the home folder. Where both are missing it
@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.folders import FolderFacts
+from ncheck.facts.run import JobFacts
 
 
-@node_check("NC630", Severity.ERROR, FolderFacts, blocks_plan=True)
-def home_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
-    home = node[FolderFacts].home
-    if isinstance(home, Unread):
+@node_check("NC630", Severity.ERROR, FolderFacts, also=(JobFacts,), blocks_plan=True)
+def home_missing(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    home, job = node[FolderFacts].home, node.maybe(JobFacts)
+    if isinstance(job, JobFacts) and job.running:
+        yield NotApplicable("the job has been started already")
+    elif isinstance(home, Unread):
         yield Inconclusive(home.reason)
     elif not home.exists:
         yield Problem(f"the home folder {home.path} does not exist", "getent passwd $(id -un)", look=True)

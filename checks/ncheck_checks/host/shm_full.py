@@ -1,7 +1,8 @@
 """Shared memory is full
 
 ## What it finds
-Nodes with two or more GPUs where /dev/shm has less than 32 MiB free. shm-small reports less severe shortages.
+Nodes with two or more GPUs where /dev/shm has less than 32 MiB free. shm-small reports less severe shortages, and this
+one inside a job, which may have filled it itself.
 
 ## Why it matters
 NCCL stops while it connects the GPUs of the node: "failed to extend /dev/shm/nccl-..., No space left on device". Data
@@ -20,16 +21,19 @@ from collections.abc import Iterator
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.run import JobFacts
 
 MIB = 2**20
 
 LEAST_FREE = 32 * MIB  # eight ranks of NCCL 2.20 on one machine, without a direct path between GPUs, use more
 
 
-@node_check("NC631", Severity.ERROR, LimitsFacts, GpuFacts)
+@node_check("NC631", Severity.ERROR, LimitsFacts, GpuFacts, also=(JobFacts,))
 def shm_full(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    shm = node[LimitsFacts].shm
-    if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  a single GPU shares no memory
+    shm, job = node[LimitsFacts].shm, node.maybe(JobFacts)
+    if isinstance(job, JobFacts) and job.running:
+        yield NotApplicable("the job may have filled it itself")
+    elif len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  a single GPU shares no memory
         yield NotApplicable("fewer than two GPUs")
     elif isinstance(shm, Unread):
         yield Inconclusive(shm.reason)

@@ -24,6 +24,7 @@ from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.run import JobFacts
 
 MIB = 2**20
 
@@ -33,7 +34,7 @@ ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # the size in NCCL's guide for conta
 FULL = 32 * MIB  # less than a batch of a data loader: 64 images of 3 x 224 x 224 floats have 37 MiB
 
 
-@node_check("NC604", Severity.WARNING, LimitsFacts, also=(GpuFacts, InterpreterFacts))
+@node_check("NC604", Severity.WARNING, LimitsFacts, also=(GpuFacts, InterpreterFacts, JobFacts))
 def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     shm, gpus, python = node[LimitsFacts].shm, node.maybe(GpuFacts), node.maybe(InterpreterFacts)
     if isinstance(shm, Unread):
@@ -44,7 +45,9 @@ def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
         return
     several = isinstance(gpus, GpuFacts) and len(gpus.gpus) > 1
     small = several and shm.total < ENOUGH
-    if several and shm.free < FULL:
+    job = node.maybe(JobFacts)
+    running = isinstance(job, JobFacts) and job.running
+    if several and shm.free < FULL and not running:
         return  # shm-full reports it
     if small or shm.total < FULL:
         contained = isinstance(python, InterpreterFacts) and python.container

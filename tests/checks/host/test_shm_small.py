@@ -5,6 +5,7 @@ from __future__ import annotations
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
+from ncheck.facts.run import JobFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
@@ -15,11 +16,14 @@ from ncheck_checks.host.shm_small import shm_small
 MIB, GIB = 2**20, 2**30
 
 
-def node(total: int, free: int | None = None, container: str = "", gpus: int = 8) -> dict[str, Facts]:
+def node(
+    total: int, free: int | None = None, container: str = "", gpus: int = 8, *, running: bool = False
+) -> dict[str, Facts]:
     return {
         "n1": {
             LimitsFacts: LimitsFacts(None, SharedMemory(total, total if free is None else free)),
             GpuFacts: GpuFacts(tuple(Gpu(index, "H100") for index in range(gpus)), "550", "12.4", "nvml"),
+            JobFacts: JobFacts(running=running),
             InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
         }
     }
@@ -86,6 +90,7 @@ def test_what_is_too_small_for_a_data_loader_is_reported_without_gpus_too() -> N
 
 def test_what_is_full_beside_several_gpus_is_left_to_shm_full() -> None:
     assert outcomes(node(64 * MIB, MIB)) == outcomes(node(64 * GIB, MIB)) == [Outcome.PASSED]
+    assert outcomes(node(64 * GIB, MIB, running=True)) == [Outcome.FAILED]  # inside a job, it is a warning
 
 
 def test_gpus_that_could_not_be_read_leave_it_unknown() -> None:
