@@ -138,7 +138,7 @@ def sudo_refused(reply: Reply) -> Unread | None:
     if not reply.reason.startswith("sudo: "):
         return None
     why = reply.reason.removeprefix("sudo: ")[:LONGEST]
-    return Unread(f"sudo refused, although --sudo was given: {why} (or run without --sudo)", fix="sudo -n true")
+    return Unread(f"sudo refused, although --sudo was given: {why}", fix="sudo -n true")
 
 
 def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:

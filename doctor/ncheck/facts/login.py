@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ncheck.facts.definition import Fact
-from ncheck.model.evidence import Evidence, Greeting, Login
+from ncheck.model.evidence import Cause, Evidence, Greeting, Login
 from ncheck.model.fact import Unread
 from ncheck.text import printable
 
@@ -25,7 +25,7 @@ class LoginFacts:
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
     `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured. So with
     `shell_seconds`, of the login shell and its start-up files.
-    `python`: the python3 that runs the agent; if the login ended for want of one, one that is there and does not run.
+    `python`: where the login ended for want of a python3, one that is there and does not run, "" if there is none.
     """
 
     login: Login
@@ -61,7 +61,7 @@ def _login(evidence: Evidence) -> LoginFacts:
     greeting = evidence.greeting or Greeting()
     lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
     noise = "\n".join(lines[:NOISE_LINES])
-    python = printable(greeting.python.partition(" (")[0])
+    python = printable(greeting.python) if evidence.login.cause is Cause.NO_PYTHON else ""
     return LoginFacts(evidence.login, noise, greeting.python_seconds, greeting.shell_seconds, python)
 
 
