@@ -659,16 +659,18 @@ def _unlike(sends: Sequence[_Rank], receives: Sequence[_Rank], messages: Mapping
     return ""
 
 
-# PAIR.Barrier() | self.rows.Allreduce(mine, sums)
-_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.[A-Za-z]\w{0,40}\(")
+# PAIR.Barrier() | self.rows.Allreduce(mine, sums) | self.comm.barrier(), but not dist.barrier() nor hvd.allreduce(x)
+_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.([A-Za-z]\w{0,40})\(")
 
 
 def _communicator(one: _Rank) -> str:
     """Return how the code names the communicator of an MPI call, such as "PAIR"; "" where it names none."""
     if one.position.kind is not Kind.COLLECTIVE or not one.position.frame:
         return ""
-    found = _OF_COMMUNICATOR.search(one.position.frame.source)
-    return found[1] if found and f".{one.position.name}(" in one.position.frame.source else ""
+    for name, function in _OF_COMMUNICATOR.findall(one.position.frame.source):
+        if function == one.position.name and (function[0].isupper() or re.search(r"(?i)(?:comm|world)$", name)):
+            return str(name)
+    return ""
 
 
 _MOST_PLACES = 4

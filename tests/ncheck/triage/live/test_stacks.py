@@ -214,6 +214,21 @@ def test_messages_that_do_not_meet_are_read_off_the_code_of_ranks_that_wait_busi
     assert (clue.cause, clue.grade, clue.ranks, clue.meaning) == (cause, Grade.LIKELY, (0, 1), meaning)
 
 
+def test_the_same_call_of_another_communicator_is_told_from_the_same_call_elsewhere() -> None:
+    of = spread(3)
+    found = [
+        accused(said(of, at(of, mpi(usual), r1=looked(4001, (own("train", 41, odd), MAIN)))))[0]
+        for usual, odd in (("WORLD.Barrier()", "PAIR.Barrier()"), ("comm.barrier()", "self.rows_comm.barrier()"),
+                           ("WORLD.Barrier()", "WORLD.Barrier()"))
+    ]  # fmt: skip
+    assert found == [("collective_mismatch", it, (1,)) for it in (Grade.LIKELY, Grade.LIKELY, Grade.POSSIBLE)]
+    modules = {
+        "r1": looked(4001, (library("barrier", "torch/distributed/distributed_c10d.py"), own("f", 1, "d.barrier()")))
+    }
+    usual = (library("barrier", "torch/distributed/distributed_c10d.py"), own("g", 2, "torch.distributed.barrier()"))
+    assert accused(said(of, at(of, usual, **modules))) == [("collective_mismatch", Grade.POSSIBLE, (1,))]
+
+
 def test_messages_of_which_the_code_says_too_little_blame_nobody_for_sure() -> None:
     of = spread(3)
     pipeline = at(of, mpi("comm.Recv(x, source=previous)"), r2=looked(4002, mpi("comm.Send(x, dest=following)")))
