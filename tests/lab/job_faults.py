@@ -253,13 +253,13 @@ def lock(lab: Lab) -> Iterator[Running]:
     yield from in_code("lock@1:5")(lab)
 
 
-@fault(of_second("deadlock"))
+@fault(of_second("deadlock", at_least=SURE))
 def endless_loop(lab: Lab) -> Iterator[Running]:
     """A rank loops in Python for ever."""
     yield from in_code("loop@1:5")(lab)
 
 
-@fault(of_first("deadlock", "slow_rank", "slow_rank_timeout"))
+@fault(Truth(("slow_rank",), (0,), ("node01",), at_most=0.49))
 def evaluation_on_one_rank(lab: Lab) -> Iterator[Running]:
     """Rank 0 evaluates, alone, for hours."""
     yield from in_code("evaluation@0:5")(lab)

@@ -180,6 +180,20 @@ def test_a_child_is_looked_at_only_if_it_is_beneath_its_rank(tmp_path: Path) -> 
     assert (looks[0] in ON_A_RANK, looks[1:]) == (True, [4, 0])
 
 
+def test_who_holds_the_lock_on_a_file_that_a_rank_waits_for_is_said(tmp_path: Path) -> None:
+    text = f"import fcntl, time\nfile = open({str(tmp_path / 'lock')!r}, 'w')\n"
+    takes, tells = "fcntl.flock(file, fcntl.LOCK_EX)\n", "print('here', flush=True)\n"
+    with (
+        program(tmp_path, text + takes + tells + "time.sleep(600)") as holder,
+        program(tmp_path, text + tells + takes) as waiter,
+    ):
+        while f"-> FLOCK  ADVISORY  WRITE {waiter.pid} " not in Path("/proc/locks").read_text(encoding="utf-8"):
+            time.sleep(0.01)
+        (lock,) = ask(waiter.pid, [])["locks"]
+    assert (lock["waits"], lock["holds"]) == (waiter.pid, holder.pid)
+    assert lock["name"].endswith("job.py")
+
+
 AS_NOBODY = """
 import json, sys
 from ncheck.agent.answers.stacks import answer

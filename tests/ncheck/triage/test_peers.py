@@ -18,6 +18,8 @@ from ncheck.triage.peers import Message, message_of
         ("dist.recv(activations, src=rank % 0)", "recv", Message()),
         ("dist.recv(activations,", "recv", Message()),
         ("comm.Barrier()", "recv", Message()),
+        (r'dist.recv(find("\d"), src=2)', "recv", Message(2)),  # a warning of Python's
+        ("(" * 299, "recv", Message()),
     ],
 )
 def test_the_peer_and_the_tag_of_a_call_are_computed(line: str, function: str, message: Message) -> None:

@@ -186,7 +186,8 @@ def _alone(seen: Sequence[Watched]) -> Iterator[Sign]:
         if any(it.grown >= _MUCH for it in one.own.written):
             continue  # it writes: see there
         if one.share >= _MOSTLY and max(others) <= _LITTLE and not one.spins:
-            yield one.clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, others=("data_loader",))
+            meaning = f"the others wait for {_who(one)}, which works"
+            yield one.clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, works=True, meaning=meaning)
         short_of_cpu = one.facts.node.cpu >= _BUSY  # where others want it too, a loop does not get all of one
         if one.share >= (3 * _IDLE if short_of_cpu else _BUSY) and max(others) <= _IDLE:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader"))

@@ -184,7 +184,7 @@ def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
         rank, position, (moved and not circles) or came_back,
         still and watched.busy is not None and not _BUSY <= watched.busy < _SPINS, circles, works, watched.busy,
         stopped, None if holds else owner, holds, watched.awake, 1 < watched.asleep < math.inf, waited,
-        not lines or any(not line or "(" in line for line in lines), None,
+        not lines or any(not line or re.search("[(@]", line) for line in lines), None,
         _other_lock(looks[-1], acting) if position.kind is Kind.LOCK else None,
     )  # fmt: skip
 
@@ -366,7 +366,7 @@ def _code_fault(one: _Rank) -> _Fault:
     """Return how sure it is that code comes to no end: it matches a pattern, or goes round and calls nothing."""
     if one.position.name == PATTERN and one.spins and not one.circles:
         return _Fault("deadlock", others=(_LATE,), meaning="a regular expression of a rank's does not come to an end")
-    if one.circles and one.holds and one.spins and not one.calls:
+    if one.holds and one.spins and not one.calls:
         return _Fault("deadlock", others=(_LATE,), meaning="a rank loops in its own code, and the others wait for it")
     return _Fault("deadlock", Grade.LIKELY if one.still and not one.spins else Grade.POSSIBLE, (_LATE,))
 
@@ -526,7 +526,9 @@ def _slow(judged: Sequence[_Rank], job: Job) -> Iterator[Clue]:
         return
     late = [one for one in judged if sum(one.waited) <= 1]
     odd = max((sum(not waits for waits in one.waited) for one in judged if one not in late), default=_MANY)
-    if len(late) == 1 and sum(late[0].waited) + odd <= _MOST_ODD and (late[0].woke or late[0].moved or late[0].circles):
+    # All went through a step meanwhile: else it may have begun something that is done once, such as an evaluation.
+    steps = all(one.woke or one.moved for one in judged)
+    if len(late) == 1 and sum(late[0].waited) + odd <= _MOST_ODD and steps and late[0].position.kind not in _KNOWN:
         one, looks = late[0], len(late[0].waited)
         text = (
             f"{one.rank.shown} was at work at {looks - sum(one.waited)} of {looks} looks, last seen at"
@@ -660,16 +662,18 @@ def _unlike(sends: Sequence[_Rank], receives: Sequence[_Rank], messages: Mapping
     return ""
 
 
-# PAIR.Barrier() | self.rows.Allreduce(mine, sums)
-_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.[A-Za-z]\w{0,40}\(")
+# PAIR.Barrier() | self.rows.Allreduce(mine, sums) | self.comm.barrier(), but not dist.barrier() nor hvd.allreduce(x)
+_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.([A-Za-z]\w{0,40})\(")
 
 
 def _communicator(one: _Rank) -> str:
     """Return how the code names the communicator of an MPI call, such as "PAIR"; "" where it names none."""
     if one.position.kind is not Kind.COLLECTIVE or not one.position.frame:
         return ""
-    found = _OF_COMMUNICATOR.search(one.position.frame.source)
-    return found[1] if found and f".{one.position.name}(" in one.position.frame.source else ""
+    for name, function in _OF_COMMUNICATOR.findall(one.position.frame.source):
+        if function == one.position.name and (function[0].isupper() or re.search(r"(?i)(?:comm|world)$", name)):
+            return str(name)
+    return ""
 
 
 _MOST_PLACES = 4

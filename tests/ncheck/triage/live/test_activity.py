@@ -177,7 +177,15 @@ def test_one_busy_rank_among_waiting_ones_is_a_lead_and_does_not_move_the_job() 
     busy = watched(4001, cpu=2.0, traffic=9000)
     pace = f"{R1} uses 100% of a CPU, the others 0% to 0%"
     assert clues(busy, usual=IDLE) == [
-        clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, others=("data_loader",)),
+        clue(
+            "slow_rank",
+            Grade.POSSIBLE,
+            pace,
+            still=False,
+            slow=True,
+            works=True,
+            meaning="the others wait for rank 1, which works",
+        ),
         clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader")),
     ]
     assert [moves for _, moves, _ in motions(busy, usual=IDLE)] == [False] * 3

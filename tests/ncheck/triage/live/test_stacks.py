@@ -214,6 +214,21 @@ def test_messages_that_do_not_meet_are_read_off_the_code_of_ranks_that_wait_busi
     assert (clue.cause, clue.grade, clue.ranks, clue.meaning) == (cause, Grade.LIKELY, (0, 1), meaning)
 
 
+def test_the_same_call_of_another_communicator_is_told_from_the_same_call_elsewhere() -> None:
+    of = spread(3)
+    found = [
+        accused(said(of, at(of, mpi(usual), r1=looked(4001, (own("train", 41, odd), MAIN)))))[0]
+        for usual, odd in (("WORLD.Barrier()", "PAIR.Barrier()"), ("comm.barrier()", "self.rows_comm.barrier()"),
+                           ("WORLD.Barrier()", "WORLD.Barrier()"))
+    ]  # fmt: skip
+    assert found == [("collective_mismatch", it, (1,)) for it in (Grade.LIKELY, Grade.LIKELY, Grade.POSSIBLE)]
+    modules = {
+        "r1": looked(4001, (library("barrier", "torch/distributed/distributed_c10d.py"), own("f", 1, "d.barrier()")))
+    }
+    usual = (library("barrier", "torch/distributed/distributed_c10d.py"), own("g", 2, "torch.distributed.barrier()"))
+    assert accused(said(of, at(of, usual, **modules))) == [("collective_mismatch", Grade.POSSIBLE, (1,))]
+
+
 def test_messages_of_which_the_code_says_too_little_blame_nobody_for_sure() -> None:
     of = spread(3)
     pipeline = at(of, mpi("comm.Recv(x, source=previous)"), r2=looked(4002, mpi("comm.Send(x, dest=following)")))
@@ -305,6 +320,47 @@ def test_one_rank_that_works_while_all_others_wait_is_slow() -> None:
     (clue,) = clues(said(of, at(of, WAITS, r1=saves)))
     assert (clue.cause, clue.grade, clue.works) == ("checkpoint_write", Grade.POSSIBLE, True)
     assert clue.meaning == "the others wait for rank 1, which works: it writes a checkpoint"
+
+
+def test_a_rank_that_is_at_work_at_each_look_is_slow_in_a_job_that_gets_on() -> None:
+    of = spread(3)
+    waits = {f"r{number}": looked(4000 + number, *[WAITS] * 7, LOADS, busy=0.1, sleeps=30) for number in (0, 2)}
+    slow = looked(4001, *[COMPUTES] * 8, busy=0.8, sleeps=20)
+    (clue,) = (one for one in clues(said(of, at(of, (), r1=slow, **waits))) if one.slow)
+    assert (clue.cause, clue.grade, clue.ranks, clue.still) == ("slow_rank", Grade.LIKELY, (1,), False)
+    assert clue.text == (
+        f"rank 1 (pid 4001 on {of.ranks[1].node}) was at work at 8 of 8 looks, last seen at train.py:12 in step"
+        ' ("x = x @ x"), while each of the others waited at 7 or more'
+    )
+
+
+def test_ranks_that_take_turns_are_not_slow() -> None:
+    of = spread(2)
+    first, second = ([WAITS, COMPUTES, WAITS, WAITS, COMPUTES, WAITS, WAITS, COMPUTES][at:] for at in (0, 2))
+    turns = {"r0": looked(4000, *first, busy=0.4, sleeps=30), "r1": looked(4001, *second, busy=0.4, sleeps=30)}
+    assert [one for one in clues(said(of, at(of, (), **turns))) if one.slow] == []
+
+
+def test_what_comes_to_no_end_by_itself_is_sure_and_a_loop_that_calls_something_is_not() -> None:
+    of = spread(3)
+    matches = looked(4001, (own("clean", 8, "PATTERN.sub('', text)"), MAIN), busy=1.0)
+    circles = [(own("spin", line, source), MAIN) for line, source in ((3, "while free < 1:"), (4, "tries += 1"))]
+    calls = [(own("spin", line, source), MAIN) for line, source in ((3, "while free < 1:"), (4, "tries += step()"))]
+    found = [
+        accused(said(of, at(of, WAITS, r1=process)))[0]
+        for process in (matches, looked(4001, *circles * 2, busy=1.0, gil=True),
+                        looked(4001, *calls * 2, busy=1.0, gil=True))
+    ]  # fmt: skip
+    assert found == [("deadlock", grade, (1,)) for grade in (Grade.LIKELY, Grade.LIKELY, Grade.POSSIBLE)]
+
+
+def test_a_program_that_computes_for_a_rank_is_what_the_others_wait_for() -> None:
+    of = job(rank(0, "node0", children=(process(5000),)), rank(1, "node0"), rank(2, "node0"))
+    starts = (Frame("wait", "/usr/lib/python3.11/subprocess.py", "subprocess.py", 1), own("build", 5), MAIN)
+    for share, grade, works in ((0.9, Grade.POSSIBLE, True), (0.0, Grade.LIKELY, False)):
+        known = at(of, WAITS, r0=looked(4000, starts))
+        (clue,) = clues(said(of, known, [looked(5000, COMPUTES, busy=share)]))
+        assert (clue.cause, clue.grade, clue.ranks, clue.works) == ("slow_rank", grade, (0,), works)
 
 
 def test_a_stopped_rank_is_named_whatever_it_was_at() -> None:
