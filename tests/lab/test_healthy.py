@@ -45,6 +45,7 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
         "no RoCE port", "no InfiniBand or RoCE port, and no network card", "no NVIDIA driver is loaded",
         "none of these libraries is installed", "only with --packages all", "no GPU",
         "no folder of code was named: --workdir DIR",
+        "no command with a full path was given",
         "--probe none", "no --storage-probe", "--via srun is not used", "the list gives no slots",
         "the plan sets nothing that NCCL reads",
         "this network namespace does not show the size of the neighbour table",
