@@ -37,7 +37,7 @@ ALL = [check for module in MODULES for check in checks_of(module)]
 PROGRAMS = {
     word: package
     for package, words in {
-        "sh": "echo export printf ulimit unset",
+        "sh": "echo export printf time ulimit unset",
         "ncheck": "ncheck",
         "bind9-dnsutils": "dig",
         "chrony": "chronyc",
@@ -67,6 +67,7 @@ PROGRAMS = {
         "netcat-openbsd": "nc",
         "nvidia-smi": "nvidia-smi",
         "openmpi-bin": "mpirun ompi_info",
+        "openssh-server": "sshd",
         "openssh-client": "scp ssh ssh-add ssh-copy-id ssh-keygen ssh-keyscan",
         "nftables": "nft",
         "passwd": "chage chsh usermod",

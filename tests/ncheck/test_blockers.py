@@ -165,7 +165,7 @@ def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:
     assert len(found(BAD, checks=(pick_is_none,), alone=True)) == 1
 
 
-RANKS = {f"NC80{number}" for number in range(1, 8)}
+RANKS = {f"NC80{number}" for number in range(1, 9)}
 EXPECTED = {f"NC90{at}" for at in range(1, 8)}
 OF_LAUNCHERS = {"NC203", "NC204", "NC205", "NC209", "NC210", "NC212", "NC213", "NC214", "NC221", "NC228", "NC229"}
 

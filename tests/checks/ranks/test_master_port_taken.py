@@ -22,3 +22,8 @@ def test_who_has_the_port_is_named_and_nothing_else_is() -> None:
             summary="another program has MASTER_PORT",
         )
     ]  # fmt: skip
+
+
+def test_it_is_silent_about_a_port_that_is_free_and_about_other_trouble() -> None:
+    twice = RanksFacts(2, (0, 1), troubles=(RankTrouble(TWICE, (1,), "rank 1 came twice"),))
+    assert judge([master_port_taken], {"gpu01": {RanksFacts: twice}}).findings == []

@@ -9,7 +9,7 @@ from ncheck.model.fact import Absent
 
 ROCKY = 'NAME="Rocky Linux"\nVERSION="9.3 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\n'
 UBUNTU = 'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nID=ubuntu\nID_LIKE=debian\n'
-PACKAGES = {"apt-get": "a-deb", "dnf": "a-rpm", "zypper": "a-suse"}
+PACKAGES = {"apt-get": ("a-deb",), "dnf": ("a-rpm",), "zypper": ("a-suse",)}
 
 
 def read(reply: Reply) -> OsFacts | Absent | object:

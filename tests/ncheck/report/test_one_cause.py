@@ -20,7 +20,7 @@ HEALTHY = Path(__file__).parents[3] / "fixtures" / "healthy-4x8-h100"
 
 @pytest.mark.parametrize(
     ("cause", "summary"),
-    [(Cause.NO_PYTHON, "no python3"), (Cause.NOT_ENTERED, "the job's environment cannot be entered")],
+    [(Cause.NO_PYTHON, "python3 does not run"), (Cause.NOT_ENTERED, "the job's environment cannot be entered")],
 )
 def test_a_node_without_an_agent_is_named_once(cause: Cause, summary: str) -> None:
     *others, last = load_trusted(str(HEALTHY))
