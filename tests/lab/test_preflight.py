@@ -6,6 +6,7 @@ What the ranks say is their standard output and their standard error.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
@@ -74,7 +75,7 @@ def test_another_nccl_on_one_host_and_docker0_for_nccl_on_another_stop_the_job_o
     assert stopped(done).splitlines() == [
         f"{STOPPED}2 errors",
         "NC201 nccl-version-differs on node02: NCCL differs: 2.20.5 on node[01,03], 2.19.3 on node02 (2 to 1)",
-        "  fix on node02: python3 -m pip install nvidia-nccl-cu12==2.20.5",
+        f"  fix on node02: {sys.executable} -m pip install nvidia-nccl-cu12==2.20.5",
         "  more: ncheck explain NC201",
         "NC304 nccl-would-pick-virtual on node03: NCCL would pick docker0 (container-bridge):",
         "  NCCL_SOCKET_IFNAME=docker0",
