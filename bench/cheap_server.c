@@ -12,11 +12,12 @@
 
 /* m=ncheck-0f3a;m=${m}99bc12;... */
 static void greet(ssh_channel channel, const char *script) {
-    char first[64], second[64], answer[512];
+    char first[64], second[64], answer[1024];
     if (sscanf(script, "m=%63[^;];m=${m}%63[^;];", first, second) != 2) return;
     int length = snprintf(answer, sizeof answer,
-        "\n%s%s hello\n%s%s host cheap\n%s%s boot 0\n%s%s net net:[%d]\n%s%s uid 0\n%s%s end\n", first, second, first,
-        second, first, second, first, second, (int)getpid(), first, second, first, second);
+        "\n%s%s hello\n%s%s command ncheck-command\n%s%s host cheap\n%s%s boot 0\n%s%s net net:[%d]\n%s%s uid 0\n"
+        "%s%s end\n", first, second, first, second, first, second, first, second, first, second, (int)getpid(), first,
+        second, first, second);
     ssh_channel_write(channel, answer, (uint32_t)length);
 }
 
