@@ -440,8 +440,12 @@ def test_one_without_a_process_is_not() -> None:
 
 def test_the_processes_of_a_job_are_known_by_their_variables() -> None:
     job = {"WORLD_SIZE": "3", "MASTER_ADDR": "node01", "MASTER_PORT": str(free_port())}
-    with subprocess.Popen(["sleep", "60"], env={**job, "RANK": "2"}) as process:
+    up = ["sh", "-c", "echo up; read line"]  # its variables are there once it speaks
+    env = {**job, "RANK": "2"}
+    with subprocess.Popen(up, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
+            assert process.stdout
+            assert process.stdout.readline() == b"up\n"
             assert living(read_rank({**job, "RANK": "0"}), [1, 2]) == [2]
             assert living(read_rank({**job, "RANK": "0", "MASTER_PORT": "1"}), [1, 2]) == []
         finally:
