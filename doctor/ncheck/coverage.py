@@ -179,7 +179,7 @@ BYTEROBUST = Table(
         Cause("File-system mount", 1176, _MOUNTS, ("storage_hang",), ("storage_hang",), "mounts that no node has"),
         Cause("HDFS error", 1104, missed="ncheck knows no HDFS"),
         Cause(
-            "Container error", 781, ("NC126", "NC602", "NC604", "NC610", "NC627", "NC628", "NC631"), ("shm_too_small",),
+            "Container error", 781, ("NC126", "NC602", "NC604", "NC610", "NC627", "NC628"), ("shm_too_small",),
             ("container_isolation", "shm_too_small"), "an image that cannot be pulled or started",
         ),
         Cause("MFU decline", 442, ("NC710", "NC711", "NC720", "NC624"), ("slow_rank", "gpu_idle"), (),

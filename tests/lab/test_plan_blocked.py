@@ -42,7 +42,7 @@ def test_what_a_node_lacks_for_the_launch_is_named_and_really_ends_it(lab: Lab) 
     found = blocked(lab)
     ended = {name: launched_on(lab, name) for name in lab.names}
 
-    named = {"NC630": one.name, "NC228": two.name, "NC370": three.name, "NC227": four.name}
+    named = {"NC611": one.name, "NC228": two.name, "NC355": three.name, "NC227": four.name}
     assert named.items() <= found.items(), found
     assert "NC312" not in found, found
     assert not [name for name, run in ended.items() if SUMMED in run.said], ended

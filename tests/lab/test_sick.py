@@ -86,7 +86,7 @@ def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(lab: Lab
 
     run = examined(lab)
 
-    failed = {"node01": ("NC606", "NC631", "NC646"), "node03": ("NC607", "NC609", "NC610", "NC611")}
+    failed = {"node01": ("NC604", "NC606", "NC646"), "node03": ("NC607", "NC609", "NC610", "NC611")}
     named = dict.fromkeys(((code, node) for node, codes in failed.items() for code in codes), "failed")
     assert run.verdicts() == {**healthy.verdicts(), **named}
     assert run.exit_code == 1

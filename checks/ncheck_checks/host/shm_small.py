@@ -1,9 +1,9 @@
-"""Shared memory is small
+"""Shared memory is small or full
 
 ## What it finds
 Nodes with two or more GPUs whose /dev/shm is smaller than 1 GiB, as in a Docker container with the default size
 (64 MiB), or has less than a quarter of 1 GiB free; and nodes with fewer GPUs where it has less than 32 MiB free. With
-several GPUs, shm-full reports the latter.
+less than 32 MiB free beside several GPUs it is an error; not inside a job, which may have filled it itself.
 
 ## Why it matters
 If GPUs have no direct path to each other, NCCL passes their data through files in /dev/shm, and stops with "failed to
@@ -31,10 +31,12 @@ MIB = 2**20
 
 ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # the size in NCCL's guide for containers; a quarter of it
 
-FULL = 32 * MIB  # less than a batch of a data loader: 64 images of 3 x 224 x 224 floats have 37 MiB
+# Eight ranks of NCCL 2.20 without a direct path between GPUs use more, and so does one batch of a data loader: 64
+# images of 3 x 224 x 224 floats have 37 MiB.
+FULL = 32 * MIB
 
 
-@node_check("NC604", Severity.WARNING, LimitsFacts, also=(GpuFacts, InterpreterFacts, JobFacts))
+@node_check("NC604", Severity.ERROR, LimitsFacts, also=(GpuFacts, InterpreterFacts, JobFacts))
 def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     shm, gpus, python = node[LimitsFacts].shm, node.maybe(GpuFacts), node.maybe(InterpreterFacts)
     if isinstance(shm, Unread):
@@ -44,22 +46,22 @@ def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
         yield Inconclusive(gpus.reason)
         return
     several = isinstance(gpus, GpuFacts) and len(gpus.gpus) > 1
-    small = several and shm.total < ENOUGH
     job = node.maybe(JobFacts)
     running = isinstance(job, JobFacts) and job.running
-    if several and shm.free < FULL and not running:
-        return  # shm-full reports it
-    if small or shm.total < FULL:
+    stops = several and shm.free < FULL and not running
+    if not stops and ((several and shm.total < ENOUGH) or shm.total < FULL):
         contained = isinstance(python, InterpreterFacts) and python.container
         fix = "docker run --shm-size=1g" if contained else "sudo mount -o remount,size=50% /dev/shm"
         need = "a job on several GPUs may need 1 GiB" if several else "one batch of a data loader may need more"
         yield Problem(
-            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, summary="shared memory is too small"
-        )
+            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, summary="shared memory is too small",
+            severity=Severity.WARNING,
+        )  # fmt: skip
     elif shm.free < (LEAST_FREE if several else FULL):
         yield Problem(
             f"shared memory (/dev/shm) has {shm.free // MIB} MiB free of {shm.total // MIB} MiB",
             "ls -lhS /dev/shm",
             look=True,
             summary="shared memory is full",
+            severity=None if stops else Severity.WARNING,
         )

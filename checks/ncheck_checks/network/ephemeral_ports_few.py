@@ -1,12 +1,13 @@
-"""A node has few ephemeral ports
+"""A node has few ephemeral ports, or none
 
 ## What it finds
 Nodes with fewer than 10000 ports for connections: net.ipv4.ip_local_port_range without the ports in
-net.ipv4.ip_local_reserved_ports. The default is 28232. If none is left, ephemeral-ports-none reports it.
+net.ipv4.ip_local_reserved_ports. The default is 28232. A node without any is an error.
 
 ## Why it matters
 Every connection of NCCL, gloo and MPI uses such a port at one end, and a closed connection keeps its port for a minute.
-A job with many ranks, or one that restarts often, fails with "Cannot assign requested address".
+A job with many ranks, or one that restarts often, fails with "Cannot assign requested address". Where all ports are
+reserved, no program on the node can connect to another one; a login from outside still works.
 
 ## What to type
 `sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'` on the node, and the same line in /etc/sysctl.d. If the
@@ -23,15 +24,18 @@ from ncheck.facts.net_settings import NetSettingsFacts
 LEAST = 10000
 
 
-FIX = "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
+FREE = "sudo sysctl -w net.ipv4.ip_local_reserved_ports="
+WIDEN = "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 
 
-@node_check("NC355", Severity.WARNING, NetSettingsFacts)
+@node_check("NC355", Severity.ERROR, NetSettingsFacts, blocks_plan=True)
 def ephemeral_ports_few(node: NodeView) -> Iterator[Problem]:
     settings = node[NetSettingsFacts]
-    if 0 < settings.ports < LEAST:
-        first, last = settings.ephemeral
+    first, last = settings.ephemeral
+    if settings.ports <= 0:
+        message = f"no ephemeral port is left: all of {first} to {last} are reserved, and no program can connect"
+        yield Problem(message, FREE, summary="no ephemeral port is left")
+    elif settings.ports < LEAST:
         reserved = ", some of them reserved" if settings.ports < last - first + 1 else ""
         message = f"only {settings.ports} ephemeral ports: {first} to {last}{reserved}"
-        fix = "sudo sysctl -w net.ipv4.ip_local_reserved_ports=" if last - first >= LEAST else FIX
-        yield Problem(message, fix)
+        yield Problem(message, FREE if last - first >= LEAST else WIDEN, severity=Severity.WARNING)

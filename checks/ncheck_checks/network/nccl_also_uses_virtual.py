@@ -7,8 +7,9 @@ network in which nodes do not reach each other. A second network that connects t
 interfaces that NCCL does not use: docker0, lo, since 2.28.3 those without a link, or all that NCCL_SOCKET_IFNAME
 excludes, in the environment or in nccl.conf.
 
-If every node has an InfiniBand or RoCE port that NCCL can use, it sends no data over TCP: nccl-fallback-uses-virtual
-then reports the same interfaces for information. The first interface is what nccl-would-pick-virtual is about.
+If every node has an InfiniBand or RoCE port that NCCL can use, it sends no data over TCP, and this is for information:
+such an interface does harm only if NCCL falls back to TCP, because of a setting, a container without /dev/infiniband or
+a missing library. The first interface is what nccl-would-pick-virtual is about.
 
 ## Why it matters
 NCCL's TCP transport does not use one interface but each one that it selects, and it tests none. The ranks connect at
@@ -64,36 +65,35 @@ from ncheck.nccl.settings import PLAN_VALUES
 )
 def nccl_also_uses_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tcp = over_tcp(cluster)
-    if tcp is False:
-        yield NotApplicable("NCCL sends no data over TCP: every node has an InfiniBand or RoCE port")
-        return
     found: dict[str, tuple[DeadEnd, ...]] = {}
     used = used_by_nccl(cluster)
     for name, alternatives in used.items():
         library, dead = cluster[name].maybe(LoadedNcclFacts), in_each(alternatives)
         if isinstance(library, Absent) and isinstance(cluster[name].maybe(GpuFacts), Absent):
             yield NotApplicable("no GPU, and no NCCL", (name,))
-        elif dead and tcp:
+        elif dead and tcp is not None:
             found[name] = dead
         elif dead:
             yield Inconclusive(
                 f"NCCL would also use {described({name: dead})} over TCP, and {_unread(cluster)}", (name,)
             )
-        elif isinstance(library, Unread) and alternatives[0].dead:
+        elif tcp is not False and isinstance(library, Unread) and alternatives[0].dead:
             also = described({name: alternatives[0].dead})
             reason = f"NCCL before 2.28.3 would also use {also}, and the NCCL version is unknown: {library.reason}"
             yield Inconclusive(reason, (name,))
-    if found:
+    evidence = selections({name: used[name][-1] for name in found})
+    if found and tcp:
         names = {end.name: None for ends in found.values() for end in ends}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield Problem(
             f"NCCL would also send data over {described(found)}, and may hang",
-            PLAN_VALUES,
-            selections({name: used[name][-1] for name in found}),
-            tuple(found),
-            where=HERE,
-            summary=f"NCCL would also use {next(iter(names))}{more}",
-        )
+            PLAN_VALUES, evidence, tuple(found), where=HERE, summary=f"NCCL would also use {next(iter(names))}{more}",
+        )  # fmt: skip
+    elif found:
+        yield Problem(
+            f"if NCCL fell back to TCP, it would also use {described(found)}",
+            "ip -br address", evidence, tuple(found), look=True, severity=Severity.INFO,
+        )  # fmt: skip
 
 
 def _unread(cluster: Cluster) -> str:

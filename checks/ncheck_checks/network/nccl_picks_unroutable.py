@@ -22,7 +22,7 @@ from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, Unread, clust
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.routes import RouteFacts
+from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
 from ncheck.network.subnets import machines, shared
 
@@ -40,13 +40,9 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Inconclusive(why.reason, (node.name,))
-    unroutable: dict[str, dict[str, str]] = {}  # by address: the nodes without a route to it, and why
-    for node_name, facts in cluster.facts(RouteFacts).items():
-        for address, error in facts.routes.items():
-            if error:
-                unroutable.setdefault(address, {})[node_name] = error
+    lost = unroutable(cluster.facts(RouteFacts))
     for name, pick in picked_addresses(cluster).items():
-        if without_route := unroutable.get(pick.ip):
+        if without_route := lost.get(pick.ip):
             address = f"{pick.ip} ({pick.interface.name})"
             message = f"NCCL on {name} would listen on {address}: {fold(without_route)} has no route to it"
             evidence = tuple(f"{node}: {error}" for node, error in without_route.items())

@@ -1,14 +1,15 @@
 """CUDA_VISIBLE_DEVICES hides GPUs from the job
 
 ## What it finds
-Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows some of the node's GPUs and not all: a line left in a
-start-up file, or a value that names no GPU and so ends the list. If it shows none, all-gpus-hidden reports it. If the
-node list gives slots, slots-and-gpus-disagree compares these with the visible GPUs instead. Nodes whose variable names
-MIG instances are not judged, nor is the environment of a rank, inside a job: its launcher may show it GPUs of its own.
+Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows some of the node's GPUs (a warning) or none (an
+error): a line left in a start-up file, or a value that names no GPU and so ends the list. If the node list gives slots,
+slots-and-gpus-disagree compares these with the visible GPUs instead. Nodes whose variable names MIG instances are not
+judged, nor is the environment of a rank, inside a job: its launcher may show it GPUs of its own.
 
 ## Why it matters
 Programs see only the remaining GPUs, numbered from 0. Launchers that start a rank per GPU start fewer ranks here than
-elsewhere, or use a GPU that is hidden ("invalid device ordinal").
+elsewhere, or use a GPU that is hidden ("invalid device ordinal"). Without any, each rank stops with "no CUDA-capable
+device is detected", or computes on the CPU, and the ranks of the other nodes wait for it.
 
 ## What to type
 `unset CUDA_VISIBLE_DEVICES`, and find where it is set: `grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
@@ -27,7 +28,7 @@ from ncheck.facts.run import JobFacts
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
-@node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts, also=(JobFacts,))
+@node_check("NC211", Severity.ERROR, GpuFacts, ListingFacts, EnvironmentFacts, also=(JobFacts,))
 def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
     total, visible = len(node[GpuFacts].gpus), visible_gpus(node[GpuFacts], node[EnvironmentFacts])
     job = node.maybe(JobFacts)
@@ -39,11 +40,12 @@ def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
             if visible is None
             else "the node list gives the number of slots"
         )
-    elif 0 < visible < total:  # all-gpus-hidden reports none
+    elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(
-            f"{VARIABLE} shows {visible} of its {total} GPUs",
+            f"{VARIABLE} shows {visible or 'none'} of its {total} GPUs",
             f"unset {VARIABLE}",
             (f"{VARIABLE}={quote(value)}",),
-            summary=f"only {visible} of {total} GPUs are visible",
+            summary=f"only {visible} of {total} GPUs are visible" if visible else "all GPUs are hidden",
+            severity=Severity.WARNING if visible else None,
         )

@@ -31,6 +31,16 @@ class RouteFacts:
     routes: Mapping[str, str]
 
 
+def unroutable(facts: Mapping[str, RouteFacts]) -> dict[str, dict[str, str]]:
+    """Return the addresses to which some nodes have no route, each with these nodes and why."""
+    found: dict[str, dict[str, str]] = {}
+    for node, own in facts.items():
+        for address, error in own.routes.items():
+            if error:
+                found.setdefault(address, {})[node] = error
+    return found
+
+
 class RoutesAnswer(TypedDict):
     """Each address, with the reason why there is no route to it, or null."""
 

@@ -20,7 +20,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
-from ncheck.facts.routes import RouteFacts
+from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent
@@ -154,13 +154,8 @@ class _Nodes:
         return self._faults[subnet]
 
     @cached_property
-    def _without_route(self) -> Mapping[str, list[str]]:
-        """The addresses to which nodes have no route, with these nodes."""
-        found: dict[str, list[str]] = {}
-        for node, facts in self.cluster.facts(RouteFacts).items():
-            for ip in (ip for ip, error in facts.routes.items() if error):
-                found.setdefault(ip, []).append(node)
-        return found
+    def _without_route(self) -> Mapping[str, Mapping[str, str]]:
+        return unroutable(self.cluster.facts(RouteFacts))
 
     @cached_property
     def _machines(self) -> Mapping[str, NicFacts]:

@@ -6,10 +6,9 @@ unknown if the login failed at that step for another cause, or before it, and sk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from shlex import quote
-from statistics import median
 
 from ncheck.facts.login import LoginFacts
 from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said, node_check
@@ -30,7 +29,6 @@ __all__ = [
     "login_check",
     "login_said",
     "never_got_that_far",
-    "slower_than_others",
 ]
 
 
@@ -54,10 +52,6 @@ _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in cause
 
 
 WITHOUT_SSH = frozenset({"local", "rsh", "srun"})  # transports without SSH: nothing can be said about SSH there
-
-
-SLOW_LOGIN = 5.0  # seconds: a healthy node needs some tenths, a busy one a second or two
-TIMES_SLOWER = 4.0
 
 
 Describe = Callable[[str, Login], Problem]
@@ -91,26 +85,6 @@ def login_said(node: NodeView, cause: Cause, describe: Describe) -> Iterator[Sai
         yield replace(doubt, nodes=(node.name,))
     elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
         yield NotApplicable("no SSH is used", nodes=(node.name,))
-
-
-def slower_than_others(
-    logins: Mapping[str, LoginFacts], seconds: Callable[[LoginFacts], float]
-) -> Iterator[tuple[str, float, float] | Inconclusive | NotApplicable]:
-    """Yield the nodes on which a step of the login is slow, with its seconds and the median of the others.
-
-    Where it is slow on all nodes, the cause may be this machine or a service that they share, and no node is named.
-    """
-    measured = {node: value for node, facts in logins.items() if (value := seconds(facts)) > 0}
-    for node, facts in logins.items():
-        others = [value for other, value in measured.items() if other != node]
-        if not facts.login.reached:
-            yield Inconclusive(
-                f"not reached ({facts.login.cause.value if facts.login.cause else 'cause unknown'})", (node,)
-            )
-        elif node not in measured or not others:
-            yield NotApplicable("how long it takes was not measured, or on no other node", nodes=(node,))
-        elif measured[node] > SLOW_LOGIN and measured[node] > TIMES_SLOWER * median(others):
-            yield node, measured[node], median(others)
 
 
 def by_ssh(node: str, login: Login, *flags: str) -> str:

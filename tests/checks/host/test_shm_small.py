@@ -88,9 +88,16 @@ def test_what_is_too_small_for_a_data_loader_is_reported_without_gpus_too() -> N
     ]
 
 
-def test_what_is_full_beside_several_gpus_is_left_to_shm_full() -> None:
-    assert outcomes(node(64 * MIB, MIB)) == outcomes(node(64 * GIB, MIB)) == [Outcome.PASSED]
-    assert outcomes(node(64 * GIB, MIB, running=True)) == [Outcome.FAILED]  # inside a job, it is a warning
+def test_what_is_full_beside_several_gpus_is_an_error_but_not_inside_a_job() -> None:
+    for total in (64, 65536):
+        findings = judge([shm_small], node(total * MIB, MIB)).findings
+        assert findings == [
+            Finding("NC604", "shm-small", Severity.ERROR, ("n1",),
+                    f"shared memory (/dev/shm) has 1 MiB free of {total} MiB", (), "ls -lhS /dev/shm",
+                    kind="look", summary="shared memory is full"),
+        ]  # fmt: skip
+        (warning,) = judge([shm_small], node(total * MIB, MIB, running=True)).findings
+        assert warning.severity is Severity.WARNING
 
 
 def test_gpus_that_could_not_be_read_leave_it_unknown() -> None:

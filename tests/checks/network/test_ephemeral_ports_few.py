@@ -32,8 +32,12 @@ def test_it_is_silent_at_the_default_at_a_widened_range_and_at_a_few_reserved_po
     assert findings(32768, 60999) == findings(1024, 65535) == findings(32768, 60999, (8080, 8080), (50051, 50052)) == []
 
 
-def test_a_node_without_any_is_left_to_ephemeral_ports_none() -> None:
-    assert findings(32768, 60999, (1024, 65535)) == []
+def test_a_range_of_which_nothing_is_left_is_an_error() -> None:
+    assert findings(32768, 60999, (1024, 65535)) == [
+        Finding("NC355", "ephemeral-ports-few", Severity.ERROR, ("n1",),
+                "no ephemeral port is left: all of 32768 to 60999 are reserved, and no program can connect", (),
+                "sudo sysctl -w net.ipv4.ip_local_reserved_ports=", summary="no ephemeral port is left"),
+    ]  # fmt: skip
 
 
 def test_settings_that_could_not_be_read_are_unknown() -> None:

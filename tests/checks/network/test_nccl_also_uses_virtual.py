@@ -143,7 +143,6 @@ def test_a_network_of_one_node_is_named_where_others_have_no_route_to_it() -> No
     {"NCCL_SOCKET_IFNAME": "^veth,docker,lo"},
     {"NCCL_SOCKET_FAMILY": "AF_INET"},
     {"NCCL_COMM_ID": "10.0.0.1:4444"},
-    {"NCCL_NET": "AWS Libfabric"},
 ])  # fmt: skip
 def test_it_is_silent_where_a_setting_keeps_nccl_off_it(variables: dict[str, str]) -> None:
     assert both(veth(1), **variables) == []
@@ -179,10 +178,15 @@ def test_before_2_28_3_virbr_and_what_has_no_link_are_used() -> None:
     assert first(node(1, before, veth(1), LoadedNcclFacts=unread), node(2))[0] is Outcome.FAILED
 
 
-def test_with_rdma_on_every_node_no_data_goes_over_tcp() -> None:
-    assert first(node(1, veth(1), InfinibandFacts=ACTIVE), node(2, InfinibandFacts=ACTIVE)) == (
-        Outcome.SKIPPED, "NCCL sends no data over TCP: every node has an InfiniBand or RoCE port",
-    )  # fmt: skip
+def test_with_rdma_on_every_node_it_is_information_about_a_fallback() -> None:
+    assert findings(node(1, veth(1), InfinibandFacts=ACTIVE), node(2, InfinibandFacts=ACTIVE)) == [
+        Finding("NC337", "nccl-also-uses-virtual", Severity.INFO, ("n1",),
+                "if NCCL fell back to TCP, it would also use veth3f9a1c2 (a link-local address)",
+                ("NCCL uses eno1 10.0.0.1, veth3f9a1c2 fe80::1: n1",), "ip -br address", kind="look"),
+    ]  # fmt: skip
+    fallback = ["if NCCL fell back to TCP, it would also use veth3f9a1c2 (a link-local address)"]
+    assert both(veth(1), NCCL_NET="AWS Libfabric") == fallback
+    assert both(veth(1), InfinibandFacts=ACTIVE, NCCL_SOCKET_IFNAME="=eno1") == both(InfinibandFacts=ACTIVE) == []
 
 
 @pytest.mark.parametrize("changed", [

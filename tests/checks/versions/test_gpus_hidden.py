@@ -39,6 +39,13 @@ def test_a_variable_that_shows_fewer_gpus_than_there_are_is_named() -> None:
     ]  # fmt: skip
 
 
+def test_a_variable_that_shows_none_of_the_gpus_is_an_error() -> None:
+    assert judge([gpus_hidden], node("")).findings == [
+        Finding("NC211", "gpus-hidden", Severity.ERROR, ("n1",), "CUDA_VISIBLE_DEVICES shows none of its 4 GPUs",
+                ("CUDA_VISIBLE_DEVICES=''",), "unset CUDA_VISIBLE_DEVICES", summary="all GPUs are hidden"),
+    ]  # fmt: skip
+
+
 def test_it_is_silent_where_nothing_is_hidden() -> None:
     judged = [judge([gpus_hidden], node(shown)) for shown in (None, "0,1,2,3", "3,2,1,0")]
     assert [(one.findings, one.verdicts[0].outcome) for one in judged] == [([], Outcome.PASSED)] * 3
