@@ -88,6 +88,8 @@ ON_A_RANK = range(4, 9)  # looks; on a busy node some of them are left out
 @with_py_spy
 def test_a_process_is_looked_at_several_times_with_the_lines_that_it_is_at(tmp_path: Path) -> None:
     with program(tmp_path) as one:
+        while state(one.pid) != "S":  # what it printed is here before it sleeps
+            assert one.poll() is None
         value = ask(one.pid)
         assert state(one.pid) == "S"
     looks = functions(value)

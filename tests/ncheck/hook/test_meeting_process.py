@@ -285,7 +285,9 @@ def test_a_rank_that_is_killed_during_the_checks_is_named_to_all() -> None:
 
 
 def test_it_works_at_the_last_moment() -> None:
-    """All ranks come when the attendance is about to end, again and again around that moment."""
+    """All ranks come when the attendance is about to end, again and again around that moment: who is heard is sent what
+    rank 0 returns. On a busy machine there may be no time left to examine.
+    """
     for late in (0.70, 0.74, 0.75, 0.76, 0.80):
         job = Job(2, timeout=1.0)
         first = job.start(0)
@@ -299,8 +301,12 @@ def test_it_works_at_the_last_moment() -> None:
                     second.say({"what": "rank", "member": job.member(1), "seconds": 1.0})
                     while "verdict" not in messages and (message := second.hear()):
                         messages.append(message["what"])
-        assert messages in (["welcome", "open", "verdict"], ["welcome", "verdict"], [])
-        assert first.result(10) == TOLD
+        outcome = first.result(10)
+        if isinstance(outcome, NotMet):
+            assert (messages[-1:], outcome.kind) in ((["no verdict"], "overran"), (["no verdict"], "late"))
+        else:
+            assert messages in (["welcome", "open", "verdict"], ["welcome", "verdict"], [])
+            assert outcome == TOLD
 
 
 @pytest.mark.usefixtures("many_files")
