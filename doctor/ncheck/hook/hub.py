@@ -367,6 +367,21 @@ class Hub:
         """Whether the later process of a rank takes the place of the first: that one ended, or may be a stranger."""
         return first.ended or (not first.sure and (later.sure or (self._is_well(later) and not self._is_well(first))))
 
+    def _give_place(self, gone: _Peer) -> None:
+        """Let another process of the same rank take the place of one that may have been a stranger: one that came, or,
+        while there is time, one that will.
+        """
+        rank = gone.member.rank
+        others = [peer for peer in self._peers.values() if peer.member.rank == rank]
+        if self._by_rank.get(rank) is gone and others:
+            self._by_rank[rank] = others[0]
+            self._see_whether_well(others[0])
+        if rank in self._doubted and len(others) == 1:
+            self._doubted.discard(rank)
+            self._doubts = [one for one in self._doubts if (one.kind, one.ranks) != ("duplicate-rank", (rank,))]
+        if self._stage == _CHANNELS:
+            self._stage = _ATTENDANCE
+
     def _see_address(self, connection: Connection, member: Member) -> None:
         remote = member.machine != self._own.machine
         if remote or not self._reached_at:
@@ -405,6 +420,8 @@ class Hub:
             self._see_whether_well(peer)
             if self._taken and peer.sure:
                 self._ended_later.append(peer.member)
+            elif not self._taken and not peer.sure:
+                self._give_place(peer)
             return
         misuse = reason == MISUSE
         words = "sent what ncheck does not send" if misuse else "lost its connection to rank 0"
@@ -415,12 +432,14 @@ class Hub:
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
-        self._troubles += self._taken_port()
+        self._troubles += [one for one in self._taken_port() if one not in self._troubles]
+        self._machines.clear()
+        self._tickets.clear()
         for number, peer in sorted(self._by_rank.items(), reverse=True):
             if number in self._doubted and not peer.sure:
                 continue  # what its machine says may be a stranger's word
             self._machines.setdefault(peer.member.machine, []).append(peer)
-        for machine in self._machines:
+        for machine in self._machines.keys() - self._channels.keys():
             self._ask_for_channel(machine)
 
     def _ask_for_channel(self, machine: str) -> None:

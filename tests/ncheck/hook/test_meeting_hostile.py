@@ -327,9 +327,32 @@ def test_a_stranger_that_comes_as_a_rank_and_ends_stops_nothing_if_the_rank_come
     first = job.start(0)
     with Bare(dial(job.ports[0]), job.token) as forger:
         forger.prove().enter(job.member(1), seconds=0)
+        hang_up(forger)
     assert [job.meet(1), first.result(10)] == [TOLD, TOLD]
     (attendance,) = job.attendances
     assert (attendance.missing, attendance.ended, attendance.problems) == ((), (), ())
+
+
+@pytest.mark.usefixtures("far")
+def test_a_stranger_that_ends_beside_the_rank_that_it_came_as_stops_nothing() -> None:
+    job = Job(2, timeout=6.0)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as forger, Bare(dial(job.ports[0]), job.token) as second:
+        forger.prove().enter(job.member(1))
+        second.prove().enter(job.member(1, pid=1))
+        hang_up(forger)
+        messages: list[str] = []
+        while "verdict" not in messages:
+            messages.append(second.hear()["what"])
+    assert (messages, first.result(10)) == (["open", "verdict"], TOLD)
+    (attendance,) = job.attendances
+    assert (attendance.members[1].pid, attendance.ended, attendance.problems) == (1, (), ())
+
+
+def hang_up(peer: Bare) -> None:
+    """End a connection, and wait until rank 0 knows."""
+    peer.sock.shutdown(socket.SHUT_WR)
+    assert peer.is_closed()
 
 
 @pytest.mark.usefixtures("far")
