@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import psutil
@@ -53,21 +53,14 @@ def end(init: subprocess.Popen[str]) -> None:
 
 def innermost(pid: int) -> int:
     """Return the last of a chain of only children: the init behind nsenter and unshare, by its pid out here."""
-    children = _children()
-    while pid in children:
-        pid = children[pid]
+    while children := psutil.Process(pid).children():
+        pid = children[0].pid
     return pid
 
 
 def child(pid: int) -> int:
     """Return what nsenter runs, by its pid out here."""
-    return _children()[pid]
-
-
-def _children() -> Mapping[int, int]:
-    # The first child of each process is enough: nsenter and unshare have one.
-    pairs = ((process.pid, process.info["ppid"]) for process in psutil.process_iter(["ppid"]))
-    return {parent: pid for pid, parent in sorted(pairs, reverse=True)}
+    return psutil.Process(pid).children()[0].pid
 
 
 def run(

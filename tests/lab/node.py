@@ -55,7 +55,8 @@ class Node:
 
     def start(self, real: Mapping[str, Path]) -> None:
         """Begin to start; await_made and go_on finish it. `real` maps files of the node to this machine's own."""
-        self.touched = bool(real)
+        self.touched = True  # until it is made
+        self._real = bool(real)
         lower = f"{self._folder}/common:{self._folder}/bare:/"
         script = ["bash", str(SCRIPT), self.name, self.address, str(self._folder / self.name), lower]
         script += [f"{path}={name}" for name, path in real.items()]
@@ -68,6 +69,7 @@ class Node:
     def go_on(self) -> None:
         namespaces.tell(self._init)
         namespaces.expect(self._init, "ready")
+        self.touched = self._real
 
     def end(self) -> None:
         """Switch the node off. Its interfaces go first: the kernel ends a network in its own time, and the next
