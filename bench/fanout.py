@@ -156,23 +156,23 @@ def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], Non
             table.append(row)
             say(row)
 
-    told: list[str] = []
+    lines: list[str] = []
     with loopback.folder() as folder:
         with loopback.real(folder) as cluster:
             measure(ncheck(cluster, 1))  # compiles
-            told.append(one_login(cluster, rounds))
+            lines.append(one_login(cluster, rounds))
             add("one node", 1, one_node(cluster), rounds)
             for count in sizes:
                 add("log in", count, logins(cluster, count), rounds)
-            told.append(_growth(memory))
+            lines.append(_growth(memory))
             for count in sizes[:3]:
                 add("full collection", count, collections(cluster, count), max(1, rounds // 2))
         if many:
             with loopback.cheap(folder) as cluster:
                 measure(ncheck(cluster, 1, "--select", "NC1"))
                 add("log in, cheap servers", many, logins(cluster, many)[:3], max(1, rounds // 2))
-        told.append(start_up(rounds, environ_of(folder)))
-    return [*table, "", *told]
+        lines.append(start_up(rounds, environ_of(folder)))
+    return [*table, "", *lines]
 
 
 def _growth(memory: dict[int, float]) -> str:

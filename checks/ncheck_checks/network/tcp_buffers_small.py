@@ -6,7 +6,7 @@ and 4 MiB.
 
 ## Why it matters
 A connection carries one buffer in each round trip. With 4 KiB and 0.1 ms that is 0.3 Gb/s, however fast the link is,
-and all other ranks wait for this node. NCCL, gloo and MPI rely on the kernel's sizes unless they are told others.
+and all other ranks wait for this node. NCCL, gloo and MPI use the kernel's sizes unless they are configured otherwise.
 
 ## What to type
 `sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456' net.ipv4.tcp_wmem='4096 16384 4194304'` on the node, and remove

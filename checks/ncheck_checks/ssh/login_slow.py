@@ -68,6 +68,8 @@ def _measured(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def _slower_than(measured: Mapping[str, float], node: str) -> float:
     """Return the median of the other nodes if this one is much slower, else 0."""
+    if measured.get(node, 0.0) <= SLOW:
+        return 0.0
     others = [value for other, value in measured.items() if other != node]
     usual = median(others) if others else 0.0
-    return usual if measured.get(node, 0.0) > max(SLOW, TIMES_SLOWER * usual) else 0.0
+    return usual if measured[node] > TIMES_SLOWER * usual else 0.0

@@ -1,4 +1,4 @@
-"""Open MPI is told to log in with a program that a node does not have
+"""Open MPI is configured to log in with a program that a node does not have
 
 ## What it finds
 Nodes where OMPI_MCA_plm_rsh_agent (PRTE_MCA_plm_ssh_agent for Open MPI 5) names programs of which none is there.

@@ -23,8 +23,8 @@ class LoginFacts:
     """The result of the login; every node has this fact, unreachable nodes too.
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
-    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured. So with
-    `shell_seconds`, of the login shell and its start-up files.
+    `python_seconds`: how long python3 needed to start there; `shell_seconds`: how long the login shell needed for its
+    start-up files. 0 is not measured.
     `python`: where the login ended for want of a python3, one that is there and does not run, "" if there is none.
     """
 

@@ -368,18 +368,20 @@ class Hub:
         return first.ended or (not first.sure and (later.sure or (self._is_well(later) and not self._is_well(first))))
 
     def _give_place(self, gone: _Peer) -> None:
-        """Let another process of the same rank take the place of one that may have been a stranger: one that came, or,
-        while there is time, one that will.
+        """Let another process of the same rank take the place of one that left and may have been a stranger: one that
+        has come, or one that still may. With one process left, no doubt is left which is the rank.
         """
         rank = gone.member.rank
         others = [peer for peer in self._peers.values() if peer.member.rank == rank]
-        if self._by_rank.get(rank) is gone and others:
-            self._by_rank[rank] = others[0]
-            self._see_whether_well(others[0])
         if rank in self._doubted and len(others) == 1:
             self._doubted.discard(rank)
             self._doubts = [one for one in self._doubts if (one.kind, one.ranks) != ("duplicate-rank", (rank,))]
-        if self._stage == _CHANNELS:
+        if self._by_rank.get(rank) is not gone:
+            return
+        if others:
+            self._by_rank[rank] = others[0]
+            self._see_whether_well(others[0])
+        if self._stage == _CHANNELS:  # the attendance was taken with the one that left
             self._stage = _ATTENDANCE
 
     def _see_address(self, connection: Connection, member: Member) -> None:
@@ -432,15 +434,15 @@ class Hub:
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
-        self._troubles += [one for one in self._taken_port() if one not in self._troubles]
-        self._machines.clear()
+        self._machines.clear()  # it may be the second time
         self._tickets.clear()
         for number, peer in sorted(self._by_rank.items(), reverse=True):
             if number in self._doubted and not peer.sure:
                 continue  # what its machine says may be a stranger's word
             self._machines.setdefault(peer.member.machine, []).append(peer)
-        for machine in self._machines.keys() - self._channels.keys():
-            self._ask_for_channel(machine)
+        for machine in self._machines:
+            if machine not in self._channels:
+                self._ask_for_channel(machine)
 
     def _ask_for_channel(self, machine: str) -> None:
         """Ask the lowest rank of a machine that is still there for a channel to its node's agent."""
@@ -464,6 +466,7 @@ class Hub:
     def _examine(self) -> None:
         self._stage, self._until, self._taken = _EXAMINATION, self._verdict_due, True
         self._tickets.clear()
+        self._troubles += self._taken_port()
         seconds = max(0.0, self._until - time.monotonic())
         try:
             process = self._start_examiner(self._attendance(), dict(self._channels), seconds)
