@@ -225,11 +225,12 @@ def processes() -> Iterator[tuple[int, str, int, int]]:
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
     """Expect that the test leaves no socket, no child and no thread."""
-    before = files(), children(), set(threading.enumerate())
+    opened, started, threads = files(), children(), set(threading.enumerate())  # what others left may end meanwhile
     yield
-    for thread in set(threading.enumerate()) - before[2]:
+    for thread in set(threading.enumerate()) - threads:
         thread.join(PATIENCE)
-    assert (files(), children(), set(threading.enumerate())) == before
+    more = files().items() - opened.items(), children() - started, set(threading.enumerate()) - threads
+    assert more == (set(), set(), set())
 
 
 @pytest.fixture
