@@ -63,23 +63,23 @@ $(STAMPS)/torch: $(STAMPS)/venv Makefile
 run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
-# The lab waits more than it works, so there are more workers than cores. What pytest compiles is kept, whatever the
-# environment says: compiling takes half of a start. A lab, ssh or slow test that fails runs again at the
-# end, alone (tests/flake_rule.py). ARGS='-k name' may leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one
-# test after the other.
+# The lab waits more than it works, so there are more workers than cores; the fast tests have one a core, at most four,
+# each of which collects all of them. What pytest compiles is kept, whatever the environment says: compiling takes half
+# of a start. A lab, ssh or slow test that fails runs again at the end, alone (tests/flake_rule.py). ARGS='-k name' may
+# leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one test after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
 	@$(PYTEST) -n 5 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
-	@$(PYTEST) -n 3 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n auto --maxprocesses 4 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=
 	@$(BIN)/ruff check --quiet . || failed=1
 	@$(BIN)/ruff format --quiet --check . || failed=1
 	@$(BIN)/mypy || failed=1
-	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/ncheck/agent || failed=1
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/ncheck/agent doctor/ncheck/*/agent || failed=1
 	@test -z "$$failed"
 
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages

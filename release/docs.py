@@ -3,9 +3,9 @@
     python release/docs.py            write what changed
     python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
 
-Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/coverage.md (what `ncheck
-coverage` prints), docs/ncheck.1 (the manual page, from the commands' help) and docs/demo.svg (a real `ncheck demo` in a
-terminal). In the other documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
+Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/coverage.md (the tables of
+coverage_tables.py), docs/ncheck.1 (the manual page, from the commands' help) and docs/demo.svg (a real `ncheck demo` in
+a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from types import ModuleType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     import click
@@ -122,7 +122,7 @@ def causes_page() -> str:
 
 def coverage_page() -> str:
     """Return docs/coverage.md."""
-    from ncheck.report.coverage import as_markdown
+    from coverage_tables import as_markdown
 
     return as_markdown()
 
@@ -174,11 +174,11 @@ def plan(cluster: str, launcher: str) -> str:
 
 
 def facts() -> str:
-    """Return each module of ncheck.facts that has a fact, with its facts and the records that these are made of."""
+    """Return each module of facts that checks read, with its facts and the records that these are made of."""
     import ncheck.facts
 
     names = sorted(module.name for module in pkgutil.iter_modules(ncheck.facts.__path__))
-    modules = [import_module(f"ncheck.facts.{name}") for name in names]
+    modules = [import_module(name) for name in (*(f"ncheck.facts.{name}" for name in names), "ncheck.probe.facts")]
     return "\n\n".join(_facts_of(module) for module in modules if _own_facts(module))
 
 
@@ -206,8 +206,8 @@ def _item(record: type) -> str:
 def _parts(record: type) -> Iterator[type]:
     """Yield the records and enumerations that the annotations of a record name, and theirs."""
     scope = vars(sys.modules[record.__module__])
-    for field in dataclasses.fields(record):
-        for name in re.findall(r"\w+", str(field.type)):
+    for declared in _types(record).values():
+        for name in re.findall(r"\w+", declared):
             part = scope.get(name)
             if name in ("Unread", "Absent") or not isinstance(part, type):
                 continue
@@ -221,7 +221,22 @@ def _parts(record: type) -> Iterator[type]:
 def _fields(record: type) -> str:
     if issubclass(record, enum.Enum):
         return ", ".join(f"`{member.value}`" for member in record)
-    return ", ".join(f"`{field.name}: {field.type}`" for field in dataclasses.fields(record))
+    return ", ".join(f"`{name}: {declared}`" for name, declared in _types(record).items())
+
+
+def _types(record: type) -> dict[str, str]:
+    """Return the types of a record's fields, without what only says how an answer becomes one."""
+    hints = get_type_hints(record)
+    return {field.name: _shown(hints[field.name]) for field in dataclasses.fields(record)}
+
+
+def _shown(declared: Any) -> str:  # noqa: ANN401  a type, or what typing has for one
+    origin, inner = get_origin(declared), [_shown(one) for one in get_args(declared)]
+    if origin in (Union, UnionType):
+        return " | ".join(inner)
+    if inner:
+        return f"{origin.__name__}[{', '.join(inner)}]"
+    return {NoneType: "None", ...: "..."}.get(declared) or declared.__name__
 
 
 # The command line

@@ -8,12 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ncheck.version import __version__
+
 if TYPE_CHECKING:
     from ncheck.api import diagnose, replay, run
     from ncheck.hook.preflight import PreflightError, preflight
     from ncheck.hostlist import fold, is_name
     from ncheck.model.check import (
         HERE,
+        PLAN_VALUES,
         SLOW_NETWORK,
         Check,
         Inconclusive,
@@ -30,11 +33,9 @@ if TYPE_CHECKING:
     from ncheck.text import export_line
 
 
-__version__ = "0.1.0"
-
-
 _HOMES = {
     "HERE": "ncheck.model.check",
+    "PLAN_VALUES": "ncheck.model.check",
     "SLOW_NETWORK": "ncheck.model.check",
     "Absent": "ncheck.model.fact",
     "Check": "ncheck.model.check",
@@ -63,9 +64,9 @@ _HOMES = {
     "split": "ncheck.parity",
 }
 
-
 __all__ = [
     "HERE",
+    "PLAN_VALUES",
     "SLOW_NETWORK",
     "Absent",
     "Check",

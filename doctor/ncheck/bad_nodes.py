@@ -18,26 +18,28 @@ from ncheck.model.report import BadNode, Report
 from ncheck.settings import Settings
 
 
-def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> dict[str, str]:
-    """Return the bad nodes with the reason, in the order of the list. With --force, an unknown verdict does no harm."""
-    return {bad.node: bad.reason for bad in found_bad(report, checks, settings)}
-
-
 def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[BadNode, ...]:
-    """Return the bad nodes in the order of the list. A finding with its cause elsewhere is no fault of its nodes."""
+    """Return the bad nodes in the order of the list. A finding with its cause elsewhere is no fault of its
+    nodes. With --force, an unknown verdict does no harm.
+    """
     codes: dict[str, dict[str, None]] = {}
     reasons = _unreached(report)
     harmless = {
         check.code
         for check in checks
-        if mended(check, report) or no_use_for(check, settings.launcher) or check.about_ncheck or not check.blames_node
+        if mended(check, report)
+        or no_use_for(check.listed, settings.launcher)
+        or check.about_ncheck
+        or not check.blames_node
     }
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in () if finding.see else finding.nodes:
                 reasons.setdefault(node, BadNode(node, f"{finding.code} {finding.check}: {finding.message}", ()))
                 codes.setdefault(node, {})[finding.code] = None
-    unmeasured = {check.code for check in checks if measures(check)}  # no node is at fault where nothing was measured
+    unmeasured = {
+        check.code for check in checks if measures(check.listed)
+    }  # no node is at fault where nothing was measured
     for node, bad in _unknown(report, checks, settings, harmless | unmeasured).items():
         reasons.setdefault(node, bad)
     found = (reasons[node.name] for node in report.nodes if node.name in reasons)
@@ -62,15 +64,9 @@ def _unknown(
     counted = {Outcome.CRASHED} if settings.force else {Outcome.CRASHED, Outcome.UNKNOWN}
     reasons: dict[str, BadNode] = {}
     for verdict in report.verdicts:
-        passed_over = verdict.code in harmless or (verdict.code, verdict.node) in excused
-        if verdict.outcome in counted and not passed_over and not verdict.others_unread:
-            reasons.setdefault(
-                verdict.node,
-                BadNode(
-                    verdict.node,
-                    f"{verdict.code} {verdict.check} {verdict.outcome.value}: {verdict.reason}",
-                    (verdict.code,),
-                    unknown=True,
-                ),
-            )
+        if verdict.outcome in counted and verdict.code not in harmless and not verdict.others_unread:
+            reason = f"{verdict.code} {verdict.check} {verdict.outcome.value}: {verdict.reason}"
+            for node in verdict.nodes:
+                if node not in reasons and (verdict.code, node) not in excused:
+                    reasons[node] = BadNode(node, reason, (verdict.code,), unknown=True)
     return reasons

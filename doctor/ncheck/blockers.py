@@ -10,53 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ncheck.facts.error_counters import LaterErrorCountersFacts
-from ncheck.facts.expected import ExpectedFacts
-from ncheck.facts.horovod import HorovodFacts
-from ncheck.facts.links import ListenFacts
-from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.mpi_daemon import MpiDaemonFacts
-from ncheck.facts.mpi_settings import MpiSettingsFacts
-from ncheck.facts.planned_pick import PlannedPickFacts
-from ncheck.facts.probe import ProbeFacts
-from ncheck.facts.ranks import RanksFacts
-from ncheck.facts.ssh_peers import PeerSshFacts, SshFromHereFacts
 from ncheck.hostlist import fold
 from ncheck.judge import excused_pairs
-from ncheck.model.check import Check
-from ncheck.model.cluster import FactType
+from ncheck.launchers import LAUNCHER_TABLE
+from ncheck.model.check import Check, Listed
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
-from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
 
+# Facts by name: which checks a run needs is decided before any of them is imported. A test holds them to the facts.
+MEASURED = frozenset(("ProbeFacts", "LaterErrorCountersFacts"))
+OF_PLAN = frozenset((
+    "LoginFacts", "IdentityFacts", "NicFacts", "InfinibandFacts", "EnvironmentFacts", "LoadedNcclFacts",
+    "InterpreterFacts", "GpuFacts", "MpiFacts", "MpiDaemonFacts", "MpiSettingsFacts", "LinkFacts", "NcclPickFacts",
+))  # fmt: skip
+OF_SSH = frozenset(("PeerSshFacts", "SshFromHereFacts"))
+OF_MPI = frozenset(("MpiFacts", "MpiDaemonFacts", "MpiSettingsFacts"))
 # What a launch relies on although no value in its line is made of it: the port where ranks meet, that NCCL follows the
 # plan, and ssh, this machine's and the nodes' own.
-MEASURED = frozenset((ProbeFacts, LaterErrorCountersFacts))
-OF_SSH = frozenset((PeerSshFacts, SshFromHereFacts))
-RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
-OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
-BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
+RELIED_ON = OF_PLAN | OF_SSH | {"ListenFacts", "PlannedPickFacts"}
+BY_MPI = (None, *(name for name, launcher in LAUNCHER_TABLE.items() if launcher.by_mpi))  # None: mpirun is assumed
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
 
 
 def blockers(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Blocker, ...]:
     """Return all that blocks the report's plan, errors first."""
     relied = relied_on(settings.launcher)
-    blocking = {check.code: check for check in checks if blocks(check, relied) and not mended(check, report)}
+    blocking = {check.code: check for check in checks if blocks(check.listed, relied) and not mended(check, report)}
     codes = frozenset(blocking)
     return (*_errors(report, checks, codes), *_unknown(report, codes, checks, settings))
 
 
-def blocks(check: Check, relied: frozenset[FactType]) -> bool:
+def blocks(check: Listed, relied: frozenset[str]) -> bool:
     """Whether an error of this check blocks a plan that relies on these facts."""
     if measures(check):  # measured under the plan, after it was made
         return False
-    return check.blocks_plan or not relied.isdisjoint((*check.reads, *check.also))
+    return check.blocks_plan or not relied.isdisjoint(check.facts)
 
 
-def measures(check: Check) -> bool:
+def measures(check: Listed) -> bool:
     """Whether the check judges what the probe measured, or what was counted while it did."""
     return not MEASURED.isdisjoint(check.reads)
 
@@ -66,38 +59,37 @@ def launcher_of_probe(settings: Settings) -> str:
     return "mpirun" if settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests" else BY_AGENTS
 
 
-def for_the_probe(check: Check, settings: Settings) -> bool:
+def for_the_probe(check: Listed, settings: Settings) -> bool:
     """Whether `ncheck probe` runs the check: it judges what was measured, or may block the plan of that."""
     return measures(check) or blocks(check, relied_on(launcher_of_probe(settings)))
 
 
-def no_use_for(check: Check, launcher: str | None) -> bool:
+def no_use_for(check: Listed, launcher: str | None) -> bool:
     """Whether the check is about an MPI that this launcher does without."""
-    return launcher not in BY_MPI and not OF_MPI.isdisjoint((*check.reads, *check.also))
+    return launcher not in BY_MPI and not OF_MPI.isdisjoint(check.facts)
 
 
-def has_use(check: Check, settings: Settings) -> bool:
+def has_use(check: Listed, settings: Settings) -> bool:
     """Whether a run judges this check. Without --expect none of expectations. Outside a job none of its ranks; inside a
     job none of programs that have done their work by then, such as mpirun and its daemons, and none of a library that
     its launcher does without.
     """
-    facts = frozenset((*check.reads, *check.also))
-    if ExpectedFacts in facts and not settings.expected:
+    if "ExpectedFacts" in check.facts and not settings.expected:
         return False
     if not settings.ranks:
-        return RanksFacts not in check.reads
-    if HorovodFacts in facts:
+        return "RanksFacts" not in check.reads
+    if "HorovodFacts" in check.facts:
         return settings.launcher == "horovodrun"
-    if MpiSettingsFacts in facts:
+    if "MpiSettingsFacts" in check.facts:
         return settings.launcher == "mpirun"
-    return OF_MPI.isdisjoint(check.reads) and (settings.launcher == "mpirun" or OF_MPI.isdisjoint(facts))
+    return OF_MPI.isdisjoint(check.reads) and (settings.launcher == "mpirun" or OF_MPI.isdisjoint(check.facts))
 
 
-def relied_on(launcher: str | None) -> frozenset[FactType]:
+def relied_on(launcher: str | None) -> frozenset[str]:
     """Return the facts that a launch by this launcher relies on."""
     if launcher == BY_AGENTS:
         return RELIED_ON - OF_MPI - OF_SSH
-    own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
+    own = frozenset(("HorovodFacts",) if launcher == "horovodrun" else ())
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
 
 
@@ -138,10 +130,12 @@ def _unknown(
     excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
     reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for verdict in report.verdicts:
-        counts = verdict.code in blocking and (verdict.code, verdict.node) not in excused
-        if verdict.outcome is Outcome.UNKNOWN and counts:
-            names, nodes = reasons.setdefault(verdict.reason, ({}, {}))
-            names[verdict.check] = nodes[verdict.node] = None
+        if verdict.outcome is Outcome.UNKNOWN and verdict.code in blocking:
+            counted = [node for node in verdict.nodes if (verdict.code, node) not in excused]
+            if counted:
+                names, nodes = reasons.setdefault(verdict.reason, ({}, {}))
+                names[verdict.check] = None
+                nodes.update(dict.fromkeys(counted))
     for reason, (names, nodes) in reasons.items():
         what = next(iter(names)) if len(names) == 1 else f"{len(names)} checks"
         yield Blocker(f"{what} unknown on {fold(nodes)}: {reason}", tuple(nodes))

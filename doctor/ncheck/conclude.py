@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ncheck import __version__
-from ncheck.again import NODES, with_nodes_of_run
+from ncheck.again import with_nodes_of_run
+from ncheck.bad_nodes import found_bad
+from ncheck.blockers import blockers
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
-from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.horovod import HorovodFacts
-from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
-from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.nics import NicFacts
-from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import excused_pairs, judge
-from ncheck.model.board import Board
-from ncheck.model.check import Check
+from ncheck.model.check import PLAN_VALUES, Check
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
-from ncheck.nccl.settings import PLAN_VALUES
-from ncheck.parity import nodes_by_value
-from ncheck.parse.topology_drawing import board
-from ncheck.probe.why_none import ran_on, why_none
+from ncheck.origin import Origin
+from ncheck.redact import redact_record
 from ncheck.settings import Settings
-from ncheck.system import system_of
+from ncheck.system import addresses_of, boards_of, cpus_only, interpreter_of, name_python, systems_of
 from ncheck.text import export_line
+from ncheck.version import __version__
 
 
 def conclude(  # noqa: PLR0913  each is a part of the report
@@ -43,11 +32,15 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     settings: Settings,
     plan: LaunchPlan,
     *,
+    origin: Origin | None = None,
     seconds: float = 0.0,
     interrupted: bool = False,
     recorded: bool = False,
 ) -> Report:
-    """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report."""
+    """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report it all.
+
+    Which nodes are bad and what blocks the plan is said of the report without its secrets, in the words of the report.
+    """
     judgement = judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
     variables = {check.code: check.mended_by for check in checks}
@@ -56,10 +49,10 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
-    verdicts = tuple(judgement.verdicts)
+    verdicts = tuple(judgement.joined)
     unreached = _unreached(cluster, checks, excused)
-    measurements, probe = _measured(cluster.known)
-    return Report(
+    measurements, probe = _measured(cluster)
+    report = redact_record(Report(
         exit_code=EXIT_INTERRUPTED if interrupted else exit_code(verdicts, findings, excused, unreached, settings),
         nodes=tuple(summarise(node, cluster.known[node.name], recorded=recorded) for node in cluster.nodes),
         verdicts=verdicts,
@@ -72,10 +65,14 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
-        cpus_only=_cpus_only(cluster),
-        name_python=_name_python(cluster, settings),
-        boards=tuple(_boards(cluster)),
-    )
+        cpus_only=cpus_only(cluster),
+        name_python=name_python(cluster, settings),
+        boards=boards_of(cluster),
+        systems=systems_of(cluster.known),
+        **(vars(origin) if origin else {}),
+    ))  # fmt: skip
+    bad = () if interrupted else found_bad(report, checks, settings)
+    return replace(report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings)))
 
 
 def _with_value(finding: Finding, variable: str, plan: LaunchPlan) -> Finding:
@@ -84,45 +81,6 @@ def _with_value(finding: Finding, variable: str, plan: LaunchPlan) -> Finding:
     if finding.fix != PLAN_VALUES or setting is None or setting.value is None:
         return finding
     return replace(finding, fix=export_line(variable, setting.value), where="")
-
-
-_MOST_BOARDS = 16  # kinds of nodes: more are no cluster that anybody looks at
-
-
-def _boards(cluster: Cluster) -> Iterator[Board]:
-    """Yield how GPUs and NICs lie, once for the nodes that are alike; one device alone is nothing to draw."""
-    alike: dict[object, list[str]] = {}
-    matrices = cluster.facts(TopologyFacts)
-    for nodes in nodes_by_value({node: id(matrix.pairs) for node, matrix in matrices.items()}).values():
-        matrix = matrices[nodes[0]]  # equal texts are parsed once
-        tables = (matrix.pairs, matrix.legend, matrix.cpu_affinity, matrix.numa_affinity)
-        alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).extend(nodes)
-    for members in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]:
-        matrix = matrices[members[0]]
-        if len(matrix.gpus) + len(matrix.nics) > 1:
-            yield replace(board(matrix), nodes=tuple(members), source=matrix.source)
-
-
-def _cpus_only(cluster: Cluster) -> bool:
-    """Return whether every node that was reached was asked for its GPUs and has none."""
-    reached = [name for name, held in cluster.facts(LoginFacts).items() if held.login.reached]
-    return bool(reached) and all(isinstance(cluster.known[name].get(GpuFacts), Absent) for name in reached)
-
-
-def _name_python(cluster: Cluster, settings: Settings) -> str:
-    """Return the command that names the job's Python, where ncheck found none with a framework on nodes with GPUs.
-
-    A job that loads an NCCL of its own on each of them may need none.
-    """
-    pythons = [facts.get(InterpreterFacts) for facts in map(cluster.known.__getitem__, cluster.names)]
-    asked = any(isinstance(python, (InterpreterFacts, Absent)) for python in pythons)
-    trains = any(isinstance(python, InterpreterFacts) and python.trains for python in pythons)
-    with_gpus = {node for node, gpus in cluster.facts(GpuFacts).items() if gpus.gpus}
-    without_nccl = with_gpus - cluster.facts(LoadedNcclFacts).keys()
-    if settings.ranks or trains or not asked or not without_nccl:
-        return ""
-    nodes = "local" if all(node.local for node in cluster.nodes) else NODES
-    return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
@@ -134,13 +92,20 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
     unreached = {check.code for check in checks if check.says_unreached}
     explaining = tuple(check.code for check in checks if check.explains_unreached)
 
+    at: dict[tuple[str, str], list[Finding]] = {}  # by code and node: thousands of nodes may have one each
+    for finding in findings:
+        for node in finding.nodes:
+            at.setdefault((finding.code, node), []).append(finding)
+
     def linked(finding: Finding) -> Finding:
         every = finding.code in unreached
         codes = explaining if every else finding.see
-        causes = [one for one in findings if one.code in codes and (finding.ignored or not one.ignored)]
-        causes = [one for one in causes if not set(finding.nodes).isdisjoint(one.nodes)]
-        partly = every and not {node for one in causes for node in one.nodes}.issuperset(finding.nodes)
-        return replace(finding, see=() if partly else tuple(sorted({one.code for one in causes})))
+        found = [
+            {code for code in codes for one in at.get((code, node), ()) if finding.ignored or not one.ignored}
+            for node in finding.nodes
+        ]
+        partly = every and not all(found)
+        return replace(finding, see=() if partly else tuple(sorted(set().union(*found))))
 
     return [linked(finding) for finding in findings]
 
@@ -165,7 +130,7 @@ def exit_code(
     fail_on = set(settings.fail_on)
     ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
     worst = max(ranks, default=-1)
-    counted = [verdict for verdict in verdicts if (verdict.code, verdict.node) not in excused]
+    counted = [one for one in verdicts if not all((one.code, node) in excused for node in one.nodes)]
     bad = (
         any(not finding.ignored and finding.severity.rank <= worst for finding in findings),
         worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
@@ -182,37 +147,41 @@ def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tu
     return [name for name in lost if not any((code, name) in excused for code in codes)]
 
 
-def _measured(known: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
-    if not ran_on(known):
-        return (), why_none(known)
+def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
+    if not cluster.asked("ProbeFacts"):
+        return (), Probe(ran=False, reason="no bandwidth was measured: no check that was selected needs it")
+    from ncheck.probe.why_none import ran_on, why_none
+
+    if not ran_on(cluster.known):
+        return (), why_none(cluster.known)
     from ncheck.probe.measurements import measured
 
-    return measured(known)
+    return measured(cluster.known)
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
     """Join findings that say the same of different nodes."""
-    merged: dict[Finding, tuple[str, ...]] = {}
+    merged: dict[Finding, list[str]] = {}
     for finding in findings:
-        same = replace(finding, nodes=())
-        merged[same] = (*merged.get(same, ()), *finding.nodes)
-    return [replace(finding, nodes=nodes) for finding, nodes in merged.items()]
+        merged.setdefault(replace(finding, nodes=()), []).extend(finding.nodes)
+    return [replace(finding, nodes=tuple(nodes)) for finding, nodes in merged.items()]
 
 
 def _lowered(finding: Finding, excused: frozenset[tuple[str, str]]) -> list[Finding]:
     """Part a finding into what stands and what is ignored; the ignored part is lowered, and still printed."""
     ignored = tuple(node for node in finding.nodes if (finding.code, node) in excused)
-    standing = tuple(node for node in finding.nodes if node not in ignored)
+    if not ignored:
+        return [finding]
+    standing = tuple(node for node in finding.nodes if (finding.code, node) not in excused)
     parts = [replace(finding, nodes=standing)] if standing else []
-    if ignored:
-        parts.append(replace(finding, nodes=ignored, severity=Severity.INFO, ignored=True))
-    return parts
+    return [*parts, replace(finding, nodes=ignored, severity=Severity.INFO, ignored=True)]
 
 
 def summarise(node: Node, facts: Facts, *, recorded: bool) -> NodeSummary:
-    """Return the node's summary: what was reached, by which way, and a line a topic."""
+    """Return the node's summary: what was reached, and by which way."""
     login = cast("LoginFacts", facts[LoginFacts]).login
-    identity, interpreter = facts.get(IdentityFacts), facts.get(InterpreterFacts)
+    identity = facts.get(IdentityFacts)
+    interpreter, container = interpreter_of(facts)
     return NodeSummary(
         name=node.name,
         reached=login.reached,
@@ -221,67 +190,12 @@ def summarise(node: Node, facts: Facts, *, recorded: bool) -> NodeSummary:
         user=login.user,
         transport=login.transport,
         host_name=identity.host_name if isinstance(identity, IdentityFacts) else "",
-        interpreter=_interpreter(interpreter),
-        container=interpreter.container if isinstance(interpreter, InterpreterFacts) else "",
+        interpreter=interpreter,
+        container=container,
         slots=node.slots,
         seconds=round(login.seconds, 3),
         recorded=recorded,
         cause=login.cause.value if login.cause else "",
         detail=login.detail,
-        facts=_lines(facts),
-        system=system_of(facts),
+        addresses=addresses_of(facts),
     )
-
-
-def _interpreter(fact: object) -> str:
-    if isinstance(fact, InterpreterFacts):
-        return f"{fact.path} {fact.version} ({fact.how})"
-    return f"unknown: {fact.reason}" if isinstance(fact, Unread) else ""
-
-
-def _lines(facts: Facts) -> dict[str, str]:
-    """Say each topic that was asked for; what is absent or unread says so."""
-    told: dict[str, str] = {}
-    for topic, fact in _TOPICS.items():
-        value = facts.get(fact)
-        if isinstance(value, Absent):
-            told[topic] = "none"
-        elif isinstance(value, Unread):
-            told[topic] = f"unknown: {value.reason}"
-        elif value is not None:
-            told[topic] = _told(value)
-    return told
-
-
-def _told(fact: object) -> str:  # noqa: PLR0911  one line a kind of fact
-    match fact:
-        case GpuFacts():
-            return _counted(gpu.name for gpu in fact.gpus) + f", driver {fact.driver}"
-        case LoadedNcclFacts():
-            return f"{fact.version} from {fact.path}"
-        case MpiFacts():
-            return f"{fact.implementation} {fact.version}"
-        case HorovodFacts():
-            return fact.version
-        case InfinibandFacts():
-            return _counted(f"{port.rate:g} Gb/s {port.state}" if port.rate else port.state for port in fact.ports)
-        case NicFacts():
-            usable = [nic for nic in fact.interfaces if nic.usable or nic.uplink]
-            wires = (f"{nic.name} {nic.addresses[0].network}" for nic in usable if nic.addresses)
-            return ", ".join(wires) or "none usable"
-    return ""
-
-
-def _counted(names: object) -> str:
-    counts = Counter(names)  # type: ignore[call-overload]
-    return " + ".join(f"{count} x {name}" for name, count in counts.items())
-
-
-_TOPICS: dict[str, type[object]] = {
-    "GPUs": GpuFacts,
-    "NCCL": LoadedNcclFacts,
-    "MPI": MpiFacts,
-    "Horovod": HorovodFacts,
-    "InfiniBand": InfinibandFacts,
-    "network": NicFacts,
-}

@@ -6,47 +6,44 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from ncheck.expression import expression
 from ncheck.text import printable
 
 MOST = 65536  # names in one list
 
 # gpu-07.rack2.example.com
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
-
+_NAME = expression(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 
 # rack[1-4]-node[01-16,20,30-40/2].ib
-_PATTERN = re.compile(r"(?:[A-Za-z0-9_.-]|\[[0-9,/-]+\])+", re.ASCII)
-
+_PATTERN = expression(r"(?:[A-Za-z0-9_.-]|\[[0-9,/-]+\])+", re.ASCII)
 
 # 01-16/5
-_RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.ASCII)
-
+_RANGE = expression(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.ASCII)
 
 # [01-16,20]
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-
+_BRACKETS = expression(r"\[([^\[\]]*)\]")
 
 # n[1-2].example.org, which Slurm calls an invalid hostlist; it accepts r[1-2]n[1-4]
-_SUFFIX = re.compile(r"\][^][,]+(?:,|$)")
-
+_SUFFIX = expression(r"\][^][,]+(?:,|$)")
 
 # commas and brackets in node[01-16,20],login
-_STRUCTURE = re.compile(r"[\[\],]")
-
+_STRUCTURE = expression(r"[\[\],]")
 
 # fe80::1%eth0
-_V6 = re.compile(r"[0-9A-Fa-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
-
-
+_V6 = expression(r"[0-9A-Fa-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
 _LONGEST_NAME = 253  # limit of DNS
 _LONGEST_NUMBER = 9
 
 
 def fold(names: Iterable[str]) -> str:
     """Return the names as one node set in natural order: node[01-03,07]. IPv6 addresses are listed as they are."""
+    return _folded(tuple(dict.fromkeys(names)))
+
+
+@lru_cache(maxsize=512)  # a report names the same nodes again and again
+def _folded(listed: tuple[str, ...]) -> str:
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-    listed = list(dict.fromkeys(names))
     foldable = [name for name in listed if is_name(name)]
     rest = sorted(name for name in listed if not is_name(name))
     folded = str(NodeSet.fromlist(foldable, resolver=RESOLVER_NOGROUP)) if foldable else ""

@@ -5,29 +5,43 @@ The rules for absent, unknown, needs-root and not-reached stand here once, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold, unfold
-from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unreadable
-from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
+from ncheck.model.check import HERE, Check, ClusterJudge, NodeJudge, NotApplicable, Problem, Said
+from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
-from ncheck.settings import Settings
 from ncheck.text import typable
+
+if TYPE_CHECKING:
+    from ncheck.settings import Settings
 
 
 @dataclass
 class Judgement:
-    """What all checks said: one verdict a node and check, and the findings, in the order of the checks."""
+    """What all checks said, in the order of the checks.
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    `joined` has one verdict for each check, outcome and reason, with its nodes: each node is named once per check.
+    """
+
+    nodes: tuple[str, ...]
+    joined: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
     explaining: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Check.explains to the codes of the checks
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """One verdict for each check and node."""
+        of_node = {(one.code, node): replace(one, nodes=(node,)) for one in self.joined for node in one.nodes}
+        codes = dict.fromkeys(one.code for one in self.joined)
+        return [of_node[code, node] for code in codes for node in self.nodes]
 
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
@@ -36,6 +50,8 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
     for check in checks:
         wanted.update(dict.fromkeys((*check.reads, *check.also)))
         if check.by_kind:
+            from ncheck.facts.gpus import GpuFacts
+
             wanted[GpuFacts] = None
     return tuple(wanted)
 
@@ -43,16 +59,16 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
     """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
     known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
-    judgement = Judgement(explaining=_explaining(checks))
+    judgement = Judgement(known.names, explaining=_explaining(checks))
     views = _Views(known)
     for check in (check for check in checks if CrashFacts not in check.reads):
-        _Run(check, views, judgement).run()
+        _Judging(check, views, judgement).run()
     crashes: dict[str, Facts] = {
         name: {CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name in known.names
     }
     views = _Views(replace(known, known={name: {**known.known[name], **crashes[name]} for name in known.names}))
     for check in (check for check in checks if CrashFacts in check.reads):
-        _Run(check, views, judgement).run()
+        _Judging(check, views, judgement).run()
     return judgement
 
 
@@ -66,70 +82,125 @@ def _explaining(checks: Sequence[Check]) -> dict[str, tuple[str, ...]]:
     return codes
 
 
-@dataclass(frozen=True)
 class _Views:
     """The cluster, and what was shown of it: checks that declare the same facts see the same one."""
 
-    cluster: Cluster
-    made: dict[tuple[FactType, ...], Cluster] = field(default_factory=dict)
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._made: dict[frozenset[FactType], Cluster] = {}
 
-    def of(self, declared: tuple[FactType, ...]) -> Cluster:
-        if declared not in self.made:
-            self.made[declared] = self.cluster.restricted(declared)
-        return self.made[declared]
+    def of(self, declared: Iterable[FactType]) -> Cluster:
+        declared = frozenset(declared)
+        if declared not in self._made:
+            self._made[declared] = self.cluster.restricted(declared)
+        return self._made[declared]
+
+    def missing(self, facts: Iterable[FactType]) -> Missing:
+        """Return the nodes that lack one of these facts, and why; what could not be read outweighs what is absent."""
+        found: Missing = {}
+        for lacking in (part for fact in facts if (part := self._missing(fact))):
+            unread = {name: why for name, why in lacking.items() if found and isinstance(why, Unread)}
+            graver = {name: why for name, why in unread.items() if isinstance(found.get(name), Absent)}
+            found = {**found, **lacking, **found, **graver} if found else lacking
+        return found
+
+    def _missing(self, fact: FactType) -> Missing:
+        """Return the nodes that lack a fact; what no module of facts makes is unread on them all."""
+        held, missing = self.cluster.facts(fact), self.cluster.missing(fact)
+        if len(held) + len(missing) == len(self.cluster):
+            return missing
+        nothing = Unread(f"nothing makes {fact.__name__}: its module has no FACTS with it")
+        return {name: missing.get(name, nothing) for name in self.cluster.names if name not in held}
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """Each node's kind. One whose GPUs could not be read is of the only kind there is, if there is one."""
+        from ncheck.facts.gpus import GpuFacts
+
+        models = {name: " + ".join(gpus.models) for name, gpus in self.cluster.facts(GpuFacts).items()}
+        found = set(models.values())
+        unread = found.pop() if len(found) == 1 else _KIND_UNREAD
+        known = self.cluster.known
+        return {
+            name: models.get(name, unread if isinstance(known[name][GpuFacts], Unread) else "")
+            for name in self.cluster.names
+        }
 
 
-class _Run:
+Missing = Mapping[str, Unread | Absent]
+
+
+class _Judging:
     """One check over all nodes."""
 
     def __init__(self, check: Check, views: _Views, judgement: Judgement) -> None:
         self.check = check
         self.judgement = judgement
+        self.views = views
         self.cluster = views.cluster
         self.view = views.of((*check.reads, *check.also))
-        self.missing = {node.name: unreadable([node.facts[fact] for fact in check.reads]) for node in self.view}
-        self.verdicts: dict[str, Verdict] = {}
+        self.missing = views.missing(check.reads)
+        self.verdicts: dict[str, Verdict] = {}  # without their nodes: what says the same is one object
+        self.made: dict[tuple[Outcome, str, bool, bool], Verdict] = {}
         self.not_applicable: set[str] = set()
 
     def run(self) -> None:
-        readable = [name for name, why in self.missing.items() if why is None]
+        names = self.cluster.names
+        readable = [name for name in names if name not in self.missing] if self.missing else list(names)
         self._judged(readable)
         self._lacking(readable, self.missing)
-        for name, why in self.missing.items():
+        without: dict[int, Verdict] = {}  # many nodes lack a fact for one reason, which is one object
+        for name in names:
             if name not in self.verdicts:
-                self.verdicts[name] = self._verdict_without(name, why)
-        self.judgement.verdicts += [self.verdicts[name] for name in self.cluster.names]
+                why = self.missing.get(name)
+                self.verdicts[name] = without.get(id(why)) or without.setdefault(id(why), self._verdict_without(why))
+        same: dict[int, list[str]] = {}
+        for name in names:
+            same.setdefault(id(self.verdicts[name]), []).append(name)
+        self.judgement.joined += [replace(self.verdicts[nodes[0]], nodes=tuple(nodes)) for nodes in same.values()]
 
     def _judged(self, readable: list[str]) -> None:
-        if judge_node := self.check.judge_node:
-            for name in readable:
-                self._shown([name], judge_node, self.view[name])
+        if self.check.judge_node:
+            self._judged_by_itself(readable, self.check.judge_node)
         elif judge_cluster := self.check.judge_cluster:
-            for members in self._groups(readable).values():
-                self._shown(members, judge_cluster, self.view.only(members))
+            for members in self._groups(readable):
+                self._compared(members, judge_cluster, self.view.only(frozenset(members)))
 
-    def _groups(self, names: Iterable[str]) -> dict[str, list[str]]:
+    def _judged_by_itself(self, names: list[str], judge: NodeJudge) -> None:
+        """Let the check judge each node; of nodes whose facts are the same objects, it says the same but for names."""
+        declared = (*self.check.reads, *self.check.also)
+        said: dict[tuple[int, ...], list[Said]] = {}
+        for name in names:
+            try:
+                facts = tuple(map(id, map(self.cluster.known[name].__getitem__, declared)))
+                words = said.get(facts)
+                if words is None:
+                    view = self.view[name]
+                    words = list(judge(view))
+                    if not view.named:
+                        said[facts] = words
+                for word in words:
+                    self._say(word, word.nodes or (name,))
+            except (Exception, SystemExit) as error:  # noqa: BLE001  see _compared
+                self._crashed([name], f"{type(error).__name__}: {error}")
+                continue
+            if name not in self.verdicts:
+                self.verdicts[name] = self._verdict(Outcome.PASSED)
+
+    def _groups(self, names: list[str]) -> list[list[str]]:
         """Part the nodes by kind, where the check is judged by kind."""
+        if not self.check.by_kind:
+            return [names] if names else []
         groups: dict[str, list[str]] = {}
         for name in names:
-            groups.setdefault(self._kind(name), []).append(name)
-        return groups
+            groups.setdefault(self.views.kinds[name], []).append(name)
+        return list(groups.values())
 
-    def _kind(self, name: str) -> str:
-        """Name a node's kind. One whose GPUs could not be read belongs to the only kind there is, if there is one."""
-        if not self.check.by_kind:
-            return ""
-        gpus = self.cluster.known[name][GpuFacts]
-        if not isinstance(gpus, Unread):
-            return " + ".join(gpus.models) if isinstance(gpus, GpuFacts) else ""
-        kinds = {" + ".join(gpus.models) for gpus in self.cluster.facts(GpuFacts).values()}
-        return kinds.pop() if len(kinds) == 1 else _KIND_UNREAD
-
-    def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | Cluster) -> None:
-        """Let the check judge one view, and turn what it says into findings and verdicts."""
-        if isinstance(view, Cluster) and len(self.cluster) == 1 and not self.check.alone:
+    def _compared(self, names: list[str], judge: ClusterJudge, view: Cluster) -> None:
+        """Let the check compare nodes, and turn what it says into findings and verdicts."""
+        if len(self.cluster) == 1 and not self.check.alone:
             alone = "only one node: nothing to compare"
-            self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
+            self.verdicts[names[0]] = self._verdict(Outcome.SKIPPED, alone)
             return
         try:
             for word in list(judge(view)):
@@ -137,27 +208,26 @@ class _Run:
         except (Exception, SystemExit) as error:  # noqa: BLE001  a broken check ends no run: it is a verdict and NC004
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
+        compared = self.check.alone or len(view) > 1
         for name in names:
             if name not in self.verdicts:
-                self.verdicts[name] = self._well(name, view)
+                self.verdicts[name] = self._verdict(Outcome.PASSED) if compared else self._alone(name)
 
-    def _well(self, name: str, view: NodeView | Cluster) -> Verdict:
-        """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""
-        if isinstance(view, NodeView) or self.check.alone or len(view) > 1:
-            return self._verdict(name, Outcome.PASSED)
-        others = {other: why for other, why in self.missing.items() if other != name}
+    def _alone(self, name: str) -> Verdict:
+        """Return the verdict where nothing is wrong, and the node was compared with no other."""
+        others = {other: self.missing.get(other) for other in self.cluster.names if other != name}
         if unread := [other for other, why in others.items() if isinstance(why, Unread)]:
             lost = {other for other, held in self.cluster.facts(LoginFacts).items() if not held.login.reached}
             if not lost.issuperset(unread):
                 reason = "no other node could be read to compare it with"
-                return replace(self._verdict(name, Outcome.UNKNOWN, reason), others_unread=True)
+                return self._verdict(Outcome.UNKNOWN, reason, others_unread=True)
             which = "no other node" if lost.issuperset(others) else "no comparable node"
-            return self._verdict(name, Outcome.SKIPPED, f"{which} could be reached")
-        if self._kind(name) == _KIND_UNREAD:
-            return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
+            return self._verdict(Outcome.SKIPPED, f"{which} could be reached")
+        if self.check.by_kind and self.views.kinds[name] == _KIND_UNREAD:
+            return self._verdict(Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
         if None in others.values():
-            return self._verdict(name, Outcome.SKIPPED, "the only node of its kind: nothing to compare")
-        return self._verdict(name, Outcome.PASSED)
+            return self._verdict(Outcome.SKIPPED, "the only node of its kind: nothing to compare")
+        return self._verdict(Outcome.PASSED)
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
         """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
@@ -167,7 +237,7 @@ class _Run:
         for name in nodes:
             earlier = self.verdicts.get(name)
             if earlier is None or _GRAVITY.index(outcome) < _GRAVITY.index(earlier.outcome):
-                self.verdicts[name] = self._verdict(name, outcome, reason)
+                self.verdicts[name] = self._verdict(outcome, reason)
         if isinstance(word, Problem):
             check, evidence = self.check, tuple(map(bounded, word.evidence))
             if not typable(word.fix):  # text of a node is in it that no terminal and no shell should get
@@ -182,10 +252,10 @@ class _Run:
     def _crashed(self, names: list[str], why: str) -> None:
         crash = Crash(self.check.name, self.check.code, self.check.module, why)
         for name in names:
-            self.verdicts[name] = self._verdict(name, Outcome.CRASHED, why)
+            self.verdicts[name] = self._verdict(Outcome.CRASHED, why)
             self.judgement.crashes[name] = (*self.judgement.crashes.get(name, ()), crash)
 
-    def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
+    def _lacking(self, readable: list[str], missing: Missing) -> None:
         """Fail the nodes that lack what others have, where the check asks for it everywhere."""
         absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
         having = [name for name in readable if name not in self.not_applicable]
@@ -196,16 +266,21 @@ class _Run:
                 Problem(message, f"ncheck explain {self.check.code}", (), lacking, where=HERE, look=True), lacking
             )
 
-    def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
-        return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))
+    def _verdict(
+        self, outcome: Outcome, reason: str = "", *, needs_root: bool = False, others_unread: bool = False
+    ) -> Verdict:
+        said = outcome, bounded(reason), needs_root, others_unread
+        if said not in self.made:
+            self.made[said] = Verdict(self.check.name, self.check.code, (), *said)
+        return self.made[said]
 
-    def _verdict_without(self, node: str, why: Unread | Absent | None) -> Verdict:
+    def _verdict_without(self, why: Unread | Absent | None) -> Verdict:
         """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""
         if isinstance(why, Absent):
-            return self._verdict(node, Outcome.SKIPPED, why.reason)
+            return self._verdict(Outcome.SKIPPED, why.reason)
         if isinstance(why, Unread) and why.needs_root:
-            return replace(self._verdict(node, Outcome.SKIPPED, why.reason), needs_root=True)
-        return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
+            return self._verdict(Outcome.SKIPPED, why.reason, needs_root=True)
+        return self._verdict(Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
 
 
 def bounded(words: str) -> str:
@@ -214,11 +289,7 @@ def bounded(words: str) -> str:
 
 
 _LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter
-
-
 _KIND_UNREAD = "unread"
-
-
 _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 
 

@@ -15,6 +15,7 @@ from posixpath import dirname
 from shlex import quote
 from types import MappingProxyType
 
+from ncheck.expression import expression
 from ncheck.facts.mpi_daemon import INTERACTIVE, LOGIN, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.os_release import OsFacts, command_to_install
 
@@ -30,7 +31,7 @@ _LAST_WITH_ORTED = 4  # later major releases of Open MPI start prted
 _USERS_SHELLS = {INTERACTIVE: "an interactive shell", LOGIN: "a login shell"}
 
 # /opt/openmpi-4.1.6: what needs no quoting in a start-up file and between double quotes
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+", re.ASCII)
+_PLAIN_PATH = expression(r"[A-Za-z0-9_./+-]+", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.finding import Severity
 
 V = TypeVar("V", bound=Hashable)
-
-
 F = TypeVar("F")
 
 
@@ -61,10 +59,10 @@ def split(values: Mapping[str, V]) -> Split[V] | None:
 
 def nodes_by_value(values: Mapping[str, V]) -> dict[V, tuple[str, ...]]:
     """Return each value with the nodes that have it, in order of first occurrence."""
-    groups: dict[V, tuple[str, ...]] = {}
+    groups: dict[V, list[str]] = {}
     for node, value in values.items():
-        groups[value] = (*groups.get(value, ()), node)
-    return groups
+        groups.setdefault(value, []).append(node)
+    return {value: tuple(nodes) for value, nodes in groups.items()}
 
 
 def parity_check(  # noqa: PLR0913  each is part of one declaration

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ncheck.facts.definition import (
     ASKING_PEERS,
@@ -22,7 +23,6 @@ from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Source
 from ncheck.model.phase import NotAsked, Phase, Question, Questions
-from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
 
 # Shares of the run's deadline after which the next phase no longer waits for a node that is busy.
@@ -41,7 +41,11 @@ def wanted_facts(checks: Iterable[Check], settings: Settings) -> tuple[FactType,
     """Return the facts that a run reads: those of its checks, those of the plan unless --select leaves it out, and
     those that the questions about these need.
     """
-    return with_needs((*facts_wanted(checks), *(() if settings.select else PLAN_FACTS)))
+    if settings.select:
+        return with_needs(facts_wanted(checks))
+    from ncheck.facts.of_plan import PLAN_FACTS
+
+    return with_needs((*facts_wanted(checks), *PLAN_FACTS))
 
 
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:
@@ -56,7 +60,9 @@ def collection_phases(cluster: Cluster, wanted: Collection[FactType], settings: 
     definitions = [one for fact in dict.fromkeys((*ALWAYS, *wanted)) if (one := definition_of(fact))]
     exempt = {one.record: one.exempt(cluster, settings) if one.exempt else {} for one in definitions}
     alike = sources_for(one.record for one in definitions if one.for_all_alike)
-    first = {name: _first_questions(definitions, exempt, alike, name) for name in cluster.names}
+    # Nodes that are exempt for the same reasons share their questions.
+    made = cache(lambda reasons: _first_questions(definitions, reasons, alike))
+    first = {name: made(tuple(exempt[one.record].get(name) for one in definitions)) for name in cluster.names}
     phases = []
     for stage, until in UNTIL.items():
         asked = [one for one in definitions if one.questions and one.phase is stage and _asks(one, exempt, cluster)]
@@ -105,19 +111,22 @@ def _phase(  # noqa: PLR0913, PLR0917  each is a part of the phase
 
 
 def _first_questions(
-    definitions: Iterable[Fact[object]], exempt: Exempt, alike: Sequence[Source], name: str
+    definitions: Sequence[Fact[object]], reasons: Sequence[str | None], alike: Sequence[Source]
 ) -> tuple[Question, ...]:
-    """Return what a node is asked first. A source that facts share is asked for, unless the fact is exempt that it is
-    the first source of, or all of them are.
+    """Return what a node is asked first that is exempt from these facts for these reasons.
+
+    A source that facts share is asked for, unless the fact is exempt that it is the first source of, or all of them
+    are.
     """
     not_asked: dict[str, NotAsked] = {}
     wanted: set[str] = set()
-    for one in definitions:
-        if reason := exempt[one.record].get(name):
+    owned: set[str] = set()
+    for one, reason in zip(definitions, reasons, strict=True):
+        if reason:
+            owned.update(source.key for source in one.sources[:1])
             not_asked |= {source.key: NotAsked(source, reason) for source in one.sources}
         else:
             wanted |= {source.key for source in one.sources}
-    owned = {one.sources[0].key for one in definitions if one.sources and name in exempt[one.record]}
     left_out = {key: one for key, one in not_asked.items() if key in owned or key not in wanted}
     return (*(source for source in alike if source.key not in left_out), *left_out.values())
 

@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from operator import is_
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ncheck.expression import expression
 from ncheck.model.plan import LaunchPlan
 
 if TYPE_CHECKING:
@@ -25,89 +26,71 @@ if TYPE_CHECKING:
 
 REDACTED = "<redacted>"
 
-
 # HF_TOKEN, db_password, aws.secretKey, MYSQL_PWD, PGPASSWORD, SLURM_JWT
-_SECRET_NAME = re.compile(
+_SECRET_NAME = expression(
     r"(?<!TIK)TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTHORIZATION|SSHPASS|COOKIE|REQUIREPASS"
     r"|DOCKERCONFIGJSON|(?<![A-Z])(?:KEY|PASS|JWT|PSK)(?![A-Z])|_PWD(?![A-Z])",
     re.IGNORECASE,
 )
 
-
 # api_key, client-key-data, PresharedKey: names that hold a secret in any syntax, where "key: value" alone may not
-_CERTAIN_NAME = re.compile(
+_CERTAIN_NAME = expression(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|JWT|REQUIREPASS|DOCKERCONFIGJSON"
     r"|(?:API|PRIVATE|ACCESS|SHARED|ACCOUNT|CLIENT|AUTH|SIGNING|ENCRYPTION|MASTER)[_-]?KEY",
     re.IGNORECASE,
 )
 
-
 # PUBLIC_KEY, ssh-key-fingerprint, StrictHostKeyChecking: these are public; hostKey -> host_Key
-_PUBLIC_NAME = re.compile(r"PUBLIC|FINGERPRINT|HOST_?KEY", re.IGNORECASE)
-
-
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
+_PUBLIC_NAME = expression(r"PUBLIC|FINGERPRINT|HOST_?KEY", re.IGNORECASE)
+_CAMEL = expression(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = r"(?P<name>(?<![\w.-])[A-Za-z_-][\w.-]{0,127})"
 
-
 # export WANDB_API_KEY=two words          (a line of `env`, or a record of /proc/PID/environ)
-_WHOLE_LINE = re.compile(
+_WHOLE_LINE = expression(
     rf"(?:^|(?<=\0))(?P<before>[ \t]*(?:export[ \t]+|declare -x[ \t]+)?){_NAME}(?P<is>=)(?P<value>[^\n\0]+)",
     re.MULTILINE,
 )
 
-
 # mpirun -x HF_TOKEN=abc --token=abc 'password="two words"'
-_ASSIGNED = re.compile(rf"{_NAME}(?P<is>=)(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s,;&'\"\0]+)")
-
+_ASSIGNED = expression(rf"{_NAME}(?P<is>=)(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s,;&'\"\0]+)")
 
 # wandb: api_key: local-0123
-_NAMED = re.compile(
+_NAMED = expression(
     r"(?P<name>(?<![\w.-])[\w.-]{0,60}(?i:api|access|secret|private|auth)[_-]?(?i:key|token))"
     r"(?P<is>:[ \t]{1,20})(?P<value>[^\s,;&'\"\0]+)"
 )
 
-
 # NCCL INFO NCCL_FOO_TOKEN set by environment to abc
-_SET_TO = re.compile(rf"{_NAME}(?P<is> set (?:by environment )?to )(?P<value>[^\s,;'\"\0]+)")
-
+_SET_TO = expression(rf"{_NAME}(?P<is> set (?:by environment )?to )(?P<value>[^\s,;'\"\0]+)")
 
 # "secret_key": "abc\"def", 'token': 'abc'
-_QUOTED = re.compile(
+_QUOTED = expression(
     r"(?P<quote>[\"'])(?P<name>[A-Za-z_][\w.-]{0,127})(?P=quote)(?P<is>[ \t]*:[ \t]*)"
     r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?!null|true|false)[\w.+/-]+)"
 )
 
-
 # aws_secret_access_key = wJalrXUtnFEMI          (an INI file)
-_INI = re.compile(
+_INI = expression(
     r"^(?P<before>[ \t]*)(?P<name>[A-Za-z_][\w.-]{0,127})(?P<is>[ \t]+=[ \t]*|=[ \t]+)(?P<value>\S[^\n\0]*)",
     re.MULTILINE,
 )
 
-
 # password: hunter2          (YAML; a name that only ends in "key" is too common in the output of tools)
-_YAML = re.compile(
+_YAML = expression(
     r"^(?P<before>[ \t-]*)(?P<name>[A-Za-z_.][\w.-]{0,127})(?P<is>:[ \t]+)(?P<value>\S[^\n\0]*)", re.MULTILINE
 )
 
-
 # curl -H 'X-Api-Key: abc'   |   PRIVATE-TOKEN: abc   |   Set-Cookie: session=abc; Path=/
-_HEADER = re.compile(
+_HEADER = expression(
     r"(?P<name>(?<![\w-])(?i:x-[\w-]{1,60}|private-token|job-token|api-?key|(?:set-)?cookie)(?![\w-]))"
     r"(?P<is>:[ \t]*)(?P<value>[^\s\"'][^\"'\r\n\0]*)"
 )
 
-
 # train.py --api-key abc
-_OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P<value>[^\s-][^\s\0]*)")
-
+_OPTION = expression(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P<value>[^\s-][^\s\0]*)")
 
 # A word of a command line: bare, or in quotes.
 _WORD = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\0\"']+)"
-
 
 # Tokens that services mark by their first letters, each with one that it is known by. These are known in a word, too.
 _MARKED = (
@@ -117,7 +100,6 @@ _MARKED = (
     r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
     r"sk-(?:proj|ant|svcacct|or)-[\w-]{16,}",  # sk-ant-..., OpenAI, Anthropic
 )
-
 
 # These only where a word begins.
 _TOKENS = (
@@ -139,76 +121,89 @@ _TOKENS = (
     r"MUNGE:[A-Za-z0-9+/=]{16,}:?",
 )
 
-
-_VALUES = tuple(
-    re.compile(pattern, re.DOTALL)
-    for pattern in (
-        # -----BEGIN OPENSSH PRIVATE KEY----- ... -----END OPENSSH PRIVATE KEY-----, or truncated
-        r"()-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)",
-        # Private-Lines: 14 ... Private-MAC: ..., PuTTY's form of one
-        r"(Private-Lines: \d{1,3}\s).*?(?=Private-MAC|\Z)",
-        # Authorization: Basic dXNlcjpwYXNz
-        r"((?i:\b(?:proxy-)?authorization)[\"']?\s{0,20}[:=]\s{0,20}[\"']?)[^\"'\r\n\0]+",
-        # curl -H 'X: bearer eyJhbGciOi...'
-        r"((?i:\bbearer)\s{1,20})[\w.~+/=-]{8,}",
-        # https://user:pass@host/path, socks5://:pass@host
-        r"((?<![\w+.-])[A-Za-z][\w+.-]{0,20}://[^\s/:@\"'\0]{0,256}:)[^\s/@\"'\0]{1,1024}(?=@)",
-        # https://ghp_abc@host/path
-        r"((?<![\w+.-])https?://)[^\s/:@\"'\0]{1,1024}(?=@)",
-        # https://hooks.slack.com/services/T0/B0/abc, https://discord.com/api/webhooks/1/abc
-        r"(https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[^\s\"'\0]+",
-        # ?sv=2022-11-02&sig=abc%3D, &X-Amz-Signature=abc
-        r"([?&](?:sig|[Ss]ignature|X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token))=)[^\s&\"'\0]+",
-        "()(?:" + "|".join(_MARKED) + r"|(?<![\w-])(?:" + "|".join(_TOKENS) + "))",
-        # root:$6$salt$hash:19000:0:99999:7:::, the hash of a password
-        r"()\$(?:[156y]|2[abxy]|7|apr1|argon2id?)\$[\w./$=,+-]{20,200}",
-        # "auths": {"nvcr.io": {"auth": "dXNlcjpwYXNz"}}
-        r"(\"(?:auth|identitytoken|registrytoken)\"\s{0,20}:\s{0,20}\")[^\"\n]+",
-        # machine api.wandb.ai login user password abc, in one line or several
-        r"(\bmachine\s{1,20}\S{1,256}\s{1,20}(?:(?:login|account)\s{1,20}\S{1,256}\s{1,20}){0,2}password\s{1,20})\S+",
-        # localhost:5432:jobs:me:secret, a line of .pgpass
-        r"((?:^|(?<=\n))(?![0-9A-Fa-f:.]+(?:\n|\Z))[\w.*-]{1,255}:(?:\d{4,5}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:)[^\s:]+(?=\n|\Z)",
-        # openssl rsa -passin pass:secret
-        r"(-pass(?:in|out)?[\s\0=]pass:)[^\s\0]+",
-    )
-)
+# What is a secret by its form alone. Everything else that is one follows a name or a program, after one of _AFTER.
+_TOKEN = "()(?:" + "|".join(_MARKED) + r"|(?<![\w-])(?:" + "|".join(_TOKENS) + "))"
+# root:$6$salt$hash:19000:0:99999:7:::, the hash of a password
+_HASH = r"()\$(?:[156y]|2[abxy]|7|apr1|argon2id?)\$[\w./$=,+-]{20,200}"
+_FORMS = (expression(_TOKEN, re.DOTALL), expression(_HASH, re.DOTALL))
+_AFTER = expression(r"[\s=:\0]")
 
 
-def _after(program: str, option: str, word: str = _WORD) -> re.Pattern[str]:
+def _after(program: str, option: str, word: str = _WORD) -> str:
     """Return the pattern of a word that a program takes for a password after this option."""
-    return re.compile(rf"(\b(?:{program})[\s\0](?:[^\n]{{0,300}}?[\s\0])??{option}){word}")
+    return rf"(\b(?:{program})[\s\0](?:[^\n]{{0,300}}?[\s\0])??{option}){word}"
 
 
 _GAP = r"[\s\0]{1,20}"
 
+_PGPASS = (
+    r"((?:^|(?<=\n))(?![0-9A-Fa-f:.]+(?:\n|\Z))[\w.*-]{1,255}:(?:\d{4,5}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:)"
+    r"[^\s:]+(?=\n|\Z)"
+)
 
-# Command lines with a password where other programs have something else, each with words of which it has one.
-_COMMANDS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("mysql", "mariadb"), _after(r"(?:mysql|mariadb)[\w-]{0,20}", "-p")),  # mysql -u root -psecret
-    (("sshpass",), _after("sshpass", r"-p[\s\0]{0,20}")),
-    # docker login -u me -p secret
-    ((" login", "\0login"), _after(
-        r"(?:docker|podman|nerdctl|helm|skopeo|buildah|oras|crane|az|oc)[\s\0][^\n]{0,60}?\blogin",
-        r"-p[\s\0=]{0,20}")),
-    (("redis-cli",), _after("redis-cli", rf"-a{_GAP}")),
-    (("ldap",), _after("ldap(?:search|modify|add|whoami)", rf"-w{_GAP}")),
-    (("ipmitool", "sqlcmd"), _after("ipmitool|sqlcmd", rf"-P{_GAP}")),
-    (("mongo",), _after("mongo(?:sh|dump|restore)?", rf"-p{_GAP}")),
-    # curl -u me:secret https://host
-    (("curl", "wget", "http ", "https "), _after(
-        "curl|wget|https?",
-        r"(?:-u|-U|-a|--user|--proxy-user)[\s\0=]{0,20}[\"']?[^\s\0:\"']{1,100}:(?!//)", r"[^\s\0\"']+")),
-    # echo secret | sudo -S ls
-    (("echo",), re.compile(
-        rf"(\becho{_GAP}(?:-n{_GAP})?){_WORD}(?=\s{{0,20}}\|\s{{0,20}}(?:sudo -S|passwd|chpasswd|docker login)\b)")),
-    # kubectl create secret generic s --from-literal=user=secret
-    (("--from-literal",), re.compile(rf"(--from-literal[\s\0=][\w.-]{{1,128}}=){_WORD}")),
-    # aws configure set aws_secret_access_key secret
-    (("configure",), re.compile(
-        rf"(\bconfigure{_GAP}set{_GAP}[\w.-]{{0,60}}(?:secret|token|key)[\w.-]{{0,60}}{_GAP}){_WORD}")),
-    # wandb login 0123..., forty digits
-    (("wandb",), re.compile(rf"(\bwandb{_GAP}login{_GAP}(?:--[\w-]{{1,40}}{_GAP}){{0,4}})[\w-]{{20,}}")),
+# Where a value is a secret by what is before it: words of which a text has one, in small letters, and the pattern.
+_VALUES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
+    (words, expression(pattern, re.DOTALL))
+    for words, pattern in (
+        # -----BEGIN OPENSSH PRIVATE KEY----- ... -----END OPENSSH PRIVATE KEY-----, or truncated
+        (("-----begin",),
+         r"()-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)"),
+        # Private-Lines: 14 ... Private-MAC: ..., PuTTY's form of one
+        (("private-lines",), r"(Private-Lines: \d{1,3}\s).*?(?=Private-MAC|\Z)"),
+        # Authorization: Basic dXNlcjpwYXNz
+        (("author",), r"((?i:\b(?:proxy-)?authorization)[\"']?\s{0,20}[:=]\s{0,20}[\"']?)[^\"'\r\n\0]+"),
+        # curl -H 'X: bearer eyJhbGciOi...'
+        (("bearer",), r"((?i:\bbearer)\s{1,20})[\w.~+/=-]{8,}"),
+        # https://user:pass@host/path, socks5://:pass@host
+        (("://",), r"((?<![\w+.-])[A-Za-z][\w+.-]{0,20}://[^\s/:@\"'\0]{0,256}:)[^\s/@\"'\0]{1,1024}(?=@)"),
+        # https://ghp_abc@host/path
+        (("://",), r"((?<![\w+.-])https?://)[^\s/:@\"'\0]{1,1024}(?=@)"),
+        # https://hooks.slack.com/services/T0/B0/abc, https://discord.com/api/webhooks/1/abc
+        (("://",), r"(https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[^\s\"'\0]+"),
+        # ?sv=2022-11-02&sig=abc%3D, &X-Amz-Signature=abc
+        (("?", "&"),
+         r"([?&](?:sig|[Ss]ignature|X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token))=)[^\s&\"'\0]+"),
+        (("",), _TOKEN),
+        (("$",), _HASH),
+        # "auths": {"nvcr.io": {"auth": "dXNlcjpwYXNz"}}
+        (('auth"', 'token"'), r"(\"(?:auth|identitytoken|registrytoken)\"\s{0,20}:\s{0,20}\")[^\"\n]+"),
+        # machine api.wandb.ai login user password abc, in one line or several
+        (("machine",),
+         r"(\bmachine\s{1,20}\S{1,256}\s{1,20}(?:(?:login|account)\s{1,20}\S{1,256}\s{1,20}){0,2}password\s{1,20})\S+"),
+        # localhost:5432:jobs:me:secret, a line of .pgpass
+        ((":",), _PGPASS),
+        # openssl rsa -passin pass:secret
+        (("-pass",), r"(-pass(?:in|out)?[\s\0=]pass:)[^\s\0]+"),
+        # Command lines with a password where other programs have something else: mysql -u root -psecret
+        (("mysql", "mariadb"), _after(r"(?:mysql|mariadb)[\w-]{0,20}", "-p")),
+        (("sshpass",), _after("sshpass", r"-p[\s\0]{0,20}")),
+        # docker login -u me -p secret
+        (("login",), _after(
+            r"(?:docker|podman|nerdctl|helm|skopeo|buildah|oras|crane|az|oc)[\s\0][^\n]{0,60}?\blogin",
+            r"-p[\s\0=]{0,20}")),
+        (("redis-cli",), _after("redis-cli", rf"-a{_GAP}")),
+        (("ldap",), _after("ldap(?:search|modify|add|whoami)", rf"-w{_GAP}")),
+        (("ipmitool", "sqlcmd"), _after("ipmitool|sqlcmd", rf"-P{_GAP}")),
+        (("mongo",), _after("mongo(?:sh|dump|restore)?", rf"-p{_GAP}")),
+        # curl -u me:secret https://host
+        (("curl", "wget", "http"), _after(
+            "curl|wget|https?",
+            r"(?:-u|-U|-a|--user|--proxy-user)[\s\0=]{0,20}[\"']?[^\s\0:\"']{1,100}:(?!//)", r"[^\s\0\"']+")),
+        # echo secret | sudo -S ls
+        (("echo",),
+         rf"(\becho{_GAP}(?:-n{_GAP})?){_WORD}(?=\s{{0,20}}\|\s{{0,20}}(?:sudo -S|passwd|chpasswd|docker login)\b)"),
+        # kubectl create secret generic s --from-literal=user=secret
+        (("--from-literal",), rf"(--from-literal[\s\0=][\w.-]{{1,128}}=){_WORD}"),
+        # aws configure set aws_secret_access_key secret
+        (("configure",),
+         rf"(\bconfigure{_GAP}set{_GAP}[\w.-]{{0,60}}(?:secret|token|key)[\w.-]{{0,60}}{_GAP}){_WORD}"),
+        # wandb login 0123..., forty digits
+        (("wandb",), rf"(\bwandb{_GAP}login{_GAP}(?:--[\w-]{{1,40}}{_GAP}){{0,4}})[\w-]{{20,}}"),
+    )
 )  # fmt: skip
+
+# Of these words one is in each name of a secret.
+_IN_NAMES = ("token", "secret", "pass", "cred", "key", "author", "cook", "docker", "jwt", "psk", "pwd")
 
 
 def secret_name(name: str) -> bool:
@@ -219,11 +214,24 @@ def secret_name(name: str) -> bool:
 
 def redact(text: str) -> str:
     """Return the text with every secret replaced; everything else, also line breaks, is unchanged."""
-    for pattern in _VALUES:
-        text = pattern.sub(rf"\1{REDACTED}", text)
-    for words, pattern in _COMMANDS:
-        if any(word in text for word in words):
+    if not _AFTER.search(text):
+        for pattern in _FORMS:
             text = pattern.sub(rf"\1{REDACTED}", text)
+        return text
+    folded = text.casefold()
+    for words, pattern in _VALUES:
+        for word in words:
+            if word in folded:
+                text = pattern.sub(rf"\1{REDACTED}", text)
+                break
+    for word in _IN_NAMES:
+        if word in folded:
+            return _redacted_names(text)
+    return text
+
+
+def _redacted_names(text: str) -> str:
+    """Return the text without the values of what has a secret's name."""
     for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION, _HEADER, _NAMED, _SET_TO):
         text = pattern.sub(_cut, text)
     text = _INI.sub(_cut_certain, text)
@@ -262,9 +270,8 @@ def _field(name: str, value: JsonValue) -> JsonValue:
 # StrictHostKeyChecking=no, PasswordAuthentication=yes: a setting, not a secret
 _NO_SECRETS = frozenset({"", REDACTED, "yes", "no", "true", "false", "none", "null", "ask", "on", "off", "accept-new"})
 
-
 # max_tokens=4096, tokens_per_second: 1234.5
-_COUNT = re.compile(r"[\d.,]{1,20}(?:\s|\Z)")
+_COUNT = expression(r"[\d.,]{1,20}(?:\s|\Z)")
 
 
 def _cut(found: re.Match[str]) -> str:
@@ -294,7 +301,6 @@ def _weak(name: str) -> bool:
 
 Record = TypeVar("Record")
 
-
 # Fields that name a node or a code: they are not text, and other fields refer to them.
 _NAMES = frozenset({"name", "node", "nodes", "code", "check", "see", "where"})
 
@@ -314,12 +320,15 @@ def _redacted(value: object, *, named: bool = False) -> object:
         return value
     if kind is str:
         return value if named else _redacted_text(cast("str", value))
-    if kind is tuple:
+    if kind is tuple and value:
         items = cast("tuple[object, ...]", value)
+        if named and type(items[0]) is str:  # all are names then
+            return value
         plain = tuple([_redacted(item, named=named) for item in items])
         return value if all(map(is_, items, plain)) else plain
     if isinstance(value, Mapping):
-        return {name: _redacted(inner) for name, inner in value.items()}
+        cleaned = {name: _redacted(inner) for name, inner in value.items()}
+        return value if all(map(is_, cleaned.values(), value.values())) else cleaned
     changed = {}
     for name in _fields_of(kind):  # type: ignore[arg-type]  # every class is hashable
         held = getattr(value, name)

@@ -1,77 +1,87 @@
-"""All checks: the built-in ones and those of plug-ins, found through the entry point group `ncheck.checks`."""
+"""The checks: which there are, and which one a word means. The wheel has an index of our own, so that choosing imports
+nothing; a check is imported when it is used. Plug-ins are imported at once, and a broken one is remembered.
+"""
 
 from __future__ import annotations
 
+import json
 import pkgutil
-from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
-from ncheck.model.check import Check
+from ncheck.model.check import Check, Listed
+from ncheck.model.finding import Severity
 
 GROUP = "ncheck.checks"
-
-
 OUR_DISTRIBUTION = "cluster-ncheck"
 OURS = "ncheck_checks"
-
-
-# Where our checks of each hundred lie; a test holds every code to its folder.
-TOPICS = {
-    "NC0": "ncheck", "NC1": "ssh", "NC2": "versions", "NC3": "network", "NC4": "infiniband", "NC5": "gpus",
-    "NC6": "host", "NC7": "measured", "NC8": "ranks", "NC9": "expected",
-}  # fmt: skip
+INDEX = "index.json"  # in that package, where it comes from a wheel: a record of each check
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Every check, by code, and the plug-ins that could not be loaded."""
+    """Every check, by code, and the plug-ins that could not be loaded. `plugged` are the checks of the others."""
 
-    checks: tuple[Check, ...]
+    listed: tuple[Listed, ...]
     broken: tuple[BrokenPlugIn, ...] = ()
+    plugged: tuple[Check, ...] = ()
 
-    def find(self, word: str) -> Check | None:
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """All checks, imported."""
+        return self.select(())
+
+    def find(self, word: str) -> Listed | None:
         """Return the check of this code or name."""
-        return next((check for check in self.checks if word.lower() in (check.code.lower(), check.name)), None)
+        return next((check for check in self.listed if word.lower() in (check.code.lower(), check.name)), None)
 
-    def one(self, word: str) -> Check:
+    def one(self, word: str) -> Listed:
         """Return the check of this code or name. Raises SettingsError for a word that means none, or several."""
         if found := self.find(word):
             return found
         several = self.meant(word)
         raise SettingsError(f"{word!r} means {len(several)} checks, such as {several[0].code}: name one")
 
-    def matching(self, word: str) -> tuple[Check, ...]:
+    def matching(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means: a name, a code, the start of a code (NC1), or a topic (versions)."""
         if found := self.find(word):
             return (found,)
         code = word.upper()
-        by_code = tuple(check for check in self.checks if code.startswith("NC") and check.code.startswith(code))
-        return by_code or tuple(check for check in self.checks if word.lower() in check.module.split(".")[1:-1])
+        by_code = tuple(check for check in self.listed if code.startswith("NC") and check.code.startswith(code))
+        return by_code or tuple(check for check in self.listed if word.lower() in check.module.split(".")[1:-1])
 
-    def select(self, words: tuple[str, ...]) -> tuple[Check, ...]:
-        """Return the checks that --select names, all without words. Raises SettingsError for a word that means none."""
-        if not words:
-            return self.checks
+    def select(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Check, ...]:
+        """Return the checks that --select names; without words all that are wanted. They are imported now.
+
+        Raises SettingsError for a word that means none.
+        """
         chosen = {check.code for word in words for check in self.meant(word)}
-        return tuple(check for check in self.checks if check.code in chosen)
+        own = {check.code: check for check in self.plugged}
+        return tuple(
+            own.get(check.code) or _imported(check)
+            for check in self.listed
+            if (check.code in chosen if words else wanted(check))
+        )
 
-    def meant(self, word: str) -> tuple[Check, ...]:
+    def meant(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
         if found := self.matching(word):
             return found
         raise SettingsError(f"no check is called {word!r}: {self._near(word) or self._where_all_are()}")
 
     def _near(self, word: str) -> str:
-        names = [check.name for check in self.checks]
-        words = [*names, *(check.code for check in self.checks)]
+        from difflib import get_close_matches
+
+        names = [check.name for check in self.listed]
+        words = [*names, *(check.code for check in self.listed)]
         near = [one for one in words if word.lower() in one.lower()][:3] or get_close_matches(word.lower(), names, n=1)
         return f"did you mean {' or '.join(near)}?" if near else ""
 
@@ -80,36 +90,51 @@ class Registry:
         return f"ncheck list shows them all{lost}"
 
 
-def load_checks(selected: tuple[str, ...] = ()) -> Registry:
-    """Load every check. A broken plug-in is remembered, not raised; our own checks must load.
-
-    With words of --select, topics of ours that no word can mean are left out: they cost a quarter of a start. Not so
-    where there are plug-ins, whose codes are held against all of ours.
-    """
+def load_checks() -> Registry:
+    """Find every check. A broken plug-in is remembered, not raised."""
     plug_ins = [one for one in entry_points(group=GROUP) if one.dist is None or one.dist.name != OUR_DISTRIBUTION]
-    checks = {check.code: check for check in _our_checks(() if plug_ins else _topics(selected))}
+    ours = {check.code: check for check in _ours()}
+    added: dict[str, Check] = {}
     broken: list[BrokenPlugIn] = []
     for entry in plug_ins:
-        _add_plug_in(entry, checks, broken)
-    return Registry(tuple(checks[code] for code in sorted(checks)), tuple(broken))
+        _add_plug_in(entry, ours, added, broken)
+    listed = ours | {check.code: check.listed for check in added.values()}
+    return Registry(tuple(listed[code] for code in sorted(listed)), tuple(broken), tuple(added.values()))
 
 
-def _topics(selected: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the topics that the words mean; none where a word is no topic and no start of a code, such as a name."""
-    meant = {TOPICS.get(word[:3].upper(), word.lower()) for word in selected}
-    return tuple(meant) if meant <= set(TOPICS.values()) else ()
+@cache  # a program may examine many times, and our own checks stay the same
+def _ours() -> tuple[Listed, ...]:
+    """Return what the wheel's index says of our checks; from a source tree, which has none, import them all."""
+    try:
+        index = pkgutil.get_data(OURS, INDEX)
+    except FileNotFoundError:
+        index = None
+    return tuple(map(listed_in, json.loads(index)) if index else (check.listed for check in every_check()))
+
+
+def every_check() -> tuple[Check, ...]:
+    """Import our own checks, every one."""
+    return tuple(check for module in _modules(import_module(OURS)) for check in checks_of(module))
+
+
+def as_index() -> str:
+    """Return the index of our checks, for the wheel: a record per line."""
+    return "[\n" + ",\n".join(json.dumps(asdict(check.listed), default=sorted) for check in every_check()) + "\n]\n"
+
+
+def listed_in(row: Mapping[str, Any]) -> Listed:
+    """Return what a row of the index says."""
+    reads, also = frozenset(row["reads"]), frozenset(row["also"])
+    return Listed(**{**row, "severity": Severity(row["severity"]), "reads": reads, "also": also})
+
+
+def _imported(listed: Listed) -> Check:
+    return next(check for check in checks_of(import_module(listed.module)) if check.code == listed.code)
 
 
 def checks_of(module: ModuleType) -> tuple[Check, ...]:
     """Return the checks that a module defines itself."""
     return tuple(v for v in vars(module).values() if isinstance(v, Check) and v.module == module.__name__)
-
-
-@cache  # a program may examine many times, and our own checks stay the same
-def _our_checks(topics: tuple[str, ...]) -> tuple[Check, ...]:
-    """Return our checks of these topics; without any, all."""
-    packages = [import_module(f"{OURS}.{topic}") for topic in topics] or [import_module(OURS)]
-    return tuple(check for package in packages for module in _modules(package) for check in checks_of(module))
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -119,7 +144,9 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
         yield import_module(info.name)
 
 
-def _add_plug_in(entry: EntryPoint, checks: dict[str, Check], broken: list[BrokenPlugIn]) -> None:
+def _add_plug_in(
+    entry: EntryPoint, ours: Mapping[str, Listed], added: dict[str, Check], broken: list[BrokenPlugIn]
+) -> None:
     name = entry.dist.name if entry.dist else entry.value
     fix = f"python3 -m pip uninstall {name}"
     try:
@@ -127,15 +154,17 @@ def _add_plug_in(entry: EntryPoint, checks: dict[str, Check], broken: list[Broke
         if why := _foreign(entry, package):
             raise ImportError(why)  # noqa: TRY301  the same answer as for any other plug-in that cannot be had
         found = [check for module in _modules(package) for check in checks_of(module)]
+        for check in found:
+            _ = check.listed  # a wrong declaration raises here, where it is the plug-in's fault
     except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a plug-in does at import, the run goes on
         broken.append(BrokenPlugIn(name, f"{type(error).__name__}: {error}", fix))
         return
     for check in found:
-        if taken := checks.get(check.code):
+        if taken := ours.get(check.code) or added.get(check.code):
             why = f"its check {check.name} has the code {check.code}, which {taken.name} has already"
             broken.append(BrokenPlugIn(name, why, fix))
         else:
-            checks[check.code] = check
+            added[check.code] = check
 
 
 def _foreign(entry: EntryPoint, package: ModuleType) -> str:

@@ -81,11 +81,12 @@ def verdict_in(text: bytes, max_age: float, here: Now) -> SavedVerdict:
         raise UnusableReportError("it is not JSON") from None
     match report:
         case {
-            "schema": "ncheck.report/1", "host": str(host), "time": str(begun), "findings": list(findings),
+            "schema": "ncheck.report/1" | "ncheck.report/2", "host": str(host), "time": str(begun),
+            "findings": list(findings),
             "nodes": [{"transport": "local", "recorded": False}], "bad": list(bad), "interrupted": bool(interrupted),
         }:  # fmt: skip
             pass
-        case {"schema": "ncheck.report/1", "nodes": list()}:
+        case {"schema": "ncheck.report/1" | "ncheck.report/2", "nodes": list()}:
             raise UnusableReportError("it is not a report of ncheck local")
         case _:
             raise UnusableReportError("it is not a report of this version of ncheck")

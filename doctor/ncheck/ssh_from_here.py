@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.ssh_peers import FROM_HERE
-from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.evidence import Evidence, Note, Reply, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,29 +38,47 @@ def tried_from_here(
     """Yield evidence of each node that was reached: whether the ssh program of this machine can log in to it."""
     logins = {name: facts.login for name, facts in cluster.facts(LoginFacts).items() if facts.login.reached}
     replies = _replies(cluster.only(logins.keys()), settings, local_host, seconds)
-    return (Evidence(node, login, replies={FROM_HERE.key: replies[node]}) for node, login in logins.items())
+    for node, login in logins.items():
+        reply = replies[node]
+        evidence = Evidence(node, login)
+        if isinstance(reply, Note):
+            yield replace(evidence, notes={FROM_HERE.key: reply})
+        else:
+            yield replace(evidence, replies={FROM_HERE.key: reply})
 
 
-def _replies(cluster: Cluster, settings: Settings, local_host: LocalHost | None, seconds: float) -> dict[str, Reply]:
+def _replies(
+    cluster: Cluster, settings: Settings, local_host: LocalHost | None, seconds: float
+) -> dict[str, Reply | Note]:
     if local_host is None:
-        return dict.fromkeys(cluster.names, _not_asked("the launch line is typed on another machine than this"))
-    from ncheck.agent.answers.ssh_peers import Tries
-
+        return dict.fromkeys(cluster.names, Note("the launch line is typed on another machine than this"))
     machines = {name: identity.machine for name, identity in cluster.facts(IdentityFacts).items()}
-    config, replies = configuration(settings), {}
+    replies: dict[str, Reply | Note] = {}
     logins = cluster.facts(LoginFacts)
-    alike: dict[Configured, list[Node]] = {}
+    others: list[Node] = []
     for node in cluster.nodes:
         if logins[node.name].login.transport not in ("paramiko", "openssh", "srun"):
-            replies[node.name] = _not_asked("no SSH is used")
+            replies[node.name] = Note("no SSH is used")
         elif local_host.machine and machines.get(node.name) == local_host.machine:
             replies[node.name] = _ITSELF
         else:
-            alike.setdefault(_configured(node, config), []).append(node)
+            others.append(node)
+    return replies | _from_here(others, settings, seconds) if others else replies
+
+
+def _from_here(others: Sequence[Node], settings: Settings, seconds: float) -> dict[str, Reply | Note]:
+    """Return the replies for nodes that are other machines, reached by SSH."""
+    from ncheck.agent.answers.ssh_peers import Tries
+
+    config = configuration(settings)
+    replies: dict[str, Reply | Note] = {}
+    alike: dict[Configured, list[Node]] = {}
+    for node in others:
+        alike.setdefault(_configured(node, config), []).append(node)
     until = time.monotonic() + min(seconds, 2 * settings.connect_timeout)
     tries = Tries(settings.connect_timeout, until, str(Path.cwd()))
     for number, nodes in enumerate(alike.values()):
-        too_many = _not_asked(f"the nodes have more than {MOST_CONFIGURATIONS} ssh configurations here")
+        too_many = Note(f"the nodes have more than {MOST_CONFIGURATIONS} ssh configurations here")
         if not shutil.which("ssh"):
             replies |= {node.name: Reply(Status.MISSING, "no ssh program on this machine") for node in nodes}
         elif number >= MOST_CONFIGURATIONS:
@@ -68,10 +86,6 @@ def _replies(cluster: Cluster, settings: Settings, local_host: LocalHost | None,
         else:
             replies |= _tried(nodes, config, tries)
     return replies
-
-
-def _not_asked(reason: str) -> Reply:
-    return Reply(Status.NOT_ASKED, reason)
 
 
 def configuration(settings: Settings) -> SshConfig:

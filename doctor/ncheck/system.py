@@ -1,95 +1,154 @@
-"""From facts to the values that the report has of a node."""
+"""From facts to the values that the report has of the nodes.
+
+Facts go by name here, so that those that were not read need not be imported.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
+from typing import TYPE_CHECKING, Any, cast
 
-from ncheck.facts.code import CodeFacts
-from ncheck.facts.folders import Folder, FolderFacts
-from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.horovod import HorovodFacts
-from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.machine import MachineFacts
-from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.nics import CARRIES_DATA, Interface, NicFacts
-from ncheck.facts.os_release import OsFacts
-from ncheck.facts.topology import TopologyFacts
-from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent, Unread
+from ncheck.again import NODES, with_nodes_of_run
+from ncheck.facts.login import LoginFacts
+from ncheck.model.board import Board
+from ncheck.model.cluster import Cluster, Facts
+from ncheck.model.fact import Absent, Unread, name_of
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
-from ncheck.parse.topology_matrix import closest_nics
+from ncheck.parity import nodes_by_value
+
+if TYPE_CHECKING:
+    from ncheck.facts.code import CodeFacts
+    from ncheck.facts.folders import Folder
+    from ncheck.facts.gpus import GpuFacts
+    from ncheck.facts.infiniband import InfinibandFacts
+    from ncheck.facts.interpreter import InterpreterFacts
+    from ncheck.facts.machine import MachineFacts
+    from ncheck.facts.nics import Interface, NicFacts
+    from ncheck.facts.topology import TopologyFacts
+    from ncheck.settings import Settings
 
 _MOST = 64  # interfaces and ports of a node, and addresses of one: containers can make thousands
 _MEGA_PER_GIGA = 1000
 
-# The first field of the topic, under which `absent` and `unknown` name it.
-_TOPICS = {
-    GpuFacts: "gpus", LoadedNcclFacts: "nccl", MpiFacts: "mpi", HorovodFacts: "horovod", InterpreterFacts: "python",
-    InfinibandFacts: "ports", NicFacts: "interfaces", MachineFacts: "machine", OsFacts: "os", FolderFacts: "disks",
-    TopologyFacts: "topology",
-}  # fmt: skip
+
+def systems_of(known: Mapping[str, Facts]) -> tuple[System, ...]:
+    """Return what the nodes have: one for those that are alike."""
+    alike: dict[str, tuple[System, list[str]]] = {}
+    for node, facts in known.items():
+        system = system_of(facts)
+        alike.setdefault(repr(system), (system, []))[1].append(node)
+    return tuple(replace(system, nodes=tuple(nodes)) for system, nodes in alike.values())
 
 
 def system_of(facts: Facts) -> System:
     """Return what is known of a node, and why the rest is not."""
-    system, absent, unknown = System(), {}, {}
-    for fact, topic in _TOPICS.items():
-        value = facts.get(fact)
+    absent: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    read = {name_of(fact): value for fact, value in facts.items()}
+    values = _code(read.get("CodeFacts"))
+    for name, (topic, values_of) in _TOPICS.items():
+        value = read.get(name)
         if isinstance(value, Absent):
             absent[topic] = value.reason
         elif isinstance(value, Unread):
             unknown[topic] = value.reason
-        else:
-            system = _with(system, value)
-    return replace(_with(system, facts.get(CodeFacts)), absent=absent, unknown=unknown)
+        elif value is not None:
+            values |= values_of(value)
+    return System(absent=absent, unknown=unknown, **values)
 
 
-def _with(system: System, fact: object) -> System:  # noqa: C901, PLR0911  one line a kind of fact
-    match fact:
-        case GpuFacts():
-            return replace(system, gpus=_gpus(fact))
-        case LoadedNcclFacts():
-            return replace(system, nccl=fact.version, nccl_path=fact.path)
-        case MpiFacts():
-            return replace(system, mpi=fact.implementation, mpi_version=fact.version)
-        case HorovodFacts():
-            return replace(system, horovod=fact.version)
-        case InterpreterFacts():
-            named = replace(system, python=fact.path, python_version=fact.version)
-            return replace(named, frameworks=dict(fact.frameworks), container=fact.container)
-        case CodeFacts():
-            return replace(system, commit=fact.commit if fact.clean else None)
-        case InfinibandFacts():
-            ports = (SystemPort(p.name, p.state, p.physical, p.rate, p.link_layer) for p in fact.ports[:_MOST])
-            return replace(system, ports=tuple(ports))
-        case NicFacts():
-            nics = [nic for nic in fact.interfaces if nic.kind in CARRIES_DATA or nic.uplink]
-            return replace(system, interfaces=tuple(map(_interface, nics[:_MOST])))
-        case MachineFacts():
-            return replace(system, machine=_machine(fact), image=fact.image)
-        case OsFacts():
-            return replace(system, os=fact.name)
-        case FolderFacts():
-            return replace(system, disks=(_disk("home", fact.home), _disk("root", fact.root)))
-        case TopologyFacts():
-            return replace(system, topology=_topology(fact))
-    return system
+def _read(facts: Facts, name: str) -> Any:  # noqa: ANN401  the caller knows the type by the name
+    """Return a node's fact by its name; None where it was not read."""
+    return next((value for fact, value in facts.items() if name_of(fact) == name), None)
+
+
+def addresses_of(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of a node's interfaces, which no other node has: 10.1.0.7/24."""
+    nics: NicFacts | Unread | Absent | None = _read(facts, "NicFacts")
+    if nics is None or isinstance(nics, (Unread, Absent)):
+        return {}
+    return {
+        nic.name: tuple(f"{address.ip}/{address.prefix}" for address in nic.addresses[:_MOST])
+        for nic in _listed(nics)
+        if nic.addresses
+    }
+
+
+def interpreter_of(facts: Facts) -> tuple[str, str]:
+    """Return what the report says of a node's interpreter, and the container that it runs in."""
+    python: InterpreterFacts | Unread | Absent | None = _read(facts, "InterpreterFacts")
+    if python is None or isinstance(python, Absent):
+        return "", ""
+    if isinstance(python, Unread):
+        return f"unknown: {python.reason}", ""
+    return f"{python.path} {python.version} ({python.how})", python.container
+
+
+_MOST_BOARDS = 16  # kinds of nodes: more are no cluster that anybody looks at
+
+
+def boards_of(cluster: Cluster) -> tuple[Board, ...]:
+    """Return how GPUs and NICs lie, once for the nodes that are alike; one device alone is nothing to draw."""
+    matrices: dict[str, TopologyFacts] = cluster.facts_called("TopologyFacts")
+    if not matrices:
+        return ()
+    from ncheck.topology.drawing import board
+
+    alike: dict[object, list[str]] = {}
+    for nodes in nodes_by_value({node: id(matrix.pairs) for node, matrix in matrices.items()}).values():
+        matrix = matrices[nodes[0]]  # equal texts are parsed once
+        tables = (matrix.pairs, matrix.legend, matrix.cpu_affinity, matrix.numa_affinity)
+        alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).extend(nodes)
+    kinds = [(matrices[nodes[0]], nodes) for nodes in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]]
+    return tuple(
+        replace(board(matrix), nodes=tuple(nodes), source=matrix.source)
+        for matrix, nodes in kinds
+        if len(matrix.gpus) + len(matrix.nics) > 1
+    )
+
+
+def cpus_only(cluster: Cluster) -> bool:
+    """Return whether every node that was reached was asked for its GPUs and has none."""
+    reached = [name for name, fact in cluster.facts(LoginFacts).items() if fact.login.reached]
+    return bool(reached) and all(isinstance(_read(cluster.known[name], "GpuFacts"), Absent) for name in reached)
+
+
+def name_python(cluster: Cluster, settings: Settings) -> str:
+    """Return the command that names the job's Python, where ncheck found none with a framework on nodes with GPUs.
+
+    A job that loads an NCCL of its own on each of them may need none.
+    """
+    pythons: dict[str, InterpreterFacts] = cluster.facts_called("InterpreterFacts")
+    absent = any(isinstance(_read(cluster.known[name], "InterpreterFacts"), Absent) for name in cluster.names)
+    trains = any(python.trains for python in pythons.values())
+    gpus: dict[str, GpuFacts] = cluster.facts_called("GpuFacts")
+    without_nccl = {node for node, held in gpus.items() if held.gpus} - cluster.facts_called("LoadedNcclFacts").keys()
+    if settings.ranks or trains or not (pythons or absent) or not without_nccl:
+        return ""
+    nodes = "local" if all(node.local for node in cluster.nodes) else NODES
+    return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)
+
+
+def _listed(fact: NicFacts) -> list[Interface]:
+    from ncheck.facts.nics import CARRIES_DATA
+
+    return [nic for nic in fact.interfaces if nic.kind in CARRIES_DATA or nic.uplink][:_MOST]
 
 
 def _gpus(fact: GpuFacts) -> SystemGpus:
     memory = [gpu.memory_total for gpu in fact.gpus if gpu.memory_total is not None]
     total = sum(memory) if fact.gpus and len(memory) == len(fact.gpus) else None
-    return SystemGpus(len(fact.gpus), Counter(gpu.name for gpu in fact.gpus), fact.driver, fact.cuda, total, fact.rocm)
+    models = dict(Counter(gpu.name for gpu in fact.gpus))
+    return SystemGpus(len(fact.gpus), models, fact.driver, fact.cuda, total, fact.rocm)
 
 
 def _interface(nic: Interface) -> SystemInterface:
     speed = nic.speed / _MEGA_PER_GIGA if nic.speed is not None else None
-    addresses = tuple(f"{address.ip}/{address.prefix}" for address in nic.addresses[:_MOST])
-    return SystemInterface(nic.name, nic.kind.value, nic.running, nic.mtu, speed, addresses)
+    network = str(nic.addresses[0].network) if nic.addresses and (nic.usable or nic.uplink) else ""
+    return SystemInterface(nic.name, nic.kind.value, nic.running, nic.mtu, speed, network)
 
 
 def _machine(fact: MachineFacts) -> SystemMachine:
@@ -107,6 +166,8 @@ def _disk(name: str, folder: Folder | Unread) -> SystemDisk:
 
 def _topology(fact: TopologyFacts) -> str:
     """Say the matrix in a line: "8 GPUs, NV18 all to all, one NIC PIX each"."""
+    from ncheck.parse.topology_matrix import closest_nics
+
     between = Counter(fact.pairs[pair] for pair in combinations(fact.gpus, 2) if pair in fact.pairs)
     total = between.total()
     paths = [f"{path} between {count} of {total} pairs" for path, count in between.items()]
@@ -120,3 +181,36 @@ def _topology(fact: TopologyFacts) -> str:
     else:
         parts += [f"nearest NIC {level} for {count}" for level, count in levels.items()]
     return ", ".join(parts)
+
+
+def _code(fact: object) -> dict[str, Any]:
+    if fact is None or isinstance(fact, (Unread, Absent)):
+        return {}
+    code = cast("CodeFacts", fact)
+    return {"commit": code.commit if code.clean else None}
+
+
+def _ports(fact: InfinibandFacts) -> dict[str, Any]:
+    ports = (SystemPort(p.name, p.state, p.physical, p.rate, p.link_layer) for p in fact.ports[:_MOST])
+    return {"ports": tuple(ports)}
+
+
+def _python(fact: InterpreterFacts) -> dict[str, Any]:
+    named = {"python": fact.path, "python_version": fact.version}
+    return {**named, "frameworks": dict(fact.frameworks), "container": fact.container}
+
+
+# Of each fact, by its name: the first field of its topic, under which `absent` and `unknown` name it, and its values.
+_TOPICS: Mapping[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    "GpuFacts": ("gpus", lambda fact: {"gpus": _gpus(fact)}),
+    "LoadedNcclFacts": ("nccl", lambda fact: {"nccl": fact.version, "nccl_path": fact.path}),
+    "MpiFacts": ("mpi", lambda fact: {"mpi": fact.implementation, "mpi_version": fact.version}),
+    "HorovodFacts": ("horovod", lambda fact: {"horovod": fact.version}),
+    "InterpreterFacts": ("python", _python),
+    "InfinibandFacts": ("ports", _ports),
+    "NicFacts": ("interfaces", lambda fact: {"interfaces": tuple(map(_interface, _listed(fact)))}),
+    "MachineFacts": ("machine", lambda fact: {"machine": _machine(fact), "image": fact.image}),
+    "OsFacts": ("os", lambda fact: {"os": fact.name}),
+    "FolderFacts": ("disks", lambda fact: {"disks": (_disk("home", fact.home), _disk("root", fact.root))}),
+    "TopologyFacts": ("topology", lambda fact: {"topology": _topology(fact)}),
+}

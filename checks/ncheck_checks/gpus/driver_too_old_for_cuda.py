@@ -17,10 +17,10 @@ CUDA: `pip install torch --index-url https://download.pytorch.org/whl/cu126`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.expression import expression
 from ncheck.facts.gpu_health import NvidiaDriverFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
@@ -28,10 +28,10 @@ from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts
 from ncheck.parse.cuda_compatibility import needed_driver
 
 # 2.5.1+cu124, 0.4.30+cuda12.cudnn91
-_BUILD = re.compile(r"\+cu(\d{1,2})(\d)(?:\D|$)|\+cuda(\d{2})")
+_BUILD = expression(r"\+cu(\d{1,2})(\d)(?:\D|$)|\+cuda(\d{2})")
 
 # cupy-cuda12x
-_NAMED = re.compile(r"-cuda(\d{2})x$")
+_NAMED = expression(r"-cuda(\d{2})x$")
 
 
 @node_check(

@@ -56,7 +56,7 @@ def _comparable(facts: GpuHealthFacts) -> bool:
 
 
 def _active(gpu: GpuHealth) -> int:
-    return sum(state in _UP for state in gpu.links)
+    return len([state for state in gpu.links if state in _UP])
 
 
 def _inactive(gpu: GpuHealth) -> str:

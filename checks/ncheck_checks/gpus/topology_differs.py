@@ -30,7 +30,11 @@ Differing = list[tuple[tuple[str, str], Split[str]]]  # each pair, with its path
 
 def _differing_paths(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], Differing]:
     """Return the pairs whose path differs between the nodes that show them, grouped by the deviating nodes."""
-    paths = {node: _paths(topology) for node, topology in nodes.items()}
+    kinds = {id(topology): _paths(topology) for topology in nodes.values()}  # nodes that show the same share one
+    first, *others = kinds.values()
+    if all(own == first for own in others):
+        return {}
+    paths = {node: kinds[id(topology)] for node, topology in nodes.items()}
     differing: dict[tuple[str, ...], Differing] = {}
     for pair in dict.fromkeys(pair for own in paths.values() for pair in own):
         if parted := split({node: own[pair] for node, own in paths.items() if pair in own}):

@@ -25,7 +25,7 @@ from ncheck.facts.host_settings import HostSettingsFacts
 def clock_unsynchronized(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     known = {node: held.synchronized for node, held in cluster.facts(HostSettingsFacts).items()}
     if hidden := tuple(node for node, synchronized in known.items() if synchronized is None):
-        yield NotApplicable("the kernel does not tell this user of its clock", hidden)
+        yield NotApplicable("the kernel does not show its clock to this user", hidden)
     free = tuple(node for node, synchronized in known.items() if synchronized is False)
     if free and len(free) < sum(map(bool, known.values())):
         message = f"the clock of {fold(free)} is not synchronized"

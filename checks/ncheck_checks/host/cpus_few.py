@@ -36,9 +36,13 @@ def cpus_few(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     numbers = {node: len(held.gpus) for node, held in gpus.items()}
     usable = {node: held.usable_cpus for node, held in settings.items()}
 
+    alike: dict[int | None, list[int]] = {}
+    for held in settings.values():
+        alike.setdefault(held.online_cpus, []).append(held.usable_cpus)
+    usual_of = {online: sorted(counts)[len(counts) // 2] for online, counts in alike.items()}
+
     def usual(node: str) -> int:
-        alike = sorted(held.usable_cpus for held in settings.values() if held.online_cpus == settings[node].online_cpus)
-        return alike[len(alike) // 2]
+        return usual_of[settings[node].online_cpus]
 
     scarce = {node: (count, numbers[node]) for node, count in usable.items() if count < numbers.get(node, 0)}
     for (count, number), nodes in nodes_by_value(scarce).items():

@@ -17,7 +17,7 @@ swaps is slow, and every rank waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.host_load import HostLoadFacts
@@ -33,11 +33,12 @@ FIX = "free -h; df -h -t tmpfs; ps -eo rss,user,comm --sort=-rss | head"
 @cluster_check("NC621", Severity.WARNING, HostLoadFacts, alone=True)
 def memory_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     nodes = cluster.facts(HostLoadFacts)
+    most = max((load.available or 0 for load in nodes.values()), default=0)
     for node, load in nodes.items():
         if not load.memory or load.available is None:
             yield NotApplicable("the node does not show its memory", (node,))
             continue
-        usual = _usual(load.memory, nodes)
+        usual = _usual(load.memory, nodes) if load.available < OF_USUAL * most else 0
         if load.available < max(LEAST * load.memory, OF_USUAL * usual):
             message = f"{load.available / GIB:.1f} GiB of {load.memory / GIB:.1f} GiB of memory are available"
             more = f"; {usual / GIB:.1f} GiB on other nodes" if load.available < OF_USUAL * usual else ""
@@ -49,7 +50,7 @@ def memory_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
             yield Problem(message, FIX, (swap,) if swap else (), (node,), look=True, summary="memory is short")
 
 
-def _usual(memory: int, nodes: dict[str, HostLoadFacts]) -> int:
+def _usual(memory: int, nodes: Mapping[str, HostLoadFacts]) -> int:
     """Return what is available on most nodes with as much memory."""
     alike = sorted(
         load.available

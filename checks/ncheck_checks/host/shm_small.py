@@ -27,8 +27,6 @@ from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.run import JobFacts
 
 MIB = 2**20
-
-
 ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # the size in NCCL's guide for containers; a quarter of it
 
 # Eight ranks of NCCL 2.20 without a direct path between GPUs use more, and so does one batch of a data loader: 64

@@ -30,8 +30,6 @@ from ncheck.network.hca_ports import named_differently, place_of
 from ncheck.network.subnets import doubles
 
 V = TypeVar("V", bound=Hashable)
-
-
 Held = tuple[str, HcaPort]  # a node and one of its ports
 
 

@@ -18,27 +18,21 @@ between the nodes, and `ncheck probe nodes.txt --probe-time 300` gives a slow cl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check, fold
+from ncheck.expression import expression
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.probe import Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
-from ncheck.triage import Confidence, Diagnosis, diagnose
+from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 
 # These have checks of their own, because they do no all-reduce.
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
-
-
 _MOST_EVIDENCE = 9
-
-
 _SURE = 0  # index in Confidence: a line names the cause
-
-
 _TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 
@@ -176,8 +170,8 @@ def _named_causes(
     sure = min((_sureness(report) for report in naming), default=0)
     groups: dict[tuple[str, str], list[FailureReport]] = {}
     for report in naming:
-        if report.diagnosis and _sureness(report) == sure:
-            groups.setdefault((report.diagnosis.cause, report.diagnosis.meaning), []).append(report)
+        if report.reading and _sureness(report) == sure:
+            groups.setdefault((report.reading.cause, report.reading.meaning), []).append(report)
     for members in groups.values():
         dialled = {report.node for report in members if dials(one.step, report, context.owners)}
         yield from _by_end(one, reports, [report for report in members if report.node in dialled], context)
@@ -201,34 +195,32 @@ def _by_end(
         undecided = (dial for report in rest for dial in failed[report.node] if not dial.blamed(context.culprits))
         ends = {node for dial in undecided for node in dial.ends}
         nodes = tuple(node for node in one.step.group if node in ends)
-        diagnosis = replace(_shared(rest, named=True), fix="", look=_TEST_ALL_LINKS)
+        reading = replace(_shared(rest, named=True), fix="", look=_TEST_ALL_LINKS)
         at = next((report.failure.step for report in rest if report.failure.step), "")
-        yield replace(_breakdown(one, nodes, diagnosis, reports), at=at, open=True)
+        yield replace(_breakdown(one, nodes, reading, reports), at=at, open=True)
 
 
-def _shared(members: Sequence[FailureReport], *, named: bool = False) -> Diagnosis:
-    """Return the diagnosis that these share, with the evidence of each; `named` puts the node in front."""
-    words = [
-        (report.node, line) for report in members for line in (report.diagnosis.evidence if report.diagnosis else ())
-    ]
+def _shared(members: Sequence[FailureReport], *, named: bool = False) -> LogReading:
+    """Return the reading that these share, with the evidence of each; `named` puts the node in front."""
+    words = [(report.node, line) for report in members for line in (report.reading.evidence if report.reading else ())]
     lines = (f"{node}: {line}" if named and not line.startswith(node) else line for node, line in words)
-    first = next(report.diagnosis for report in members if report.diagnosis)
+    first = next(report.reading for report in members if report.reading)
     return replace(first, evidence=tuple(dict.fromkeys(lines)))
 
 
 def _sureness(report: FailureReport) -> int:
-    return list(Confidence).index(report.diagnosis.confidence) if report.diagnosis else len(Confidence)
+    return list(Confidence).index(report.reading.confidence) if report.reading else len(Confidence)
 
 
-def _side_by_side(reports: list[FailureReport]) -> Diagnosis | None:
+def _side_by_side(reports: list[FailureReport]) -> LogReading | None:
     """Return what only all logs together show: ranks that differ."""
-    alone = {report.diagnosis.cause for report in reports if report.diagnosis}
+    alone = {report.reading.cause for report in reports if report.reading}
     lines = [line for report in reports for line in (report.failure.words, *report.result.log)]
-    best = next(iter(diagnose(lines)), None)
+    best = next(iter(read_lines(lines)), None)
     return best if best and not best.echo and best.cause not in alone else None
 
 
-_GONE = Diagnosis(
+_GONE = LogReading(
     "rank_crashed", "it stopped answering during the step: the node or its network went down", (),
     Confidence.LOW, "", "ncheck nodes.txt --probe none",
 )  # fmt: skip
@@ -244,7 +236,7 @@ def _hung(one: Collective, late: list[FailureReport], sound: frozenset[str]) -> 
     else:
         nodes = tuple(report.node for report in behind)
         meaning = "its ranks hung until their time was over, and the others waited for them"
-    return _breakdown(one, nodes, Diagnosis("", meaning, (), Confidence.LOW, "", _to_try(one.step)), late)
+    return _breakdown(one, nodes, LogReading("", meaning, (), Confidence.LOW, "", _to_try(one.step)), late)
 
 
 def _to_try(step: Step) -> str:
@@ -256,9 +248,9 @@ def _to_try(step: Step) -> str:
 
 def _lost(one: Collective, reports: list[FailureReport], sound: frozenset[str]) -> Breakdown:
     """Return a step in which every node only reports that it lost another one."""
-    diagnosis = next((report.diagnosis for report in reports if report.diagnosis), None)
-    unknown = Diagnosis("", "a rank ended, and no rank reports a cause", (), Confidence.LOW, "", _to_try(one.step))
-    return _breakdown(one, _blamed(one, sound), diagnosis or unknown, reports)
+    reading = next((report.reading for report in reports if report.reading), None)
+    unknown = LogReading("", "a rank ended, and no rank reports a cause", (), Confidence.LOW, "", _to_try(one.step))
+    return _breakdown(one, _blamed(one, sound), reading or unknown, reports)
 
 
 def _blamed(one: Collective, sound: frozenset[str]) -> tuple[str, ...]:
@@ -267,19 +259,19 @@ def _blamed(one: Collective, sound: frozenset[str]) -> tuple[str, ...]:
 
 
 def _breakdown(
-    one: Collective, nodes: Sequence[str], diagnosis: Diagnosis, reports: Sequence[FailureReport]
+    one: Collective, nodes: Sequence[str], reading: LogReading, reports: Sequence[FailureReport]
 ) -> Breakdown:
     steps = [report.failure.step for report in reports if report.node in nodes and report.failure.step]
     return Breakdown(
         nodes=tuple(nodes),
         cut_off=tuple(node for node in (*one.failures, *one.silent) if node not in nodes),
-        cause=diagnosis.cause,
-        meaning=diagnosis.meaning,
-        confidence=diagnosis.confidence,
-        evidence=diagnosis.evidence or tuple(f"{r.node}: {r.failure.words}" for r in reports if r.failure.words),
-        fix=diagnosis.fix,
-        look=diagnosis.look,
-        others=diagnosis.others,
+        cause=reading.cause,
+        meaning=reading.meaning,
+        confidence=reading.confidence,
+        evidence=reading.evidence or tuple(f"{r.node}: {r.failure.words}" for r in reports if r.failure.words),
+        fix=reading.fix,
+        look=reading.look,
+        others=reading.others,
         at=steps[0] if steps else "",
         steps=(one.step,),
     )
@@ -351,28 +343,17 @@ def _or(causes: Sequence[str]) -> str:
 # Address to node, for addresses that only one node has.
 Owners = Mapping[str, str]
 
-
 # Causes of a failed connection: firewall always is one, the others only with words such as "refused".
 _ALWAYS = "firewall"
-
-
 _WITH_WORDS = frozenset({"rank_crashed", "rendezvous_misconfig", "routing"})
 
-
 # NCCL WARN socketPollConnect: connect to 10.1.0.3<40113> returned Connection refused, exceeded error retry count (35)
-_IN_VAIN = re.compile(r"No route to host|[Rr]efused|[Tt]imed out|no answer")
-
+_IN_VAIN = expression(r"No route to host|[Rr]efused|[Tt]imed out|no answer")
 
 # filtered: 10.1.0.3 port 41234 from 10.1.0.1: timed out     connect to fd00::3<40113> returned No route to host
-_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,40})(?![\w.])")
-
-
-_WORD = re.compile(r"[\w.-]+")
-
-
+_ADDRESS = expression(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,40})(?![\w.])")
+_WORD = expression(r"[\w.-]+")
 _PARTNERS = 2
-
-
 _PAIR = 2
 
 
@@ -405,14 +386,14 @@ def address_owners(nics: Mapping[str, NicFacts]) -> Owners:
 def dials(step: Step, report: FailureReport, owners: Owners) -> tuple[Dial, ...]:
     """Return the failed connections that a node reports; none if it reports something else."""
     others = tuple(node for node in step.group if node != report.node)
-    diagnosis = report.diagnosis
-    if diagnosis is None or not others:
+    reading = report.reading
+    if reading is None or not others:
         return ()
-    lines = tuple(line for line in diagnosis.evidence if _IN_VAIN.search(line))
-    perhaps = diagnosis.cause in _WITH_WORDS and diagnosis.confidence is not Confidence.HIGH and lines
-    if diagnosis.cause != _ALWAYS and not perhaps:
+    lines = tuple(line for line in reading.evidence if _IN_VAIN.search(line))
+    perhaps = reading.cause in _WITH_WORDS and reading.confidence is not Confidence.HIGH and lines
+    if reading.cause != _ALWAYS and not perhaps:
         return ()
-    lines = lines or diagnosis.evidence
+    lines = lines or reading.evidence
     addressed = set(_addressed(lines, owners))
     named = tuple(node for node in others if node in addressed) or _by_name(lines, others)
     if len(step.group) == _PAIR or not named:

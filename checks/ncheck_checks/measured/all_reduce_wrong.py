@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
-from ncheck.facts.probe import NodeResult, ProbeFacts
+from ncheck.probe.facts import NodeResult, ProbeFacts
 from ncheck.probe.results import collectives, unverified, verified
 
 _MOST_EVIDENCE = 9

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import Method, ProbeFacts, Stage
 from ncheck.probe.expected import expected
+from ncheck.probe.facts import Method, ProbeFacts, Stage
+from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import inside_runs, observations
 from ncheck.probe.standing import PEERS_LOW, usual_inside
-from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True)

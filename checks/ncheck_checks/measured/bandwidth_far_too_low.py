@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.shortfalls import compared, shortfalls, without_expectation, without_measurement
-from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)

@@ -20,28 +20,20 @@ from dataclasses import dataclass
 
 from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.facts.probe import Carried, Method, NodeResult, ProbeFacts
 from ncheck.nccl.choice import PLAN
 from ncheck.parse.interface_names import Kind
+from ncheck.probe.facts import Carried, Method, NodeResult, ProbeFacts
 from ncheck.text import moved
 
 MIB = 2**20
-
-
 LEAST = 4 * MIB  # bytes; ssh, monitoring and the start of the ranks send less
-
-
 _MOST_EVIDENCE = 6
-
 
 # The least number of runs of each size, including warm-up.
 _RUNS: Mapping[Method, int] = {Method.NCCL: 5, Method.NCCL_TESTS: 2, Method.GLOO: 3, Method.TCP: 1}
 
-
 # Container bridges lead nowhere by themselves, and lo never leaves the node.
 _STAYS = frozenset({Kind.LOOPBACK, Kind.CONTAINER_BRIDGE, Kind.OVERLAY})
-
-
 _ON_TOP = frozenset({Kind.VLAN, Kind.MACVLAN})
 
 

@@ -16,18 +16,18 @@ diagnostics under the job's launcher, set NCCL_RUN_DIAGNOSTICS=1 in its environm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Step
-from ncheck.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
+from ncheck.expression import expression
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Step
+from ncheck.probe.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
 from ncheck.probe.results import results_by_step
 
 # p2p: write mismatch srcRank=0 ... dstRank=3     |    net bw: mode=same server_rank=0 ... client_rank=8
 # net bw: cross-nic rank 3 (node0): 265.1 Gbit/s, >30% off median 391.5 Gbit/s
-_RANK = re.compile(r"(?:\b[a-z]+_?[Rr]ank=|\brank )(\d{1,6})\b")
+_RANK = expression(r"(?:\b[a-z]+_?[Rr]ank=|\brank )(\d{1,6})\b")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.probe import NodeResult, ProbeFacts
 from ncheck.nccl.choice import PLAN
+from ncheck.probe.facts import NodeResult, ProbeFacts
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 
 _MOST_EVIDENCE = 6

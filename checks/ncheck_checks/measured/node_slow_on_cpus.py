@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import ProbeFacts
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.slow import search_slow, slow_nodes
-from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC713", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.probe import ProbeFacts
+from ncheck.probe.facts import ProbeFacts
 
 _MOST = 9
 

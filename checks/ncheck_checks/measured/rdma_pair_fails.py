@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.rails import failing, failure_message, line_to_repeat, not_tested, rails, unmet
 
 

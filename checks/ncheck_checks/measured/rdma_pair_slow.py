@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from ncheck import HERE, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.rails import line_to_repeat, rails, slow, slow_message, unjudged
 
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import HERE, SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
-from ncheck.facts.probe import ProbeFacts, Stage
 from ncheck.model.report import LEAST_KEPT
 from ncheck.probe.expected import expectation
+from ncheck.probe.facts import ProbeFacts, Stage
+from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import Scaled, compared, scaled, shows_links, without_expectation, without_measurement
-from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 
 from ncheck import HERE, Cluster, Problem, Severity, Unread, cluster_check
 from ncheck.facts.gpus import DRIVER_HANGS, OF_DRIVER
-from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
 
@@ -44,6 +43,6 @@ def fact_unread(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _failure(names: tuple[str, ...]) -> str:
-    if names == (ProbeFacts.__name__,):
+    if names == ("ProbeFacts",):
         return "no bandwidth was measured"
     return f"{', '.join(name.removesuffix('Facts') for name in names)} could not be read"

@@ -59,7 +59,12 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
     for node, facts in known.items():
         for found in facts.neighbours:
             other, seat = owners.get(found.ip, (node, None))
-            if seat and other != node and (name := _instead(nodes[other], seat, found)):
+            if (
+                seat
+                and seat.interface.mac != found.mac
+                and other != node
+                and (name := _instead(nodes[other], seat, found))
+            ):
                 line = f"{node} finds {found.ip} ({seat.interface.name} of {other}) at {name}, by its {found.interface}"
                 moved.setdefault((node, other), {})[seat.interface.name] = (name, line)
     return {

@@ -22,8 +22,6 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.net_settings import NetSettingsFacts
 
 LEAST = 10000
-
-
 FREE = "sudo sysctl -w net.ipv4.ip_local_reserved_ports="
 WIDEN = "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 

@@ -22,11 +22,11 @@ On most machines /etc/hosts has priority.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, nodes_by_value, split
-from ncheck.facts.names import NameFacts
+from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.nics import Kind, NicFacts
 
 
@@ -34,8 +34,11 @@ from ncheck.facts.nics import Kind, NicFacts
 def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     own = {name: _own_addresses(nics) for name, nics in cluster.facts(NicFacts).items()}
     lookups = cluster.facts(NameFacts)
+    kinds = tuple({id(facts): facts for facts in lookups.values()}.values())  # nodes that say the same share one
     unresolved: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> the nodes that cannot resolve it, first error
-    for name in dict.fromkeys(name for facts in lookups.values() for name in facts.names):
+    for name in dict.fromkeys(name for facts in kinds for name in facts.names):
+        if _agreed([facts.names[name] for facts in kinds if name in facts.names], own.get(name, frozenset())):
+            continue
         answers = {node: facts.names[name] for node, facts in lookups.items() if name in facts.names}
         found = {node: frozenset(answer.addresses) for node, answer in answers.items() if answer.addresses}
         if all(map(_is_loopback, found.get(name, ()))):  # host-name-is-loopback reports a node's own name
@@ -48,8 +51,16 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
     for (nodes, error), names in nodes_by_value(unresolved).items():
         message = f"{fold(names)} {'does' if len(names) == 1 else 'do'} not resolve: {error}"
         yield Problem(message, _fix(names[0]), nodes=nodes, look=True)
-    if late := tuple(node for node, facts in lookups.items() if any(name.late for name in facts.names.values())):
+    late_kinds = {id(facts) for facts in kinds if any(name.late for name in facts.names.values())}
+    if late := tuple(node for node, facts in lookups.items() if id(facts) in late_kinds):
         yield Inconclusive("the lookup of other nodes' names did not finish in time", nodes=late)
+
+
+def _agreed(answers: Sequence[Resolved], own: frozenset[str]) -> bool:
+    """Return whether all nodes got the same addresses, of which none is another node's."""
+    first = answers[0]
+    alike = all(answer.addresses == first.addresses and not answer.error for answer in answers)
+    return alike and bool(first.addresses) and (not own or own.issuperset(first.addresses))
 
 
 def _wrong_addresses(name: str, found: Mapping[str, frozenset[str]], own: frozenset[str]) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 
 from ncheck import (
     HERE,
+    PLAN_VALUES,
     Absent,
     Cluster,
     Inconclusive,
@@ -52,7 +53,6 @@ from ncheck.nccl.dead_ends import (
     selections,
     used_by_nccl,
 )
-from ncheck.nccl.settings import PLAN_VALUES
 
 
 @cluster_check(

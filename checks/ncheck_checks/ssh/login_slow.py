@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from shlex import quote
-from statistics import median
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import LoginFacts
@@ -68,6 +67,8 @@ def _measured(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def _slower_than(measured: Mapping[str, float], node: str) -> float:
     """Return the median of the other nodes if this one is much slower, else 0."""
+    from statistics import median  # slow to import
+
     if measured.get(node, 0.0) <= SLOW:
         return 0.0
     others = [value for other, value in measured.items() if other != node]

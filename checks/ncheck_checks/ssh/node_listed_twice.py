@@ -24,8 +24,6 @@ from ncheck import HERE, Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import ListingFacts
 
 TWICE = 2
-
-
 MOST_SHOWN = 8
 
 

@@ -21,11 +21,11 @@ install the other one again: `python3 -m pip uninstall nvidia-nccl-cu12`, then `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.expression import expression
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
 
 # The wheels of all CUDA releases put their library at the same place.
@@ -35,13 +35,11 @@ _SAME_FILE = {"nvidia-nccl-cu": "libnccl.so.2", "nvidia-cudnn-cu": "libcudnn"}
 _BY_NAME = ("nvidia-dali-cuda", "transformer-engine-cu")
 _BY_VERSION = ("flash-attn", "torchvision", "torchaudio", "apex", "transformer-engine")
 
-
 # nvidia-dali-cuda120    |    transformer-engine-cu12    |    2.5.8+cu122torch2.3cxx11abifalse    |    0.18.0+cu118
-_CUDA = re.compile(r"(?:-cuda?|\+cu)(\d\d)")
-
+_CUDA = expression(r"(?:-cuda?|\+cu)(\d\d)")
 
 # 2.5.8+cu122torch2.3cxx11abifalse
-_TORCH = re.compile(r"\+.*torch(\d+\.\d+)")
+_TORCH = expression(r"\+.*torch(\d+\.\d+)")
 
 
 @node_check("NC216", Severity.WARNING, InterpreterFacts)

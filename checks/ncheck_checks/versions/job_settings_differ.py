@@ -19,30 +19,28 @@ all others wait for it in every step. The cause is often a line in a start-up fi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck.expression import expression
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.run import JobFacts
 from ncheck.nccl.setting_problems import differing
 from ncheck.nccl.settings import PlacedSetting
 
-_COMPARED = re.compile(
+_COMPARED = expression(
     r"(UCX|UCC|HCOLL|FI|GLOO|TORCH_NCCL|HOROVOD|I_MPI|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA)_.*"
     r"|CUDA_(DEVICE_ORDER|DEVICE_MAX_CONNECTIONS|LAUNCH_BLOCKING)|LD_PRELOAD"
 )
 
-
 # UCX_NET_DEVICES, GLOO_SOCKET_IFNAME, OMPI_MCA_btl_tcp_if_include, FI_TCP_IFACE, UCX_LOG_FILE, HCOLL_MAIN_IB
-_MAY_DIFFER = re.compile(
+_MAY_DIFFER = expression(
     r".*(DEVICES?|DEVICE_NAME|IFNAME|IFACE|MAIN_IB|main_ib|HFI_SELECT|NIC_MAPPING|GID_INDEX|gid_index|_if_(in|ex)clude)"
     r"|.*(DIR|ROOT|FILE|PATH|PREFIX|tmpdir_base|HOSTNAME|HOSTFILE|LOG_.*|DEBUG.*)"
     r"|.*_(LOG|DUMP|STATS|TIMELINE).*"
 )
 
-
-_SET_BY_LAUNCHERS = re.compile(r"(HOROVOD|I_MPI|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA)_.*")
+_SET_BY_LAUNCHERS = expression(r"(HOROVOD|I_MPI|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA)_.*")
 
 
 @cluster_check("NC219", Severity.WARNING, EnvironmentFacts, also=(JobFacts,))

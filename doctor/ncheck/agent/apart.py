@@ -80,7 +80,7 @@ def each(work, items, seconds):
         for place in left[children[0].writes : _MOST]:  # without the first, where the child is
             doing[place] = _worker(work, [(place, items[place])])
             children.append(doing[place])
-        _gather(children, found, ends)
+        _gather(children, found, ends, enough=len(items))
     finally:
         for child in children:
             child.end()
@@ -98,13 +98,13 @@ def _worker(work, places):
     return Child(work_through)
 
 
-def _gather(children, found, ends):
-    """Collect results until all children ended or the time is over."""
+def _gather(children, found, ends, *, enough=float("inf")):
+    """Collect results until all children ended, the time is over, or so many results are there."""
     poll = select.poll()
     writing = {child.number: child for child in children if child.writes}
     for number in writing:
         poll.register(number, select.POLLIN)
-    while writing and time.monotonic() < ends:
+    while writing and len(found) < enough and time.monotonic() < ends:
         for number, _ in poll.poll(max(0.0, ends - time.monotonic()) * 1000):
             child = writing[number]
             child.read()

@@ -8,13 +8,19 @@ class MemoryImporter:
     """Finds and runs modules whose text is in a dict; a name that others stand beneath is a package."""
 
     def __init__(self, texts):
-        self.texts = texts
+        self.texts = {}
+        self.packages = set()
+        self.add(texts)
+
+    def add(self, texts):
+        """Let these be found, too."""
+        self.texts.update(texts)
+        self.packages.update(name.rpartition(".")[0] for name in texts)
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.texts:
             return None
-        package = any(other.startswith(name + ".") for other in self.texts)
-        return ModuleSpec(name, self, origin="ncheck", is_package=package)
+        return ModuleSpec(name, self, origin="ncheck", is_package=name in self.packages)
 
     def create_module(self, spec):
         return None

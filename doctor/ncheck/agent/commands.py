@@ -21,8 +21,7 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
 
     A program that prints too much is ended; with `tail` it goes on, and the last of its output is kept.
     """
-    environment = dict(os.environ if environment is None else environment, **ENVIRONMENT)
-    environment["PATH"] = ":".join(part for part in (environment.get("PATH", ""), SYSTEM_FOLDERS) if part)
+    environment = completed(os.environ if environment is None else environment)
     started = time.monotonic()
     try:
         process = start(argv, environment, pass_fds=pass_fds, cwd=cwd)
@@ -42,6 +41,13 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
     return reply
 
 
+def completed(environment):
+    """Return the environment in which a program runs: it speaks English, and the system's folders are on its PATH."""
+    whole = dict(environment, **ENVIRONMENT)
+    whole["PATH"] = ":".join(part for part in (environment.get("PATH", ""), SYSTEM_FOLDERS) if part)
+    return whole
+
+
 def decoded(data):
     """Return bytes as text that can be read: what is not UTF-8 as hexadecimal numbers."""
     return data.decode("utf-8", "backslashreplace")
@@ -52,7 +58,9 @@ def thinned(log, words):
 
     Words are parted by "|".
     """
-    lines, parted = log.splitlines(keepends=True), words.split("|")
+    lines, parted = log.splitlines(keepends=True), [word for word in words.split("|") if word in log]
+    if not parted:
+        return "".join(lines[:_FIRST])
     return "".join(lines[:_FIRST] + [line for line in lines[_FIRST:] if any(word in line for word in parted)])
 
 

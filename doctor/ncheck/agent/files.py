@@ -1,7 +1,6 @@
 """Reading files and the small trees of sysfs: bounded, and each failure in words."""
 
 import errno
-import glob
 import os
 import stat
 
@@ -56,7 +55,7 @@ def read_tree(patterns):
     """
     if any(pattern.startswith("/sys/") for pattern in patterns):
         need_sysfs()
-    paths = sorted({path for pattern in patterns for path in glob.iglob(pattern)})
+    paths = sorted({path for pattern in patterns for path in matching(pattern)})
     values, size, cut = {}, 0, len(paths) > MOST_PATHS
     for path in paths[:MOST_PATHS]:
         values[path] = leaf(path)
@@ -65,6 +64,44 @@ def read_tree(patterns):
             cut = True
             break
     return {"status": "ok", "value": values, "truncated": cut}
+
+
+def matching(pattern, folder=""):
+    """Return the paths beneath a folder that a pattern matches, sorted, as sorted(glob.glob(...)) does.
+
+    That module makes a regular expression of each name with a `*`, which takes longer than to look.
+    """
+    marks = [place for place in (pattern.find("*"), pattern.find("[")) if place >= 0]
+    if not marks:
+        return [folder + pattern] if os.path.lexists(folder + pattern) else []
+    begin = pattern.rfind("/", 0, min(marks)) + 1
+    above, (part, slash, rest) = folder + pattern[:begin], pattern[begin:].partition("/")
+    first, last = part.partition("*")[0].partition("[")[0], part.rpartition("*")[2].rpartition("]")[2]
+    try:
+        near = [name for name in os.listdir(above or ".") if name.startswith(first) and name.endswith(last)]
+    except OSError:
+        return []
+    found = [above + name for name in near if name[0] != "." and fits(name, part)]
+    return sorted([path for one in found for path in matching(slash + rest, one)] if slash else found)
+
+
+def fits(name, pattern):
+    """Tell whether a name is like a pattern, as fnmatch.fnmatchcase does."""
+    if "[" in pattern:
+        import fnmatch
+
+        return fnmatch.fnmatchcase(name, pattern)
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    if not name.startswith(first):
+        return False
+    at, last = len(first), others.pop()
+    for word in others:
+        at = name.find(word, at) + len(word)
+        if at < len(word):
+            return False
+    return len(name) >= at + len(last) and name.endswith(last)
 
 
 def leaf(path):

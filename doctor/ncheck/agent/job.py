@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 
-from ncheck.agent.answers.interpreter import ask, has_framework
+from ncheck.agent.answers.interpreter import ask, has_framework, printed, run_in
 from ncheck.agent.commands import run
 
 # The user's line runs in a login bash, where `module` and `conda` are functions; without bash in a login sh. What it
@@ -21,11 +21,8 @@ _DUMP = "import json,os,sys;os.write(int(os.environ['NCHECK_FD']),json.dumps(dic
 _OURS = ("NCHECK_SETUP", "NCHECK_PYTHON", "NCHECK_DUMP", "NCHECK_FD", "SHLVL", "_")
 # ERROR: Unable to locate a modulefile for 'nccl'     |     Lmod has detected the following error: ... unknown: "nccl"
 _MODULE_ERRORS = ("Unable to locate a modulefile", "Lmod has detected the following error", "command not found")
-
-
 _ACTIVE = (("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda"))
 _ON_PATH, _ON_HEADS_PATH = "python3 on PATH", "active python on PATH"
-
 
 # Variables of Python's own that can keep it from starting, or lead `import socket` to another file. Many clusters set
 # the second, rightly. What nearly every job imports of the standard library shows it.
@@ -36,7 +33,7 @@ _IMPORTS = (
     "types, uuid, warnings, weakref; socket.socket; random.Random"
 )
 # ModuleNotFoundError: No module named 'encodings'     |     AttributeError: module 'socket' has no attribute 'AF_INET'
-_LAST_WORDS = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*", re.MULTILINE)
+_LAST_WORDS = r"(?m)^[\w.]*(?:Error|Exception|Exit)\b.*"
 
 
 class NotEnteredError(Exception):
@@ -70,16 +67,24 @@ class Job:
             self.environment = self._environment_of(self.path)
             self._mend(timeout / 4)
 
+    def end(self):
+        """End the interpreter that waits for what else it is asked."""
+        if self.said:
+            self.said["standing"].end()
+
     def _mend(self, timeout):
         """Take out of the environment what keeps the interpreter from working, and note it: the rest can be asked."""
         culprits = [name for name in _CULPRITS if self.environment.get(name)]
-        said = self._tried(self.environment, timeout) if culprits else {"exit_status": 0}
+        if not culprits:
+            return
+        printed(self, "ncheck:", timeout)
+        said = run_in(self, _IMPORTS, (), timeout, self.environment, flags=("-B",))
         if said.get("exit_status") in (0, None):  # None: it did not end, whyever
             return
         for names in [*([name] for name in culprits), culprits]:
             without = {name: value for name, value in self.environment.items() if name not in names}
             if self._tried(without, timeout).get("exit_status") == 0:
-                words = _LAST_WORDS.findall(said.get("stderr", "")) or ["it ends with an error"]
+                words = re.findall(_LAST_WORDS, said.get("stderr", "")) or ["it ends with an error"]
                 self.broken = {"variables": {name: self.environment[name] for name in names}, "error": words[-1]}
                 self.environment, self.said = without, None
                 return

@@ -1,10 +1,9 @@
 """The protocol with the head, over any pair of byte streams. This module knows nothing of the answers.
 
-The head sends {"do": "start", ...}, {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module",
-"name", "text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "id", "time"}, {"is": "wanted",
-"module"} and {"is": "replies", "replies": {key: reply}}: each source's reply once, with those that came at about the
-same time. A source is its kind ("command", "file", "tree", "answer"), its key, and the fields of the head's record of
-that name.
+The head sends {"do": "start", ...}, {"do": "ping"}, {"do": "collect", "sources": [...]}, {"do": "module", "name",
+"text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "time"}, {"is": "wanted", "module"} and
+{"is": "replies", "replies": {key: reply}}: each source's reply once, with those that came at about the same time. A
+source is its kind ("command", "file", "tree", "answer"), its key, and the fields of the head's record of that name.
 """
 
 import queue
@@ -44,7 +43,7 @@ class _Conversation:
         self.work = queue.Queue()
         self.workers = 0
         self.weight = 0
-        self.left = {}
+        self.left = 0  # sources that are not answered yet
         self.begun = threading.Event()
         self.begun.set()
 
@@ -59,12 +58,12 @@ class _Conversation:
 
     def handle(self, message):
         if message.get("do") == "ping":
-            self.send({"is": "pong", "id": message.get("id"), "time": time.time()})
+            self.send({"is": "pong", "time": time.time()})
         elif message.get("do") == "start":
             self.begun.clear()
             threading.Thread(target=self.begin, args=(message,), daemon=True).start()
         elif message.get("do") == "collect":
-            self.collect(message.get("id"), message.get("sources") or [])
+            self.collect(message.get("sources") or [])
         elif message.get("do") == "module":
             self.fetched.put((message.get("name"), message.get("text")))
 
@@ -81,10 +80,11 @@ class _Conversation:
         if "not_entered" not in more:
             self.begun.set()
 
-    def collect(self, number, sources):
-        self.left[number] = len(sources)
+    def collect(self, sources):
+        with self.sending:
+            self.left += len(sources)
         for source in sources:
-            self.work.put((number, source))
+            self.work.put(source)
         if sources and not self.workers:
             threading.Thread(target=self.send_posted, daemon=True).start()
         while self.workers < min(WORKERS, len(sources)):
@@ -93,15 +93,15 @@ class _Conversation:
 
     def read_sources(self):
         while True:
-            number, source = self.work.get()
+            source = self.work.get()
             self.begun.wait()
             try:
                 reply = self.respond(source, self.fetch)
-                self.post(number, source, reply)
+                self.post(source, reply)
             except OSError:
                 return  # the head is gone: the loop that reads from it ends everything
 
-    def post(self, number, source, reply):
+    def post(self, source, reply):
         """Keep a reply for the next frame; the last reply sends them all."""
         key = str(source.get("key"))
         try:
@@ -113,8 +113,8 @@ class _Conversation:
                 text = not_sent(key, "with it, this node's answers would be too large")
             self.weight += weight(text)
             self.posted.append(text[1:-1])
-            self.left[number] -= 1
-            last = self.left[number] == 0
+            self.left -= 1
+            last = not self.left
         if last:
             self.send_frame(b"")
         else:

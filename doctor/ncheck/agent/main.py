@@ -2,7 +2,6 @@
 
 import os
 
-from ncheck.agent.broadcast import Broadcast, forget_step
 from ncheck.agent.guard import guarded
 from ncheck.agent.loop import serve
 from ncheck.agent.sources import Sources
@@ -17,12 +16,14 @@ def main(seconds, shared_by=None):
 
 
 def _serve(shared_by):
-    sources = Sources()
     if shared_by:
+        from ncheck.agent.broadcast import Broadcast, forget_step
+
         forget_step(os.environ)
-        streams = Broadcast(shared_by)
+        sources, streams = Sources(), Broadcast(shared_by)
         serve(streams.read_exactly, streams.write_all, sources.respond, sources.start)
     else:
+        sources = Sources()
         serve(read_exactly, write_all, sources.respond, sources.start)
     sources.end()
 

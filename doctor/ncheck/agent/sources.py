@@ -1,11 +1,13 @@
 """One source, one reply: the dispatch, and the one place where every error becomes a reply."""
 
+import json
 import os
 import threading
 import time
 
+import ncheck
 from ncheck.agent import commands, files
-from ncheck.agent.answers import MissingError, module_of
+from ncheck.agent.answers import ROOM_OF, MissingError, module_of
 from ncheck.agent.job import Job, NotEnteredError
 
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
@@ -33,6 +35,7 @@ class Sources:
         self.sudo = False
         self.job = Job({}, os.environ if environ is None else environ)
         self.fetch = None
+        self.bringing = threading.Lock()
         self.kept = {}  # what answers keep for later ones until the agent ends
         self.endings = []  # what is to be done where the agent ends in the middle of an answer
 
@@ -54,7 +57,8 @@ class Sources:
         return {}
 
     def end(self):
-        """Undo what answers that still run have begun, as far as the end of all processes does not."""
+        """Undo what answers that still run have begun, and end the job's interpreter that was kept."""
+        self.job.end()
         for ending in list(self.endings):
             within(_PATIENCE, ending)
 
@@ -120,13 +124,25 @@ class Sources:
 
     def read_answer(self, source):
         timeout = source.get("timeout") or self.timeout
-        return {"status": "ok", "value": module_of(source["name"]).answer(self, source.get("arguments"), timeout)}
+        module = self.module_of(source["name"])
+        return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
+
+    def module_of(self, name):
+        """Return the module that answers to a name. Those of a room that is not here yet come from the head at once."""
+        with self.bringing:
+            try:
+                return module_of(name)
+            except ImportError as error:
+                texts = self.fetch(ROOM_OF + name) if error.name == name and self.fetch else None
+                if texts is None:
+                    raise
+                ncheck.__spec__.loader.add(json.loads(texts))
+                return module_of(name)
 
 
 # sudo: a password is required     |     ann is not in the sudoers file.
 # Sorry, user ann is not allowed to execute '/usr/bin/timeout ...' as root on gpu01.
 _REFUSALS_OF_SUDO = ("sudo: ", "not in the sudoers", "not allowed to execute", "may not run sudo")
-
 
 # dmesg: read kernel buffer failed: Operation not permitted
 _REFUSALS = ("not permitted", "ermission denied")

@@ -91,7 +91,7 @@ def probe_settings(settings: Settings) -> Settings:
     from ncheck.registry import load_checks
 
     method = "auto" if settings.probe == "none" else settings.probe
-    codes = tuple(check.code for check in load_checks().select(()) if for_the_probe(check, settings))
+    codes = tuple(check.code for check in load_checks().listed if for_the_probe(check, settings))
     return replace(settings, probe=method, probe_wanted=True, select=codes)
 
 
@@ -165,8 +165,8 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
 
         click.echo(redact(described(settings)))
         return EXIT_CLEAN
+    from ncheck.cli.examine import observer_for
     from ncheck.report import show_all
-    from ncheck.report.progress import observer_for
 
     report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
     chosen = str(detail) if detail else "console"

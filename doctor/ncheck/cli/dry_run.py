@@ -49,9 +49,9 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.error_counters import LATER
     from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.planned_pick import PLANNED
-    from ncheck.facts.probe import MEETING, TASK
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
+    from ncheck.probe.facts import MEETING, TASK
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, LATER, *mesh}
@@ -177,7 +177,7 @@ def _answer(source: Answer) -> Iterator[str]:
 def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
     """Yield what is listened on and connected to. The addresses are not known before the nodes are asked."""
     from ncheck.facts.links import named_ports
-    from ncheck.model.plan import LAUNCHER_TABLE
+    from ncheck.launchers import LAUNCHER_TABLE
 
     launcher = LAUNCHER_TABLE.get(settings.launcher or "")
     of_each = bool(launcher and launcher.port_everywhere)
@@ -200,9 +200,9 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 
 def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Yield what is measured. The method depends on what the nodes have, so all methods are listed."""
-    from ncheck.agent.answers.turn import MEANS
-    from ncheck.facts.probe import MEETING, SWEEP, TASK
+    from ncheck.probe.agent.turn import MEANS
     from ncheck.probe.choice import driver_names
+    from ncheck.probe.facts import MEETING, SWEEP, TASK
 
     auto = "with the method that the nodes support (--probe none: no test)"
     method = auto if settings.probe == "auto" else f"with {settings.probe}"
@@ -215,7 +215,7 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
         if source != MEETING or settings.probe in ("auto", "nccl"):  # other methods do not use it
             yield from _answer(source)
     for name in driver_names(settings.probe):
-        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.tasks.{MEANS[name]}").READS)
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.probe.agent.{MEANS[name]}").READS)
     yield ""
 
 

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -105,8 +104,12 @@ def _may_exist(path: str) -> bool:
 
 
 def _no_such_file(context: click.Context, path: str) -> str:
-    group = context.parent.command if context.parent else None
-    commands = [*group.commands, "--help", "--version"] if isinstance(group, click.Group) else []
+    from difflib import get_close_matches
+
+    parent = context.parent
+    commands = ["--help", "--version"] if parent else []
+    if parent and isinstance(parent.command, click.Group):
+        commands += parent.command.list_commands(parent)
     folder = Path(path).parent
     files: list[str] = []
     with suppress(OSError):  # no such folder, or one that cannot be listed: no file in it is suggested
@@ -194,3 +197,17 @@ def say_unused_ignores(settings: Settings, report: Report) -> None:
 def say(message: str) -> None:
     """Print a message on standard error. Text from a node in it cannot control the terminal."""
     click.echo(f"ncheck: {printable(redact(message), _LONGEST)}", err=True)
+
+
+def observer_for(stream: TextIO, environ: Mapping[str, str], limit: float = 0.0) -> Observer:
+    """Return a live table on a terminal, plain lines elsewhere (a log, a pipe, TERM=dumb).
+
+    `limit` is how many seconds the run may take.
+    """
+    if not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
+        from ncheck.report.progress import PlainLines
+
+        return PlainLines(stream, limit=limit)
+    from ncheck.report.live_table import LiveTable
+
+    return LiveTable(stream, environ, limit=limit)

@@ -1,4 +1,4 @@
-"""explain, list, coverage, read, schema, allow: the commands that need no node."""
+"""explain, list, read, schema, allow: the commands that need no node."""
 
 from __future__ import annotations
 
@@ -38,15 +38,6 @@ def list_checks(output: str) -> None:
         print_list(load_checks(), sys.stdout, os.environ)
 
 
-@click.command(short_help="Show which published causes of failed jobs ncheck sees.")
-@click.option("-o", "form", type=click.Choice(["markdown", "json"]), default="markdown", help="Output format.")
-def coverage(form: str) -> None:
-    """Show what interrupts jobs, by published tables, and which of it ncheck sees, and when."""
-    from ncheck.report.coverage import as_json, as_markdown
-
-    click.echo(as_json() if form == "json" else as_markdown(), nl=False)
-
-
 @click.command(
     short_help="Read the saved output of a tool, or a job log, and judge it.",
     context_settings={"ignore_unknown_options": True},  # a KIND may be `nvidia-smi -q`
@@ -72,12 +63,12 @@ def read(words: tuple[str, ...], form: str | None) -> None:
     if words and words[0].startswith("--"):
         raise click.NoSuchOption(words[0])
     kind, file = _kind_and_file(words)
-    from ncheck.parse.read import read_all, read_any
+    from ncheck.read.text import read_all, read_any
 
     text = _text(kind, file)
     readings = read_all(kind, text) if kind else read_any(text)
+    from ncheck.read.report import as_json, as_text
     from ncheck.report.json import without_delete
-    from ncheck.report.reading import as_json, as_text
 
     if (form or ("text" if sys.stdout.isatty() else "json")) == "text":
         click.echo(as_text(readings), nl=False)
@@ -87,7 +78,7 @@ def read(words: tuple[str, ...], form: str | None) -> None:
 
 def _kind_and_file(words: tuple[str, ...]) -> tuple[str, str]:
     """Return the kind, "" if the text is to tell it, and the file. A single word is a file if one has this name."""
-    from ncheck.parse.read import reader_of
+    from ncheck.read.text import reader_of
 
     if not words:
         return "", _standard_input()
@@ -143,11 +134,7 @@ def allow(file: str) -> None:
 
 
 _PACKED = {b"\x1f\x8b": "zcat", b"BZh": "bzcat", b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}
-
-
 _MIB = 2**20
-
-
 _LARGEST_LOG, _LARGEST = 64 * _MIB, 8 * _MIB  # bytes of most logs, and far above any tool's output
 
 
@@ -182,6 +169,6 @@ def _bytes(file: str, most: int) -> bytes:
                 pass  # its writer has written nothing yet
             else:
                 if not start:
-                    raise NcheckError(f"{file} is a pipe that nobody writes to")
+                    raise NcheckError(f"{file} is a pipe that no process writes to")
         os.set_blocking(stream.fileno(), True)
         return start + stream.read(most - len(start))

@@ -7,7 +7,6 @@ import resource
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +33,7 @@ from ncheck.cli.options import (
     NODES,
     RANKS,
     SSH,
+    STARTS_ALL,
     STORAGE,
     TIME,
     WHICH,
@@ -43,16 +43,11 @@ from ncheck.cli.options import (
     program_of,
 )
 from ncheck.errors import EXIT_FINDINGS
-from ncheck.model.plan import LAUNCHER_TABLE
 
 if TYPE_CHECKING:
     from ncheck.model.plan import LaunchCommand
     from ncheck.model.report import Report
     from ncheck.settings import Settings
-
-
-# These start all ranks from one command line. The lines of the others are typed on every node.
-STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher.one_command)
 
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
@@ -82,8 +77,8 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     if not settings.program:
         raise click.UsageError("missing program, as in: ncheck launch nodes.txt -- python train.py", context)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)  # raised for the connections; the job gets the original limit
+    from ncheck.cli.examine import observer_for
     from ncheck.report.console import print_brief
-    from ncheck.report.progress import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings, report)
@@ -108,8 +103,6 @@ def _start_if_allowed(report: Report, settings: Settings, files: tuple[int, int]
 
 
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and the program would inherit that
-
-
 _SECONDS = 10.0  # for mpirun --version
 
 
@@ -141,15 +134,15 @@ def _other_mpi(command: LaunchCommand) -> str:
         return ""
     from ncheck.facts.mpi import MpiFacts
     from ncheck.parse.mpi_version import parse_mpi
+    from ncheck.process import run
 
     try:
-        said = subprocess.run(
-            [command.program, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS,
-            check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run([command.program, "--version"], _SECONDS)
+    except OSError as error:
         return f"{command.program} --version does not work on this machine: {error}"
-    ours = parse_mpi(said.stdout + said.stderr)
+    if done.late:
+        return f"{command.program} --version does not end on this machine within {_SECONDS:.0f} s"
+    ours = parse_mpi(done.stdout + done.stderr)
     here = MpiFacts(ours.implementation or "", ours.version) if ours and ours.version else None
     theirs = MpiFacts(command.mpi_implementation, command.mpi_version)
     if here and (here.implementation, here.release[:2]) == (theirs.implementation, theirs.release[:2]):

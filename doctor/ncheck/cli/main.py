@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import TextIO, cast
 
@@ -16,14 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import ncheck
-from ncheck.cli.check import check, demo, local, probe, replay
-from ncheck.cli.explain import allow, coverage, explain, list_checks, read, schema
-from ncheck.cli.good_run import diff, init
-from ncheck.cli.launch import launch
 from ncheck.cli.options import files
-from ncheck.cli.plan import plan
-from ncheck.cli.triage import triage
-from ncheck.cli.verdict import verdict
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
@@ -49,13 +43,37 @@ ncheck                    check this machine, without SSH;
 Exit codes: 0 clean, 1 findings (see --fail-on), 2 usage error, 3 bug in ncheck, 130 interrupted.
 """
 
+# Each command's module and function.
+_PLACES = {
+    "check": ("check", "check"), "local": ("check", "local"), "probe": ("check", "probe"),
+    "replay": ("check", "replay"), "demo": ("check", "demo"), "init": ("good_run", "init"),
+    "diff": ("good_run", "diff"), "verdict": ("verdict", "verdict"), "plan": ("plan", "plan"),
+    "launch": ("launch", "launch"), "triage": ("triage", "triage"), "explain": ("explain", "explain"),
+    "list": ("explain", "list_checks"), "read": ("explain", "read"),
+    "schema": ("explain", "schema"), "allow": ("explain", "allow"),
+}  # fmt: skip
+
 
 class Commands(click.Group):
-    """A group whose default command is check: `ncheck nodes.txt` is `ncheck check nodes.txt`."""
+    """A group whose default command is check: `ncheck nodes.txt` is `ncheck check nodes.txt`.
+
+    Only the command that is called is imported.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, sorted."""
+        return sorted({*_PLACES, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name; None where there is none."""
+        if cmd_name not in _PLACES:
+            return super().get_command(ctx, cmd_name)
+        module, function = _PLACES[cmd_name]
+        return cast("click.Command", getattr(import_module(f"ncheck.cli.{module}"), function))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `check`, unless the first word is a command or an option of the group."""
-        own = {*self.commands, "-h", "--help", "--version"}
+        own = {*self.list_commands(ctx), "-h", "--help", "--version"}
         completing_first = ctx.resilient_parsing and not args
         return super().parse_args(ctx, args if completing_first or (args and args[0] in own) else ["check", *args])
 
@@ -63,6 +81,7 @@ class Commands(click.Group):
         """Complete the first word: a command, or what check takes."""
         words = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
+            check = cast("click.Command", self.get_command(ctx, "check"))
             context = check.make_context("check", [], parent=ctx, resilient_parsing=True)
             return [*words, *check.shell_complete(context, incomplete)]
         return [*files(ctx, self.params[0], incomplete), *words]  # bash's script drops what comes before a file
@@ -125,11 +144,7 @@ def completion(shell: str) -> None:
 _COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
 
 
-_COMMANDS = (
-    check, local, init, verdict, plan, launch, probe, replay, diff, demo, triage, explain, list_checks, coverage,
-    read, schema, allow, help_, version, completion,
-)  # fmt: skip
-for _command in _COMMANDS:
+for _command in (help_, version, completion):
     commands.add_command(_command)
 
 

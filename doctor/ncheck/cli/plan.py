@@ -64,7 +64,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
     settings = replace(settings_of(given), select=(), probe="none")  # all checks run before a command line is printed
-    from ncheck.report.progress import observer_for
+    from ncheck.cli.examine import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings, report)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 # Python looks for garbage in cycles at every 700th new object, and a start creates 80,000 that all stay. At exit it
 # looks through all of them several times: a fifth of a run's CPU for objects that end with the process anyway.
 _GC_THRESHOLDS = (100_000, 20, 50)
-
-
 _OPEN_FILES = 65_536  # enough for ten thousand nodes at a socket, or three pipes, each
 
 

@@ -69,7 +69,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     Exit codes: 0 nothing wrong found, 1 a diagnosis or something that could not be looked at, 2 usage error.
     """  # noqa: D301  click ends a paragraph's folding at \b
     report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
-    from ncheck.report.triage import as_json, print_triage
+    from ncheck.triage.report import as_json, print_triage
 
     if output == "json":
         click.echo(as_json(report), nl=False)
@@ -89,8 +89,8 @@ def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
 
 def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any]) -> LiveReport:
     from ncheck.cli.examine import nodes_file
-    from ncheck.facts.jobs import job_of
     from ncheck.fleet.archive import is_archive, load_archive, save_archive
+    from ncheck.triage.facts.jobs import job_of
     from ncheck.triage.join import examine_job
     from ncheck.triage.live import cluster_of
 
@@ -104,9 +104,9 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
         from ncheck.files import writable
 
         writable(save, "--save", settings.nodes_file)
+    from ncheck.cli.examine import observer_for
     from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import triage as looked_at
-    from ncheck.report.progress import observer_for
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
     evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))

@@ -39,8 +39,8 @@ def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Repor
 
     Raises DemoError if a node that should be reachable was not: the report would be wrong.
     """
-    from ncheck.facts.probe import TASK
     from ncheck.pipeline import examine
+    from ncheck.probe.facts import TASK
 
     nodes = recorded_cluster(cluster)
     with ExitStack() as stack:

@@ -65,17 +65,9 @@ def _write(path: Path, text: str) -> None:
 
 
 LOOPBACK = "127.0.0.1"
-
-
 LOG = "ncheck.demo"  # the servers' log channel in paramiko: a client that leaves is no error here
-
-
 STEP = ("round", "stage", "means", "group", "ranks", "sizes", "net")
-
-
 _LONGEST_SCRIPT = 65536  # bytes
-
-
 _PATIENCE = 120.0  # seconds that a client may be silent: longer than any run of a demo
 
 

@@ -10,12 +10,6 @@ import pkgutil
 from importlib import import_module
 
 
-def every_fact() -> tuple[type[object], ...]:
-    """Return every fact that can be read on a node, in the order of the modules."""
-    modules = [import_module(found.name) for found in pkgutil.iter_modules(__path__, f"{__name__}.")]
-    return tuple(fact.record for module in modules for fact in getattr(module, "FACTS", ()))
-
-
 def __getattr__(name: str) -> type[object]:
     if name.endswith("Facts"):
         for module in pkgutil.iter_modules(__path__, f"{__name__}."):

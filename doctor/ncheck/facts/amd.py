@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, Fact, called, trouble
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -34,21 +35,13 @@ LISTING = _either(
     "static --asic --bus --driver --vram", "--showproductname --showbus --showdriverversion --showmeminfo vram"
 )
 
-
 LINKS = _either("topology", "--showtopo")
-
-
 ROCM = File("/opt/rocm/.info/version")
-
-
 _RAS = "/sys/bus/pci/drivers/amdgpu/*/ras"
-
-
 COUNTS = Tree((f"{_RAS}/*_err_count", f"{_RAS}/aca_*", f"{_RAS}/gpu_vram_bad_pages"))
 
-
 # sh: 1: amd-smi: not found
-_NOT_FOUND = re.compile(r"(?:amd|rocm)-smi: (?:command )?not found")
+_NOT_FOUND = expression(r"(?:amd|rocm)-smi: (?:command )?not found")
 
 
 def asked(command: Command, evidence: Evidence, accelerators: tuple[str, ...]) -> AmdSmi | Unread | Absent:
@@ -132,15 +125,13 @@ class AmdErrorFacts:
 
 
 # /sys/bus/pci/drivers/amdgpu/0000:83:00.0/ras/umc_err_count, .../aca_umc
-_PATH = re.compile(r".*/(?P<address>[0-9a-f:]{7,13}\.[0-7])/ras/(?:(?:aca_)?(?P<block>\w+?)(?:_err_count)?)")
-
+_PATH = expression(r".*/(?P<address>[0-9a-f:]{7,13}\.[0-7])/ras/(?:(?:aca_)?(?P<block>\w+?)(?:_err_count)?)")
 
 # a line: ue: 0
-_UNCORRECTABLE = re.compile(r"^ue:\s*(\d{1,18})$", re.MULTILINE)
-
+_UNCORRECTABLE = expression(r"^ue:\s*(\d{1,18})$", re.MULTILINE)
 
 # 0x027f5d43 : 0x00001000 : R
-_PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])$", re.MULTILINE)
+_PAGE = expression(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])$", re.MULTILINE)
 
 
 def errors(evidence: Evidence) -> Read[AmdErrorFacts]:

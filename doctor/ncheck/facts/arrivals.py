@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING
 
-from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, no_answer
+from ncheck.facts.answers import Ip
+from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import NetSettingsFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.model.evidence import Answer, Evidence, JsonValue
-from ncheck.model.fact import Read
+from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
@@ -28,8 +26,8 @@ class Arrival:
     """A packet from `source`, an address of another node, that arrives on `interface` for its `address`."""
 
     interface: str
-    address: str
-    source: str
+    address: Ip
+    source: Ip
     taken: bool  # False: the reverse path filter drops it
 
 
@@ -40,42 +38,8 @@ class ArrivalFacts:
     arrivals: tuple[Arrival, ...]
 
 
-class ArrivalAnswer(TypedDict):
-    """One arrival, its addresses as text."""
-
-    interface: str
-    address: str
-    source: str
-    taken: bool
-
-
-class ArrivalsAnswer(TypedDict):
-    """All arrivals that the node was asked about."""
-
-    arrivals: list[ArrivalAnswer]
-
-
-ARRIVALS = Answer("arrivals", shape=ArrivalsAnswer)
-
-
-def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
-    """Read the arrivals; Absent on a node on which no packet can arrive on a wrong interface."""
-    reply = evidence.reply(ARRIVALS)
-    if why := no_answer(ARRIVALS, reply):
-        return why
-    answer = cast("ArrivalsAnswer", reply.value)
-    return ArrivalFacts(tuple(map(_arrival, answer["arrivals"])))
-
-
-def _arrival(one: ArrivalAnswer) -> Arrival:
-    """Read one arrival. Raises ValueError for an invalid address."""
-    address, source = (str(ip_address(one[key])) for key in ("address", "source"))
-    return Arrival(one["interface"], address, source, one["taken"])
-
-
+ARRIVALS = Answer("arrivals", shape=ArrivalFacts)
 STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
-
-
 _WHY_NOT = "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter"
 
 
@@ -121,7 +85,7 @@ def _senders(name: str, seat: SubnetAddress, held: Mapping[str, list[SubnetAddre
 
 FACTS = (
     Fact(
-        ArrivalFacts, (ARRIVALS,), arrivals, ASKING_PEERS,
+        ArrivalFacts, (ARRIVALS,), phase=ASKING_PEERS,
         needs=(LoginFacts, NicFacts, NetSettingsFacts), questions=ask_arrivals, exempt=exempt_without_peers,
     ),
 )  # fmt: skip

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from ncheck.facts.answers import Flag, answer_of
 from ncheck.facts.definition import Fact, no_answer
-from ncheck.facts.nics import INTERFACES, InterfacesAnswer
+from ncheck.facts.nics import INTERFACES
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -44,8 +45,6 @@ class BondFacts:
 
 
 PLACE = "/proc/net/bonding/"
-
-
 BONDING = Tree((PLACE + "*",))
 
 
@@ -63,13 +62,22 @@ def bonds(evidence: Evidence) -> Read[BondFacts]:
 
 
 def _names(evidence: Evidence) -> list[str]:
-    value = cast("InterfacesAnswer", evidence.reply(INTERFACES).value)
-    return [link["name"] for link in value["interfaces"] if link.get("bond")]
+    answer: _Interfaces = answer_of(INTERFACES, evidence, shape=_Interfaces)
+    return [link.name for link in answer.interfaces if link.bond]
+
+
+@dataclass(frozen=True)
+class _Interface:
+    name: str
+    bond: Flag = False
+
+
+@dataclass(frozen=True)
+class _Interfaces:
+    interfaces: tuple[_Interface, ...]
 
 
 FACTS = (Fact(BondFacts, (BONDING, INTERFACES), bonds),)
-
-
 _LINE_OF_A_SLAVE = "Slave Interface: "  # Slave Interface: eno1
 
 

@@ -29,4 +29,4 @@ def clock(evidence: Evidence) -> Read[ClockFacts]:
     return Unread(why.reason) if isinstance(why, Absent) else why or Unread("clock not measured: no ping was answered")
 
 
-FACTS = (Fact(ClockFacts, (CLOCK,), clock),)
+FACTS = (Fact(ClockFacts, (CLOCK,), clock, of_its_node=True),)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.shapes import absolute_path
-from ncheck.model.evidence import Answer, Evidence, Status
-from ncheck.model.fact import Absent, Read
+from ncheck.expression import expression
+from ncheck.facts.answers import Path, Words, reading
+from ncheck.facts.definition import Fact
+from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -49,69 +48,66 @@ class CodeFacts:
         return f"{self.commit[:12]}{branch}" if self.commit else "no git commit"
 
 
-class GitAnswer(TypedDict):
+_HEX = expression(r"[0-9a-f]{0,64}")
+
+
+def _hexadecimal(text: str) -> str:
+    if not _HEX.fullmatch(text):
+        raise ValueError("no commit, and no digest")
+    return text
+
+
+Digest = Annotated[str, _hexadecimal]
+
+
+@dataclass(frozen=True)
+class Git:
     """What .git and git say; `error`: why git did not say what was changed."""
 
-    commit: str
-    branch: str
-    changed: dict[str, str]
-    error: str
+    commit: Digest = ""
+    branch: Words = ""
+    changed: Mapping[str, Digest] = field(default_factory=dict)
+    error: Words = ""
 
 
-class TreeAnswer(TypedDict):
-    """Digests of source files, in hexadecimal digits."""
+@dataclass(frozen=True)
+class SourceTree:
+    """Digests of source files."""
 
-    digest: str
+    digest: Digest
     cut: str
-    listed: dict[str, str]
+    listed: Mapping[str, Digest]
 
 
-class CodeAnswer(TypedDict):
+@dataclass(frozen=True)
+class CodeAnswer:
     """The folder; `git` is null without a repository, `tree` without a folder."""
 
-    folder: str
+    folder: Path
     exists: bool
-    git: GitAnswer | None
-    tree: TreeAnswer | None
+    git: Git | None
+    tree: SourceTree | None
 
 
 CODE = Answer("code", shape=CodeAnswer)
 
 
-_HEX = re.compile(r"[0-9a-f]{0,64}")
-
-
-def code(evidence: Evidence) -> Read[CodeFacts]:
-    """Read the answer. Raises ValueError for a commit or a digest that is none."""
-    reply = evidence.reply(CODE)
-    if reply.status is Status.UNANSWERED and evidence.recorded:
-        return Absent("the recording lacks it: no --workdir was given then")
-    if why := no_answer(CODE, reply):
-        return why
-    answer = cast("CodeAnswer", reply.value)
-    folder, git, tree = absolute_path(answer["folder"]), answer["git"], answer["tree"]
-    if not answer["exists"]:
-        return CodeFacts(folder, exists=False)
+@reading(CODE, unrecorded="the recording lacks it: no --workdir was given then")
+def code(answer: CodeAnswer) -> CodeFacts:
+    """Read the answer. Raises ValueError for a folder without a digest."""
+    git, tree = answer.git or Git(), answer.tree
+    if not answer.exists:
+        return CodeFacts(answer.folder, exists=False)
     if tree is None:
         raise ValueError("a folder without a digest")
-    commit, changed = (git["commit"], git["changed"]) if git else ("", {})
-    digests = (commit, tree["digest"], *tree["listed"].values(), *changed.values())
-    if not all(_HEX.fullmatch(text) for text in digests):
-        raise ValueError("a commit or a digest that is none")
     return CodeFacts(
-        folder=folder,
-        commit=commit,
-        branch=git["branch"][:LONGEST] if git else "",
-        changed=changed,
-        unasked=git["error"][:LONGEST] if git else "",
-        digest=tree["digest"],
-        cut=tree["cut"],
-        listed=tree["listed"],
-    )
+        answer.folder, commit=git.commit, branch=git.branch, changed=git.changed, unasked=git.error,
+        digest=tree.digest, cut=tree.cut, listed=tree.listed,
+    )  # fmt: skip
 
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
-    asked = Answer(CODE.name, arguments={"folder": settings.workdir or ""}, shape=CodeAnswer)
+    asked = replace(CODE, arguments={"folder": settings.workdir or ""})
     return dict.fromkeys(cluster.names, (asked,))
 
 

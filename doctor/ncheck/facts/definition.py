@@ -16,19 +16,14 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 T = TypeVar("T")
-
-
 _FEW_LINES = 3  # of a program's message, shown whole
-
-
 LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
-
 
 # The phases of a collection, in their order. Each is named as people see it while it runs.
 COLLECTING, LISTENING, ASKING_PEERS, TRYING_PLAN = "collecting", "listening", "asking its peers", "trying the plan"
 READING_FILES = "reading files"  # only with --storage-probe
 ON_THIS_MACHINE = "trying ssh from here"  # after the first phase, in no phase of the nodes: this machine answers
-FINDING, LOOKING = OF_TRIAGE = "finding the job", "looking at the job"  # what only triage asks
+FINDING, LOOKING = "finding the job", "looking at the job"  # what only triage asks
 MEASURING = "measuring"  # in steps, each chosen from what the ones before it measured
 LOOKING_AGAIN = "looking again"  # last of all: what counters have counted since the first phase
 
@@ -38,18 +33,23 @@ class Fact(Generic[T]):
     """How one fact is read. A module lists its facts in FACTS; nothing else has to know of a new one.
 
     `parse` may raise ValueError, KeyError, TypeError and the like on nonsense: the fact is then Unread. Without
-    `questions` every node is asked for `sources` in the first phase. With them, `questions(cluster, settings, seconds)`
-    makes each node's own in `phase`, from the facts in `needs`, which are read before. `exempt` returns the nodes that
-    need not be asked, with the reason, before anything is known.
+    `parse`, the agent's answer to the only source is the record (facts/answers.py). Without `questions` every node is
+    asked for `sources` in the first phase. With them, `questions(cluster, settings, seconds)` makes each node's own in
+    `phase`, from the facts in `needs`, which are read before. `exempt` returns the nodes that need not be asked, with
+    the reason, before anything is known.
+
+    Nodes with equal replies share one fact, so `parse` may read the replies to its own sources and `recorded`, and
+    nothing else of the evidence: `of_its_node` says that it reads more (the login, the clock, where it is listed).
     """
 
     record: type[T]
     sources: tuple[Source, ...]
-    parse: Callable[[Evidence], Read[T]]
+    parse: Callable[[Evidence], Read[T]] | None = None
     phase: str = COLLECTING
     needs: tuple[FactType, ...] = ()
     questions: Callable[[Cluster, Settings, float], Questions] | None = None
     exempt: Callable[[Cluster, Settings], Mapping[str, str]] | None = None
+    of_its_node: bool = False
 
     @property
     def for_all_alike(self) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import Annotated
 
-from ncheck.facts.definition import Fact, no_answer
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, Null, reading
+from ncheck.facts.definition import Fact
 from ncheck.hostlist import quoted
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.evidence import Answer
+from ncheck.model.fact import Absent, Unread
 
 
 @dataclass(frozen=True)
@@ -24,39 +25,6 @@ class EnvironmentFacts:
     missing_files: tuple[str, ...] = ()
 
 
-class EnvironmentAnswer(TypedDict):
-    """The variables of the login and of the job; the lines of NCCL's files, None for one that is not there."""
-
-    variables: dict[str, str]
-    job_variables: dict[str, str]
-    files: dict[str, list[str] | dict[str, str] | None]
-    missing: list[str] | None
-
-
-ENVIRONMENT = Answer("environment", shape=EnvironmentAnswer)
-
-
-# OMPI_MCA_btl_tcp_if_include: a name becomes part of commands, and a shell has no other names
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
-
-
-def is_variable(name: str) -> bool:
-    """Return whether a shell can have a variable of this name."""
-    return _NAME.fullmatch(name) is not None
-
-
-def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
-    """Read the variables of the login, overridden by those of the job's environment."""
-    reply = evidence.reply(ENVIRONMENT)
-    if why := no_answer(ENVIRONMENT, reply):
-        return why
-    answer = cast("EnvironmentAnswer", reply.value)
-    variables = {**answer["variables"], **answer["job_variables"]}
-    files = {_path(path): _file(path, lines) for path, lines in answer["files"].items()}
-    missing = tuple(filter(is_variable, answer.get("missing") or ()))
-    return EnvironmentFacts({name: value for name, value in variables.items() if is_variable(name)}, files, missing)
-
-
 def _path(path: str) -> str:
     """Return the path of a file. Raises ValueError for one that cannot be part of a command."""
     if path.startswith("-") or not path.isprintable():
@@ -64,13 +32,52 @@ def _path(path: str) -> str:
     return path
 
 
-def _file(path: str, lines: list[str] | dict[str, str] | None) -> tuple[str, ...] | Unread | Absent:
+@dataclass(frozen=True)
+class EnvironmentAnswer:
+    """The variables of the login and of the job; the lines of NCCL's files, None for one that is not there."""
+
+    variables: Mapping[str, str]
+    job_variables: Mapping[str, str]
+    files: Mapping[Annotated[str, _path], tuple[str, ...] | Unread | None]
+    missing: Annotated[tuple[str, ...], OPTIONAL, Null(())]
+
+
+ENVIRONMENT = Answer("environment", shape=EnvironmentAnswer)
+
+# OMPI_MCA_btl_tcp_if_include: a name becomes part of commands, and a shell has no other names
+_NAME = expression(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+
+
+def is_variable(name: str) -> bool:
+    """Return whether a shell can have a variable of this name."""
+    return _NAME.fullmatch(name) is not None
+
+
+def variable(name: str) -> str:
+    """Return the name of a variable. Raises ValueError for what is none."""
+    if not is_variable(name):
+        raise ValueError(f"{quoted(name)} is not a variable")
+    return name
+
+
+def variable_or_empty(name: str) -> str:
+    return variable(name) if name else ""
+
+
+@reading(ENVIRONMENT)
+def environment(answer: EnvironmentAnswer) -> EnvironmentFacts:
+    """Read the variables of the login, overridden by those of the job's environment."""
+    variables = {**answer.variables, **answer.job_variables}
+    files = {path: _named(path, lines) for path, lines in answer.files.items()}
+    missing = tuple(filter(is_variable, answer.missing))
+    return EnvironmentFacts({name: value for name, value in variables.items() if is_variable(name)}, files, missing)
+
+
+def _named(path: str, lines: tuple[str, ...] | Unread | None) -> tuple[str, ...] | Unread | Absent:
     if lines is None:
         return Absent(f"{path} not found")
-    return Unread(f"{path}: {lines.get('error')}") if isinstance(lines, dict) else tuple(lines)
+    return Unread(f"{path}: {lines.reason}") if isinstance(lines, Unread) else lines
 
 
 FACTS = (Fact(EnvironmentFacts, (ENVIRONMENT,), environment),)
-
-
 IFNAME = "NCCL_SOCKET_IFNAME"

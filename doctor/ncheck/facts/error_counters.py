@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import LOOKING_AGAIN, Fact, no_answer
+from ncheck.facts.answers import Key, hca_port
+from ncheck.facts.definition import LOOKING_AGAIN, Fact
 from ncheck.facts.shapes import device_name
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.model.evidence import Answer
 from ncheck.model.phase import NotAsked, Questions
 
 if TYPE_CHECKING:
@@ -24,10 +24,14 @@ class Counted:
     `counters` is how many of its error counters could be read: a port that has none can show no error.
     """
 
-    counters: int
+    counters: Annotated[int, Key("read")]
     errors: Mapping[str, int]
     sent: int | None = None
     received: int | None = None
+
+
+def _port_or_card(name: str) -> str:
+    return hca_port(name) if ":" in name else device_name(name)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class ErrorCountersFacts:
     """
 
     at: float
-    ports: Mapping[str, Counted]
+    ports: Mapping[Annotated[str, _port_or_card], Counted]
 
 
 @dataclass(frozen=True)
@@ -46,52 +50,11 @@ class LaterErrorCountersFacts:
     """The same at the end of the run."""
 
     at: float
-    ports: Mapping[str, Counted]
+    ports: Mapping[Annotated[str, _port_or_card], Counted]
 
 
-class CountedAnswer(TypedDict):
-    read: int
-    errors: dict[str, int]
-    sent: int | None
-    received: int | None
-
-
-class ErrorCountersAnswer(TypedDict):
-    at: float
-    ports: dict[str, CountedAnswer]
-
-
-FIRST = Answer("error-counters", shape=ErrorCountersAnswer)
-LATER = Answer("later-error-counters", shape=ErrorCountersAnswer)
-
-
-def first_look(evidence: Evidence) -> Read[ErrorCountersFacts]:
-    """Read the first look."""
-    reply = evidence.reply(FIRST)
-    return no_answer(FIRST, reply) or ErrorCountersFacts(*_look(reply.value))
-
-
-def later_look(evidence: Evidence) -> Read[LaterErrorCountersFacts]:
-    """Read the second look."""
-    reply = evidence.reply(LATER)
-    return no_answer(LATER, reply) or LaterErrorCountersFacts(*_look(reply.value))
-
-
-def _look(value: object) -> tuple[float, dict[str, Counted]]:
-    answer = cast("ErrorCountersAnswer", value)
-    ports = {
-        _name(name): Counted(one["read"], dict(one["errors"]), one["sent"], one["received"])
-        for name, one in answer["ports"].items()
-    }
-    return answer["at"], ports
-
-
-def _name(name: str) -> str:
-    """Return the name of a port or card. Raises ValueError for one that cannot be part of a command."""
-    device, _, port = name.partition(":")
-    if port and not port.isdecimal():
-        raise ValueError("no port of an HCA")
-    return device_name(device) + (f":{port}" if port else "")
+FIRST = Answer("error-counters", shape=ErrorCountersFacts)
+LATER = Answer("later-error-counters", shape=LaterErrorCountersFacts)
 
 
 def ask_again(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
@@ -103,9 +66,8 @@ def ask_again(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
 
 
 FACTS = (
-    Fact(ErrorCountersFacts, (FIRST,), first_look),
+    Fact(ErrorCountersFacts, (FIRST,)),
     Fact(
-        LaterErrorCountersFacts, (LATER,), later_look,
-        phase=LOOKING_AGAIN, needs=(ErrorCountersFacts,), questions=ask_again,
+        LaterErrorCountersFacts, (LATER,), phase=LOOKING_AGAIN, needs=(ErrorCountersFacts,), questions=ask_again
     ),
 )  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ncheck.expression import expression
 from ncheck.facts.requirements import Requirement
 
 _AT_LEAST = ">="
@@ -37,7 +37,7 @@ def fits(version: str, expected: str) -> bool:
 
 
 # 2.3.0+cu121, 4.1.0rc1
-_PART = re.compile(r"\d+|[A-Za-z]+")
+_PART = expression(r"\d+|[A-Za-z]+")
 
 
 def _parts(version: str) -> tuple[tuple[int, str], ...]:

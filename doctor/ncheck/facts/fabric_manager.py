@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
@@ -29,7 +30,7 @@ SERVICES = Command(("systemctl", "show", "--property=Id,LoadState,ActiveState", 
 VERSION = Command(("nv-fabricmanager", "--version"))
 
 # Fabric Manager version is : 550.54.15
-_VERSION = re.compile(r"version\D{1,10}(\d{3,4}(?:\.\d{1,4}){1,3})", re.IGNORECASE)
+_VERSION = expression(r"version\D{1,10}(\d{3,4}(?:\.\d{1,4}){1,3})", re.IGNORECASE)
 
 # In a container: System has not been booted with systemd as init system (PID 1). Can't operate.
 _NO_SYSTEMD = ("not been booted with systemd", "Failed to connect to bus", "Failed to get D-Bus connection")

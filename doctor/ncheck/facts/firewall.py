@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status
@@ -35,13 +35,8 @@ class FirewallFacts:
 
 
 SERVICES = Command(("systemctl", "is-active", "firewalld", "ufw"))
-
-
 UFW = File("/etc/ufw/ufw.conf")
-
-
 NFT = Command(("nft", "-j", "list", "ruleset"), root=True)
-
 
 # The iptables table lives in nftables, or in the legacy module if that is loaded. `iptables -S` of old releases
 # creates the table by reading it, so it runs only where the table exists.
@@ -52,27 +47,16 @@ _SCRIPT = (
     "case $? in 0) exec iptables -S;; 1) exit 0;; *) exit 2;; esac"
 )
 
-
 IPTABLES = Command(("sh", "-c", _SCRIPT), root=True)
-
 
 _STATES = frozenset(
     {"active", "inactive", "failed", "unknown", "activating", "deactivating", "reloading", "maintenance"}
 )
 
-
 _ACTIVE = frozenset({"active", "activating", "reloading"})
-
-
 _EXITS = (0, 3, 4)  # a unit is active, none is active, none is installed
-
-
 _NO_SYSTEMD = ("not been booted with systemd", "Failed to connect to bus", "Host is down")
-
-
 _NO_JSON = ("JSON support not compiled-in", "invalid option", "unrecognized option")
-
-
 _NOT_FOR_NFT = "is incompatible, use 'nft' tool"  # iptables' error for a table that nft wrote
 
 
@@ -156,9 +140,8 @@ _NO_CONDITION = frozenset({"counter", "log", "comment", *_ACTIONS})  # statement
 
 _Object = Mapping[str, object]
 
-
 # KUBE-FIREWALL, cali_input: what nft itself takes for a name; it reads its arguments once more as its own language
-_NFT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9/\\_.-]{0,255}")
+_NFT_NAME = expression(r"[A-Za-z][A-Za-z0-9/\\_.-]{0,255}")
 
 
 def nft_chains(text: str) -> tuple[InputChain, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict, cast, final
+from typing import Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import absolute_path, whole
-from ncheck.hostlist import quoted
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read, Unread
+from ncheck.facts.answers import AtMost, Count, Maybe, Path, not_empty
+from ncheck.facts.definition import Fact
+from ncheck.facts.environment import variable_or_empty
+from ncheck.model.evidence import Answer
+from ncheck.model.fact import Unread
 
 
 @dataclass(frozen=True)
@@ -22,15 +21,15 @@ class Folder:
     exist, `writable` and what follows are those of the nearest folder above it: it can be made there.
     """
 
-    path: str
-    named_by: str = ""
+    path: Path
+    named_by: Annotated[str, variable_or_empty] = ""
     exists: bool = True
     writable: bool = True
     read_only: bool = False
-    free: int = 0
-    files_free: int | None = None
-    size: int | None = None
-    kind: str | None = None
+    free: Count = 0
+    files_free: Count | None = None
+    size: Maybe[int] = None
+    kind: Maybe[str] = None
 
     @property
     def label(self) -> str:
@@ -38,88 +37,18 @@ class Folder:
         return f"{self.path} ({self.named_by})" if self.named_by else self.path
 
 
+_MOST = 16  # folders for temporary files: the variables that may name one are five
+
+
 @dataclass(frozen=True)
 class FolderFacts:
     """`temporary`: /tmp, and the folders that TMPDIR and Open MPI's variables name."""
 
-    temporary: tuple[Folder | Unread, ...]
+    temporary: Annotated[tuple[Folder | Unread, ...], AtMost(_MOST), not_empty]
     home: Folder | Unread
     shm: Folder | Unread
     root: Folder | Unread
 
 
-@final
-class FolderAnswer(TypedDict):
-    """One folder; bytes and numbers of files."""
-
-    path: str
-    named_by: str
-    exists: bool
-    writable: bool
-    read_only: bool
-    free: int
-    files_free: int | None
-    size: int | None
-    kind: str | None
-
-
-@final
-class NotRead(TypedDict):
-    """Why a folder could not be asked."""
-
-    path: str
-    error: str
-
-
-class FoldersAnswer(TypedDict):
-    """The folders of FolderFacts."""
-
-    temporary: list[FolderAnswer | NotRead]
-    home: FolderAnswer | NotRead
-    shm: FolderAnswer | NotRead
-    root: FolderAnswer | NotRead
-
-
-FOLDERS = Answer("folders", shape=FoldersAnswer)
-
-
-_MOST = 16  # folders for temporary files: the variables that may name one are five
-
-
-def folders(evidence: Evidence) -> Read[FolderFacts]:
-    """Read the answer."""
-    reply = evidence.reply(FOLDERS)
-    if why := no_answer(FOLDERS, reply):
-        return why
-    answer = cast("FoldersAnswer", reply.value)
-    temporary = tuple(_folder(one) for one in answer["temporary"][:_MOST])
-    if not temporary:
-        raise ValueError("no folder for temporary files")
-    return FolderFacts(temporary, _folder(answer["home"]), _folder(answer["shm"]), _folder(answer["root"]))
-
-
-def _folder(answer: FolderAnswer | NotRead) -> Folder | Unread:
-    path = absolute_path(answer["path"])
-    if "error" in answer:
-        return Unread(f"{path}: {answer['error'][:LONGEST]}")
-    files_free = answer["files_free"]
-    return Folder(
-        path=path,
-        named_by=_variable(answer["named_by"]),
-        exists=answer["exists"],
-        writable=answer["writable"],
-        read_only=answer["read_only"],
-        free=whole(answer["free"]),
-        files_free=None if files_free is None else whole(files_free),
-        size=answer.get("size"),
-        kind=answer.get("kind"),
-    )
-
-
-def _variable(name: str) -> str:
-    if name and not is_variable(name):
-        raise ValueError(f"{quoted(name)} is not a variable")
-    return name
-
-
-FACTS = (Fact(FolderFacts, (FOLDERS,), folders),)
+FOLDERS = Answer("folders", shape=FolderFacts)
+FACTS = (Fact(FolderFacts, (FOLDERS,)),)

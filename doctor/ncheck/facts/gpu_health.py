@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TypedDict, cast
+from typing import Annotated
 
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, Key, Maybe, Null, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
 from ncheck.model.check import Inconclusive, NotApplicable
@@ -46,7 +48,7 @@ class Fabric:
 
     state: int
     status: int = 0
-    cluster: str = ""
+    cluster: Annotated[str, _cluster] = ""
     clique: int = 0
     health: int = 0
 
@@ -62,26 +64,26 @@ class GpuHealth:
     """
 
     index: int
-    pci: str = ""
-    name: str = ""
-    ecc_mode: int | None = None
-    ecc: int | None = None
-    ecc_ever: int | None = None
-    remapped: RemappedRows | None = None
-    retired: int | None = None
-    retiring: bool | None = None
-    throttled: int | None = None
-    temperature: int | None = None
-    slowdown: int | None = None
-    margin: int | None = None
-    persistence: int | None = None
-    compute_mode: int | None = None
-    mig: bool | None = None
-    links: tuple[int, ...] = ()
-    link_errors: Mapping[str, int] = field(default_factory=dict)
-    action: int | None = None
-    fabric: Fabric | None = None
-    errors: Mapping[str, Failure] = field(default_factory=dict)
+    pci: Annotated[str, OPTIONAL, Null(""), _pci] = ""
+    name: Annotated[Words, OPTIONAL, Null("")] = ""
+    ecc_mode: Annotated[int | None, OPTIONAL, Null(None), _first] = None
+    ecc: Maybe[int] = None
+    ecc_ever: Maybe[int] = None
+    remapped: Annotated[RemappedRows | None, OPTIONAL, _remapped] = None
+    retired: Maybe[int] = None
+    retiring: Annotated[bool | None, OPTIONAL, _truth] = None
+    throttled: Maybe[int] = None
+    temperature: Maybe[int] = None
+    slowdown: Maybe[int] = None
+    margin: Maybe[int] = None
+    persistence: Maybe[int] = None
+    compute_mode: Maybe[int] = None
+    mig: Annotated[bool | None, OPTIONAL, Null(None), _first_truth] = None
+    links: Annotated[tuple[int, ...], OPTIONAL, Null(())] = ()
+    link_errors: Annotated[Mapping[str, int], OPTIONAL, Key("fields"), _link_errors] = field(default_factory=dict)
+    action: Annotated[int | None, OPTIONAL, Key("fields"), Null(None), _action] = None
+    fabric: Maybe[Fabric] = None
+    errors: Mapping[str, Annotated[Failure, _failure]] = field(default_factory=dict)
 
     @property
     def called(self) -> str:
@@ -117,76 +119,52 @@ class NvidiaDriverFacts:
     compatibility: tuple[str, ...] = ()
 
 
-class FabricAnswer(TypedDict):
-    state: int
-    status: int
-    clique: int
-    health: int
-    cluster: str
+@dataclass(frozen=True)
+class NotStarted:
+    """Why NVML did not start: its number, null where it is no function of NVML that failed."""
 
-
-class GpuHealthAnswer(TypedDict):
-    """One GPU as NVML shows it; see agent/answers."""
-
-    index: int
-    pci: str | None
-    name: str | None
-    ecc_mode: list[int] | None
-    ecc: int | None
-    ecc_ever: int | None
-    remapped: list[int] | None
-    retired: int | None
-    retiring: int | None
-    throttled: int | None
-    temperature: int | None
-    slowdown: int | None
-    margin: int | None
-    persistence: int | None
-    compute_mode: int | None
-    mig: list[int] | None
-    links: list[int] | None
-    fields: dict[str, int] | None
-    fabric: FabricAnswer | None
-    errors: dict[str, list[int | str]]
-
-
-class FailedAnswer(TypedDict):
-    function: str
     code: int | None
-    words: str
+    words: Words
 
 
-class HealthAnswer(TypedDict):
-    driver: str
+@dataclass(frozen=True)
+class DriverAnswer:
+    """`module`: the first line of /proc/driver/nvidia/version."""
+
     library: str
     module: str
-    count: int | None
-    failed: FailedAnswer | None
-    gpus: list[GpuHealthAnswer]
+    failed: NotStarted | None
+    channels: int
+    usable_channels: int
+    compatibility: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HealthAnswer:
+    """What a child of the agent said. `at`: the GPU that did not answer; `done`: all did; `ended`: the child ended by
+    itself, after it printed `words`; `silent`: seconds since its last word.
+    """
+
+    failed: NotStarted | None
+    gpus: tuple[GpuHealth, ...]
     at: int | None
     done: bool
     ended: bool
-    words: str
+    words: Words
     silent: float
-    unlisted: list[list[str]]
-    channels: int
-    usable_channels: int
-    compatibility: list[str]
+    unlisted: tuple[tuple[Annotated[str, _address], Words], ...]
 
 
 HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer)
-
-
 _PATIENCE = 8.0  # seconds that one GPU may need: without persistence mode the driver wakes it first
 
-
 # NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@...)
-_MODULE = re.compile(r"Kernel Module\D{0,40}(?:x86_64|aarch64|ppc64le)?\s+(\d{3,4}(?:\.\d{1,4}){1,3})\b")
+_MODULE = expression(r"Kernel Module\D{0,40}(?:x86_64|aarch64|ppc64le)?\s+(\d{3,4}(?:\.\d{1,4}){1,3})\b")
 
 # /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.15
-_LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
+_LIBRARY = expression(r"libnvidia-ml\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
 
-_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 LINK_ERRORS = ("flit_crc", "data_crc", "replay", "recovered")
 _NO_CLUSTER = "0" * 32
 _NO_PERMISSION = 4
@@ -196,54 +174,52 @@ def gpu_health(evidence: Evidence) -> Read[GpuHealthFacts]:
     """Read the GPUs. Where NVML does not start, is slow, or its process ends, all of it is Unread."""
     if why := _unanswered(evidence):
         return why
-    answer = cast("HealthAnswer", evidence.reply(HEALTH).value)
-    gpus = tuple(gpu for gpu in map(_gpu, answer["gpus"]) if not _forbidden(gpu))
-    unlisted = {_address(pci): why[:LONGEST] for pci, why in answer["unlisted"]}
-    if answer["done"]:
+    answer: HealthAnswer = answer_of(HEALTH, evidence)
+    gpus = tuple(gpu for gpu in answer.gpus if not _forbidden(gpu))
+    unlisted = dict(answer.unlisted)
+    if answer.done:
         return GpuHealthFacts(gpus, None, unlisted) if gpus or unlisted else Absent("no NVIDIA GPU in NVML")
-    return _broken_off(answer) or GpuHealthFacts(gpus, answer["at"], unlisted)
+    return _broken_off(answer) or GpuHealthFacts(gpus, answer.at, unlisted)
 
 
 def _broken_off(answer: HealthAnswer) -> Unread | None:
     """Return why NVML did not come to its end; None where one GPU hangs."""
-    if answer["failed"]:
-        return Unread(f"NVML does not start: {answer['failed']['words'][:LONGEST]}", fix="nvidia-smi")
-    if answer["ended"]:
-        words = f": {answer['words'][:LONGEST]}" if answer["words"] else ""
+    if answer.failed:
+        return Unread(f"NVML does not start: {answer.failed.words}", fix="nvidia-smi")
+    if answer.ended:
+        words = f": {answer.words}" if answer.words else ""
         return Unread(f"NVML ended the process that asked it{words}", fix="nvidia-smi -q")
-    if answer["at"] is None:
+    if answer.at is None:
         return Unread("NVML did not start in time", fix="timeout 30 nvidia-smi", hung="nvmlInit")
-    if answer["silent"] < _PATIENCE:
-        read = len(answer["gpus"])
+    if answer.silent < _PATIENCE:
+        read = len(answer.gpus)
         return Unread(f"NVML is slow: only {read} GPU(s) could be read in time", fix="timeout 60 nvidia-smi -q")
     return None
 
 
 def nvidia_driver(evidence: Evidence) -> Read[NvidiaDriverFacts]:
     """Read the driver; no module in /proc and no library is a driver that is not loaded, which other facts judge."""
+    answer: Read[DriverAnswer] = answer_of(HEALTH, evidence, trouble, DriverAnswer)
     refused = smi_failure(evidence.reply(SMI).stdout + evidence.reply(SMI).stderr) or ""
     if "version mismatch" in refused:  # nvidia-smi says it where NVML is not asked, too
-        return NvidiaDriverFacts(*_versions(evidence), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST]))
-    if why := _unanswered(evidence):
-        return why
-    answer = cast("HealthAnswer", evidence.reply(HEALTH).value)
-    failed = answer["failed"]
+        return NvidiaDriverFacts(*_versions(answer), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST]))
+    if isinstance(answer, (Unread, Absent)):
+        return _unanswered(evidence) or answer
+    failed = answer.failed
     return NvidiaDriverFacts(
-        *_versions(evidence),
-        failure=Failure(failed["code"], failed["words"][:LONGEST]) if failed and failed["code"] is not None else None,
-        channels=answer["channels"],
-        usable_channels=answer["usable_channels"],
-        compatibility=tuple(answer["compatibility"]),
+        *_versions(answer),
+        failure=Failure(failed.code, failed.words) if failed and failed.code is not None else None,
+        channels=answer.channels,
+        usable_channels=answer.usable_channels,
+        compatibility=answer.compatibility,
     )
 
 
-def _versions(evidence: Evidence) -> tuple[str, str]:
+def _versions(answer: Read[DriverAnswer]) -> tuple[str, str]:
     """Return the versions of the kernel module and of NVML's library, "" where they are not known."""
-    reply = evidence.reply(HEALTH)
-    if trouble(HEALTH, reply):
+    if isinstance(answer, (Unread, Absent)):
         return "", ""
-    answer = cast("HealthAnswer", reply.value)
-    module, library = _MODULE.search(answer["module"]), _LIBRARY.search(PurePosixPath(answer["library"]).name)
+    module, library = _MODULE.search(answer.module), _LIBRARY.search(PurePosixPath(answer.library).name)
     return module[1] if module else "", library[1] if library else ""
 
 
@@ -260,32 +236,36 @@ def _unanswered(evidence: Evidence) -> Unread | Absent | None:
     return why
 
 
-def _gpu(one: GpuHealthAnswer) -> GpuHealth:
-    pci, values, remapped, mig = one.get("pci"), one.get("fields") or {}, one.get("remapped"), one.get("mig")
-    ecc_mode, retiring, fabric = one.get("ecc_mode"), one.get("retiring"), one.get("fabric")
-    return GpuHealth(
-        index=one["index"],
-        pci=_address(pci_address(pci)) if pci else "",
-        name=(one.get("name") or "")[:LONGEST],
-        ecc_mode=ecc_mode[0] if ecc_mode else None,
-        ecc=one.get("ecc"),
-        ecc_ever=one.get("ecc_ever"),
-        remapped=RemappedRows(remapped[0], remapped[1], bool(remapped[2]), bool(remapped[3])) if remapped else None,
-        retired=one.get("retired"),
-        retiring=None if retiring is None else bool(retiring),
-        throttled=one.get("throttled"),
-        temperature=one.get("temperature"),
-        slowdown=one.get("slowdown"),
-        margin=one.get("margin"),
-        persistence=one.get("persistence"),
-        compute_mode=one.get("compute_mode"),
-        mig=bool(mig[0]) if mig else None,
-        links=tuple(one.get("links") or ()),
-        link_errors={name: values[name] for name in LINK_ERRORS if name in values},
-        action=values.get("action"),
-        fabric=_fabric(fabric) if fabric else None,
-        errors={name: Failure(int(code), str(words)[:LONGEST]) for name, (code, words) in one["errors"].items()},
-    )
+def _pci(text: str) -> str:
+    return _address(pci_address(text)) if text else ""
+
+
+def _first(values: tuple[int, ...]) -> int | None:
+    return values[0] if values else None
+
+
+def _first_truth(values: tuple[int, ...]) -> bool | None:
+    return bool(values[0]) if values else None
+
+
+def _truth(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _remapped(rows: tuple[int, int, int, int] | None) -> RemappedRows | None:
+    return RemappedRows(rows[0], rows[1], bool(rows[2]), bool(rows[3])) if rows else None
+
+
+def _link_errors(fields: Mapping[str, int] | None) -> Mapping[str, int]:
+    return {name: fields[name] for name in LINK_ERRORS if name in fields} if fields else {}
+
+
+def _action(fields: Mapping[str, int]) -> int | None:
+    return fields.get("action")
+
+
+def _failure(row: tuple[int, Words]) -> Failure:
+    return Failure(*row)
 
 
 def _forbidden(gpu: GpuHealth) -> bool:
@@ -293,9 +273,8 @@ def _forbidden(gpu: GpuHealth) -> bool:
     return "handle" in gpu.errors and gpu.errors["handle"].code == _NO_PERMISSION
 
 
-def _fabric(one: FabricAnswer) -> Fabric:
-    cluster = one["cluster"] if re.fullmatch(r"[0-9a-f]{32}", one["cluster"]) and one["cluster"] != _NO_CLUSTER else ""
-    return Fabric(one["state"], one["status"], cluster, one["clique"], one["health"])
+def _cluster(text: str) -> str:
+    return text if re.fullmatch(r"[0-9a-f]{32}", text) and text != _NO_CLUSTER else ""
 
 
 def _address(text: str) -> str:

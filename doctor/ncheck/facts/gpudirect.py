@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, no_answer
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -30,10 +30,10 @@ _PEERS, _PEERMEM = "/sys/kernel/mm/memory_peers/", "/sys/module/nvidia_peermem/v
 SOURCE = Tree((_RELEASE, _DRIVER, f"{_PEERS}*/version", _PEERMEM))
 
 # 5.15.0-91-generic
-_NUMBERS = re.compile(r"(\d{1,4})\.(\d{1,4})")
+_NUMBERS = expression(r"(\d{1,4})\.(\d{1,4})")
 
 # NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@U16-I3-B03-03-2)
-_OPEN = re.compile(r"NVRM version: .*\bOpen Kernel Module\b")
+_OPEN = expression(r"NVRM version: .*\bOpen Kernel Module\b")
 
 
 def gpudirect(evidence: Evidence) -> Read[GpuDirectFacts]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict, cast
+from typing import Annotated
 
 from ncheck.facts import amd
+from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -61,46 +62,46 @@ class GpuFacts:
         return "nvidia-smi topo -m" if self.vendor == "NVIDIA" else "amd-smi topology"
 
 
-class NvmlGpu(TypedDict):
+@dataclass(frozen=True)
+class NvmlGpu:
     """One GPU as NVML shows it; memory in bytes. `processes`: the number and the memory of each that computes."""
 
     index: int
     name: str
-    uuid: str | None
-    pci: str | None
-    memory_total: int | None
-    memory_used: int | None
-    processes: list[list[int | None]] | None
+    uuid: OrEmpty = ""
+    pci: OrEmpty = ""
+    memory_total: Maybe[int] = None
+    memory_used: Maybe[int] = None
+    processes: Maybe[tuple[tuple[int, int | None], ...]] = None
 
 
-class NvmlAnswer(TypedDict):
+def _gpu(one: NvmlGpu) -> Gpu:
+    processes = None if one.processes is None else dict(one.processes)
+    pci = pci_address(one.pci) if one.pci else ""
+    return Gpu(one.index, one.name, one.uuid, pci, one.memory_total, one.memory_used, processes)
+
+
+@dataclass(frozen=True)
+class NvmlAnswer:
     """What NVML says. `errors`: the functions that failed; `devices`: how many NVIDIA GPUs PCI shows."""
 
-    driver: str | None
-    cuda: str | None
-    gpus: list[NvmlGpu]
-    errors: dict[str, str] | None
-    devices: int | None
+    gpus: tuple[Annotated[Gpu, _gpu], ...]
+    driver: OrEmpty = ""
+    cuda: OrEmpty = ""
+    errors: Maybe[Mapping[str, str]] = None
+    devices: Annotated[int, OPTIONAL, Null(0)] = 0
 
 
 NVML = Answer("gpus", shape=NvmlAnswer)  # MISSING: the agent looked on PCI too and found no NVIDIA device
-
 
 DEVICES = Tree(
     ("/sys/bus/pci/devices/*/vendor", "/sys/bus/pci/devices/*/class", "/proc/driver/nvidia/gpus/*/information")
 )
 
-
 # Both come with exit status 6 or 9. A driver that died prints the second one too, so PCI decides.
 _NO_GPU = ("No devices were found", "communicate with the NVIDIA driver")
-
-
 _NVIDIA, _AMD = "0x10de", "0x1002"
-
-
 _DISPLAY = "0x03"  # PCI base class of VGA and 3D controllers; an NVSwitch is 0x0680
-
-
 _ACCELERATOR = "0x12"
 
 
@@ -170,10 +171,7 @@ def _finds_nothing(reply: Reply) -> bool:
 
 
 SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"))
-
-
 SMI = Command(("nvidia-smi",))
-
 
 # If one of these fails, the number or the names of the GPUs are unknown.
 _VITAL = ("GetCount", "GetHandle", "GetName")
@@ -206,7 +204,7 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     """Read NVML, else nvidia-smi. If both fail, the result is Unread; Absent only if PCI shows no GPU either."""
     reply = evidence.reply(NVML)
     if reply.succeeded:
-        return _from_nvml(cast("NvmlAnswer", reply.value))
+        return _from_nvml(answer_of(NVML, evidence))
     facts = _from_smi(evidence)
     if isinstance(facts, GpuFacts) or (isinstance(facts, Unread) and facts.hung):
         return facts
@@ -216,33 +214,15 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     return facts
 
 
-def _from_nvml(value: NvmlAnswer) -> Read[GpuFacts]:
-    for function, words in (value.get("errors") or {}).items():
+def _from_nvml(answer: NvmlAnswer) -> Read[GpuFacts]:
+    for function, words in (answer.errors or {}).items():
         if any(vital in function for vital in _VITAL) or "lost" in words.lower():
             return Unread(f"NVML cannot read every GPU: {function}: {words}", fix="nvidia-smi")
-    found = tuple(map(_gpu, value["gpus"]))
-    if not found:
-        return _none_found(value)
-    return GpuFacts(found, value.get("driver") or "", value.get("cuda") or "", "nvml")
-
-
-def _none_found(value: NvmlAnswer) -> Unread | Absent:
-    if value.get("devices"):
-        return Unread(f"{value['devices']} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
+    if answer.gpus:
+        return GpuFacts(answer.gpus, answer.driver, answer.cuda, "nvml")
+    if answer.devices:
+        return Unread(f"{answer.devices} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
     return Absent("no NVIDIA GPU")
-
-
-def _gpu(one: NvmlGpu) -> Gpu:
-    pci, processes = one.get("pci"), one.get("processes")
-    return Gpu(
-        index=one["index"],
-        name=one["name"],
-        uuid=one.get("uuid") or "",
-        pci=pci_address(pci) if pci else "",
-        memory_total=one.get("memory_total"),
-        memory_used=one.get("memory_used"),
-        processes=None if processes is None else {pid: used for pid, used in processes if pid is not None},
-    )
 
 
 def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
@@ -259,6 +239,4 @@ def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
 
 DRIVER_HANGS = "hanging driver"  # what nvidia-smi-hangs explains: what else could not be read of the driver
 OF_DRIVER = frozenset({"GpuFacts", "GpuHealthFacts", "NvidiaDriverFacts", "TopologyFacts"})
-
-
 FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES, amd.LISTING, amd.ROCM), gpus),)

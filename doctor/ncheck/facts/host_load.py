@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import Annotated
 
-from ncheck.facts.definition import Fact, no_answer
-from ncheck.facts.shapes import whole
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.expression import expression
+from ncheck.facts.answers import Count, Null, reading
+from ncheck.facts.definition import Fact
+from ncheck.model.evidence import Answer
 from ncheck.text import printable
 
 
@@ -22,13 +22,17 @@ class Use:
     limit: int
 
 
+def _name(text: str) -> str:
+    return printable(text, 64)
+
+
 @dataclass(frozen=True)
 class Stuck:
     """A process in uninterruptible sleep; `wait` is the kernel function that it waits in, "" if it is not shown."""
 
-    pid: int
-    name: str
-    wait: str = ""
+    pid: Count
+    name: Annotated[str, _name]
+    wait: Annotated[str, _name] = ""
 
 
 @dataclass(frozen=True)
@@ -55,52 +59,43 @@ class HostLoadFacts:
     hidden: bool = False
 
 
-class StuckAnswer(TypedDict):
-    pid: int
-    name: str
-    wait: str
-
-
-class HostLoadAnswer(TypedDict):
+@dataclass(frozen=True)
+class HostLoadAnswer:
     """Bytes, and texts as the kernel prints them."""
 
-    memory: Mapping[str, int]
-    pressure: str | None
-    load: str | None
-    cpus: int
-    files: str | None
+    memory: Mapping[str, Count]
+    pressure: Annotated[str, Null("")]
+    load: Annotated[str, Null("")]
+    cpus: Count
+    files: Annotated[str, Null("")]
     most_threads: int | None
     most_processes: int | None
     hidden: bool
-    stuck: list[StuckAnswer]
-    stuck_more: int
+    stuck: tuple[Stuck, ...]
+    stuck_more: Count
 
 
 HOST_LOAD = Answer("host-load", shape=HostLoadAnswer)
 
 # 1.89 3.00 6.10 5/372 7750
-_LOAD = re.compile(r"[\d.]{1,12} ([\d.]{1,12}) [\d.]{1,12} \d+/(\d{1,10})\b")
+_LOAD = expression(r"[\d.]{1,12} ([\d.]{1,12}) [\d.]{1,12} \d+/(\d{1,10})\b")
 
 # full avg10=0.00 avg60=1.25 avg300=0.20 total=72607
-_STALLED = re.compile(r"^full avg10=[\d.]+ avg60=([\d.]{1,12})", re.MULTILINE)
+_STALLED = expression(r"^full avg10=[\d.]+ avg60=([\d.]{1,12})", re.MULTILINE)
 
 # 986     0       2466170
-_FILES = re.compile(r"(\d{1,20})\s+\d+\s+(\d{1,20})")
+_FILES = expression(r"(\d{1,20})\s+\d+\s+(\d{1,20})")
 
 
-def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
+@reading(HOST_LOAD)
+def host_load(answer: HostLoadAnswer) -> HostLoadFacts:
     """Read the figures."""
-    reply = evidence.reply(HOST_LOAD)
-    if why := no_answer(HOST_LOAD, reply):
-        return why
-    answer = cast("HostLoadAnswer", reply.value)
-    memory = {name: whole(size) for name, size in answer["memory"].items()}
-    load, stalled = _LOAD.match(answer["load"] or ""), _STALLED.search(answer["pressure"] or "")
-    files = _FILES.match(answer["files"] or "")
-    most = [limit for limit in (answer["most_threads"], answer["most_processes"]) if limit]
+    memory = answer.memory
+    load, stalled, files = _LOAD.match(answer.load), _STALLED.search(answer.pressure), _FILES.match(answer.files)
+    most = [limit for limit in (answer.most_threads, answer.most_processes) if limit]
     swap = memory.get("SwapTotal")
     return HostLoadFacts(
-        cpus=whole(answer["cpus"]),
+        cpus=answer.cpus,
         memory=memory.get("MemTotal") or None,
         available=_available(memory),
         hugepages=memory.get("Hugetlb", 0),
@@ -109,11 +104,9 @@ def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
         stalled=min(1.0, float(stalled[1]) / 100) if stalled else None,
         files=Use(int(files[1]), int(files[2])) if files and int(files[2]) else None,
         threads=Use(int(load[2]), min(most)) if load and most else None,
-        stuck=tuple(
-            Stuck(whole(one["pid"]), printable(one["name"], 64), printable(one["wait"], 64)) for one in answer["stuck"]
-        ),
-        stuck_more=whole(answer["stuck_more"]),
-        hidden=answer["hidden"],
+        stuck=answer.stuck,
+        stuck_more=answer.stuck_more,
+        hidden=answer.hidden,
     )
 
 

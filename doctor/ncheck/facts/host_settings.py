@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict, cast
+from typing import Annotated
 
-from ncheck.facts.definition import Fact, no_answer
+from ncheck.expression import expression
+from ncheck.facts.answers import Count, Null, reading
+from ncheck.facts.definition import Fact
 from ncheck.facts.shapes import whole
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.model.evidence import Answer
 from ncheck.text import printable
 
 
@@ -60,26 +61,28 @@ class HostSettingsFacts:
     stack_unlimited: bool = False
 
 
-class CpusAnswer(TypedDict):
-    online: str | None
-    usable: int
+@dataclass(frozen=True)
+class Cpus:
+    online: Annotated[str, Null("")]
+    usable: Annotated[int, _positive]
 
 
 Texts = Mapping[str, str]
 
 
-class HostSettingsAnswer(TypedDict):
-    """Settings as the kernel prints them. `frequencies`: governor, driver, limit, most, number of policies."""
+@dataclass(frozen=True)
+class HostSettingsAnswer:
+    """Settings as the kernel prints them."""
 
-    cpus: CpusAnswer
-    frequencies: list[list[str | int | None]]
+    cpus: Cpus
+    frequencies: tuple[Annotated[Frequency, _frequency], ...]
     kernel: Mapping[str, str | None]
     groups: Mapping[str, Texts]
     clock_error: int | None
     numa_policy: int | None
     capabilities: str | None
     own_user_namespace: bool
-    gpu_devices: int
+    gpu_devices: Count
     stack_unlimited: bool
 
 
@@ -97,34 +100,31 @@ _IPC_LOCK = 14  # the number of CAP_IPC_LOCK
 _PERMISSION = 1  # EPERM
 
 # always [madvise] never
-_CHOSEN = re.compile(r"\[(\w{1,20})\]")
+_CHOSEN = expression(r"\[(\w{1,20})\]")
 
 # 0-47,96-143
-_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+_RANGE = expression(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
-def host_settings(evidence: Evidence) -> Read[HostSettingsFacts]:
+@reading(HOST_SETTINGS)
+def host_settings(answer: HostSettingsAnswer) -> HostSettingsFacts:
     """Read the settings. Raises ValueError for numbers that no kernel prints."""
-    reply = evidence.reply(HOST_SETTINGS)
-    if why := no_answer(HOST_SETTINGS, reply):
-        return why
-    answer = cast("HostSettingsAnswer", reply.value)
-    groups, error, refused = answer["groups"], answer["clock_error"], answer["numa_policy"]
-    capabilities = answer["capabilities"]
+    groups, error, refused = answer.groups, answer.clock_error, answer.numa_policy
+    capabilities = answer.capabilities
     # Beyond its limit, only who has the capability in the first user namespace may lock memory.
     locks = None if capabilities is None else bool(int(capabilities, 16) >> _IPC_LOCK & 1)
     return HostSettingsFacts(
-        usable_cpus=min([whole(answer["cpus"]["usable"], least=1), *_quotas(groups)]),
-        online_cpus=_count(answer["cpus"]["online"]),
+        usable_cpus=min([answer.cpus.usable, *_quotas(groups)]),
+        online_cpus=_count(answer.cpus.online),
         memory=_strictest(groups, ("memory.max", "memory.limit_in_bytes")),
         threads=_strictest(groups, ("pids.max",), "pids.current"),
-        frequencies=tuple(map(_frequency, answer["frequencies"])),
-        kernel={name: _setting(text) for name in KERNEL if (text := answer["kernel"].get(name))},
+        frequencies=answer.frequencies,
+        kernel={name: _setting(text) for name in KERNEL if (text := answer.kernel.get(name))},
         synchronized=None if error is None else error < _LARGEST_ERROR,
         numa_refused=None if refused is None else refused == _PERMISSION,
-        locks_memory=locks and not answer["own_user_namespace"],
-        gpu_devices=whole(answer["gpu_devices"]),
-        stack_unlimited=answer["stack_unlimited"],
+        locks_memory=locks and not answer.own_user_namespace,
+        gpu_devices=answer.gpu_devices,
+        stack_unlimited=answer.stack_unlimited,
     )
 
 
@@ -150,20 +150,20 @@ def _strictest(groups: Mapping[str, Texts], names: tuple[str, ...], used: str = 
     return min(limits, key=lambda one: one.limit, default=None)
 
 
-def _count(ranges: str | None) -> int | None:
+def _count(ranges: str) -> int | None:
     """Count the CPUs of "0-47,96-143"."""
-    found = _RANGE.findall(ranges or "")
+    found = _RANGE.findall(ranges)
     return sum(int(last or first) - int(first) + 1 for first, last in found) or None
 
 
-def _frequency(row: list[str | int | None]) -> Frequency:
-    governor, driver, limit, most, policies = row
-    names = [printable(str(name or ""), 40) for name in (governor, driver)]
-    return Frequency(names[0], names[1], _positive(limit), _positive(most), whole(policies))
+def _frequency(row: tuple[str | None, str | None, int | None, int | None, int]) -> Frequency:
+    governor, driver = (printable(name or "", 40) for name in row[:2])
+    limit, most = (None if value is None or value <= 0 else value for value in row[2:4])
+    return Frequency(governor, driver, limit, most, whole(row[4]))
 
 
-def _positive(value: str | int | None) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+def _positive(value: int) -> int:
+    return whole(value, least=1)
 
 
 def _setting(text: str) -> str:

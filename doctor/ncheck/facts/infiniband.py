@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from ncheck.expression import expression
+from ncheck.facts.answers import DeviceOrEmpty
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
@@ -17,9 +20,24 @@ class Gid:
     """One entry of a port's GID table that is in use. `kind` is "IB/RoCE v1" or "RoCE v2", `netdev` its interface."""
 
     index: int
-    address: str
-    kind: str
-    netdev: str = ""
+    address: Annotated[str, _gid]
+    kind: Annotated[str, _cut]
+    netdev: DeviceOrEmpty = ""
+
+
+# 0000:0000:0000:0000:0000:ffff:0a14:0001
+_GID = expression(r"[0-9a-f]{4}(:[0-9a-f]{4}){7}")
+_LONGEST_KIND = 40
+
+
+def _gid(text: str) -> str:
+    if not _GID.fullmatch(text):
+        raise ValueError("no GID")
+    return text
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST_KIND]
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,6 @@ class InfinibandFacts:
 
 _ROOT = "/sys/class/infiniband"
 
-
 PATTERNS = tuple(
     f"{_ROOT}/*/{path}"
     for path in (
@@ -72,12 +89,8 @@ PATTERNS = tuple(
     )
 )  # fmt: skip
 
-
 _GIDS = 10  # of the 256 entries of a table; each address has two, and the first addresses come first
-
-
 _STATES = {1: "Down", 2: "Initializing", 3: "Armed", 4: "Active", 5: "Active"}
-
 
 _PHYSICAL = {
     1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery",
@@ -87,7 +100,8 @@ _PHYSICAL = {
 
 def devices_in(tree: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the devices, in the order in which ibstat prints them."""
-    return tuple(sorted({device_name(path.split("/")[4]) for path in tree if path.startswith(_ROOT + "/")}))
+    inside = _beneath(tree, f"{_ROOT}/")
+    return tuple(sorted({device_name(path.partition("/")[0]) for path in inside}))
 
 
 def ports_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:
@@ -117,8 +131,13 @@ def gids(tree: Mapping[str, object], device: str, number: int) -> tuple[Gid, ...
 
 
 def _numbers(tree: Mapping[str, object], device: str) -> Iterable[int]:
-    prefix = f"{_ROOT}/{device}/ports/"
-    return sorted({int(path[len(prefix) :].split("/")[0]) for path in tree if path.startswith(prefix)})
+    return sorted({int(path.partition("/")[0]) for path in _beneath(tree, f"{_ROOT}/{device}/ports/")})
+
+
+def _beneath(tree: Mapping[str, object], folder: str) -> list[str]:
+    """Return the paths in a folder, without its own."""
+    length = len(folder)
+    return [path[length:] for path in tree if path[:length] == folder]
 
 
 def _port(tree: Mapping[str, object], device: str, number: int) -> HcaPort:
@@ -148,8 +167,7 @@ def _netdev(tree: Mapping[str, object], device: str, number: int) -> str:
     """Return the interface of this port if the GID table names it, else the first of the device."""
     if named := _text(tree, f"{_ROOT}/{device}/ports/{number}/gid_attrs/ndevs/0"):
         return device_name(named)
-    prefix = f"{_ROOT}/{device}/device/net/"
-    names = sorted(path[len(prefix) :] for path in tree if path.startswith(prefix))
+    names = sorted(_beneath(tree, f"{_ROOT}/{device}/device/net/"))
     return device_name(names[0]) if names else ""
 
 
@@ -175,11 +193,7 @@ def _guid(text: str) -> str:
 
 
 IBSTAT = Command(("ibstat",))
-
-
 SYSFS = Tree(PATTERNS)
-
-
 _NO_DEVICE = Absent("no InfiniBand or RoCE device")
 
 

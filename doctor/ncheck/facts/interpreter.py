@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import TypedDict, cast, final
+from typing import Annotated
 
+from ncheck.expression import expression
+from ncheck.facts.answers import Maybe, Null, OrEmpty, Path, Words, answer_of, reading
 from ncheck.facts.definition import LONGEST, Fact, trouble
-from ncheck.facts.shapes import absolute_path
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Absent, Read
+from ncheck.model.evidence import Answer, Evidence, Reply
+from ncheck.model.fact import Absent, Unread
 
 
 @dataclass(frozen=True)
 class TorchBuild:
     """What torch was built for, by its own version.py: `cuda` or `hip` is "12.1"; a CPU build has neither."""
 
-    version: str  # 2.3.0+cu121, where the package may be called 2.3.0
-    cuda: str = ""
-    hip: str = ""
+    version: Annotated[str, _build]  # 2.3.0+cu121, where the package may be called 2.3.0
+    cuda: Annotated[str, Null(""), _build_or_empty] = ""
+    hip: Annotated[str, Null(""), _build_or_empty] = ""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class BrokenBy:
     library, and its last words.
     """
 
-    variables: Mapping[str, str]
-    error: str
+    variables: Annotated[Mapping[str, str], _of_python]
+    error: Words
 
 
 @dataclass(frozen=True)
@@ -63,46 +63,26 @@ class InterpreterFacts:
         return "python3 -m pip" if self.how == "python3 on PATH" else f"{quote(self.path)} -m pip"
 
 
-@final
-class TorchAnswer(TypedDict):
-    """What torch's version.py says."""
-
-    version: str
-    cuda: str | None
-    hip: str | None
-
-
-@final
-class BrokenAnswer(TypedDict):
-    """What breaks the interpreter."""
-
-    variables: dict[str, str]
-    error: str
-
-
-class InterpreterAnswer(TypedDict):
+@dataclass(frozen=True)
+class InterpreterAnswer:
     """The job's interpreter, and the packages that matter to it."""
 
-    path: str
+    path: Path
     version: str
-    how: str | None
-    packages: dict[str, str]
-    container: str | None
-    torch: TorchAnswer | None
-    broken: BrokenAnswer | None
+    packages: Mapping[str, str]
+    how: OrEmpty = ""
+    container: OrEmpty = ""
+    torch: Maybe[TorchBuild] = None
+    broken: Maybe[BrokenBy] = None
 
 
 INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
 
-
 # tensorflow-gpu: a name becomes part of commands
-_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
+_PACKAGE = expression(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 # 2.3.0+cu121, 2.9.0a0+50eac811a6.nv25.09: it becomes part of commands, too
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
-
-
+_VERSION = expression(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
 _OF_PYTHON = ("PYTHONHOME", "PYTHONPATH")
 _TRAINING = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet", "cupy")
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
@@ -111,51 +91,54 @@ _LIBRARIES = (
 )  # fmt: skip
 
 
-def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
+def _reason(source: Answer, reply: Reply) -> Unread | Absent | None:
+    why = trouble(source, reply)
+    return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
+
+
+@reading(INTERPRETER, _reason)
+def interpreter(answer: InterpreterAnswer) -> InterpreterFacts:
     """Read the job's interpreter; an empty list of frameworks is an answer too."""
-    reply = evidence.reply(INTERPRETER)
-    if why := trouble(INTERPRETER, reply):
-        return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
-    answer = cast("InterpreterAnswer", reply.value)
-    if not answer["version"]:
+    if not answer.version:
         raise ValueError("its version is empty")
-    found, torch = packages(evidence), _torch(answer.get("torch"))
+    found = _packages(answer)
     frameworks = {name: version for name, version in found.items() if not name.startswith(_LIBRARIES)}
-    if torch and "torch" in frameworks:
-        frameworks["torch"] = torch.version
+    if answer.torch and "torch" in frameworks:
+        frameworks["torch"] = answer.torch.version
     return InterpreterFacts(
-        path=absolute_path(answer["path"]),
-        version=answer["version"],
-        how=answer.get("how") or "",
+        path=answer.path,
+        version=answer.version,
+        how=answer.how,
         frameworks=frameworks,
-        container=answer.get("container") or "",
+        container=answer.container,
         libraries={name: version for name, version in found.items() if name.startswith(_LIBRARIES)},
-        torch=torch,
-        broken=_broken(answer.get("broken")),
+        torch=answer.torch,
+        broken=answer.broken,
     )
 
 
-def _torch(answer: TorchAnswer | None) -> TorchBuild | None:
-    if answer is None:
-        return None
-    parts = (answer["version"], answer["cuda"] or "", answer["hip"] or "")
-    if not all(_VERSION.fullmatch(part) for part in parts if part):
+def _build(version: str) -> str:
+    if not _VERSION.fullmatch(version):
         raise ValueError("torch's version.py holds no version")
-    return TorchBuild(*parts)
+    return version
 
 
-def _broken(answer: BrokenAnswer | None) -> BrokenBy | None:
-    if answer is None:
-        return None
-    variables = {name: value[:LONGEST] for name, value in answer["variables"].items() if name in _OF_PYTHON}
-    return BrokenBy(variables, answer["error"][:LONGEST])
+def _build_or_empty(version: str) -> str:
+    return version and _build(version)
+
+
+def _of_python(variables: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value[:LONGEST] for name, value in variables.items() if name in _OF_PYTHON}
 
 
 def packages(evidence: Evidence) -> dict[str, str]:
     """Return the frameworks and libraries in the job's interpreter by name; {} if it could not be read."""
-    reply = evidence.reply(INTERPRETER)
-    held = cast("InterpreterAnswer", reply.value)["packages"] if reply.succeeded else {}
-    return {name: version for name, version in held.items() if _PACKAGE.fullmatch(name)}
+    answer = answer_of(INTERPRETER, evidence, trouble)
+    return {} if isinstance(answer, (Unread, Absent)) else _packages(answer)
+
+
+def _packages(answer: InterpreterAnswer) -> dict[str, str]:
+    return {name: version for name, version in answer.packages.items() if _PACKAGE.fullmatch(name)}
 
 
 FACTS = (Fact(InterpreterFacts, (INTERPRETER,), interpreter),)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, no_answer, sudo_refused
 from ncheck.model.evidence import Command, Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -44,13 +44,13 @@ GROUPS = Tree(
 PROCESSOR = Command(("grep", "-m2", "-owE", "GenuineIntel|AuthenticAMD|HygonGenuine|hypervisor", "/proc/cpuinfo"))
 
 # 0000:16:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0) (prog-if 00 [Normal decode])
-_BRIDGE = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ")
+_BRIDGE = expression(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ")
 
 # 		ACSCtl:	SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
-_CONTROL = re.compile(r"\b([A-Z][A-Za-z]{1,20})\+")
+_CONTROL = expression(r"\b([A-Z][A-Za-z]{1,20})\+")
 
 # 0000:18:00.0 in a path
-_ADDRESS = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/")
+_ADDRESS = expression(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/")
 
 
 def acs(evidence: Evidence) -> Read[AcsFacts]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.model.check import Problem
@@ -56,34 +57,27 @@ class KernelLogFacts:
 
 DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVSwitches
 
-
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
 # [  913.2] NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})")
-
+_XID = expression(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})")
 
 # NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
-_RECOVERY = re.compile(r"recovery action changed from .{1,60} to 0x[0-9a-f]+ \(([^)]{1,60})\)")
-
+_RECOVERY = expression(r"recovery action changed from .{1,60} to 0x[0-9a-f]+ \(([^)]{1,60})\)")
 
 # [1235.4] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)
-_SXID = re.compile(r"SXid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6}), (Fatal|Non-fatal)", re.IGNORECASE)
-
+_SXID = expression(r"SXid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6}), (Fatal|Non-fatal)", re.IGNORECASE)
 
 # NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x55:1860)
-_FAILED = re.compile(r"NVRM: GPU ([0-9A-Fa-f:.]{1,20}): RmInitAdapter failed")
-
+_FAILED = expression(r"NVRM: GPU ([0-9A-Fa-f:.]{1,20}): RmInitAdapter failed")
 
 # NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
 _LOADING = "NVRM: loading NVIDIA UNIX"
 
-
 # Nov 20 10:01:02 node07 kernel: Linux version 6.1.0
-_SYSLOG_TIME = re.compile(r"^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ")
-
+_SYSLOG_TIME = expression(r"^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ")
 
 # [    0.000000] Linux version 6.1.0
-_UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
+_UPTIME = expression(r"^(\[ *\d+\.\d+\])")
 
 
 def xid_events(lines: Sequence[str]) -> tuple[XidEvent, ...]:
@@ -137,20 +131,12 @@ OF_STORAGE = (
     "forced readonly", "BTRFS error", "QID", "controller is down", "Device not ready", "nfs: server", "was evicted by",
 )  # fmt: skip
 
-
 HOLDING = "|".join((DRIVER, *OF_STORAGE))
-
 
 # Of a long log only the end is kept: recent lines matter most.
 JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=HOLDING)
-
-
 DMESG = Command(("dmesg",), root=True, tail=True, holding=HOLDING)
-
-
 _ROOT_DOES_NOT_HELP = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
-
-
 _NAMES = {JOURNAL: "journalctl -k", DMESG: "dmesg"}
 
 
@@ -197,8 +183,6 @@ def _unreadable(evidence: Evidence) -> Unread:
 
 
 FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
-
-
 GPU_ERROR = "error of a GPU"  # what gpu-xid-reported explains: that the GPU is lost, or its memory broken
 GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or list fewer GPUs
 

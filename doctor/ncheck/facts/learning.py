@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import marshal
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from ncheck.facts.answers import MisfitError, answer_of
 from ncheck.facts.definition import called
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts
 from ncheck.facts.shapes import misfit, shape_of
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import TURN, Cause, Evidence, Login, Reply
+from ncheck.model.evidence import TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ def learn(cluster: Cluster, evidence: Iterable[Evidence], wanted: Collection[Fac
     Raises InterruptedLearningError on ^C.
     """
     known = dict(cluster.known)
+    reader = _Reader((*ALWAYS, *wanted))
     try:
         for one in evidence:
             earlier = known.get(one.node, {})
-            known[one.node] = _joined(earlier, facts_of(one, _answered(one, wanted, first=LoginFacts not in earlier)))
+            known[one.node] = _joined(earlier, reader.facts(one, reader.answered(one, first=LoginFacts not in earlier)))
     except KeyboardInterrupt:
         raise InterruptedLearningError(replace(cluster, known=known)) from None
     return replace(cluster, known=known)
@@ -58,11 +61,12 @@ def complete(cluster: Cluster, wanted: Collection[FactType], why: Reply, *, reco
     for which no node is at fault.
     """
     known: dict[str, Facts] = {}
+    reader = _Reader(wanted)
     for name, login in cluster.facts(LoginFacts).items():
         facts = cluster.known[name]
-        missing = [fact for fact in wanted if fact not in facts]
-        never = {} if login.login.cause else {source.key: why for source in sources_for(missing)}
-        known[name] = {**facts_of(Evidence(name, login.login, replies=never, recorded=recorded), missing), **facts}
+        missing = [fact for fact in reader.definitions if fact not in facts]
+        never = {} if login.login.cause else dict.fromkeys(reader.sources(missing), why)
+        known[name] = {**reader.facts(Evidence(name, login.login, replies=never, recorded=recorded), missing), **facts}
     return replace(cluster, known=known)
 
 
@@ -80,30 +84,118 @@ def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
 
 def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
     """Parse the wanted facts of one node. Each is a fact, Unread or Absent; nothing is raised for a bad node."""
-    definitions = {fact: one for fact in wanted if (one := definition_of(fact))}
-    facts = {fact: _fact(evidence, one) for fact, one in definitions.items()}
-    return {**facts, UnreadFacts: _unread(evidence, facts, definitions)}
+    reader = _Reader(wanted)
+    return reader.facts(evidence, reader.definitions)
 
 
-def _answered(evidence: Evidence, wanted: Collection[FactType], *, first: bool) -> tuple[FactType, ...]:
-    """Return the wanted facts that this part of a node's evidence holds.
+_KINDS = 8  # of answers to the same question that are remembered: where all nodes differ, nothing is kept of them
 
-    What is read off the login alone is read again from each part that has it: a connection may fail in any phase. Facts
-    of the first phase that were not answered are unread; those of later phases may still come.
-    """
-    has_login = first or evidence.greeting is not None  # what this machine answers for a node has none
-    replies = {key.rpartition(TURN)[0] for key in evidence.replies} | evidence.replies.keys()
 
-    def holds(fact: FactType) -> bool:
-        definition = definition_of(fact)
-        if definition is None:
-            return False
-        sources = definition.sources
-        unasked = (first and definition.for_all_alike) or (has_login and not sources)
-        return unasked or any(one.key in replies for one in sources)
+class _Reader:
+    """Reads facts of many nodes. What several of them answer alike is parsed once, and is one object."""
 
-    read_from_login = ALWAYS if has_login else ()
-    return tuple(fact for fact in dict.fromkeys((*read_from_login, *wanted)) if holds(fact))
+    def __init__(self, wanted: Iterable[FactType]) -> None:
+        self.definitions = {fact: one for fact in wanted if (one := definition_of(fact))}
+        self.alike: dict[FactType, dict[object, object]] = {fact: {} for fact in self.definitions}
+        self.unusable: dict[str, Unread] = {}  # why nothing could be read of a node: one object for all such nodes
+
+    def sources(self, facts: Iterable[FactType]) -> Iterator[str]:
+        """Return the keys of what must be read for these facts."""
+        return (source.key for fact in facts for source in self.definitions[fact].sources)
+
+    def answered(self, evidence: Evidence, *, first: bool) -> list[FactType]:
+        """Return the wanted facts that this part of a node's evidence holds.
+
+        What is read off the login alone is read again from each part that has it: a connection may fail in any phase.
+        Facts of the first phase that were not answered are unread; those of later phases may still come.
+        """
+        has_login = first or evidence.greeting is not None  # what this machine answers for a node has none
+        turns = {key.rpartition(TURN)[0] for key in evidence.keys if TURN in key}
+        keys = turns | evidence.keys
+
+        def holds(definition: Fact[object]) -> bool:
+            if not definition.sources:
+                return has_login
+            return (first and definition.for_all_alike) or any(one.key in keys for one in definition.sources)
+
+        return [fact for fact, definition in self.definitions.items() if holds(definition)]
+
+    def facts(self, evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
+        """Return the wanted facts, and which of them could not be read."""
+        why = _unusable(evidence)
+        node = _OneNode(evidence, self.unusable.setdefault(why, Unread(why)) if why else None)
+        facts = {fact: self._fact(node, self.definitions[fact]) for fact in wanted}
+        return {**facts, UnreadFacts: _unread(evidence, facts, self.definitions)}
+
+    def _fact(self, node: _OneNode, definition: Fact[object]) -> object:
+        if definition.sources and node.unusable:
+            return node.unusable
+        alike, answer = self.alike[definition.record], node.answer(definition)
+        if answer is None:
+            return _fact(node, definition)
+        latest, fact = next(reversed(alike.values()), None), alike.pop(answer, None)
+        if fact is None:
+            fact = _fact(node, definition)
+            fact = latest if fact == latest else fact
+        alike[answer] = fact
+        if len(alike) > _KINDS:
+            del alike[next(iter(alike))]
+        return fact
+
+
+class _OneNode:
+    """One node's evidence. Each reply is compared with its declared type once, however many facts are made of it."""
+
+    def __init__(self, evidence: Evidence, unusable: Unread | None) -> None:
+        self.evidence = evidence
+        self.unusable = unusable
+        self.turns = any(TURN in key for key in evidence.keys)
+        self.wrong: dict[str, str] = {}
+        self.encoded: dict[str, bytes | None] = {}
+
+    def answer(self, definition: Fact[object]) -> object:
+        """Return what a fact is made of, to be compared; None where it is made of more than replies.
+
+        The seconds that a reply took do not count, but for a timeout: its reason names them.
+        """
+        if not definition.sources or self.turns or definition.of_its_node:
+            return None
+        parts = [self._encoded(source.key) for source in definition.sources]
+        return None if None in parts else (self.evidence.recorded, *parts)
+
+    def misshapen(self, sources: Iterable[Source]) -> Unread | None:
+        """Return which answer is not of its declared type; None if each is."""
+        for source in sources:
+            if source.key not in self.wrong:
+                self.wrong[source.key] = self._misfit(source)
+            if wrong := self.wrong[source.key]:
+                return Unread(f"{called(source)} cannot be read: {wrong}")
+        return None
+
+    def _misfit(self, source: Source) -> str:
+        reply, shape = self.evidence.reply(source), shape_of(source)
+        return misfit(reply.value, shape) if shape and reply.succeeded else ""
+
+    def _encoded(self, key: str) -> bytes | None:
+        """Return a reply as bytes that differ where any value or type in it does: True is no 1."""
+        if key not in self.encoded:
+            reply = self.evidence.notes.get(key) or self.evidence.replies.get(key)
+            self.encoded[key] = _as_bytes(reply) if reply else None
+        return self.encoded[key]
+
+
+def _as_bytes(reply: Reply | Note) -> bytes | None:
+    if isinstance(reply, Note):
+        return marshal.dumps((reply.reason, reply.failed, reply.remedy, reply.asked), _BY_VALUE)
+    seconds = reply.seconds if reply.status is Status.TIMEOUT else 0.0
+    texts = (reply.status.value, reply.reason, reply.exit_status, reply.stdout, reply.stderr, reply.truncated)
+    try:
+        return marshal.dumps((*texts, reply.value, reply.asked, seconds), _BY_VALUE)
+    except ValueError:  # no JSON
+        return None
+
+
+_BY_VALUE = 2  # the last format of marshal in which equal values are equal bytes, wherever they lie in memory
 
 
 def _joined(earlier: Facts, later: Facts) -> Facts:
@@ -131,32 +223,30 @@ def _unread(
     came = {
         fact: value
         for fact, value in unread.items()
-        if evidence.login.cause is None or all(one.key in evidence.replies for one in definitions[fact].sources)
+        if evidence.login.cause is None or all(one.key in evidence.keys for one in definitions[fact].sources)
     }
     return UnreadFacts({fact.__name__: value for fact, value in came.items()})
 
 
-def _fact(evidence: Evidence, definition: Fact[object]) -> object:
-    if definition.sources and (why := _unusable(evidence)):
-        return Unread(why)
+def _fact(node: _OneNode, definition: Fact[object]) -> object:
     try:
-        return _misshapen(evidence, definition.sources) or _held(definition.parse(evidence), definition)
+        if definition.parse is None:
+            return answer_of(cast("Answer", definition.sources[0]), node.evidence, shape=definition.record)
+        return node.misshapen(definition.sources) or _held(definition.parse(node.evidence), definition)
+    except MisfitError as wrong:
+        return Unread(str(wrong))
     except Exception as error:  # noqa: BLE001  whatever a reader stumbles on costs this fact of this node, not the run
         return Unread(f"could not be parsed: {type(error).__name__}: {error}")
 
 
-def _misshapen(evidence: Evidence, sources: Iterable[Source]) -> Unread | None:
-    """Return which answer is not of its declared type; None if each is."""
-    for source in sources:
-        reply, shape = evidence.reply(source), shape_of(source)
-        if shape and reply.succeeded and (wrong := misfit(reply.value, shape)):
-            return Unread(f"{called(source)} cannot be read: {wrong}")
-    return None
-
-
 def _held(fact: object, definition: Fact[object]) -> object:
-    """Return a fact; Unread where its fields are not of the types that its record declares."""
-    if definition.sources and not isinstance(fact, (Unread, Absent)) and (wrong := misfit(fact, definition.record)):
+    """Return a fact; Unread where its fields are not of the types that its record declares.
+
+    What is made only of answers is of these types: they were read as what they declare.
+    """
+    if all(isinstance(one, Answer) and one.shape for one in definition.sources):
+        return fact
+    if not isinstance(fact, (Unread, Absent)) and (wrong := misfit(fact, definition.record)):
         return Unread(f"could not be parsed: {wrong}")
     return fact
 
@@ -166,4 +256,4 @@ def _unusable(evidence: Evidence) -> str:
     login = evidence.login
     if not login.reached:
         return f"not reached ({login.cause.value if login.cause else 'no cause known'})"
-    return f"{login.cause.value}: {login.detail}" if login.cause and not evidence.replies else ""
+    return f"{login.cause.value}: {login.detail}" if login.cause and not evidence.keys else ""

@@ -16,10 +16,10 @@ from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.shapes import items, mapping, node, port, truth, whole, words
 from ncheck.hostlist import quoted
+from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.model.plan import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
@@ -154,11 +154,7 @@ class ListenFacts:
 
 
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
-
-
 _MOST_TOLD = 4096  # links that an agent reports one by one
-
-
 _MOST_PORTS = 1024  # ports that a job may need
 
 
@@ -257,28 +253,13 @@ def _words(value: JsonValue) -> str:
 
 
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
-
-
 TORCH_PORT = 29500  # the default MASTER_PORT of torch, DeepSpeed and Accelerate
-
-
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
-
-
 MAX_ADDRESSES = 64  # addresses of one node that the others connect to
-
-
 _LISTENING = 5.0  # seconds for a node to bind its sockets, and to find the process that uses a port
-
-
 _KEPT = 0.1  # share of the deadline for what comes after the mesh
-
-
 _SHARED = 5  # values of a row that names no source
-
-
 _LEAST = 1.0  # seconds: with less time, every link is reported as untried
-
 
 # One address to connect to, as the agent reads it: node, address, port, subnet, whether the port is the job's. A sixth
 # value is the source address; without it, the node connects from each of its addresses in that subnet.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict, cast
+from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, reading
+from ncheck.facts.definition import LONGEST, Fact
+from ncheck.model.evidence import Answer
 
 
 @dataclass(frozen=True)
@@ -15,71 +15,50 @@ class MachineFacts:
     """`kernel` is its release (5.15.0-105-generic), `cpu` the model of its processors, `memory` in bytes.
 
     `threads` are the processors that the kernel runs, `numa_nodes` those with processors. `product` is what the
-    manufacturer calls the machine, "" where it says nothing, `bios` the version of its firmware; `nvme_drives` are
-    those on its own PCI bus. None: the system does not show it, as many containers, or an earlier release did not ask.
+    manufacturer, `vendor`, calls the machine, "" where it says nothing, `bios` the version of its firmware;
+    `nvme_drives` are those on its own PCI bus. None: the system does not show it, as many containers, or an earlier
+    release did not ask.
     """
 
-    kernel: str
-    architecture: str
-    cpu: str | None = None
-    sockets: int | None = None
-    cores: int | None = None
-    threads: int | None = None
-    numa_nodes: int | None = None
-    memory: int | None = None
-    product: str = ""
-    image: str = ""
-    bios: str = ""
-    nvme_drives: int | None = None
+    kernel: Annotated[str, _named]
+    architecture: Annotated[str, _named]
+    cpu: Annotated[str | None, OPTIONAL, _cpu, Null(None)] = None
+    sockets: Maybe[int] = None
+    cores: Maybe[int] = None
+    threads: Maybe[int] = None
+    numa_nodes: Maybe[int] = None
+    memory: Maybe[int] = None
+    product: OrEmpty = ""
+    image: Annotated[str, OPTIONAL, Null(""), _image] = ""
+    bios: Annotated[str, OPTIONAL, Null(""), _cut] = ""
+    nvme_drives: Maybe[int] = None
+    vendor: OrEmpty = field(default="", compare=False)
 
 
-class MachineAnswer(TypedDict):
-    """The same, as the node says it."""
-
-    kernel: str
-    architecture: str
-    cpu: str | None
-    sockets: int | None
-    cores: int | None
-    threads: int | None
-    numa_nodes: int | None
-    memory: int | None
-    vendor: str | None
-    product: str | None
-    image: str | None
-    bios: str | None
-    nvme_drives: int | None
-
-
-MACHINE = Answer("machine", shape=MachineAnswer)
-
+MACHINE = Answer("machine", shape=MachineFacts)
 
 # What boards say whose manufacturer wrote nothing
 _NOTHING = ("to be filled", "default string", "system manufacturer", "system product name", "not specified", "none")
 
 
-def machine(evidence: Evidence) -> Read[MachineFacts]:
-    """Read the answer. Raises ValueError without a kernel."""
-    reply = evidence.reply(MACHINE)
-    if why := no_answer(MACHINE, reply):
-        return why
-    answer = cast("MachineAnswer", reply.value)
-    if not answer["kernel"] or not answer["architecture"]:
-        raise ValueError("its kernel has no name")
-    return MachineFacts(
-        kernel=answer["kernel"][:LONGEST],
-        architecture=answer["architecture"][:LONGEST],
-        cpu=(answer.get("cpu") or "").strip("- ")[:LONGEST] or None,  # lscpu prints - where it knows none
-        sockets=answer.get("sockets"),
-        cores=answer.get("cores"),
-        threads=answer.get("threads"),
-        numa_nodes=answer.get("numa_nodes"),
-        memory=answer.get("memory"),
-        product=_product(answer.get("vendor") or "", answer.get("product") or ""),
-        image=_image(answer.get("image") or ""),
-        bios=(answer.get("bios") or "").strip()[:LONGEST],
-        nvme_drives=answer.get("nvme_drives"),
-    )
+@reading(MACHINE)
+def machine(answer: MachineFacts) -> MachineFacts:
+    """Read the answer."""
+    return replace(answer, product=_product(answer.vendor, answer.product))
+
+
+def _named(text: str) -> str:
+    if not text:
+        raise ValueError("the kernel has no name")
+    return text[:LONGEST]
+
+
+def _cpu(text: str) -> str | None:
+    return text.strip("- ")[:LONGEST] or None  # lscpu prints - where it knows none
+
+
+def _cut(text: str) -> str:
+    return text.strip()[:LONGEST]
 
 
 def _product(vendor: str, product: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, Fact, no_answer
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read
@@ -44,27 +44,20 @@ NETWORK = (
     "panfs", "afs", "virtiofs", "fuse.glusterfs", "fuse.ceph", "fuse.juicefs",
 )  # fmt: skip
 
-
 _AUTOMATIC = "autofs"
-
 
 # Where container engines and users' sessions mount what one of them asks for: other nodes need not have it.
 _OF_ONE = ("/var/lib/kubelet/", "/var/lib/docker/", "/run/")
 
-
 # Only these lines: the table of a host of containers has thousands of others. No such line is no failure.
 MOUNTS = Command(("sh", "-c", f"grep -E ' ({'|'.join((*NETWORK, _AUTOMATIC))}) ' /proc/self/mounts || test $? -eq 1"))
-
-
 _MOST = 10_000  # mount points: one for each user's home
 
-
 # server:/export/home /home nfs4 rw,relatime,vers=4.2 0 0
-_LINE = re.compile(r"(?:\[?(?P<server>[\w.:-]{1,255}?)\]?:/)?\S* (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) \d+ \d+")
-
+_LINE = expression(r"(?:\[?(?P<server>[\w.:-]{1,255}?)\]?:/)?\S* (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) \d+ \d+")
 
 # /mnt/my\040data
-_ESCAPED = re.compile(r"\\([0-7]{3})")
+_ESCAPED = expression(r"\\([0-7]{3})")
 
 
 def mounts(evidence: Evidence) -> Read[MountFacts]:

@@ -37,10 +37,7 @@ class MpiFacts:
 
 
 MPIRUN = Command(("mpirun", "--version"))
-
-
 MPIEXEC = Command(("mpiexec", "--version"))
-
 
 # A virtual environment's mpirun shadows the system's: only the real path tells two installations apart.
 REAL_PATH = Command(("sh", "-c", 'found=$(command -v mpirun || command -v mpiexec) && readlink -f "$found"'))

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from posixpath import basename, dirname
-from typing import TypedDict, cast
+from typing import Annotated
 
-from ncheck.facts.definition import Fact, exempt_in_job, no_answer
-from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import absolute_path
-from ncheck.hostlist import quoted
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, AtMost, Key, Null, Path, PathOrEmpty, reading
+from ncheck.facts.definition import Fact, exempt_in_job
+from ncheck.facts.environment import variable
+from ncheck.model.evidence import Answer
 from ncheck.parse.mpi_version import parse_mpi
 
 PLAIN = "plain login"  # neither interactive nor a login shell: what `ssh node command` gets
-
-
 JOB = "job's environment"
-
-
 BESIDE = "beside mpirun"
-
-
 INTERACTIVE = "interactive shell"
-
-
 LOGIN = "login shell"
-
-
 USUAL = "usual folder"
 
 
@@ -84,7 +72,7 @@ class EarlyReturn:
 class RshAgent:
     """A variable that names the program with which Open MPI logs in to other nodes; `found`: the node has it."""
 
-    variable: str
+    variable: Annotated[str, variable]
     value: str
     found: bool
 
@@ -97,15 +85,16 @@ class MpiDaemonFacts:
     `login_shell` is the path of the user's login shell, "" if it is not known.
     """
 
-    starter: MpiProgram | None
-    daemons: tuple[MpiProgram, ...]
-    shells: Mapping[str, str] = field(default_factory=dict)
-    early_return: EarlyReturn | None = None
-    login_shell: str = ""
-    rsh_agents: tuple[RshAgent, ...] = ()
+    starter: Annotated[MpiProgram, program] | None
+    daemons: Annotated[tuple[Annotated[MpiProgram, program], ...], AtMost(_MOST)]
+    shells: Mapping[Annotated[str, _place], str] = field(default_factory=dict)
+    early_return: Annotated[EarlyReturn | None, Key("start_up")] = None
+    login_shell: Annotated[PathOrEmpty, OPTIONAL, Null("")] = ""
+    rsh_agents: Annotated[tuple[RshAgent, ...], OPTIONAL, Null(())] = ()
 
 
-class Ran(TypedDict):
+@dataclass(frozen=True)
+class Ran:
     """What a program printed, and how it ended; `exit_status` is negative for a signal."""
 
     said: str
@@ -114,101 +103,49 @@ class Ran(TypedDict):
     reason: str
 
 
-class ProgramAnswer(TypedDict):
+@dataclass(frozen=True)
+class ProgramAnswer:
     """A program. `says`: what its --version did; `prefixed`: the same with its own lib folder, where that failed."""
 
-    path: str
-    real_path: str
-    by: list[str]
+    path: Path
+    real_path: Path
+    by: tuple[Annotated[str, _place], ...]
     info: str
     says: Ran
     prefixed: Ran | None
 
 
-class EarlyReturnAnswer(TypedDict):
-    """See EarlyReturn."""
-
-    file: str
-    line: int
-    text: str
-
-
-class RshAgentAnswer(TypedDict):
-    """See RshAgent."""
-
-    variable: str
-    value: str
-    found: bool
-
-
-class MpiDaemonAnswer(TypedDict):
-    """`shells`: why a shell gave no answer."""
-
-    starter: ProgramAnswer | None
-    daemons: list[ProgramAnswer]
-    start_up: EarlyReturnAnswer | None
-    shells: dict[str, str]
-    login_shell: str | None
-    rsh_agents: list[RshAgentAnswer] | None
-
-
-MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonAnswer)
-
-
+MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonFacts)
 _PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
-
-
 _MOST = 64  # daemons
-
-
 _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what cannot be started
 
 
-def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
-    """Read the answer. Raises ValueError for a path or a place that is none."""
-    reply = evidence.reply(MPI_DAEMON)
-    if why := no_answer(MPI_DAEMON, reply):
-        return why
-    answer = cast("MpiDaemonAnswer", reply.value)
-    starter, early, shell = answer["starter"], answer["start_up"], answer.get("login_shell")
-    return MpiDaemonFacts(
-        starter=None if starter is None else program(starter),
-        daemons=tuple(map(program, answer["daemons"][:_MOST])),
-        shells={_place(name): why for name, why in answer["shells"].items()},
-        early_return=None if early is None else EarlyReturn(early["file"], early["line"], early["text"]),
-        login_shell=absolute_path(shell) if shell else "",
-        rsh_agents=tuple(
-            RshAgent(_variable(agent["variable"]), agent["value"], agent["found"])
-            for agent in answer.get("rsh_agents") or ()
-        ),
-    )
-
-
-def _variable(name: str) -> str:
-    if not is_variable(name):
-        raise ValueError(f"{quoted(name)} is not a variable")
-    return name
+@reading(MPI_DAEMON)
+def mpi_daemon(answer: MpiDaemonFacts) -> MpiDaemonFacts:
+    """Read the answer."""
+    return answer
 
 
 def program(answer: ProgramAnswer) -> MpiProgram:
     """Read one program. What its installation (ompi_info) prints comes before what the program prints."""
-    words, info = answer["says"], answer["info"]
-    mpi = parse_mpi(info) or parse_mpi(words["said"])
+    words, info = answer.says, answer.info
+    mpi = parse_mpi(info) or parse_mpi(words.said)
     return MpiProgram(
-        path=absolute_path(answer["path"]),
-        real_path=absolute_path(answer["real_path"]),
-        found_by=tuple(map(_place, answer["by"])),
+        path=answer.path,
+        real_path=answer.real_path,
+        found_by=answer.by,
         implementation=(mpi.implementation or "") if mpi else "",
         version=(mpi.version or "") if mpi else "",
         trouble=_trouble(words),
-        helped=answer["prefixed"] is not None and not _trouble(answer["prefixed"]),
+        helped=answer.prefixed is not None and not _trouble(answer.prefixed),
         built_with=_options(info),
         prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
     )
 
 
 # --with-cuda    |    --without-verbs    |    --with-ucx=no
-_OPTION = re.compile(r"--with(out)?-([a-z]+)(=no)?(?=\s|$)")
+_OPTION = expression(r"--with(out)?-([a-z]+)(=no)?(?=\s|$)")
 
 
 def _options(info: str) -> tuple[str, ...] | None:
@@ -220,9 +157,9 @@ def _options(info: str) -> tuple[str, ...] | None:
 
 def _trouble(words: Ran) -> str:
     """Return why it did not run. A daemon that rejects --version or asks for a job did run."""
-    ended, output = words["exit_status"], words["said"].strip()
-    if words["status"] != "ok":
-        return words["reason"] or "it did not end in time"
+    ended, output = words.exit_status, words.said.strip()
+    if words.status != "ok":
+        return words.reason or "it did not end in time"
     if ended is None:
         raise ValueError("it ended without an exit status")
     if ended in _CANNOT_RUN:

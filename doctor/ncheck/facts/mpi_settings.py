@@ -43,11 +43,7 @@ class MpiSettingsFacts:
 
 # Of the ranks' messages (btl), of mpirun and its daemons (oob; prte in Open MPI 5).
 LAYERS = ("btl_tcp", "oob_tcp", "prte")
-
-
 INCLUDING, EXCLUDING = (tuple(f"{layer}_if_{way}" for layer in LAYERS) for way in ("include", "exclude"))
-
-
 PARAMETERS = (*INCLUDING, *EXCLUDING)
 
 
@@ -60,16 +56,9 @@ def excluded_everywhere(nodes: Mapping[str, MpiSettingsFacts]) -> frozenset[str]
 
 
 _PREFIXES = ("OMPI_MCA_", "PRTE_MCA_")
-
-
 USERS_FILE = File("~/.openmpi/mca-params.conf")
-
-
 _NAME = "openmpi-mca-params.conf"
-
-
 _DEBIAN = "/etc/openmpi"
-
 
 SYSTEM_FILES = Tree((
     f"{_DEBIAN}*/{_NAME}", f"/usr/local/etc/{_NAME}", f"/usr/mpi/*/*/etc/{_NAME}", f"/opt/*/etc/{_NAME}",

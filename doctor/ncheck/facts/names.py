@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Literal, TypedDict, cast, final
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, exempt_in_job, exempt_without_peers, no_answer
+from ncheck.facts.answers import OPTIONAL, Maybe, Words
+from ncheck.facts.definition import Fact, exempt_in_job, exempt_without_peers
 from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted
-from ncheck.model.evidence import Answer, Evidence, JsonValue
-from ncheck.model.fact import Read
+from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges
 
@@ -41,89 +41,42 @@ class HostNameFacts:
     """The node's own name (gethostname), and what it resolves to on the node itself."""
 
     name: str
-    leads_to: Resolved
+    leads_to: Annotated[Resolved, resolved]
 
 
 @dataclass(frozen=True)
 class NameFacts:
     """What the names of other nodes resolve to on this node: those that a launch would look up here."""
 
-    names: Mapping[str, Resolved]
+    names: Mapping[str, Annotated[Resolved, resolved]]
 
     def among(self, names: frozenset[str]) -> NameFacts:
         """Return the names of these nodes."""
         return NameFacts({name: resolved for name, resolved in self.names.items() if name in names})
 
 
-@final
-class Late(TypedDict):
-    """The resolver did not answer in time."""
+@dataclass(frozen=True)
+class LookedUp:
+    """The addresses, in the resolver's order; or its error; or that it did not answer in time."""
 
-    late: Literal[True]
-
-
-@final
-class Failed(TypedDict):
-    """The resolver's error."""
-
-    error: str
-
-
-@final
-class Found(TypedDict):
-    """The addresses, in the resolver's order."""
-
-    addresses: list[str]
-
-
-LookedUp = Late | Failed | Found
-
-
-class HostNameAnswer(TypedDict):
-    """The node's own name, and what it resolves to."""
-
-    name: str
-    leads_to: LookedUp
-
-
-class NamesAnswer(TypedDict):
-    """What each name resolves to."""
-
-    names: dict[str, LookedUp]
-
-
-HOST_NAME = Answer("host-name", shape=HostNameAnswer)
-
-
-NAMES = Answer("names", shape=NamesAnswer)
-
-
-def host_name(evidence: Evidence) -> Read[HostNameFacts]:
-    """Read the node's own name. Raises ValueError or KeyError if the answer is malformed."""
-    reply = evidence.reply(HOST_NAME)
-    if why := no_answer(HOST_NAME, reply):
-        return why
-    answer = cast("HostNameAnswer", reply.value)
-    return HostNameFacts(answer["name"], resolved(answer["leads_to"]))
-
-
-def names(evidence: Evidence) -> Read[NameFacts]:
-    """Read what the names resolve to; Absent on a node that had none to look up."""
-    reply = evidence.reply(NAMES)
-    if why := no_answer(NAMES, reply):
-        return why
-    answer = cast("NamesAnswer", reply.value)
-    return NameFacts({name: resolved(what) for name, what in answer["names"].items()})
+    addresses: Maybe[tuple[Annotated[str, _address], ...]] = None
+    error: Maybe[Words] = None
+    late: Annotated[bool, OPTIONAL] = False
 
 
 def resolved(what: LookedUp) -> Resolved:
-    """Return what a name resolves to. Raises ValueError for what is no address."""
-    if "late" in what:
+    """Return what a name resolves to. Raises ValueError for an answer that says nothing."""
+    if what.late:
         return Resolved(late=True)
-    if "error" in what:
-        return Resolved(error=what["error"][:LONGEST] or "it does not resolve")
-    addresses = tuple(map(_address, what["addresses"]))
-    return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
+    if what.error is not None:
+        return Resolved(error=what.error or "it does not resolve")
+    if what.addresses is None:
+        raise ValueError("neither addresses nor an error")
+    return Resolved(what.addresses) if what.addresses else Resolved(error="it resolves to no address")
+
+
+HOST_NAME = Answer("host-name", shape=HostNameFacts)
+NAMES = Answer("names", shape=NameFacts)
 
 
 @lru_cache(maxsize=4096)  # every node of a cluster looks up all the others
@@ -170,6 +123,6 @@ def exempt_names(cluster: Cluster, settings: Settings) -> dict[str, str]:
 
 
 FACTS = (
-    Fact(HostNameFacts, (HOST_NAME,), host_name),
-    Fact(NameFacts, (NAMES,), names, questions=ask_names, exempt=exempt_names),
+    Fact(HostNameFacts, (HOST_NAME,)),
+    Fact(NameFacts, (NAMES,), questions=ask_names, exempt=exempt_names),
 )

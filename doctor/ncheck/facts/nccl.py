@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypedDict, cast, final
+from typing import Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, Flag, Null, OrEmpty, Words, answer_of
+from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
@@ -59,55 +60,46 @@ def _library(path: str) -> str:
     return "RCCL" if PurePosixPath(path).name.startswith(("librccl.", "libtorch_hip.")) else "NCCL"
 
 
-@final
-class NotRead(TypedDict):
-    """Why it could not be read or loaded."""
-
-    error: str
-
-
-class CopyAnswer(TypedDict):
+@dataclass(frozen=True)
+class CopyAnswer:
     """One copy. `version`: "2.21.5", or the number that ncclGetVersion returns."""
 
     path: str
-    version: str | int | NotRead | None
-    origin: str | None
-    cuda: str | None
-    seen_as: list[str] | None
+    version: Annotated[str | int | Unread | None, OPTIONAL] = None
+    origin: OrEmpty = ""
+    cuda: OrEmpty = ""
+    seen_as: Annotated[tuple[str, ...], OPTIONAL, Null(())] = ()
 
 
-@final
-class LoadedAnswer(TypedDict):
+@dataclass(frozen=True)
+class LoadedAnswer:
     """The copy that the job's interpreter loads."""
 
     version: str | int
-    path: str | None
-    static: bool | None
-    how: str | None
+    path: OrEmpty = ""
+    static: Flag = False
+    how: Annotated[Words, OPTIONAL, Null("")] = ""
 
 
-class NcclAnswer(TypedDict):
+@dataclass(frozen=True)
+class NcclAnswer:
     """Every copy; `loaded` is null where no copy would be loaded."""
 
-    copies: list[CopyAnswer]
-    loaded: NotRead | LoadedAnswer | None
+    copies: tuple[CopyAnswer, ...]
+    loaded: LoadedAnswer | Unread | None
 
 
 NCCL = Answer("nccl", shape=NcclAnswer)
-
-
 _WITHOUT_NCCL = {"mpi4py"}  # also installed in interpreters that no GPU job uses
-
-
 _OF_AN_ENVIRONMENT = frozenset({"wheel", "conda", "torch", "environment"})
 
 
 def copies(evidence: Evidence) -> Read[NcclCopiesFacts]:
     """Read every copy; a version that could not be read is Unread within its copy."""
-    value = _answer(evidence)
-    if isinstance(value, (Unread, Absent)):
-        return value
-    found = _copies(value)
+    answer = _answer(evidence)
+    if isinstance(answer, (Unread, Absent)):
+        return answer
+    found = _copies(answer)
     return NcclCopiesFacts(found) if found else Absent("no libnccl on this node")
 
 
@@ -116,52 +108,53 @@ def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
 
     If no framework is installed there and other environments have a copy, none is known to be the job's.
     """
-    value = _answer(evidence)
-    if isinstance(value, (Unread, Absent)):
-        return value
-    answer = value["loaded"]
-    if answer and "error" in answer:
-        return Unread(f"the job's interpreter could not load NCCL: {answer['error']}", fix="ncheck explain NC201")
-    path = answer.get("path") or "" if answer else ""
-    elsewhere = [copy for copy in _copies(value) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
+    answer = _answer(evidence)
+    if isinstance(answer, (Unread, Absent)):
+        return answer
+    one = answer.loaded
+    if isinstance(one, Unread):
+        return Unread(f"the job's interpreter could not load NCCL: {one.reason}", fix="ncheck explain NC201")
+    path = one.path if one else ""
+    elsewhere = [copy for copy in _copies(answer) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
     frameworks = packages(evidence).keys() - _WITHOUT_NCCL
-    if elsewhere and not frameworks and not _within(value, path):
+    if elsewhere and not frameworks and not _within(answer, path):
         return _other_environment(elsewhere[0])
-    if answer is None:
+    if one is None:
         return Absent("no NCCL that the job's interpreter would load")
-    route = (answer.get("how") or "")[:LONGEST]
-    return LoadedNcclFacts(version_text(answer["version"]), path, static=bool(answer.get("static")), route=route)
+    return LoadedNcclFacts(version_text(one.version), path, static=one.static, route=one.how)
 
 
-def _answer(evidence: Evidence) -> NcclAnswer | Unread | Absent:
-    reply = evidence.reply(NCCL)
-    if why := trouble(NCCL, reply):
-        return Absent("no libnccl on this node") if isinstance(why, Absent) else why
-    return cast("NcclAnswer", reply.value)
+def _answer(evidence: Evidence) -> Read[NcclAnswer]:
+    answer: Read[NcclAnswer] = answer_of(NCCL, evidence, trouble)
+    return Absent("no libnccl on this node") if isinstance(answer, Absent) else answer
 
 
-def _copies(value: NcclAnswer) -> tuple[NcclCopy, ...]:
-    return tuple(map(_copy, value["copies"]))
+def _copies(answer: NcclAnswer) -> tuple[NcclCopy, ...]:
+    return tuple(map(_copy, answer.copies))
 
 
-_CUDA = re.compile(r"\d{1,3}\.\d{1,3}")  # 12.4: it becomes part of commands
+_CUDA = expression(r"\d{1,3}\.\d{1,3}")  # 12.4: it becomes part of commands
 
 
 def _copy(one: CopyAnswer) -> NcclCopy:
-    version = one.get("version")
-    why = version["error"] if isinstance(version, dict) else "it does not report its version"
+    version = one.version
+    if version is None or isinstance(version, Unread):
+        why = version.reason if version else "it does not report its version"
+        version = Unread(f"{one.path}: {why}")
+    else:
+        version = version_text(version)
     return NcclCopy(
-        path=one["path"],
-        version=version_text(version) if isinstance(version, str | int) else Unread(f"{one['path']}: {why}"),
-        origin=one.get("origin") or "system",
-        cuda=cuda if _CUDA.fullmatch(cuda := one.get("cuda") or "") else "",
-        for_compilers=any(PurePosixPath(path).name == "libnccl.so" for path in one.get("seen_as") or ()),
+        path=one.path,
+        version=version,
+        origin=one.origin or "system",
+        cuda=one.cuda if _CUDA.fullmatch(one.cuda) else "",
+        for_compilers=any(PurePosixPath(path).name == "libnccl.so" for path in one.seen_as),
     )
 
 
-def _within(value: NcclAnswer, path: str) -> bool:
+def _within(answer: NcclAnswer, path: str) -> bool:
     """Return whether the loaded copy belongs to an environment and not to the whole node."""
-    return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(value))
+    return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(answer))
 
 
 def _other_environment(copy: NcclCopy) -> Absent:

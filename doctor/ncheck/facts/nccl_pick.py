@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TypedDict, cast, final
+from typing import Annotated
 
+from ncheck.facts.answers import OPTIONAL, Maybe, Null, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER
-from ncheck.facts.nccl import NCCL, NotRead, loaded
+from ncheck.facts.nccl import NCCL, loaded
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text
@@ -29,34 +31,29 @@ class NcclPickFacts:
     scope: int = 0
 
 
-class Asked(TypedDict, total=False):
+@dataclass(frozen=True)
+class Asked:
     """What the node was asked, as it came back: the plan's variables, and the interfaces that it means by them."""
 
-    variables: dict[str, str]
-    interfaces: list[str]
+    variables: Maybe[Mapping[str, str]] = None
+    interfaces: Maybe[tuple[str, ...]] = None
 
 
-@final
-class PickAnswer(TypedDict):
+@dataclass(frozen=True)
+class PickAnswer:
     """What ncclGetUniqueId returned: `code` is a ncclResult_t, `id` 256 hexadecimal digits, null if it refused."""
 
     version: str | int
     code: int
-    id: str | None
-    words: str | None
-    rendezvous: str
-    asked: Asked
+    id: Annotated[str, Null("")]
+    words: Annotated[str, Null("")]
+    rendezvous: Words
+    asked: Annotated[Asked, OPTIONAL] = Asked()
 
 
-PICK = Answer("nccl-pick", shape=NotRead | PickAnswer)
-
-
+PICK = Answer("nccl-pick", shape=PickAnswer | Unread)
 _LENGTH = 128  # bytes of an identifier
-
-
 _IPV4, _IPV6 = 2, 10  # address families, as Linux numbers them
-
-
 _FAMILY, _PORT, _V4, _V6, _SCOPE = slice(8, 10), slice(10, 12), slice(12, 16), slice(16, 32), slice(32, 36)
 
 
@@ -72,17 +69,17 @@ def pick(evidence: Evidence) -> Read[NcclPickFacts]:
         return Absent("NCCL is linked into torch, which ncheck does not load to ask it")
     if reply.status is Status.MISSING:
         return Unread(f"the job loads NCCL {library.version}, but no copy was found to ask which interface it picks")
-    return trouble(PICK, reply) or answered(cast("NotRead | PickAnswer", reply.value))
+    return trouble(PICK, reply) or answered(answer_of(PICK, evidence, trouble))
 
 
-def answered(value: NotRead | PickAnswer) -> Unread | NcclPickFacts:
-    if "error" in value:
-        return Unread(f"NCCL could not be asked which interface it picks: {value['error'][:LONGEST]}")
-    version, rendezvous, code = version_text(value["version"]), value["rendezvous"][:LONGEST], value["code"]
+def answered(answer: PickAnswer | Unread) -> Unread | NcclPickFacts:
+    if isinstance(answer, Unread):
+        return Unread(f"NCCL could not be asked which interface it picks: {answer.reason}")
+    version, rendezvous, code = version_text(answer.version), answer.rendezvous, answer.code
     if code:
-        words = (value["words"] or "").strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
+        words = answer.words.strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
-    address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(value["id"] or ""))
+    address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(answer.id))
     return NcclPickFacts(address, version, "", rendezvous if len(rendezvous) > 1 else "", scope)
 
 

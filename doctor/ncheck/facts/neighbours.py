@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from ncheck.expression import expression
 from ncheck.facts.definition import TRYING_PLAN, Fact, exempt_without_peers, no_answer
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.shapes import words
@@ -37,17 +37,9 @@ class NeighbourFacts:
 
 
 ARP = File("/proc/net/arp")
-
-
 _HEADER = "IP address"
-
-
 _COMPLETE = 0x2  # ATF_COM in linux/if_arp.h: an answer came
-
-
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-
-
+_MAC = expression(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _MOST = 65536  # lines: no kernel keeps more by default
 
 
@@ -62,17 +54,13 @@ def neighbours(evidence: Evidence) -> Read[NeighbourFacts]:
     return NeighbourFacts(tuple(found for found in map(_neighbour, lines) if found))
 
 
+@lru_cache(maxsize=4096)  # every node of a cluster has all the others in its table
 def _neighbour(line: str) -> Neighbour | None:
     """Read one line; None if nobody answered yet, or not by Ethernet."""
     # 10.1.0.7         0x1         0x2         02:00:00:00:00:07     *        eth0
     ip, _, flags, mac, _, interface = line.split()
     complete = int(flags, 16) & _COMPLETE and _MAC.fullmatch(mac)
-    return Neighbour(_address(ip), mac, interface) if complete else None
-
-
-@lru_cache(maxsize=4096)  # every node of a cluster has all the others in its table
-def _address(text: str) -> str:
-    return str(IPv4Address(text))
+    return Neighbour(str(IPv4Address(ip)), mac, interface) if complete else None
 
 
 def ask_neighbours(cluster: Cluster, _settings: Settings, _left: float) -> Questions:

@@ -64,13 +64,8 @@ class NetSettingsFacts:
 
 
 NET = "/proc/sys/net"
-
-
 CONF = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
-
-
 BUFFERS = ("tcp_rmem", "tcp_wmem")
-
 
 SETTINGS = Tree((
     *(f"{NET}/ipv4/conf/*/{name}" for name in CONF),

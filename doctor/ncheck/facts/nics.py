@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import ip_interface
-from typing import TypedDict, cast
+from typing import Annotated
 
-from ncheck.facts.definition import Fact, no_answer
-from ncheck.facts.shapes import device_name
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
+from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, reading
+from ncheck.facts.definition import Fact
+from ncheck.model.evidence import Answer
 from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
 from ncheck.parse.interface_names import kind_by_name
 
@@ -70,8 +69,6 @@ class Interface:
 
 # A management controller (BMC) appears to its host as a USB network card, with the same addresses on every machine.
 BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
-
-
 CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND, Kind.VLAN, Kind.BRIDGE, Kind.MACVLAN})
 
 
@@ -99,62 +96,58 @@ class NicFacts:
 _MOST = 8192  # interfaces of one node: a thousand containers create as many
 
 
-class LinkAddress(TypedDict):
+@dataclass(frozen=True)
+class LinkAddress:
     """One address of an interface; without a prefix length it is the whole address."""
 
     ip: str
-    prefix: int | None
-    scope: str | None
+    prefix: Maybe[int] = None
+    scope: OrEmpty = ""
 
 
-class Link(TypedDict):
-    """One interface; what it does not have, or what cannot be read, is null."""
+@dataclass(frozen=True)
+class Link:
+    """One interface. `type` is its number in ARPHRD_*, `lower` what is beneath it."""
 
-    name: str
+    name: Device
     index: int
-    up: bool | None
-    running: bool | None
-    loopback: bool | None
-    addresses: list[LinkAddress] | None
-    type: int | None  # ARPHRD_*
-    mtu: int | None
-    speed: int | None
-    duplex: str | None
-    mac: str | None
-    master: str | None
-    lower: list[str] | None
-    device: str | None
-    driver: str | None
-    pci: str | None
-    numa: int | None
-    devtype: str | None
-    bond: bool | None
-    bridge: bool | None
-    tun: bool | None
-    wireless: bool | None
-    vlan_id: int | None
-    peer_index: int | None
-    hca: str | None
+    up: Flag = False
+    running: Flag = False
+    loopback: Flag = False
+    addresses: Annotated[tuple[Annotated[Address, _address], ...], OPTIONAL, Null(())] = ()
+    type: Maybe[int] = None
+    mtu: Annotated[int, OPTIONAL, Null(0)] = 0
+    speed: Maybe[int] = None
+    duplex: OrEmpty = ""
+    mac: OrEmpty = ""
+    master: OrEmpty = ""
+    lower: Annotated[tuple[str, ...], OPTIONAL, Null(())] = ()
+    device: OrEmpty = ""
+    driver: OrEmpty = ""
+    pci: OrEmpty = ""
+    numa: Maybe[int] = None
+    devtype: OrEmpty = ""
+    bond: Flag = False
+    bridge: Flag = False
+    tun: Flag = False
+    wireless: Flag = False
+    vlan_id: Maybe[int] = None
+    peer_index: Maybe[int] = None
+    hca: OrEmpty = ""
 
 
-class InterfacesAnswer(TypedDict):
-    """Every interface, and those of the default routes."""
+@dataclass(frozen=True)
+class InterfacesAnswer:
+    """Every interface, in the kernel's order, and those of the default routes."""
 
-    interfaces: list[Link]
-    default_routes: list[str] | None
+    interfaces: tuple[Link, ...]
+    default_routes: Annotated[tuple[str, ...], OPTIONAL, Null(())] = ()
 
 
 INTERFACES = Answer("interfaces", shape=InterfacesAnswer)
-
-
 _LOOPBACK, _INFINIBAND, _NO_LINK_LAYER, _PPP, _ETHERNET = 772, 32, 65534, 512, 1  # ARPHRD_*, as in sysfs `type`
-
-
 _CLOUD_DRIVERS = frozenset({"virtio_net", "ena", "gve", "gvnic", "hv_netvsc", "mana", "vmxnet3", "xen_netfront", "vif"})
-
-
 _USB_DRIVERS = frozenset({"cdc_ether", "rndis_host", "cdc_ncm", "cdc_subset", "cdc_mbim", "qmi_wwan", "ipheth"})
-
 
 _BY_DEVTYPE = {
     "wlan": Kind.WIFI,
@@ -169,7 +162,6 @@ _BY_DEVTYPE = {
     "wwan": Kind.OTHER,
     "gadget": Kind.OTHER,
 }
-
 
 # What `ethtool -i` calls the drivers that have no device on a bus.
 _BY_DRIVER = {
@@ -188,33 +180,28 @@ _BY_DRIVER = {
     "openvswitch": Kind.OTHER,
 }
 
-
 _NEVER_UPLINKS = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
 
 
-def nics(evidence: Evidence) -> Read[NicFacts]:
+@reading(INTERFACES)
+def nics(answer: InterfacesAnswer) -> NicFacts:
     """Read every interface of the namespace that the agent ran in."""
-    reply = evidence.reply(INTERFACES)
-    if why := no_answer(INTERFACES, reply):
-        return why
-    value = cast("InterfacesAnswer", reply.value)
-    if len(value["interfaces"]) > _MOST:
-        raise ValueError(f"{len(value['interfaces'])} interfaces: more than any node has")
-    links = {device_name(link["name"]): link for link in value["interfaces"]}
-    routes = value.get("default_routes") or []
-    return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
+    if len(answer.interfaces) > _MOST:
+        raise ValueError(f"{len(answer.interfaces)} interfaces: more than any node has")
+    links = {link.name: link for link in answer.interfaces}
+    return NicFacts(with_uplinks(tuple(_interface(link, links, answer.default_routes) for link in links.values())))
 
 
 def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
     """Return the kind of an interface. `links` are all of the namespace, among them its master and its ports."""
-    if link.get("loopback") or link.get("type") == _LOOPBACK:
+    if link.loopback or link.type == _LOOPBACK:
         return Kind.LOOPBACK
-    master = links.get(link.get("master") or "")
-    if master and master.get("bond"):
+    master = links.get(link.master)
+    if master and master.bond:
         return Kind.BOND_SLAVE
-    if link.get("type") == _INFINIBAND:
+    if link.type == _INFINIBAND:
         return Kind.INFINIBAND
-    if link.get("bridge") or link.get("devtype") == "bridge":
+    if link.bridge or link.devtype == "bridge":
         return _bridge(link, links, routed=routed)
     return _by_devtype(link) or _by_device(link) or _by_driver(link) or _by_pairing(link)
 
@@ -238,31 +225,31 @@ def _leads_out(nic: Interface) -> bool:
 
 def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
     """Return BRIDGE for a bridge of a LAN, which has a physical port or the default route; else it is of containers."""
-    ports = [links[name] for name in link.get("lower") or [] if name in links]
-    if kind_by_name(link["name"]) is Kind.CONTAINER_BRIDGE:
+    ports = [links[name] for name in link.lower if name in links]
+    if kind_by_name(link.name) is Kind.CONTAINER_BRIDGE:
         return Kind.CONTAINER_BRIDGE
-    wired = any(port.get("device") or port.get("bond") or port.get("vlan_id") for port in ports)
+    wired = any(port.device or port.bond or port.vlan_id for port in ports)
     return Kind.BRIDGE if wired or routed else Kind.CONTAINER_BRIDGE
 
 
 def _by_devtype(link: Link) -> Kind | None:
-    if kind := _BY_DEVTYPE.get(link.get("devtype") or ""):
+    if kind := _BY_DEVTYPE.get(link.devtype):
         return kind
-    if link.get("wireless"):
+    if link.wireless:
         return Kind.WIFI
-    if link.get("bond"):
+    if link.bond:
         return Kind.BOND
-    if link.get("vlan_id") is not None:
+    if link.vlan_id is not None:
         return Kind.VLAN
-    if link.get("tun") or link.get("type") in (_NO_LINK_LAYER, _PPP):
+    if link.tun or link.type in (_NO_LINK_LAYER, _PPP):
         return Kind.TUN
     return None
 
 
 def _by_device(link: Link) -> Kind | None:
     """Return the kind by the driver of its device; None if it has no device on a bus."""
-    driver = link.get("driver") or ""
-    if not (link.get("device") or link.get("pci")):
+    driver = link.driver
+    if not (link.device or link.pci):
         return None
     if driver in _USB_DRIVERS:
         return Kind.OTHER
@@ -271,54 +258,54 @@ def _by_device(link: Link) -> Kind | None:
 
 def _by_driver(link: Link) -> Kind | None:
     """Return the kind by the driver of a virtual interface; a veth named like a container bridge counts as one."""
-    kind = _BY_DRIVER.get(link.get("driver") or "")
-    named = kind_by_name(link["name"])
+    kind = _BY_DRIVER.get(link.driver)
+    named = kind_by_name(link.name)
     return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
 
 
 def _by_pairing(link: Link) -> Kind:
     """Return VETH if iflink names a peer, else the kind by its name."""
-    named = kind_by_name(link["name"])
+    named = kind_by_name(link.name)
     if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
         return named
-    if link.get("peer_index") and link.get("type") in (_ETHERNET, None):
+    if link.peer_index and link.type in (_ETHERNET, None):
         return Kind.VETH
-    if link.get("type") is None:
+    if link.type is None:
         return named or Kind.PHYSICAL
     return Kind.OTHER
 
 
-def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
-    name = link["name"]
+def _interface(link: Link, links: Mapping[str, Link], routes: tuple[str, ...]) -> Interface:
+    name = link.name
     return Interface(
         name=name,
-        index=link["index"],
+        index=link.index,
         kind=kind_of(link, links, routed=name in routes),
-        up=bool(link.get("up")),
-        running=bool(link.get("running")),
-        mtu=link.get("mtu") or 0,
-        addresses=tuple(map(_address, link.get("addresses") or [])),
-        driver=link.get("driver") or "",
-        pci=link.get("pci") or "",
-        numa=link.get("numa"),
-        speed=link.get("speed"),
-        duplex=link.get("duplex") or "",
-        mac=link.get("mac") or "",
-        master=link.get("master") or "",
-        hca=link.get("hca") or "",
+        up=link.up,
+        running=link.running,
+        mtu=link.mtu,
+        addresses=link.addresses,
+        driver=link.driver,
+        pci=link.pci,
+        numa=link.numa,
+        speed=link.speed,
+        duplex=link.duplex,
+        mac=link.mac,
+        master=link.master,
+        hca=link.hca,
         default_route=name in routes,
-        peer_index=link.get("peer_index"),
+        peer_index=link.peer_index,
     )
 
 
 def _address(one: LinkAddress) -> Address:
     """Return the address. Raises ValueError for anything else: it becomes part of commands."""
-    ip, prefix = one["ip"], one.get("prefix")
+    ip, prefix = one.ip, one.prefix
     whole = 128 if ":" in ip else 32
     parsed = ip_interface((ip, whole if prefix is None else prefix))
     if "%" in ip:
         raise ValueError(f"{ip} has a zone, which getifaddrs never returns")
-    return Address(str(parsed.ip), parsed.network.prefixlen, one.get("scope") or "global")
+    return Address(str(parsed.ip), parsed.network.prefixlen, one.scope or "global")
 
 
 FACTS = (Fact(NicFacts, (INTERFACES,), nics),)

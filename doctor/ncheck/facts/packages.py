@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING
 
+from ncheck.expression import expression
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact, trouble
-from ncheck.model.evidence import Answer, Evidence, Status
-from ncheck.model.fact import Absent, Read
+from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -41,36 +41,31 @@ class PackagesFacts:
     markers: Mapping[str, str] = field(default_factory=dict)
 
 
-class PackagesAnswer(TypedDict):
+@dataclass(frozen=True)
+class PackagesAnswer:
     """Each package with its version and origin."""
 
-    packages: dict[str, list[str]]
-    markers: dict[str, str]
+    packages: Mapping[str, tuple[str, str]]
+    markers: Mapping[str, str]
 
 
 PACKAGES = Answer("packages", shape=PackagesAnswer)
 
-
 # flash-attn, 2.5.8+cu122torch2.3: they become part of commands
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
-_VERSION = re.compile(r"[A-Za-z0-9.!+_-]{0,100}")
-_ORIGIN = re.compile(r"commit [0-9a-f]{1,12}|editable|")
+_NAME = expression(r"[a-z0-9][a-z0-9-]{0,99}")
+_VERSION = expression(r"[A-Za-z0-9.!+_-]{0,100}")
+_ORIGIN = expression(r"commit [0-9a-f]{1,12}|editable|")
 
 
-def packages(evidence: Evidence) -> Read[PackagesFacts]:
+@reading(PACKAGES, trouble, unrecorded="the recording lacks the packages: no option asked for them then")
+def packages(answer: PackagesAnswer) -> PackagesFacts:
     """Read the packages. What has no name or version that pip would take is left out."""
-    reply = evidence.reply(PACKAGES)
-    if reply.status is Status.UNANSWERED and evidence.recorded:
-        return Absent("the recording lacks the packages: no option asked for them then")
-    if why := trouble(PACKAGES, reply):
-        return why
-    answer = cast("PackagesAnswer", reply.value)
     found = {
         name: Package(version, origin)
-        for name, (version, origin) in answer["packages"].items()
+        for name, (version, origin) in answer.packages.items()
         if _NAME.fullmatch(name) and _VERSION.fullmatch(version) and _ORIGIN.fullmatch(origin)
     }
-    return PackagesFacts(found, answer["markers"])
+    return PackagesFacts(found, answer.markers)
 
 
 def _questions(cluster: Cluster, _settings: Settings, _: float) -> Questions:

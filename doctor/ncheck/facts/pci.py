@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from functools import cached_property
+from typing import Annotated
 
+from ncheck.expression import expression
+from ncheck.facts.answers import DeviceOrEmpty, Key, reading
 from ncheck.facts.definition import Fact, trouble
-from ncheck.facts.shapes import device_name
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from ncheck.model.evidence import Answer
 
 NVIDIA, AMD, MELLANOX = 0x10DE, 0x1002, 0x15B3
 _NETWORK, _DISPLAY, _ACCELERATOR, _NVSWITCH = 0x02, 0x03, 0x12, 0x0680
 INFINIBAND = 0x0207  # PciDevice.kind of an InfiniBand adapter
+
+# 0000:3b:00.0
+_ADDRESS = expression(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+# pci0000:3a, or the address of a bridge
+_ABOVE = expression(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|" + _ADDRESS.pattern)
+
+# 0-47,96-143
+_CPUS = expression(r"[0-9,-]*")
+
+
+def _address(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("no address on the PCI bus")
+    return text
+
+
+def _hexadecimal(text: str) -> int:
+    return int(text, 16)
+
+
+def _class(text: str) -> int:
+    return int(text, 16) >> 8
+
+
+def _cpus(text: str) -> str:
+    if not _CPUS.fullmatch(text):
+        raise ValueError("no list of CPUs")
+    return text
+
+
+def _places(above: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(place for place in above if _ABOVE.fullmatch(place))
 
 
 @dataclass(frozen=True)
@@ -27,15 +57,20 @@ class PciDevice:
     `above` are the bridges from the processor down: ("pci0000:15", "0000:15:01.0", "0000:16:00.0").
     """
 
-    address: str
-    kind: int
-    vendor: int
-    device: int
-    driver: str = ""
+    address: Annotated[str, _address]
+    kind: Annotated[int, Key("class"), _class]
+    vendor: Annotated[int, _hexadecimal]
+    device: Annotated[int, _hexadecimal]
+    driver: DeviceOrEmpty = ""
     numa: int | None = None
-    cpus: str = ""
-    above: tuple[str, ...] = ()
+    cpus: Annotated[str, _cpus] = ""
+    above: Annotated[tuple[str, ...], _places] = ()
     virtual: bool = False
+
+    @cached_property
+    def bridges(self) -> frozenset[str]:
+        """The bridges above it, without the root of the bus."""
+        return frozenset(place for place in self.above if not place.startswith("pci"))
 
 
 @dataclass(frozen=True)
@@ -68,59 +103,13 @@ class PciFacts:
         return tuple(one for one in self.devices if one.vendor == NVIDIA and one.kind == _NVSWITCH)
 
 
-DeviceAnswer = TypedDict(
-    "DeviceAnswer",
-    {
-        "address": str, "class": str, "vendor": str, "device": str, "driver": str, "numa": int | None, "cpus": str,
-        "above": list[str], "virtual": bool,
-    },
-)  # fmt: skip
+PCI = Answer("pci", shape=PciFacts)
 
 
-class PciAnswer(TypedDict):
-    """The devices, numbers as sysfs prints them; `left_out`: how many more there are."""
-
-    devices: list[DeviceAnswer]
-    left_out: int
-
-
-PCI = Answer("pci", shape=PciAnswer)
-
-
-# 0000:3b:00.0
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-
-# pci0000:3a, or the address of a bridge
-_ABOVE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|" + _ADDRESS.pattern)
-
-# 0-47,96-143
-_CPUS = re.compile(r"[0-9,-]*")
-
-
-def pci(evidence: Evidence) -> Read[PciFacts]:
-    """Read the devices. Raises ValueError for what is no address, number or list of CPUs."""
-    reply = evidence.reply(PCI)
-    if why := trouble(PCI, reply):
-        return why
-    answer = cast("PciAnswer", reply.value)
-    return PciFacts(tuple(_devices(answer)), answer["left_out"])
-
-
-def _devices(answer: PciAnswer) -> Iterator[PciDevice]:
-    for one in answer["devices"]:
-        if not _ADDRESS.fullmatch(one["address"]) or not _CPUS.fullmatch(one["cpus"]):
-            raise ValueError("no device on the PCI bus")
-        yield PciDevice(
-            address=one["address"],
-            kind=int(one["class"], 16) >> 8,
-            vendor=int(one["vendor"], 16),
-            device=int(one["device"], 16),
-            driver=device_name(one["driver"]) if one["driver"] else "",
-            numa=one["numa"],
-            cpus=one["cpus"],
-            above=tuple(place for place in one["above"] if _ABOVE.fullmatch(place)),
-            virtual=one["virtual"],
-        )
+@reading(PCI, trouble)
+def pci(answer: PciFacts) -> PciFacts:
+    """Read the devices. A machine without the bus has none."""
+    return answer
 
 
 FACTS = (Fact(PciFacts, (PCI,), pci),)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -46,35 +47,20 @@ class PcieFacts:
 
 
 GPUS = "/sys/bus/pci/drivers/nvidia"
-
-
 HCAS = "/sys/class/infiniband"
-
-
 _FILES = ("current_link_width", "current_link_speed", "max_link_width", "max_link_speed")
-
 
 # The device; the port above it, which limits the speed of the slot; the switch above that port.
 _SLOT, _SWITCH = "/..", "/../.."
-
-
 _DEVICES = (f"{GPUS}/*:*", f"{HCAS}/*/device")
-
-
 _PLACES = (*(f"/{file}" for file in _FILES), f"{_SLOT}/max_link_speed", *(f"{_SWITCH}/{file}" for file in _FILES))
-
-
 PATTERNS = tuple(device + place for device in _DEVICES for place in _PLACES)
 
-
 # 32.0 GT/s PCIe
-_SPEED = re.compile(r"(?P<number>\d{1,3}(?:\.\d)?) GT/s")
-
+_SPEED = expression(r"(?P<number>\d{1,3}(?:\.\d)?) GT/s")
 
 # "model		: 143", a line of /proc/cpuinfo
-_CPU = re.compile(r"^(?P<name>vendor_id|cpu family|model)\s*:\s*(?P<value>\S+)\s*$", re.MULTILINE)
-
-
+_CPU = expression(r"^(?P<name>vendor_id|cpu family|model)\s*:\s*(?P<value>\S+)\s*$", re.MULTILINE)
 _WIDEST = 32  # lanes; a virtual machine may show 63 or 255, which are meaningless
 
 
@@ -131,7 +117,6 @@ def _speed(text: str) -> float | None:
 
 
 LINKS = Tree(PATTERNS)
-
 
 # Only the first processor: the whole file is a megabyte on a large machine.
 PROCESSOR = Command(("grep", "-m4", "-E", "^(vendor_id|cpu family|model)", "/proc/cpuinfo"))

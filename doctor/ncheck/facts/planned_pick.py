@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import TRYING_PLAN, Fact, no_answer
 from ncheck.facts.environment import IFNAME, is_variable
-from ncheck.facts.nccl import NotRead
-from ncheck.facts.nccl_pick import NcclPickFacts, PickAnswer, answered
+from ncheck.facts.nccl_pick import Asked, NcclPickFacts, PickAnswer, answered
 from ncheck.facts.nics import NicFacts
+from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.plan import PLAN_FACTS
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -33,21 +33,22 @@ class PlannedPickFacts:
     interfaces: tuple[str, ...] = ()
 
 
-PLANNED = Answer("planned-nccl-pick", shape=NotRead | PickAnswer)
+PLANNED = Answer("planned-nccl-pick", shape=PickAnswer | Unread)
 
 
 def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
-    """Read what NCCL picks under the plan's variables."""
-    reply = evidence.reply(PLANNED)
-    if why := no_answer(PLANNED, reply):
+    """Read what NCCL picks under the plan's variables. Raises ValueError where the node does not say these."""
+    if why := no_answer(PLANNED, evidence.reply(PLANNED)):
         return why
-    value = cast("NotRead | PickAnswer", reply.value)
-    picked = answered(value)
+    answer = answer_of(PLANNED, evidence)
+    picked = answered(answer)
     if isinstance(picked, Unread):
         return picked
-    asked = cast("PickAnswer", value)["asked"]
-    variables = {name: set_to for name, set_to in asked["variables"].items() if is_variable(name)}
-    return PlannedPickFacts(picked, variables, tuple(asked["interfaces"]))
+    asked: Asked = answer.asked
+    if asked.variables is None or asked.interfaces is None:
+        raise ValueError("it does not say what it was asked")
+    variables = {name: set_to for name, set_to in asked.variables.items() if is_variable(name)}
+    return PlannedPickFacts(picked, variables, asked.interfaces)
 
 
 _LONGEST = 10.0  # seconds to load NCCL and ask it once more

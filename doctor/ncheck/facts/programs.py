@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename, join
-from typing import TYPE_CHECKING, TypedDict, cast, final
+from typing import TYPE_CHECKING
 
-from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.shapes import absolute_path
-from ncheck.model.evidence import Answer, Evidence, JsonValue, Status
-from ncheck.model.fact import Absent, Read, Unread
-from ncheck.text import printable
+from ncheck.expression import expression
+from ncheck.facts.answers import Path, Shown, reading
+from ncheck.facts.definition import Fact
+from ncheck.model.evidence import Answer, JsonValue
+from ncheck.model.fact import Unread
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -27,47 +27,33 @@ class ProgramFacts:
     paths: Mapping[str, str | Unread]
 
 
-@final
-class LookedFor(TypedDict):
+@dataclass(frozen=True)
+class LookedFor:
     """Why the job cannot start it, "" if it can."""
 
-    trouble: str
+    trouble: Shown
 
 
-@final
-class NotRead(TypedDict):
-    """Why a path could not be looked at."""
-
-    error: str
-
-
-class ProgramsAnswer(TypedDict):
+@dataclass(frozen=True)
+class ProgramsAnswer:
     """Each path that was asked for."""
 
-    paths: dict[str, LookedFor | NotRead]
+    paths: Mapping[Path, LookedFor | Unread]
 
 
 PROGRAMS = Answer("programs", shape=ProgramsAnswer)
 
 # python3.11  bash
-_INTERPRETER = re.compile(r"python[0-9.]*|(ba|da|z|k)?sh", re.ASCII)
+_INTERPRETER = expression(r"python[0-9.]*|(ba|da|z|k)?sh", re.ASCII)
 
 
-def programs(evidence: Evidence) -> Read[ProgramFacts]:
+@reading(PROGRAMS, unrecorded="the recording lacks it: no command was given then")
+def programs(answer: ProgramsAnswer) -> ProgramFacts:
     """Read the answer."""
-    reply = evidence.reply(PROGRAMS)
-    if reply.status is Status.UNANSWERED and evidence.recorded:
-        return Absent("the recording lacks it: no command was given then")
-    if why := no_answer(PROGRAMS, reply):
-        return why
-    answer = cast("ProgramsAnswer", reply.value)
-    return ProgramFacts({absolute_path(path): _state(path, found) for path, found in answer["paths"].items()})
-
-
-def _state(path: str, found: LookedFor | NotRead) -> str | Unread:
-    if "error" in found:
-        return Unread(f"{path}: {found['error'][:LONGEST]}")
-    return printable(found["trouble"], LONGEST)
+    return ProgramFacts({
+        path: Unread(f"{path}: {found.reason}") if isinstance(found, Unread) else found.trouble
+        for path, found in answer.paths.items()
+    })  # fmt: skip
 
 
 def paths_of(program: tuple[str, ...], workdir: str | None) -> tuple[str, str]:
@@ -92,7 +78,7 @@ def _full(path: str, workdir: str | None) -> str:
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     program, script = paths_of(settings.program, settings.workdir)
     asked: JsonValue = {"programs": [program] if program else [], "files": [script] if script else []}
-    return dict.fromkeys(cluster.names, (Answer(PROGRAMS.name, arguments=asked, shape=ProgramsAnswer),))
+    return dict.fromkeys(cluster.names, (replace(PROGRAMS, arguments=asked),))
 
 
 def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:

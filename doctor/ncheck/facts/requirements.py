@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.hostlist import quoted
 
 _MOST = 2000  # lines that require something
@@ -56,7 +57,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 # https://ann:token@example.org
-_LOGIN = re.compile(r"://[^/@\s]+@")
+_LOGIN = expression(r"://[^/@\s]+@")
 
 
 def _requirement(number: int, line: str) -> Requirement:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import ASKING_PEERS, LONGEST, Fact, exempt_without_peers, no_answer
+from ncheck.facts.answers import Ip, Null, Words
+from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import NodeView
-from ncheck.model.evidence import Answer, Evidence, JsonValue
-from ncheck.model.fact import Absent, Read
+from ncheck.model.evidence import Answer, JsonValue
+from ncheck.model.fact import Absent
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.nccl.choice import PICK_FACTS, used_addresses
 from ncheck.network.subnets import subnet_addresses
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class RouteFacts:
     """Each address with the reason why there is no route to it; "" if there is one."""
 
-    routes: Mapping[str, str]
+    routes: Mapping[Ip, Annotated[Words, Null("")]]
 
 
 def unroutable(facts: Mapping[str, RouteFacts]) -> dict[str, dict[str, str]]:
@@ -41,30 +41,9 @@ def unroutable(facts: Mapping[str, RouteFacts]) -> dict[str, dict[str, str]]:
     return found
 
 
-class RoutesAnswer(TypedDict):
-    """Each address, with the reason why there is no route to it, or null."""
-
-    routes: dict[str, str | None]
-
-
-ROUTES = Answer("routes", shape=RoutesAnswer)
-
-
-def routes(evidence: Evidence) -> Read[RouteFacts]:
-    """Read the routes; Absent on a node whose subnets contain the addresses of all others."""
-    reply = evidence.reply(ROUTES)
-    if why := no_answer(ROUTES, reply):
-        return why
-    answer = cast("RoutesAnswer", reply.value)
-    return RouteFacts({str(ip_address(address)): (why or "")[:LONGEST] for address, why in answer["routes"].items()})
-
-
+ROUTES = Answer("routes", shape=RouteFacts)
 MADE_FROM = (NicFacts, EnvironmentFacts, *PICK_FACTS)
-
-
 MOST = 4096  # addresses that one node is asked about
-
-
 _WHY_NOT = "the addresses that NCCL uses on the other nodes are in subnets of this node"
 
 
@@ -89,7 +68,7 @@ def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
 
 FACTS = (
     Fact(
-        RouteFacts, (ROUTES,), routes, ASKING_PEERS,
+        RouteFacts, (ROUTES,), phase=ASKING_PEERS,
         needs=(LoginFacts, *MADE_FROM), questions=ask_routes, exempt=exempt_without_peers,
     ),
 )  # fmt: skip

@@ -1,50 +1,39 @@
-"""The door for what nodes say: each answer is held to its declared type, and so is each fact that is made of it.
+"""The door for what nodes say: files and folders are held to the type that they have, and facts to their records.
 
-A declaration is a type: of an answer a TypedDict (`Answer.shape`), of a fact its record. `misfit` compares a value with
-it. The validators below check what a type does not say, such as a port, or raise TypeError or ValueError.
+`misfit` compares a value with a type; what the agent answers is read by answers.py. The validators below check what a
+type does not say, such as a port, or raise TypeError or ValueError.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from functools import cache, lru_cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from ncheck.expression import expression
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import Answer, File, JsonValue, Source, Tree
+from ncheck.model.evidence import File, JsonValue, Source, Tree
 
 _MOST = 65536  # items in one answer: no cluster has more
-
-
 _LARGEST = 2**64  # of a whole number: a node's counters have 64 bits
-
-
 _LARGEST_PORT = 65535
-
-
 _TREE = Mapping[str, str | Mapping[str, object] | None]  # a folder is None, an unreadable file {"error": why}
-
-
 Compare = Callable[[object], str]  # returns where a value does not fit, and why; "" if it does
 
 
 def misfit(value: object, declared: object) -> str:
     """Return where a value is not of the declared type, such as "gpus[0].index: not an integer"; "" if it is.
 
-    In a TypedDict, a key may be missing if its value may be None, or if it is not required; keys that are not declared
-    do not matter. Whole numbers have at most 64 bits, and no number is NaN or infinite. `object` takes anything.
+    Whole numbers have at most 64 bits, and no number is NaN or infinite. `object` takes anything.
     """
     return _comparison(declared)(value).lstrip(".: ")
 
 
 def shape_of(source: Source) -> object:
-    """Return the declared type of a source's value; None if its reader holds it to one, or it has none."""
-    if isinstance(source, Answer):
-        return source.shape
+    """Return the type of a source's value; None if its reader holds it to one, or it has none."""
     return str if isinstance(source, File) else _TREE if isinstance(source, Tree) else None
 
 
@@ -56,17 +45,12 @@ def _comparison(declared: object) -> Compare:  # noqa: PLR0911  one for each kin
         return _PLAIN[declared]
     if origin in (Union, types.UnionType):
         return _any_of(_sure(declared), [_comparison(one) for one in inner])
-    if origin is Literal:
-        return lambda value: "" if value in inner else ": not a value that it can have"
     if origin is tuple and inner[-1:] != (...,):
-        return _row([_comparison(one) for one in inner])
+        return _row(inner)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _table(*inner)
     if isinstance(origin, type) and issubclass(origin, Collection):
         return _list(origin, inner[0])
-    if is_typeddict(declared):
-        required = declared.__required_keys__  # type: ignore[attr-defined]  # of a TypedDict
-        return _keys(get_type_hints(declared), required)
     if isinstance(declared, type):
         return _record(declared) if is_dataclass(declared) else _instance(declared)
     return _fits
@@ -129,9 +113,10 @@ def words(value: JsonValue) -> str:
 
 
 # enp3s0f0np0, bond0.100, eth0:1, mlx5_0:1
-_DEVICE = re.compile(r"[^\s/-][^\s/]{0,63}")
+_DEVICE = expression(r"[^\s/-][^\s/]{0,63}")
 
 
+@lru_cache(maxsize=4096)  # the nodes of a cluster have the same few names
 def device_name(value: str) -> str:
     """Return the name of an interface or adapter, which becomes part of commands: no kernel has one like an option."""
     if not _DEVICE.fullmatch(value) or not value.isprintable():
@@ -219,12 +204,14 @@ def _list(kind: type[Collection[object]], declared: object) -> Compare:
     return compare
 
 
-def _row(columns: list[Compare]) -> Compare:
+def _row(declared: tuple[object, ...]) -> Compare:
+    columns = [(_sure(one), _comparison(one)) for one in declared]
+
     def compare(value: object) -> str:
         if not isinstance(value, tuple) or len(value) != len(columns):
             return f": not {len(columns)} values"
-        for at, column in enumerate(columns):
-            if wrong := column(value[at]):
+        for at, (sure, column) in enumerate(columns):
+            if type(value[at]) not in sure and (wrong := column(value[at])):
                 return f"[{at}]{wrong}"
         return ""
 
@@ -235,7 +222,7 @@ def _table(of_key: object, of_item: object) -> Compare:
     key, item, sure_keys, sure_items = _comparison(of_key), _comparison(of_item), _sure(of_key), _sure(of_item)
 
     def compare(value: object) -> str:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             return ": not a mapping"
         if len(value) > _MOST:
             return f": {len(value)} items"
@@ -244,23 +231,6 @@ def _table(of_key: object, of_item: object) -> Compare:
         for name, one in value.items():
             if wrong := key(name) or item(one):
                 return f"[{quoted(str(name))}]{wrong}"
-        return ""
-
-    return compare
-
-
-def _keys(hints: Mapping[str, object], required: frozenset[str]) -> Compare:
-    columns = [(name, _sure(hint), _comparison(hint)) for name, hint in hints.items()]
-
-    def compare(value: object) -> str:
-        if not isinstance(value, dict):
-            return ": not a mapping"
-        for name, sure, column in columns:
-            held = value.get(name)
-            if type(held) in sure or (held is None and name not in required and name not in value):
-                continue
-            if wrong := column(held):
-                return f".{name}{wrong}"
         return ""
 
     return compare
@@ -275,9 +245,10 @@ def _record(kind: type[Any]) -> Compare:
             return f": not a {kind.__name__}"
         if not columns:
             declared = ((field.name, hints.get(field.name, object)) for field in fields(kind))
-            columns.extend((name, _sure(hint), _comparison(hint)) for name, hint in declared)
+            columns[:] = [(name, _sure(hint), _comparison(hint)) for name, hint in declared]  # whole, or not at all
+        values = vars(value)
         for name, sure, column in columns:
-            held = getattr(value, name)
+            held = values[name]
             if type(held) not in sure and (wrong := column(held)):
                 return f".{name}{wrong}"
         return ""

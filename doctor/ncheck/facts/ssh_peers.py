@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from ncheck.facts.answers import Maybe, answer_of
 from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_in_job, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Status
+from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges
@@ -55,31 +58,29 @@ class SshFromHereFacts:
     tried: PeerSsh | None
 
 
-class PeerAnswer(TypedDict):
+@dataclass(frozen=True)
+class PeerAnswer:
     """One connection. `exit_status`: null if it did not end; `cut_short`: there was no time for it; `ran`: the command
     itself ran there (recordings of earlier releases do not say); `port`: what was asked.
     """
 
     exit_status: int | None
     stderr: str
-    seconds: float | None
-    cut_short: bool | None
-    ran: bool | None
-    port: int | None
+    seconds: Maybe[float] = None
+    cut_short: Maybe[bool] = None
+    ran: Maybe[bool] = None
+    port: Maybe[int] = None
 
 
-class PeersAnswer(TypedDict):
+@dataclass(frozen=True)
+class PeersAnswer:
     """Each connection, by target."""
 
-    peers: dict[str, PeerAnswer]
+    peers: Mapping[str, PeerAnswer]
 
 
 PEERS = Answer("ssh-peers", shape=PeersAnswer)
-
-
 FROM_HERE = Answer("ssh-from-here", shape=PeersAnswer)  # this machine answers it
-
-
 _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 
 
@@ -90,7 +91,7 @@ def peers(evidence: Evidence) -> Read[PeerSshFacts]:
         return Unread("no ssh program on this node")
     if why := trouble(PEERS, reply):
         return why
-    edges = _edges(reply)
+    edges = _edges(PEERS, evidence)
     return PeerSshFacts(edges) if edges else Unread("it tried no ssh to other nodes, although it was asked to")
 
 
@@ -103,28 +104,33 @@ def from_here(evidence: Evidence) -> Read[SshFromHereFacts]:
         return Absent("no ssh program on this machine")
     if why := trouble(FROM_HERE, reply):
         return why
-    return SshFromHereFacts(next(iter(_edges(reply)), None))
+    return SshFromHereFacts(next(iter(_edges(FROM_HERE, evidence)), None))
 
 
-def _edges(reply: Reply) -> tuple[PeerSsh, ...]:
-    said = cast("PeersAnswer", reply.value)["peers"]
-    return tuple(_edge(target, answer) for target, answer in said.items())
+def _edges(source: Answer, evidence: Evidence) -> tuple[PeerSsh, ...]:
+    answer: PeersAnswer = answer_of(source, evidence, lambda *_: None)
+    return tuple(_edge(target, one) for target, one in answer.peers.items())
 
 
 def _edge(target: str, answer: PeerAnswer) -> PeerSsh:
     """Read one connection. Raises ValueError for a target that is not a hostname: it becomes part of a command."""
-    if not (is_name(target) or is_v6(target)):
-        raise ValueError(f"{quoted(target)} is not a hostname")
-    status, stderr = answer["exit_status"], answer["stderr"]
-    edge = PeerSsh(target, None, port=answer.get("port"))
-    if status == 0 and answer.get("ran") is not False:
+    status, stderr = answer.exit_status, answer.stderr
+    edge = _success(target, answer.port)
+    if status == 0 and answer.ran is not False:
         return edge
     if status == 0:
         return replace(edge, cause=Cause.NO_SHELL, detail=_NOT_RUN)
-    if answer.get("cut_short"):
+    if answer.cut_short:
         return replace(edge, cause=Cause.DEADLINE, detail="no time left to try it")
-    detail = main_line(stderr) or _silent(status, answer.get("seconds"))
+    detail = main_line(stderr) or _silent(status, answer.seconds)
     return replace(edge, cause=_cause(status, stderr), detail=detail)
+
+
+@lru_cache(maxsize=4096)  # many nodes reach the same ones
+def _success(target: str, port: int | None) -> PeerSsh:
+    if not (is_name(target) or is_v6(target)):
+        raise ValueError(f"{quoted(target)} is not a hostname")
+    return PeerSsh(target, None, port=port)
 
 
 _NOT_RUN = (

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, cast, final
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import LONGEST, Fact, no_answer
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, AtMost, Count, Null, Path, Shown, not_empty
+from ncheck.facts.definition import LONGEST, Fact
 from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import absolute_path, whole
+from ncheck.facts.shapes import absolute_path
 from ncheck.hostlist import quoted
-from ncheck.model.evidence import Answer, Evidence, JsonValue
-from ncheck.model.fact import Read
+from ncheck.model.evidence import Answer, JsonValue
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -97,16 +97,17 @@ class StorageFacts:
     an NFS server may treat as nobody.
     """
 
-    folders: tuple[JobFolder, ...]
-    mounts: tuple[MountState, ...] = ()
-    forced: tuple[FileSystem, ...] = ()
+    folders: Annotated[tuple[Annotated[JobFolder, _folder], ...], AtMost(_MOST), not_empty]
+    mounts: Annotated[tuple[Annotated[MountState, _mount_state], ...], AtMost(_MOST)] = ()
+    forced: Annotated[tuple[Annotated[FileSystem, file_system], ...], AtMost(_MOST)] = ()
     root: bool = False
 
 
-class MountAnswer(TypedDict):
+@dataclass(frozen=True)
+class MountAnswer:
     """One mount of the kernel's table."""
 
-    point: str
+    point: Annotated[str, _shown_path]
     type: str
     source: str
     root: str
@@ -115,103 +116,78 @@ class MountAnswer(TypedDict):
     network: bool
 
 
-@final
-class Failed(TypedDict):
+@dataclass(frozen=True)
+class Failed:
     """The system's words for a look that failed; "" for none."""
 
-    error: str
-    code: str | None
+    error: Shown
+    code: Annotated[str, OPTIONAL, Null(""), _code] = ""
 
 
-@final
-class FolderState(TypedDict):
+@dataclass(frozen=True)
+class FolderState:
     """A folder that was looked at."""
 
-    error: str
     exists: bool
     readable: bool
     writable: bool
-    size: int
-    free: int
-    files_free: int | None
-    inode: int
+    size: Count
+    free: Count
+    files_free: Count | None
+    inode: Count
     changed: int
 
 
-class FolderAnswer(TypedDict):
+@dataclass(frozen=True)
+class FolderAnswer:
     """One folder of the job; without a state it hangs."""
 
-    path: str
-    named_by: str
-    on: MountAnswer | None
-    state: FolderState | Failed | None
+    path: Path
+    named_by: Annotated[str, _name]
+    on: Annotated[FileSystem, file_system] | None
+    state: FolderState | Annotated[Failed, _failed] | None
 
 
+@dataclass(frozen=True)
 class MountStateAnswer(MountAnswer):
     """One network file system; without a state it hangs."""
 
     state: Failed | None
 
 
-class StorageAnswer(TypedDict):
-    """See StorageFacts."""
-
-    folders: list[FolderAnswer]
-    mounts: list[MountStateAnswer]
-    forced: list[MountAnswer]
-    root: bool
-
-
-STORAGE = Answer("storage", shape=StorageAnswer)
+STORAGE = Answer("storage", shape=StorageFacts)
 
 _MOST = 64  # folders, and mounts: an agent sends half as many of each
 
 
-def storage(evidence: Evidence) -> Read[StorageFacts]:
-    """Read the answer. Raises ValueError for a folder that cannot be part of a command."""
-    reply = evidence.reply(STORAGE)
-    if why := no_answer(STORAGE, reply):
-        return why
-    answer = cast("StorageAnswer", reply.value)
-    if not answer["folders"]:
-        raise ValueError("no folder, although every user has a home folder")
-    return StorageFacts(
-        folders=tuple(_folder(one) for one in answer["folders"][:_MOST]),
-        mounts=tuple(_mount_state(one) for one in answer["mounts"][:_MOST]),
-        forced=tuple(file_system(one) for one in answer["forced"][:_MOST]),
-        root=answer["root"],
-    )
+def _name(text: str) -> str:
+    if text not in (DATA, WORKDIR, CURRENT_FOLDER, HOME) and not is_variable(text):
+        raise ValueError(f"{quoted(text)} names no folder")
+    return text
+
+
+def _code(text: str) -> str:
+    return printable(text, 20)
+
+
+def _failed(state: Failed) -> Failed:
+    if not state.error:
+        raise ValueError("neither a folder nor an error")
+    return state
 
 
 def _folder(answer: FolderAnswer) -> JobFolder:
-    path, named_by, on = absolute_path(answer["path"]), answer["named_by"], answer["on"]
-    if named_by not in (DATA, WORKDIR, CURRENT_FOLDER, HOME) and not is_variable(named_by):
-        raise ValueError(f"{quoted(named_by)} names no folder")
-    folder = JobFolder(path, named_by, file_system(on) if on else None)
-    state = answer["state"]
+    state, folder = answer.state, JobFolder(answer.path, answer.named_by, answer.on)
     if state is None:
         return replace(folder, hangs=True)
-    if state["error"] or "exists" not in state:
-        error, code = _failure(state)
-        return replace(folder, error=error, code=code)
-    return replace(
-        folder, exists=state["exists"], readable=state["readable"], writable=state["writable"],
-        size=whole(state["size"]), free=whole(state["free"]),
-        inode=whole(state["inode"]), changed=state["changed"],
-        files_free=None if state["files_free"] is None else whole(state["files_free"]),
-    )  # fmt: skip
+    return replace(folder, **vars(state))
 
 
 def _mount_state(answer: MountStateAnswer) -> MountState:
-    on, state = file_system(answer), answer["state"]
-    if state is None:
-        return MountState(on, hangs=True)
-    error, code = _failure(state)
-    return MountState(on, error=error, code=code)
-
-
-def _failure(state: Mapping[str, object]) -> tuple[str, str]:
-    return printable(str(state["error"]), LONGEST), printable(str(state.get("code") or ""), 20)
+    state = answer.state
+    return (
+        MountState(file_system(answer), hangs=True) if state is None else MountState(file_system(answer), **vars(state))
+    )
 
 
 # What a file system says whose server, or whose own program, is gone; refusals of this user are not among them.
@@ -250,7 +226,7 @@ def shared_folders(facts: Mapping[str, StorageFacts]) -> Folders:
 
 # What changes a job, by option: whether it waits or fails, how fast it is, and what it sees of other nodes' changes.
 # rsize and wsize are agreed with the server; addresses of server and client, and timeouts, say nothing by themselves.
-_OPTION = re.compile(
+_OPTION = expression(
     r"ro|rw|sync|soft|softerr|softreval|hard|noac|nolock|flock|localflock|noflock|nconnect=\d+|vers=[\d.]+"
     r"|local_lock=\w+|lookupcache=\w+|proto=\w+|sec=[\w:]+|cache=\w+"
 )
@@ -258,16 +234,18 @@ _OPTION = re.compile(
 
 def file_system(answer: MountAnswer) -> FileSystem:
     """Return a mount of the table. One that either the mount or the file system makes read-only is "ro"."""
-    words = [*answer["options"].split(","), *answer["super_options"].split(",")]
+    words = [*answer.options.split(","), *answer.super_options.split(",")]
     kept = {word for word in words if len(word) <= _LONGEST_OPTION and _OPTION.fullmatch(word)}
     if "ro" in kept:
         kept.discard("rw")
-    folder = answer["root"].rstrip("/")
-    source = answer["source"] + folder if answer["network"] else answer["source"]
+    source = answer.source + answer.root.rstrip("/") if answer.network else answer.source
     return FileSystem(
-        absolute_path(printable(answer["point"], LONGEST)), printable(answer["type"], 40), printable(source, LONGEST),
-        tuple(sorted(kept)), answer["network"],
-    )  # fmt: skip
+        answer.point, printable(answer.type, 40), printable(source, LONGEST), tuple(sorted(kept)), answer.network
+    )
+
+
+def _shown_path(point: str) -> str:
+    return absolute_path(printable(point, LONGEST))
 
 
 _LONGEST_OPTION = 80
@@ -280,7 +258,7 @@ def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     elif settings.started_in:
         named.append((CURRENT_FOLDER, settings.started_in))
     folders: list[JsonValue] = [[named_by, path] for named_by, path in named]
-    return {name: (replace(STORAGE, arguments={"folders": folders}),) for name in cluster.names}
+    return dict.fromkeys(cluster.names, (replace(STORAGE, arguments={"folders": folders}),))
 
 
-FACTS = (Fact(StorageFacts, (STORAGE,), storage, questions=_questions),)
+FACTS = (Fact(StorageFacts, (STORAGE,), questions=_questions),)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, Fact
 from ncheck.facts.kernel_log import DMESG, JOURNAL, kernel_lines
 from ncheck.model.evidence import Evidence
@@ -43,32 +43,28 @@ class StorageLogFacts:
 # EXT4-fs (sda1): Remounting filesystem read-only | XFS (dm-0): Metadata corruption detected at xfs_agi_verify
 # XFS (sda1): Filesystem has been shut down due to log error | BTRFS error (device sda1: state EA): bdev /dev/sda1 errs
 _DISK = (
-    re.compile(r"(?:I/O|medium) error,? (?:on )?dev(?:ice)? (?P<of>(?!-)[\w.-]{1,64})"),
-    re.compile(
+    expression(r"(?:I/O|medium) error,? (?:on )?dev(?:ice)? (?P<of>(?!-)[\w.-]{1,64})"),
+    expression(
         r"nvme (?P<of>nvme\d{1,4}): (?:I/O .{1,120} timeout, (?!completion)|controller is down|Device not ready)"
     ),
-    re.compile(r"(?:EXT4-fs|BTRFS) error \(device (?P<of>(?!-)[\w.-]{1,64})"),
-    re.compile(
+    expression(r"(?:EXT4-fs|BTRFS) error \(device (?P<of>(?!-)[\w.-]{1,64})"),
+    expression(
         r"(?:EXT4-fs|XFS|BTRFS(?: \w{1,8})?):? \((?:device )?(?P<of>(?!-)[\w.-]{1,64})[^)]{0,40}\):"
         r"(?=.{0,200}(?:Remounting filesystem|orruption|shut down|forced readonly))"
     ),
 )
 
-
 # Floppy drives of virtual machines, optical drives and images in loop devices report errors on healthy machines.
-_NO_DISK = re.compile(r"(?:fd|sr|loop|z?ram)\d")
-
+_NO_DISK = expression(r"(?:fd|sr|loop|z?ram)\d")
 
 # A disk that does not have a command says so with an error: op 0x3:(DISCARD)
 _NO_SUCH_COMMAND = ("(DISCARD)", "(WRITE_ZEROES)")
 
-
 # nfs: server fs01 not responding, still trying | nfs: server fs01 not responding, timed out | nfs: server fs01 OK
-_NFS = re.compile(r"nfs: server (?P<of>(?!-)\S{1,255}) (?P<said>OK|not responding, (?:still trying|timed out))")
-
+_NFS = expression(r"nfs: server (?P<of>(?!-)\S{1,255}) (?P<said>OK|not responding, (?:still trying|timed out))")
 
 # LustreError: 167-0: scratch-OST0001-osc-ffff8: This client was evicted by scratch-OST0001; in progress operations ...
-_EVICTED = re.compile(r"was evicted by (?P<of>(?!-)[\w.-]{1,128})")
+_EVICTED = expression(r"was evicted by (?P<of>(?!-)[\w.-]{1,128})")
 
 
 def storage_log(evidence: Evidence) -> Read[StorageLogFacts]:

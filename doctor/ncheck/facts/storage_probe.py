@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast, final
+from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.definition import LONGEST, READING_FILES, Fact, trouble
+from ncheck.facts.answers import AtMost, Count, Key, Path, Seconds
+from ncheck.facts.definition import LONGEST, READING_FILES, Fact
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.shapes import absolute_path, number, whole
-from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
-from ncheck.model.fact import Read, Unread
-from ncheck.model.phase import Answered
+from ncheck.model.evidence import Answer, JsonValue
+from ncheck.model.fact import Unread
+from ncheck.model.phase import NotAsked
 from ncheck.text import moved, printable
 
 if TYPE_CHECKING:
@@ -38,54 +38,32 @@ class Rates:
 class DataRates:
     """The rates of one path, while other nodes were quiet and while all read."""
 
-    path: str
-    alone: Rates | Unread
-    together: Rates | Unread
+    path: Path
+    alone: Annotated[Rates | Unread, _rates]
+    together: Annotated[Rates | Unread, _rates]
 
 
 @dataclass(frozen=True)
 class StorageProbeFacts:
     """One item for each path."""
 
-    paths: tuple[DataRates, ...]
+    paths: Annotated[tuple[DataRates, ...], Key("readings"), AtMost(_MOST)]
 
 
-@final
-class Reading(TypedDict):
+@dataclass(frozen=True)
+class Reading:
     """What was read, and in how many seconds."""
 
-    error: str
-    entries: int
-    listed: float
-    small_files: int
-    small_seconds: float
-    large_bytes: int
-    large_seconds: float
+    entries: Count
+    listed: Seconds
+    small_files: Count
+    small_seconds: Seconds
+    large_bytes: Count
+    large_seconds: Seconds
     direct: bool
 
 
-@final
-class NotRead(TypedDict):
-    """Why nothing was read."""
-
-    error: str
-
-
-class PathAnswer(TypedDict):
-    """Null: it did not end in time."""
-
-    path: str
-    alone: Reading | NotRead | None
-    together: Reading | NotRead | None
-
-
-class StorageProbeAnswer(TypedDict):
-    """See StorageProbeFacts."""
-
-    readings: list[PathAnswer]
-
-
-STORAGE_PROBE = Answer("storage-probe", shape=StorageProbeAnswer)
+STORAGE_PROBE = Answer("storage-probe", shape=StorageProbeFacts)
 
 _MOST_TURNS = 8  # beyond as many nodes, several have the same turn
 _UNIT, _LEAST_UNIT = 1.0, 0.3  # seconds of a turn
@@ -95,34 +73,21 @@ _MOST = 64
 _LEAST_BYTES, _LEAST_SMALL, _LEAST_ENTRIES = 4 << 20, 8, 50
 
 
-def storage_probe(evidence: Evidence) -> Read[StorageProbeFacts]:
-    """Read the answer; Absent where nobody asked for it."""
-    reply = evidence.reply(STORAGE_PROBE)
-    if why := trouble(STORAGE_PROBE, reply):
-        return why
-    answer = cast("StorageProbeAnswer", reply.value)
-    return StorageProbeFacts(tuple(
-        DataRates(absolute_path(one["path"]), _rates(one["alone"]), _rates(one["together"]))
-        for one in answer["readings"][:_MOST]
-    ))  # fmt: skip
-
-
-def _rates(reading: Reading | NotRead | None) -> Rates | Unread:
+def _rates(reading: Reading | Unread | None) -> Rates | Unread:
     if reading is None:
         return Unread("reading did not end in time")
-    if reading["error"] or "listed" not in reading:
-        return Unread(printable(reading["error"], LONGEST))
+    if isinstance(reading, Unread):
+        return Unread(printable(reading.reason, LONGEST))
     return Rates(
-        _rate(reading["large_bytes"], _LEAST_BYTES, reading["large_seconds"]),
-        _rate(reading["small_files"], _LEAST_SMALL, reading["small_seconds"]),
-        _rate(reading["entries"], _LEAST_ENTRIES, reading["listed"]),
-        reading["direct"],
+        _rate(reading.large_bytes, _LEAST_BYTES, reading.large_seconds),
+        _rate(reading.small_files, _LEAST_SMALL, reading.small_seconds),
+        _rate(reading.entries, _LEAST_ENTRIES, reading.listed),
+        reading.direct,
     )
 
 
-def _rate(amount: int, least: int, seconds: float) -> float | None:
-    count, took = whole(amount), number(seconds)
-    return count / took if count >= least and took > 0 else None
+def _rate(count: int, least: int, seconds: float) -> float | None:
+    return count / seconds if count >= least and seconds > 0 else None
 
 
 def rates_by_path(facts: Mapping[str, StorageProbeFacts]) -> dict[str, dict[str, DataRates]]:
@@ -167,7 +132,7 @@ def _questions(cluster: Cluster, settings: Settings, left: float) -> Questions:
     turns = min(_MOST_TURNS, len(names))
     unit = min(_UNIT, (left - _PATIENCE) / (turns + 1))
     if unit < _LEAST_UNIT:
-        late = Answered(STORAGE_PROBE, Reply(Status.FAILED, "there was no time left for it: give a longer --deadline"))
+        late = NotAsked(STORAGE_PROBE, "there was no time left for it: give a longer --deadline", failed=True)
         return dict.fromkeys(names, (late,))
     paths: list[JsonValue] = [*read_paths(settings)]
     return {
@@ -175,7 +140,7 @@ def _questions(cluster: Cluster, settings: Settings, left: float) -> Questions:
             Answer(
                 STORAGE_PROBE.name, (turns + 1) * unit + _PATIENCE,
                 {"paths": paths, "place": place, "turn": place % turns, "turns": turns, "unit": unit},
-                shape=StorageProbeAnswer,
+                shape=StorageProbeFacts,
             ),
         )
         for place, name in enumerate(names)
@@ -184,7 +149,7 @@ def _questions(cluster: Cluster, settings: Settings, left: float) -> Questions:
 
 FACTS = (
     Fact(
-        StorageProbeFacts, (STORAGE_PROBE,), storage_probe, READING_FILES, needs=(LoginFacts,), questions=_questions,
+        StorageProbeFacts, (STORAGE_PROBE,), phase=READING_FILES, needs=(LoginFacts,), questions=_questions,
         exempt=_exempt,
     ),
 )  # fmt: skip

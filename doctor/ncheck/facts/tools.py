@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING
 
-from ncheck.facts.definition import Fact, exempt_unprobed, no_answer
-from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
-from ncheck.model.phase import Questions
-from ncheck.settings import Settings
+from ncheck.facts.answers import Maybe, Path
+from ncheck.facts.definition import Fact, exempt_unprobed
+from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
     from ncheck.model.phase import Questions
+    from ncheck.settings import Settings
 
 
 @dataclass(frozen=True)
 class Tool:
     """One program. `mpi`: whether it was built with MPI; None if that cannot be seen (a wrapper script)."""
 
-    path: str
-    mpi: bool | None = None
+    path: Path
+    mpi: Maybe[bool] = None
 
 
 @dataclass(frozen=True)
@@ -33,23 +31,7 @@ class ToolFacts:
     tools: Mapping[str, Tool]
 
 
-class ToolAnswer(TypedDict):
-    """One program."""
-
-    path: str
-    mpi: bool | None
-
-
-class ToolsAnswer(TypedDict):
-    """Programs by name."""
-
-    tools: dict[str, ToolAnswer]
-
-
-TOOLS = Answer("tools", shape=ToolsAnswer)
-
-
-_LONGEST = 4096  # a path
+TOOLS = Answer("tools", shape=ToolFacts)
 
 
 def tools_of(cluster: Cluster, node: str) -> dict[str, Tool]:
@@ -58,25 +40,9 @@ def tools_of(cluster: Cluster, node: str) -> dict[str, Tool]:
     return dict(facts.tools) if facts else {}
 
 
-def tools(evidence: Evidence) -> Read[ToolFacts]:
-    """Read which programs exist, and where."""
-    reply = evidence.reply(TOOLS)
-    if why := no_answer(TOOLS, reply):
-        return why
-    found = cast("ToolsAnswer", reply.value)["tools"]
-    return ToolFacts({name: _tool(value) for name, value in found.items()})
-
-
-def _tool(value: ToolAnswer) -> Tool:
-    path = value["path"]
-    if not path.startswith("/") or len(path) > _LONGEST or not path.isprintable():
-        raise ValueError("a path that is none")
-    return Tool(path, value.get("mpi"))
-
-
 def ask_tools(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
     """Ask every node that may be measured."""
     return dict.fromkeys(cluster.names, (TOOLS,))
 
 
-FACTS = (Fact(ToolFacts, (TOOLS,), tools, questions=ask_tools, exempt=exempt_unprobed),)
+FACTS = (Fact(ToolFacts, (TOOLS,), questions=ask_tools, exempt=exempt_unprobed),)

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations, takewhile
-from typing import TypedDict, cast
 
+from ncheck.expression import expression
 from ncheck.facts.amd import LINKS
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.gpus import DEVICES, amd_says, smi_trouble
 from ncheck.facts.infiniband import SYSFS, devices_in, location
 from ncheck.facts.pci import PCI, PciDevice, PciFacts, pci
 from ncheck.model.evidence import Answer, Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.topology_matrix import parse_topology
+from ncheck.parse.topology_matrix import Matrix, parse_topology
 
 
 @dataclass(frozen=True)
-class TopologyFacts:
-    """The matrix: `pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
+class TopologyFacts(Matrix):
+    """The matrix of a node, and where it is from: nvidia-smi, amd-smi or BUS_AND_NVML.
 
-    Of AMD's GPUs it is XGMI or PCIE, and there are no NICs.
-
-    `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
-    `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0", or "N/A". `mig` are the GPUs in MIG mode, whose
-    NVLinks may be off. `hung` says that nvidia-smi did not end in time, although another source gave the matrix.
+    `mig` are the GPUs in MIG mode, whose NVLinks may be off. `hung` says that nvidia-smi did not end in time, although
+    another source gave the matrix.
     """
 
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...]
-    pairs: Mapping[tuple[str, str], str]
-    legend: Mapping[str, str]
-    cpu_affinity: Mapping[str, str]
-    numa_affinity: Mapping[str, str]
-    gpu_numa_id: Mapping[str, str] | None = None  # None: the driver prints no such column
-    source: str = "nvidia-smi"  # or BUS_AND_NVML
+    source: str = "nvidia-smi"
     mig: tuple[str, ...] = ()
     hung: str = ""
 
@@ -46,26 +36,24 @@ class TopologyFacts:
 BUS_AND_NVML = "the PCI bus and NVML"
 
 
-class NvlinkGpu(TypedDict):
+@dataclass(frozen=True)
+class NvlinkGpu:
     """One GPU; its links that are alike are [how many, state, kind, address of the other end], 0 being inactive."""
 
     pci: str
     mig: bool
-    links: list[list[int | str | None]]
+    links: tuple[tuple[int, int, int | None, str], ...]
 
 
-class NvlinkAnswer(TypedDict):
+@dataclass(frozen=True)
+class NvlinkAnswer:
     """The GPUs in NVML's order, which is that of nvidia-smi."""
 
-    gpus: list[NvlinkGpu]
+    gpus: tuple[NvlinkGpu, ...]
 
 
-_NUMBERED = re.compile(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
-
-
+_NUMBERED = expression(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
 TOPO = Command(("nvidia-smi", "topo", "-m"))
-
-
 NVLINKS = Answer("nvlinks", shape=NvlinkAnswer)
 
 
@@ -113,7 +101,8 @@ def _of_amd(evidence: Evidence, none_of_nvidia: Absent) -> Read[TopologyFacts]:
 
 @lru_cache(maxsize=16)  # nodes of one type print the same long text
 def _matrix(text: str) -> TopologyFacts:
-    return _complete(*parse_topology(text))
+    matrix, nameless = parse_topology(text)
+    return _complete(TopologyFacts(**vars(matrix)), nameless)
 
 
 def _complete(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
@@ -132,9 +121,11 @@ def _complete(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts
 
 
 def _in_mig_mode(evidence: Evidence) -> tuple[str, ...]:
-    reply = evidence.reply(NVLINKS)
-    gpus = cast("NvlinkAnswer", reply.value)["gpus"] if reply.succeeded else []
-    return tuple(f"GPU{index}" for index, gpu in enumerate(gpus) if gpu["mig"])
+    return tuple(f"GPU{index}" for index, gpu in enumerate(_cards(evidence)) if gpu.mig)
+
+
+def _cards(evidence: Evidence) -> tuple[NvlinkGpu, ...]:
+    return answer_of(NVLINKS, evidence).gpus if evidence.reply(NVLINKS).succeeded else ()
 
 
 def _computed(evidence: Evidence) -> TopologyFacts | str:
@@ -145,10 +136,10 @@ def _computed(evidence: Evidence) -> TopologyFacts | str:
     for source in (NVLINKS, PCI, SYSFS):
         if why := trouble(source, evidence.reply(source)):
             return "" if isinstance(why, Absent) else why.reason
-    bus, cards = pci(evidence), cast("NvlinkAnswer", evidence.reply(NVLINKS).value)["gpus"]
+    bus, cards = pci(evidence), _cards(evidence)
     if not isinstance(bus, PciFacts) or not cards:
         return "NVML finds no GPU"
-    places = {f"GPU{index}": card["pci"] for index, card in enumerate(cards)}
+    places = {f"GPU{index}": card.pci for index, card in enumerate(cards)}
     hcas = dict(_hcas(evidence))
     by_address = {device.address: device for device in bus.devices}
     if missing := [name for name, place in {**places, **hcas}.items() if place not in by_address]:
@@ -201,7 +192,7 @@ _MOST_LINKS = 64  # of a GPU; B200 has 18
 
 def _linked(cards: Sequence[NvlinkGpu]) -> dict[tuple[str, str], str]:
     """Return the pairs that NVLink joins. Raises ValueError where NVML does not say what a link leads to."""
-    names = {card["pci"]: f"GPU{index}" for index, card in enumerate(cards)}
+    names = {card.pci: f"GPU{index}" for index, card in enumerate(cards)}
     ends = [_ends(card, names) for card in cards]
     linked: dict[tuple[str, str], str] = {}
     for (index, one), (second, other) in permutations(enumerate(ends), 2):
@@ -214,13 +205,13 @@ def _linked(cards: Sequence[NvlinkGpu]) -> dict[tuple[str, str], str]:
 def _ends(card: NvlinkGpu, names: Mapping[str, str]) -> Counter[str]:
     """Count a GPU's active links by what they lead to: "GPU1" or "switch"; a GPU that is hidden here is left out."""
     ends: Counter[str] = Counter()
-    for many, state, kind, remote in card["links"]:
+    for many, state, kind, remote in card.links:
         known = kind in (_CPU, _SWITCH) or (kind == _GPU and remote)
         if state and remote not in names and not known:
-            raise ValueError(f"NVML does not say what the NVLinks of {card['pci']} lead to")
-        end = names.get(str(remote), "switch" if kind == _SWITCH else "")
-        if not isinstance(many, int) or not 0 < many <= _MOST_LINKS:
-            raise ValueError(f"NVML says that {many} NVLinks of {card['pci']} are alike")
+            raise ValueError(f"NVML does not say what the NVLinks of {card.pci} lead to")
+        end = names.get(remote, "switch" if kind == _SWITCH else "")
+        if not 0 < many <= _MOST_LINKS:
+            raise ValueError(f"NVML says that {many} NVLinks of {card.pci} are alike")
         if state and end:
             ends[end] += many
     return ends

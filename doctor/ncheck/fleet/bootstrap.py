@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pkgutil
 import re
 import shlex
 import threading
@@ -29,15 +30,17 @@ import zlib
 from dataclasses import dataclass
 from functools import cache
 
+from ncheck.agent import answers
+from ncheck.expression import expression
+
 # Where python3 is on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
 CANDIDATES = (
     "python3", "/usr/bin/python3", "/usr/local/bin/python3", "/usr/libexec/platform-python", "/opt/conda/bin/python3",
     '"$HOME/miniconda3/bin/python3"', '"$HOME/anaconda3/bin/python3"', "/opt/venv/bin/python3",
 )  # fmt: skip
 
-
+BLOB = "agent.zlib"  # in this package, where it comes from a wheel
 _BLOB_LOCK = threading.Lock()
-
 
 # Any Python from 2.6 on must be able to read this and refuse: 86 and 1 make the shell try the next one. The first
 # argument is the marker, then the blob's size, the agent's own deadline in seconds, and "shared" where many share one
@@ -72,7 +75,6 @@ except BaseException as e:
  os._exit(3)
 """
 
-
 _GREETING = (
     "m={first};m=${{m}}{second};h=;b=;u=;{{ read -r h</proc/sys/kernel/hostname||h=`uname -n`;"
     "read -r b</proc/sys/kernel/random/boot_id;s=`readlink /proc/self/ns/net`;"
@@ -82,12 +84,8 @@ _GREETING = (
     'do printf \'%s %s\\n\' "$m" "$l";done;'
 )
 
-
 _NEXT_LINE = 'n={size};IFS= read -r l&&eval "$l"'
-
-
 _STARTED = "printf '%s started\\n' \"$m\";"
-
 
 # 86: it is too old. One that is broken does not hide another that works.
 _PYTHON = (
@@ -96,13 +94,11 @@ _PYTHON = (
     '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 86);;1|2|126|127)b="${{b:-$p}}";;*)exit;;esac;done;'
 )
 
-
 # Where only the user's set-up provides a python3 (module load python on RHEL 7), that one runs the agent.
 _AFTER_SETUP = (
     'export l m;export s={setup};bash -lc \'eval "$s">&2;command -v python3>/dev/null||exit 86;'
     'exec python3 -I -B -u -c "$l" "$m" {size} {seconds}\';case $? in 1|2|86|126|127);;*)exit;;esac;'
 )
-
 
 _NONE = 'printf \'%s none %s\\n\' "$m" "$b"'
 
@@ -181,15 +177,35 @@ def agent_blob() -> bytes:
 
 @cache
 def _agent_blob() -> bytes:
+    try:
+        made = pkgutil.get_data(__package__, BLOB)
+    except FileNotFoundError:
+        made = None
+    return made or made_blob()
+
+
+def made_blob() -> bytes:
+    """Make the agent's modules into what is sent. A wheel has it ready."""
+    return zlib.compress(json.dumps({"ncheck": "", **_texts("ncheck.agent"), **_texts(answers.__name__)}).encode())
+
+
+def _texts(package: str) -> dict[str, str]:
+    """Return the modules of a package, name to text."""
     from importlib.resources import files
 
-    texts = {"ncheck": ""}
-    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.tasks"):
-        entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
-            texts[package + name] = entry.read_text("utf-8")
-    return zlib.compress(json.dumps(texts).encode())
+    entries = sorted((entry.name, entry) for entry in files(package).iterdir() if entry.name.endswith(".py"))
+    return {f"{package}.{name[:-3]}".removesuffix(".__init__"): entry.read_text("utf-8") for name, entry in entries}
+
+
+@cache
+def _rooms() -> dict[str, str]:
+    """Return for each answer that a room has the modules of its room, as JSON."""
+    rooms: dict[str, str] = {}
+    for package in answers.ROOMS:
+        texts = _texts(package)
+        names = (name.removeprefix(f"{package}.").replace("_", "-") for name in texts)
+        rooms |= dict.fromkeys(names, json.dumps({package.rpartition(".")[0]: "", **texts}))
+    return rooms
 
 
 def parse_script(script: str) -> tuple[str, int | None]:
@@ -206,32 +222,37 @@ def parse_script(script: str) -> tuple[str, int | None]:
 
 
 # Modules of one pure file that a node may request, with the modules of the agent that use each.
-_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", ("gpus.py", "gpu_activity.py", "nvml_health.py"))}
-
+_ON_REQUEST = {
+    "pynvml": (
+        ("ncheck.agent.answers", "gpus"), ("ncheck.agent.answers", "nvml_health"),
+        ("ncheck.triage.agent", "gpu_activity"),
+    ),
+}  # fmt: skip
 
 # @convertStrBytes
 # def nvmlDeviceGetName(handle):
-_PART = re.compile(r"^(?:@.*\n){0,4}(?:def|class) (\w+).*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
-
-
+_PART = expression(r"^(?:@.*\n){0,4}(?:def|class) (\w+).*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
 RANK_PROGRAM = "rank-program"
 
 
-@cache
 def module_text(name: str) -> str | None:
     """Return the text of a module that a node may request; None for any other, and where it is not installed here."""
     if name == RANK_PROGRAM:
         return rank_program()
-    if name not in _ON_REQUEST:
-        return None
+    if name.startswith(answers.ROOM_OF):
+        return _rooms().get(name.removeprefix(answers.ROOM_OF))
+    return _pure_module(name) if name in _ON_REQUEST else None
+
+
+@cache
+def _pure_module(name: str) -> str | None:
     from importlib.resources import files
     from importlib.util import find_spec
 
     spec = find_spec(name)
     source = getattr(spec.loader, "get_source", None) if spec else None
     text = source(name) if source else None
-    package, users = _ON_REQUEST[name]
-    user = "".join((files(package) / file).read_text("utf-8") for file in users)
+    user = "".join(files(package).joinpath(f"{module}.py").read_text("utf-8") for package, module in _ON_REQUEST[name])
     return cut(text, user) if isinstance(text, str) else None
 
 
@@ -256,17 +277,15 @@ def cut(text: str, user: str) -> str:
     return shorter
 
 
-_RANK_PACKAGE = "ncheck.agent.tasks.nccl_rank"
-
+_RANK_PACKAGE = "ncheck.probe.agent.nccl_rank"
 
 _RANK_MODULES = (
     "ncheck.agent.boot",
     "ncheck.agent.commands",
-    "ncheck.agent.tasks.counters",
-    "ncheck.agent.tasks.segments",
+    "ncheck.agent.traffic",
+    "ncheck.probe.agent.segments",
     "ncheck.agent.files",
 )  # shared with the agent
-
 
 # One line without a quote that a shell, mpirun or srun could read otherwise; its first word explains the process in a
 # list of processes. Nothing is imported from the current folder: the user's own json.py may be there.
@@ -274,23 +293,19 @@ _RANK_LOADER = (
     '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
     't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
     'exec(t["ncheck.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
-    "from ncheck.agent.tasks.nccl_rank.main import main;main(sys.argv[1:])"
+    "from ncheck.probe.agent.nccl_rank.main import main;main(sys.argv[1:])"
 )
 
 
 @cache
 def rank_program() -> str:
-    """Return the program of a rank; agent/tasks/nccl_rank/__init__.py describes its input and output. Made once."""
+    """Return the program of a rank; probe/agent/nccl_rank/__init__.py describes its input and output. Made once."""
     from importlib.resources import files
 
-    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.tasks": ""}
+    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.probe": "", "ncheck.probe.agent": ""}
     for name in _RANK_MODULES:
         package, _, module = name.rpartition(".")
         texts[name] = (files(package) / f"{module}.py").read_text("utf-8")
-    for entry in sorted(files(_RANK_PACKAGE).iterdir(), key=lambda entry: entry.name):
-        if entry.name == "__init__.py":
-            texts[_RANK_PACKAGE] = ""  # documentation
-        elif entry.name.endswith(".py"):
-            texts[f"{_RANK_PACKAGE}.{entry.name.removesuffix('.py')}"] = entry.read_text("utf-8")
+    texts |= {**_texts(_RANK_PACKAGE), _RANK_PACKAGE: ""}  # its own text is documentation
     packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
     return _RANK_LOADER.format(packed=packed)

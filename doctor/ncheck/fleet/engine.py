@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # start-up file or by sshd, also runs the script, and has another name.
 COMMAND_NAME = "ncheck-command"
 
-
 # The one remote command, whatever is to be run: no quote, backslash, newline or exclamation mark inside, so that sh,
 # bash, zsh, csh and fish all read it alike. The first line of standard input is a POSIX shell script, which continues
 # from there.

@@ -11,13 +11,16 @@ import os
 import queue
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engine import DiallingEngine, LoginFailedError
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment
-from ncheck.model.evidence import Cause, Evidence, Login, Reply, Source, Status
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted, job_environment
+from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.phase import Answered, NotAsked
 
 if TYPE_CHECKING:
@@ -27,10 +30,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ncheck.fleet.engine import Engine, Stream
+    from ncheck.model.evidence import Source
     from ncheck.model.node import Node
-    from ncheck.model.phase import Phase, Question, Questions
+    from ncheck.model.phase import Phase, Questions
     from ncheck.observer import Observer
-    from ncheck.settings import Settings
+    from ncheck.settings import JobEnvironment, Settings
 
 SHARED = "srun"  # the engine whose nodes share one stream
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
@@ -39,22 +43,28 @@ _BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
 
 
-class Fleet(Protocol):
-    """What the pipeline needs of an engine: ssh, a command in its place, this machine, a recording."""
+class _Requests:
+    """The questions of a phase as they are sent: those that many nodes are asked are written once for all of them."""
 
-    recorded: bool  # a recording: it gives all its evidence in the first phase, and can be asked for nothing else
+    def __init__(self, questions: Questions) -> None:
+        self.questions = questions
+        self.times = Counter(map(id, chain.from_iterable(questions.values())))
+        self.alike: dict[tuple[int, ...], Request] = {}
 
-    def begin(self, phase: Phase) -> float:
-        """Begin a phase on the nodes that are free for it, and return the seconds that it may take."""
-
-    def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:
-        """Ask each node its questions, and yield its evidence as it comes: the replies to these questions alone.
-
-        In the first phase every node yields evidence once, also one that could not be reached.
-        """
-
-    def rest(self, why: str) -> Iterator[Evidence]:
-        """End the run: yield what is known of the nodes that are still busy, with the reason why it is not more."""
+    def of(self, name: str) -> tuple[tuple[Request, ...], list[NotAsked | Answered]]:
+        """Return what is sent to a node, and what is answered here or need not be asked."""
+        alike: list[Source] = []
+        own: list[Source] = []
+        noted: list[NotAsked | Answered] = []
+        for question in self.questions.get(name, ()):
+            if isinstance(question, (NotAsked, Answered)):
+                noted.append(question)
+            else:
+                (alike if self.times[id(question)] > 1 else own).append(question)
+        same = tuple(map(id, alike))
+        if alike and same not in self.alike:
+            self.alike[same] = Request(alike)
+        return (*([self.alike[same]] if alike else []), *([Request(own)] if own else [])), noted
 
 
 @dataclass
@@ -70,13 +80,11 @@ class _Place:
     stream: Stream | None = None
 
 
-class ConnectedFleet:
+class Fleet:
     """A fleet over one connection per node, each opened by an engine and served by a worker thread when it is asked.
 
     `kept` names the nodes that later phases may ask. `probe_time` is in seconds, beyond the run's deadline.
     """
-
-    recorded = False
 
     def __init__(  # noqa: PLR0913  the run's inputs
         self,
@@ -103,7 +111,8 @@ class ConnectedFleet:
         self.end_of_all = self.deadline + probe_time
         self.nonce = os.urandom(8).hex()
         self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Source, ...]] | None] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Request, ...]] | None] = queue.SimpleQueue()
+        self._alike = cache(self._wanted)
 
     def __enter__(self) -> Self:
         return self
@@ -114,22 +123,27 @@ class ConnectedFleet:
         self.end()
 
     def begin(self, phase: Phase) -> float:
-        """Announce the phase on the nodes that are free for it: a program of this machine may run all of it."""
+        """Begin a phase on the nodes that are free for it, and return the seconds that it may take."""
         for name in self._free(phase):
             self.observer.stage(name, phase.stage if self.stage else "connecting", slow=phase.seconds is not None)
         end = self.deadline if phase.seconds is None else min(self.end_of_all, time.monotonic() + phase.seconds)
         return max(0.0, end - time.monotonic())
 
     def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:
-        """Yield what comes until all came, or the phase's time is over."""
+        """Ask each node its questions, and yield its evidence as it comes, until all came or the phase's time is over.
+
+        The evidence holds the replies to these questions alone. In the first phase every node yields it once, also one
+        that could not be reached.
+        """
         first = not self.stage
         free = self._free(phase)
         self.stage = self.stage or phase.stage
         if first:
             self._hire(min(self.settings.width, len(self.nodes)))
+        requests = _Requests(questions)
         for name in free:
             if first or name in questions:
-                self._give(name, questions.get(name, ()), first=first)
+                self._give(name, *requests.of(name), first=first)
             else:
                 self.observer.stage(name, "done")
         if phase.seconds is None:
@@ -141,7 +155,7 @@ class ConnectedFleet:
             yield from self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
 
     def rest(self, why: str) -> Iterator[Evidence]:
-        """Yield what is known of the nodes that did not come to an end."""
+        """End the run: yield what is known of the nodes that are still busy, with the reason why it is not more."""
         for name in self.busy:  # before its worker sees the connection close, and says only that
             self._late(self.places[name], why)
         self.end()
@@ -177,31 +191,30 @@ class ConnectedFleet:
             self.workers += 1
             threading.Thread(target=self._toil, daemon=True).start()
 
-    def _give(self, name: str, questions: tuple[Question, ...], *, first: bool) -> None:
-        """Give a node's questions to a worker; those that are answered here, or need not be asked, are noted."""
+    def _give(
+        self, name: str, requests: tuple[Request, ...], noted: Sequence[NotAsked | Answered], *, first: bool
+    ) -> None:
+        """Give a node's requests to a worker; what is answered without it is noted."""
         self.busy.add(name)
-        replies = self.places[name].known.replies
-        sources = []
-        for question in questions:
+        known = self.places[name].known
+        for question in noted:
             if isinstance(question, NotAsked):
-                replies[question.source.key] = Reply(Status.NOT_ASKED, question.reason)
-            elif isinstance(question, Answered):
-                replies[question.source.key] = question.reply
+                known.notes[question.source.key] = question.note
             else:
-                sources.append(question)
+                known.replies[question.source.key] = question.reply
         if first:
-            self._approach(name, tuple(sources))
+            self._approach(name, requests)
         else:
-            self.work.put((self._go_on, name, tuple(sources)))
+            self.work.put((self._go_on, name, requests))
 
-    def _approach(self, name: str, sources: tuple[Source, ...]) -> None:
+    def _approach(self, name: str, requests: tuple[Request, ...]) -> None:
         """Give a node to a worker once it answers: one that is silent holds none."""
         place = self.places[name]
         engine = self.engine_for(place.known.node)
 
         def then(error: LoginFailedError | None) -> None:
             if error is None:
-                self.work.put((self._examine, name, sources))
+                self.work.put((self._examine, name, requests))
             elif not self.ended:
                 place.known.login = self._blamed(error.login, place.given or 0.0)
                 self._done(name)
@@ -232,6 +245,7 @@ class ConnectedFleet:
         place = self.places[name]
         evidence = place.known.evidence()
         place.known.replies.clear()
+        place.known.notes.clear()
         return evidence
 
     # In the workers
@@ -239,9 +253,9 @@ class ConnectedFleet:
     def _toil(self) -> None:
         """Take one piece of work after the other."""
         while (piece := self.work.get()) and not self.ended:
-            task, name, sources = piece
+            task, name, requests = piece
             try:
-                task(name, sources)
+                task(name, requests)
             except SessionEndedError as error:
                 self._fail(name, error.cause, error.detail)
             except Exception as error:  # noqa: BLE001  one node must not cost the others; our fault, and it says so
@@ -249,7 +263,7 @@ class ConnectedFleet:
             if not self.ended:
                 self._done(name)
 
-    def _examine(self, name: str, sources: tuple[Source, ...]) -> None:
+    def _examine(self, name: str, requests: tuple[Request, ...]) -> None:
         """Take one node from connecting to its last answer of the first phase."""
         place = self.places[name]
         started = time.monotonic()
@@ -260,19 +274,22 @@ class ConnectedFleet:
         if self.ended:  # the run went on without it: nobody else knows of this connection
             stream.close()
             return
-        place.session = session = Session(stream, place.known, self._wanted(name, sources), module_text)
+        node = place.known.node
+        shared = self.engine_for(node).name == SHARED
+        wanted = self._alike(self.settings.environment_of(name), bool(requests) or place.kept, shared)
+        place.session = session = Session(stream, place.known, wanted, module_text)
         session.greet(started)
         self.observer.stage(name, "logged in")
         if session.wanted.agent:
             session.start()
             self.observer.stage(name, self.stage)
-            session.collect(sources)
+            session.collect(*requests)
 
-    def _go_on(self, name: str, sources: tuple[Source, ...]) -> None:
+    def _go_on(self, name: str, requests: tuple[Request, ...]) -> None:
         """Ask a node, on the connection that it has, for what a later phase wants of it."""
         session = self.places[name].session
         if session:
-            session.collect(sources)
+            session.collect(*requests)
 
     def _connected(self, place: _Place) -> Stream | None:
         """Return the stream, or None with the reason noted."""
@@ -312,14 +329,11 @@ class ConnectedFleet:
             return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline passed: {login.detail}")
         return login
 
-    def _wanted(self, name: str, sources: tuple[Source, ...]) -> Wanted:
-        """Return what this node is asked for; one that only later phases ask needs the agent too."""
-        agent = bool(sources) or self.places[name].kept
-        environment = self.settings.environment_of(name)
+    def _wanted(self, environment: JobEnvironment, agent: bool, shared: bool) -> Wanted:  # noqa: FBT001
+        """Return what all nodes with this environment are asked for."""
         return Wanted(
             self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
-            sudo=self.settings.sudo, enter=environment.enter,
-            shared=self.engine_for(self.places[name].known.node).name == SHARED,
+            sudo=self.settings.sudo, enter=environment.enter, shared=shared,
             environment=job_environment(environment, self.environ, self.settings.program) if agent else {},
         )  # fmt: skip
 

@@ -5,15 +5,15 @@ And a source as the agent reads it.
 
 from __future__ import annotations
 
-import math
 import time
-from typing import TYPE_CHECKING, cast
+from types import NoneType
+from typing import TYPE_CHECKING
 
 from ncheck.fleet.engine import NodeFloodsError
 from ncheck.model.evidence import Answer, Command, File, Greeting, Reply, Source, Status, Tree, too_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ncheck.fleet.engine import Stream
     from ncheck.model.evidence import JsonValue
@@ -95,14 +95,8 @@ class Lines:
 
 
 DEEPEST = 32  # levels of lists and mappings in an answer; the deepest of ours has five
-
-
 _LONGEST_NUMBER = 10  # digits of a user's number
-
-
 _LONGEST = 1e9  # seconds; and no exit status, signal or port is larger either
-
-
 _KINDS = {Command: "command", File: "file", Tree: "tree", Answer: "answer"}
 
 
@@ -131,36 +125,32 @@ def reply_from(answer: object, asked: JsonValue = None) -> Reply:
     """Return the node's reply to what was asked; one of the wrong shape is a failed reply that says so."""
     if not isinstance(answer, dict):
         return Reply(Status.FAILED, reason="the node sent something that is not a reply", asked=asked)
-    wrong = sorted(str(name) for name in answer if name not in _SHAPE or not _SHAPE[name](answer[name]))
-    if wrong or "status" not in answer:
-        what = ", ".join(wrong)[:200] or "no status"
+    wrong = [str(name) for name, value in answer.items() if name not in _TYPES or type(value) not in _TYPES[name]] or [
+        name
+        for name, good in (
+            ("no status", "status" in answer),
+            ("status", answer.get("status", "ok") in _NODES_OWN),
+            ("exit_status", -_LONGEST < (answer.get("exit_status") or 0) < _LONGEST),
+            ("seconds", -_LONGEST < answer.get("seconds", 0) < _LONGEST),
+            ("value", not too_deep(answer.get("value"), DEEPEST)),
+        )
+        if not good
+    ]
+    if wrong:
+        what = ", ".join(sorted(wrong))[:200]
         return Reply(Status.FAILED, reason=f"the node sent a malformed reply: {what}", asked=asked)
-    fields = dict(answer, status=Status(answer["status"]), asked=asked)
-    return Reply(**cast("dict[str, str]", fields))  # type: ignore[arg-type]
+    return Reply(**{**answer, "status": _NODES_OWN[answer["status"]], "asked": asked})
 
 
-def _text(value: object) -> bool:
-    return isinstance(value, str)
+_NODES_OWN = {status.value: status for status in Status if status is not Status.NOT_ASKED}  # that one is the head's
 
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LONGEST
-
-
-def _seconds(value: object) -> bool:
-    return _whole(value) or (isinstance(value, float) and math.isfinite(value) and abs(value) < _LONGEST)
-
-
-_NODES_OWN = frozenset(status.value for status in Status) - {Status.NOT_ASKED.value}  # only the head uses that one
-
-
-_SHAPE: dict[str, Callable[[object], bool]] = {
-    "status": lambda value: isinstance(value, str) and value in _NODES_OWN,
-    "reason": _text,
-    "exit_status": lambda value: value is None or _whole(value),
-    "stdout": _text,
-    "stderr": _text,
-    "value": lambda value: not too_deep(value, DEEPEST),  # otherwise any JSON: each parser checks its own
-    "seconds": _seconds,
-    "truncated": lambda value: isinstance(value, bool),
+_TYPES: dict[str, tuple[type, ...]] = {
+    "status": (str,),
+    "reason": (str,),
+    "exit_status": (int, NoneType),
+    "stdout": (str,),
+    "stderr": (str,),
+    "value": (dict, list, str, int, float, bool, NoneType),  # any JSON: each parser checks its own
+    "seconds": (int, float),
+    "truncated": (bool,),
 }

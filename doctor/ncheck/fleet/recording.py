@@ -19,45 +19,26 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ncheck.errors import RecordingError
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import Evidence, Reply, too_deep
+from ncheck.model.evidence import Evidence, Note, Reply, Status, too_deep
 from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
 
 if TYPE_CHECKING:
-    from ncheck.model.phase import Phase, Questions
     from ncheck.registry import Registry
 
-FORMAT = 1
-
-
+FORMAT = 2
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
-
-
 MAX_FILE = 64 * 2**20  # bytes: far above any node's answers, far below this machine's memory
-
-
 MAX_NODES = 20_000
-
-
 MAX_FOLDER = 2 * 2**30  # bytes of a whole recording
-
 
 # Values in one file and in a whole recording: "[],[],[]" takes thirty times its size in memory. A node has some 2000.
 MAX_VALUES, MAX_VALUES_OF_ALL = 4_000_000, 32_000_000
-
-
 _MOST_ENTRIES = 100_000  # of a folder: what is more is no recording, and is not listed to its end
-
-
 _MOST_SLOTS, _LARGEST_PORT, _LARGEST = 999_999, 65535, 2**64
-
-
+_OPENS, _ENDS = b'"replies": {\n', "}}}"  # the end of a file's first line, and of the file
 DEEPEST = 48  # levels: a reply's value may have 32 of its own
-
-
 _LONGEST_NAME = 120  # characters of a file's name: file systems end at 255 bytes
-
-
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@")
 
 
@@ -95,8 +76,9 @@ class Recorder:
             if path.exists():
                 _, _, before = decode(path.read_bytes(), str(path))
                 evidence = replace(
-                    before, login=evidence.login, select=evidence.select, replies={**before.replies, **evidence.replies}
-                )
+                    before, login=evidence.login, select=evidence.select,
+                    replies={**before.replies, **evidence.replies}, notes={**before.notes, **evidence.notes},
+                )  # fmt: skip
             _write(path, encode(evidence, position, self._count).encode("ascii"))
         except OSError as error:
             raise RecordingError(f"{path}: {error.strerror or error}") from None
@@ -123,7 +105,41 @@ def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
 
     Raises RecordingError for whatever is wrong with the folder or one of its files.
     """
-    folder = Path(directory)
+    return tuple(Recording(directory).untrusted())
+
+
+class Recording:
+    """A recorded folder. `heads` are its nodes, in the order of their listing, without replies and notes.
+
+    Its evidence is read node by node, so that memory does not grow with what all of them answered. Raises
+    RecordingError, as `load` and `trusted` do.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = str(directory)
+        beginnings = _bounded((str(path), _beginning(path)) for path in _paths(Path(directory)))
+        self._files = _in_order((name, *_head(name, beginning)) for name, beginning in beginnings)
+
+    @property
+    def heads(self) -> tuple[Evidence, ...]:
+        return trusted(self.directory, (head for _, head in self._files))
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield all that each node answered, as `trusted` does."""
+        for one in self.untrusted():
+            yield from trusted(self.directory, (one,))
+
+    def untrusted(self) -> Iterator[Evidence]:
+        contents = _bounded((name, _read(Path(name))) for name, _ in self._files)
+        for at, (name, content) in enumerate(contents):
+            (position, _, evidence), (_, head) = decode(content, name), self._files[at]
+            if (position, evidence.node, evidence.select) != (at, head.node, head.select):
+                raise RecordingError(f"{name}: it changed while it was read; try again")
+            yield evidence
+
+
+def _paths(folder: Path) -> list[Path]:
+    """Return the files of a recorded folder."""
     try:
         entries = list(islice(folder.iterdir(), _MOST_ENTRIES + 1))
     except NotADirectoryError:
@@ -137,7 +153,7 @@ def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
         raise RecordingError(f"{folder}: no recording is in it; {_hint(folder, entries)}")
     if len(paths) > MAX_NODES:
         raise RecordingError(f"{folder}: {len(paths)} files, more than the {MAX_NODES} nodes of the largest recording")
-    return loaded((str(path), _read(path)) for path in paths)
+    return paths
 
 
 def _hint(folder: Path, entries: Sequence[Path]) -> str:
@@ -150,31 +166,47 @@ def _hint(folder: Path, entries: Sequence[Path]) -> str:
 
 def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
     """Return the nodes of files that were read already (those inside a zip, say), each with its name for errors."""
-    found: dict[int, Evidence] = {}
-    counts: set[int] = set()
+    decoded = ((name, *decode(content, name)) for name, content in _bounded(files))
+    return tuple(evidence for _, evidence in _in_order(decoded))
+
+
+def _bounded(files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Hand on the files of a recording, as long as all of them are no larger than one can be."""
     size = values = 0
     for name, content in files:
         size, values = size + len(content), values + _values(content)
         if size > MAX_FOLDER or values > MAX_VALUES_OF_ALL:
             raise RecordingError(f"{name}: with the files before it, larger than any recording")
-        position, count, evidence = decode(content, name)
+        yield name, content
+
+
+def _in_order(files: Iterable[tuple[str, int, int, Evidence]]) -> list[tuple[str, Evidence]]:
+    """Return the names of files and their evidence, by position; each has that, and says how many there are."""
+    found: dict[int, tuple[str, Evidence]] = {}
+    counts: set[int] = set()
+    for name, position, count, evidence in files:
         if position in found:
-            twin = f"is node {position + 1} of its recording, and so is {found[position].node}"
+            twin = f"is node {position + 1} of its recording, and so is {found[position][1].node}"
             raise RecordingError(f"{name}: {twin}; copy the folder again")
-        found[position] = evidence
+        found[position] = name, evidence
         counts.add(count)
     if counts != {len(found)} or sorted(found) != list(range(len(found))):
         raise RecordingError(
             f"{len(found)} nodes are there of a recording of {'/'.join(map(str, sorted(counts)))}: "
             "a file is missing or belongs to another recording; copy the whole folder again"
         )
-    return tuple(found[position] for position in sorted(found))
+    return [found[position] for position in sorted(found)]
 
 
 def encode(evidence: Evidence, position: int, count: int) -> str:
-    """Return one node's file: its place in the listing and its evidence, secrets cut out, defaults left out."""
-    document = {MARK: FORMAT, "position": position, "of": count, "evidence": _lean(_redacted(evidence))}
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    """Return one node's file: its place in the listing and its evidence, secrets cut out, defaults left out.
+
+    Each reply is one line, so that two files or two versions of one differ in the lines of what was answered otherwise.
+    """
+    lean = _lean(_redacted(evidence))
+    replies = [json.dumps({key: reply}, allow_nan=False)[1:-1] for key, reply in lean.pop("replies", {}).items()]
+    document = {MARK: FORMAT, "position": position, "of": count, "evidence": {**lean, "replies": {}}}
+    return json.dumps(document, allow_nan=False).removesuffix(_ENDS) + "\n" + ",\n".join(replies) + _ENDS + "\n"
 
 
 def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
@@ -193,7 +225,21 @@ def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
     position, count = document.get("position"), document.get("of")
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
         raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
-    return position, count, _evidence(document.get("evidence"), name)
+    evidence = _evidence(document.get("evidence"), name)
+    return position, count, evidence if document[MARK] > 1 else _from_format_1(evidence)
+
+
+def _beginning(path: Path) -> bytes:
+    """Return what is before a file's replies: its first line, as `encode` writes it; of any other file all of it."""
+    first = _read(path, first_line=True)
+    return first if first.endswith(_OPENS) else _read(path)
+
+
+def _head(name: str, beginning: bytes) -> tuple[int, int, Evidence]:
+    """Return what `decode` does, but for what the node answered and what is noted about it."""
+    whole = beginning + _ENDS.encode() if beginning.endswith(_OPENS) else beginning
+    position, count, evidence = decode(whole, name)
+    return position, count, replace(evidence, replies={}, notes={})
 
 
 def _values(content: bytes) -> int:
@@ -222,6 +268,16 @@ def _evidence(document: object, name: str) -> Evidence:
     if where := _strayed(document, evidence):
         raise RecordingError(f"{name}: unknown or wrong field {where!r}")
     return replace(evidence, recorded=True)
+
+
+def _from_format_1(evidence: Evidence) -> Evidence:
+    """Return it with its notes, which were replies of the status not-asked."""
+    unasked = {key: reply for key, reply in evidence.replies.items() if reply.status is Status.NOT_ASKED}
+    return replace(
+        evidence,
+        replies={key: reply for key, reply in evidence.replies.items() if key not in unasked},
+        notes={key: Note(reply.reason, asked=reply.asked) for key, reply in unasked.items()},
+    )
 
 
 @cache
@@ -318,7 +374,11 @@ def _default(field: Field[Any]) -> object:
 def _redacted(evidence: Evidence) -> Evidence:
     replies = {redact(key): _reply(reply) for key, reply in evidence.replies.items()}
     greeting = evidence.greeting and _strings(evidence.greeting)
-    return replace(evidence, replies=replies, login=_strings(evidence.login), greeting=greeting, recorded=False)
+    notes = {
+        redact(key): replace(_strings(note), asked=redact_value(note.asked)) for key, note in evidence.notes.items()
+    }
+    login = _strings(evidence.login)
+    return replace(evidence, replies=replies, notes=notes, login=login, greeting=greeting, recorded=False)
 
 
 def _reply(reply: Reply) -> Reply:
@@ -355,12 +415,12 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, *, first_line: bool = False) -> bytes:
     try:
         if not path.is_file():
             raise RecordingError(f"{path}: not a file")
         with path.open("rb") as file:
-            content = file.read(MAX_FILE + 1)
+            content = file.readline(MAX_FILE + 1) if first_line else file.read(MAX_FILE + 1)
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     if len(content) > MAX_FILE:
@@ -368,38 +428,17 @@ def _read(path: Path) -> bytes:
     return content
 
 
-class RecordedFleet:
-    """A fleet that answers from a recording: all that was recorded, in the one phase that a replay has."""
-
-    recorded = True
-
-    def __init__(self, evidence: Sequence[Evidence]) -> None:
-        self.evidence = tuple(evidence)
-        self.nodes = tuple(Node(one.node, slots=one.slots, places=one.places) for one in self.evidence)
-
-    def begin(self, phase: Phase) -> float:  # noqa: ARG002  nobody is waited for
-        """Return that no time is left: nothing can be asked anew."""
-        return 0.0
-
-    def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:  # noqa: ARG002  they were asked before
-        """Return every node's evidence."""
-        return iter(self.evidence)
-
-    def rest(self, why: str) -> Iterator[Evidence]:  # noqa: ARG002  nobody is busy
-        """Yield nothing: a recording has no stragglers."""
-        return iter(())
-
-
-def load_trusted(directory: str) -> tuple[Evidence, ...]:
-    """Load a recording without the commands to type that its files brought along: the checks have their own.
-
-    Raises RecordingError, also for what no listing and no login can have: it would end up in commands to type.
-    """
-    return trusted(directory, load(Path(directory)))
+def nodes_of(evidence: Iterable[Evidence]) -> tuple[Node, ...]:
+    """Return the nodes of a recording, as they were listed."""
+    return tuple(Node(one.node, slots=one.slots, places=one.places) for one in evidence)
 
 
 def trusted(where: str, recorded: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return recorded nodes as load_trusted does; `where` they come from is for the words of a RecordingError."""
+    """Return recorded nodes without the commands to type that their files brought along: the checks have their own.
+
+    Raises RecordingError, with the words `where` they come from, for what no listing and no login can have: it would
+    end up in commands to type.
+    """
     nodes = tuple(recorded)
     for one in nodes:
         if not (is_name(one.node) or is_v6(one.node)):

@@ -11,10 +11,11 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from ncheck.agent.frames import MOST, FrameError, inflated, length_of, message_of, packed, weight
+from ncheck.expression import expression
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
@@ -28,44 +29,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ncheck.fleet.engine import Stream
-    from ncheck.model.evidence import Greeting, JsonValue, Source
+    from ncheck.model.evidence import Greeting, JsonValue, Note, Source
     from ncheck.model.node import Node
     from ncheck.settings import JobEnvironment
 
 
 CLOCK = Answer("clock")
-
-
 _PINGS = 4
-
-
+_PING = packed({"do": "ping"})
 _CLOCK_GOOD_ENOUGH = 0.25  # seconds of uncertainty; skew matters from a whole second on
-
-
 AFTER_THE_RUN = 5.0  # seconds that an agent may go on after the run, where the head has gone silent
-
-
 _HEADER = 4
-
-
 _FILES_OF_PYTHON = 16  # open files: a shell needs a number from 10 on, Python a few more to start a program
-
-
 _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
-
-
 _GLANCE = 0.1  # seconds for what has come already
-
-
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
-
-
 _BY_SSH = frozenset({"paramiko", "openssh"})
-
-
 _KILLED = frozenset({128 + 9, 128 + 15})  # as the kernel does without memory, or an administrator
-
-
 _FROM_PAM = frozenset({ssh.Cause.SLURM_JOB_WANTED, ssh.Cause.PERSON_WANTED})
 
 
@@ -79,12 +59,12 @@ class Session:
         self.posted = b""
         self.asked: dict[str, Source] = {}
         self.pinged = (0.0, 0.0)  # when the last ping went: the time of day, and by time.monotonic()
-        self.requests = self.strays = self.pings = self.taken = 0
+        self.strays = self.pings = self.taken = 0
         self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
         """Send the script, and read the shell's greeting. `started` is when connecting began."""
-        self.script = self._bootstrap()
+        self.script = self.wanted.script()
         self.known.login = replace(self.stream.login, reached=False)
         began = time.monotonic()
         try:
@@ -115,22 +95,19 @@ class Session:
         if self.known.greeting:
             python = f"{path} ({version})" if version else path
             self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)
-        self._post({
-            "do": "start", "command_timeout": self.wanted.command_timeout, "sudo": self.wanted.sudo,
-            "setup_timeout": min(30.0, self._left(30.0)), "environment": dict(self.wanted.environment),
-        })  # fmt: skip
+        self.posted += self.wanted.start
         self.starting = True
 
-    def collect(self, sources: Sequence[Source]) -> None:
-        """Ask for these, and keep each reply as it comes. The start message is sent with the first questions."""
-        self.asked = {source.key: source for source in sources}
-        if self.asked.pop(CLOCK.key, None):
+    def collect(self, *requests: Request) -> None:
+        """Ask for these, and keep each reply as it comes. The start message is sent with the first questions.
+
+        Messages that are posted are sent together, when the next answer is waited for.
+        """
+        self.asked = {key: source for request in requests for key, source in request.asked.items()}
+        if any(request.clock for request in requests):
             self.pings = _PINGS
             self._ping()
-        if self.asked:
-            self.requests += 1
-            wire: list[JsonValue] = [on_the_wire(source) for source in self.asked.values()]
-            self._post({"do": "collect", "id": self.requests, "sources": wire})
+        self.posted += b"".join(request.frame for request in requests)
         while self.starting or self.pings or self.asked:
             self._handle(self._message())
 
@@ -145,16 +122,6 @@ class Session:
 
     # Messages
 
-    def _bootstrap(self) -> Bootstrap:
-        wanted = self.wanted
-        seconds = max(1.0, wanted.deadline - time.monotonic()) + AFTER_THE_RUN
-        python, setup = wanted.environment.get("python"), wanted.environment.get("setup")
-        return bootstrap(
-            wanted.nonce, seconds if wanted.agent else None, enter=wanted.enter,
-            python=python if isinstance(python, str) else None, setup=setup if isinstance(setup, str) else None,
-            shared=wanted.shared,
-        )  # fmt: skip
-
     def _left(self, most: float) -> float:
         return max(0.0, min(most, self.wanted.deadline - time.monotonic()))
 
@@ -162,10 +129,6 @@ class Session:
         """Send all at once. A shell that ended at once breaks the pipe; the reason is read from its output."""
         with suppress(ConnectionError):
             self.stream.send(data, self._left(self.wanted.connect_timeout))
-
-    def _post(self, message: dict[str, JsonValue]) -> None:
-        """Send a message when the next answer is waited for, together with others that were posted."""
-        self.posted += packed(message)
 
     def _send_posted(self) -> None:
         frames, self.posted = self.posted, b""
@@ -237,7 +200,7 @@ class Session:
 
     def _ping(self) -> None:
         """Ask the node for its time. Messages posted before are sent with it."""
-        self._post({"do": "ping", "id": self.pings})
+        self.posted += _PING
         self.pinged = time.time(), time.monotonic()
 
     def _read_clock(self, node_time: JsonValue) -> None:
@@ -422,6 +385,7 @@ class Known:
     login: Login | None = None
     greeting: Greeting | None = None
     replies: dict[str, Reply] = field(default_factory=dict)
+    notes: dict[str, Note] = field(default_factory=dict)
     clock: tuple[float, float] | None = None
 
     def evidence(self) -> Evidence:
@@ -431,7 +395,7 @@ class Known:
         )
         return Evidence(
             self.node.name, login, self.greeting, dict(self.replies), offset, uncertainty,
-            self.node.places, self.node.slots,
+            self.node.places, self.node.slots, notes=dict(self.notes),
         )  # fmt: skip
 
     def fail(self, cause: Cause, detail: str, *, fix: str = "") -> None:
@@ -459,9 +423,41 @@ class Wanted:
     shared: bool = False
     environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
 
+    def script(self) -> Bootstrap:
+        """Return what starts the agent, whose own deadline is a little later than the run's."""
+        seconds = max(1.0, self.deadline - time.monotonic()) + AFTER_THE_RUN
+        python, setup = self.environment.get("python"), self.environment.get("setup")
+        return _script(
+            self.nonce, -(-seconds // AFTER_THE_RUN) * AFTER_THE_RUN if self.agent else None, enter=self.enter,
+            python=python if isinstance(python, str) else None, setup=setup if isinstance(setup, str) else None,
+            shared=self.shared,
+        )  # fmt: skip
+
+    @cached_property
+    def start(self) -> bytes:
+        """The message that starts the agent, as it is sent."""
+        return bytes(packed({
+            "do": "start", "command_timeout": self.command_timeout, "sudo": self.sudo,
+            "setup_timeout": max(0.0, min(30.0, self.deadline - time.monotonic())),
+            "environment": dict(self.environment),
+        }))  # fmt: skip
+
+
+_script = lru_cache(maxsize=64)(bootstrap)  # nodes that begin within a few seconds get the same one
+
+
+class Request:
+    """Questions as they are sent: made once for all nodes that are asked the same."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        asked = {source.key: source for source in sources}
+        self.clock = asked.pop(CLOCK.key, None) is not None
+        self.asked: Mapping[str, Source] = asked
+        wire: list[JsonValue] = [on_the_wire(source) for source in asked.values()]
+        self.frame = packed({"do": "collect", "sources": wire}) if wire else b""
+
 
 ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
-
 
 FRAMEWORKS = (
     "torch", "tensorflow", "jax", "horovod", "oneflow", "paddlepaddle", "paddlepaddle-gpu", "deepspeed", "mpi4py",
@@ -469,13 +465,11 @@ FRAMEWORKS = (
 
 _PREFIX_LOCK = threading.Lock()
 
-
 # Where the system keeps its python3, and administrators theirs: a node's own PATH leads to these.
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
-
 # python  python3.11
-_INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
+_INTERPRETER = expression(r"python[0-9.]*", re.ASCII)
 
 
 def job_environment(

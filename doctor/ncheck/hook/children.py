@@ -37,9 +37,9 @@ def start_child(  # noqa: PLR0913  words of one call
 
 def _paths() -> list[str]:
     """Return where this process finds modules, less the folder of the script and the current one."""
-    import ncheck
+    from ncheck import version
 
-    own = os.path.dirname(os.path.dirname(os.path.abspath(ncheck.__file__)))  # noqa: PTH100, PTH120  cheap at start
+    own = os.path.dirname(os.path.dirname(os.path.abspath(version.__file__)))  # noqa: PTH100, PTH120  cheap at start
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     script = os.path.dirname(os.path.abspath(main)) if main else ""  # noqa: PTH100, PTH120
     skipped = {"", script, os.getcwd()} - {own}  # noqa: PTH109

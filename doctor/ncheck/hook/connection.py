@@ -1,25 +1,19 @@
-"""A socket that does not block and speaks as wire.py says; and a child process that must not outlive the meeting."""
+"""A socket that does not block and speaks as wire.py says."""
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import selectors
-import signal
 import socket
 import struct
-import time
 from collections import deque
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import End, ForeignError, MisuseError
-
-if TYPE_CHECKING:
-    from subprocess import Popen
 
 _CHUNK = 256 * 1024
 _READS = 16  # in a row from one peer, before the others have their turn
@@ -27,10 +21,6 @@ _UNREACHABLE = {
     errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM, errno.ENETDOWN,
     errno.EHOSTDOWN, errno.EINVAL,  # a blackhole route
 }  # fmt: skip
-OWN_END = 0.5  # seconds in which a child may end by itself
-_AFTER_TERM = 1.0  # seconds in which it may end what it started in sessions of their own
-_UNENDING = 1.0
-_STEP = 0.005
 
 # Why a connection is over: the other side closed it or its process ended; nobody listens; no answer; no route; the
 # other side is not of this job; it sends what ncheck does not send; or the network broke.
@@ -59,10 +49,6 @@ class Connection:
         self._open = True
         selector.register(sock, selectors.EVENT_READ, self._ready)
         self._take_outgoing()
-
-    @property
-    def is_proved(self) -> bool:
-        return self._end.proved
 
     @property
     def connected(self) -> bool:
@@ -199,59 +185,3 @@ def reason_of(error: OSError) -> str:
     if error.errno == errno.ETIMEDOUT:
         return FILTERED
     return UNREACHABLE if error.errno in _UNREACHABLE else LOST
-
-
-class Child:
-    """A process of ncheck's own, in a session of its own, that must not outlive the meeting."""
-
-    def __init__(self, process: Popen[bytes]) -> None:
-        self._process = process
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it ended. It is not reaped: until then no other process can have its number."""
-        try:
-            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            return True  # this process ignores SIGCHLD, or reaps all its children itself
-
-    def end(self, patience: float = OWN_END) -> None:
-        """Let it end by itself for a moment, then end it and everything in its process group. Once is enough."""
-        if self._process.returncode is not None:
-            return  # its number may be another's by now
-        with suppress(OSError, ValueError):
-            if self._process.stdin:
-                self._process.stdin.close()
-        try:
-            if not self._await(patience):
-                self._signal(signal.SIGTERM)
-                self._await(_AFTER_TERM)
-        finally:  # ^C while this waits ends the waiting
-            self._signal(signal.SIGKILL)
-            self._reap()
-            for pipe in (self._process.stdout, self._process.stderr):
-                if pipe:
-                    pipe.close()
-
-    def _reap(self) -> None:
-        from subprocess import TimeoutExpired
-
-        with suppress(TimeoutExpired):  # it sleeps in the kernel: nobody can end it now, and nobody waits for it
-            self._process.wait(_UNENDING)
-
-    def _await(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while not self.is_over:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_STEP)
-        return True
-
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:  # it has no group of its own, or all of it ended
-            if not self.is_over:
-                os.kill(self._process.pid, number)
-        except PermissionError:
-            pass  # the group has only processes of another user

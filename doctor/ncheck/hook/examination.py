@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from ncheck.hook.attendance import NotMet
-from ncheck.hook.connection import OWN_END, Child
 from ncheck.hook.wire import LARGEST_FROM_HUB
+from ncheck.process import OWN_END, end, is_over
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Examination:
     """Runs until `result` is the report, an object of JSON, or the reason why there is none."""
 
     def __init__(self, selector: selectors.BaseSelector, process: Popen[bytes], until: float) -> None:
-        self._selector, self._child, self._until = selector, Child(process), until
+        self._selector, self._process, self._until = selector, process, until
         self._started = time.monotonic()
         self._line, self._log = bytearray(), bytearray()
         self._pipes: dict[IO[bytes], bytearray] = {}
@@ -44,7 +44,7 @@ class Examination:
         return min(self._until, time.monotonic() + _LOOK)
 
     def tick(self, now: float) -> None:
-        if self.result is None and self._child.is_over:
+        if self.result is None and is_over(self._process):
             for pipe in self._pipes:
                 self._read(pipe)
             if self.result is None:
@@ -56,7 +56,9 @@ class Examination:
     def close(self) -> None:
         for pipe in self._pipes:
             self._forget(pipe)
-        self._child.end(0.0 if isinstance(self.result, NotMet) else OWN_END)
+        end(self._process, 0.0 if isinstance(self.result, NotMet) else OWN_END)
+        for pipe in self._pipes:
+            pipe.close()
 
     def _read(self, pipe: IO[bytes]) -> None:
         """Take what was written. The report is over at the end of its line, whoever holds the pipe after that."""

@@ -59,7 +59,7 @@ def _get_ready() -> None:
     """Import what an examination needs, while the ranks are still awaited."""
     from ncheck.registry import load_checks
 
-    load_checks()
+    load_checks().select(())
 
 
 HEADER = struct.Struct(">Q")  # bytes of the request, before it
@@ -129,7 +129,7 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     return replace(
         made,
         hosts=",".join(ranks),
-        launcher=LAUNCHER.get(request["launcher"], "torchrun"),
+        launcher=_planned_as(request["launcher"]),
         ranks=ranks,
         fail_on=("error", "unknown") if request["strict"] else ("error",),
         deadline=deadline,
@@ -139,15 +139,16 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     )
 
 
+def _planned_as(name: str) -> str:
+    """Return the launcher of a job as a plan calls it. Bare variables need no ssh and no MPI, as with torchrun."""
+    from ncheck.launchers import LAUNCHER_TABLE
+
+    rows = LAUNCHER_TABLE.items()
+    return next((planned for planned, row in rows if any(one.name == name for one in row.variables)), "torchrun")
+
+
 QUICK = 18.0  # seconds at most for a quick bandwidth test; a healthy one takes less than half
 LEAST_BEFORE = 6.0  # seconds for all else
-
-
-# What the launcher of a job is called in a plan. A job with bare variables needs no ssh and no MPI, as with torchrun.
-LAUNCHER: Mapping[str, str] = {
-    "Open MPI": "mpirun", "MPICH": "mpirun", "Intel MPI": "mpirun", "horovodrun": "horovodrun", "srun": "srun",
-    "deepspeed": "deepspeed", "accelerate": "accelerate", "paddle": "paddle", "oneflow": "oneflow",
-}  # fmt: skip
 
 
 class RanksEngine:

@@ -1,6 +1,6 @@
-"""The side of rank 0: it takes attendance, has the nodes examined, and sends every rank the same verdict.
+"""The side of rank 0: it takes attendance, starts the examination of the nodes, and sends every rank the same verdict.
 
-It runs in the job's own process, in one loop with the link of rank 0, and never waits for a single peer.
+It runs in the job's own process, in one loop with the link of rank 0, and never blocks on a single peer.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ if TYPE_CHECKING:
 
     StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
 
-_LEAST_ATTENDANCE = 2.0  # seconds, however little time the ranks that came first have left: they try twice a second
-_MASTER_PORT_AFTER = 3.0  # seconds in which ranks that can come by our port have come, if they started together
+_LEAST_ATTENDANCE = 2.0  # seconds, even if the first ranks have less time left: ranks try twice a second
+_MASTER_PORT_AFTER = 3.0  # seconds: ranks that started together and can use our port have connected by then
 _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
-_TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
+_TO_SETTLE = 2.0  # as many processes as ranks connected, but not one of each rank: wait for others
 _TO_LOOK = 1.0
 _MOST_LOOKED_FOR = 1000  # ranks in a message
 _MORE_ENTRIES = 64
 _SHOWN = 8  # ranks in a message
-_OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
+_OTHER_FILES = 24  # for the hub and its children, in addition to one for each rank
 
 _DOUBT = "one may be a stranger: set NCHECK_TOKEN to a secret of this job"
 
-_ATTENDANCE, _CHANNELS, _EXAMINATION, _TELLING, _DONE = range(5)
+_ATTENDANCE, _CHANNELS, _EXAMINATION, _SENDING, _DONE = range(5)
 
 
 class _Peer:
-    """A rank that came, and its connection."""
+    """A rank that connected, and its connection."""
 
     def __init__(self, connection: Connection, member: Member) -> None:
         self.connection, self.member = connection, member
         self.ended = False
-        self.left = False  # it went on without a verdict, and said so
-        self.sure = False  # no stranger: the token cannot be guessed, or it is a process of this user and machine
+        self.left = False  # it continues without a verdict, and sent a message about that
+        self.sure = False  # no stranger: the token is secret, or it is a process of this user on this machine
 
 
 class _Rival:
-    """Who holds a port that is ours by the token: another job with the same id, or anybody."""
+    """The owner of a port that is ours by the token: another job with the same id, or any other process."""
 
     def __init__(self, selector: selectors.BaseSelector, port: int, token: bytes) -> None:
         self.port = port
-        self.is_ours = self.is_stranger = False  # it knows the token, and is of this user, or of another one
+        self.is_ours = self.is_stranger = False  # it knows the token, and belongs to this user, or to another
         self._connection: Connection | None = None
         with suppress(OSError):
             sock = connecting(socket.AF_INET, ("127.0.0.1", port))
@@ -88,12 +88,12 @@ class _Rival:
 
 
 class Hub:
-    """The meeting of one job. `tick` is called whenever something came, and at `wake` at the latest.
+    """The meeting of one job. `tick` is called after each message, and at `wake` at the latest.
 
     `room` is how many more files this process may open.
     """
 
-    def __init__(  # noqa: PLR0913  the words of one call
+    def __init__(  # noqa: PLR0913  the arguments of one call
         self,
         rank: Rank,
         own: Member,
@@ -112,41 +112,43 @@ class Hub:
         self._start_examiner, self._show = start_examiner, show
         self._opened = time.monotonic()
         self._patient_until = self._opened + patience
-        self._look: tuple[float, set[_Peer]] | None = None  # until when who looks for the processes of missing ranks
-        self._living: set[int] = set()  # missing ranks that have a process
-        self._deadline = self._opened + timeout  # the earliest of all ranks that came
-        self._until = 0.0  # the end of the stage, from the second one on
+        self._look: tuple[float, set[_Peer]] | None = (
+            None  # the search for processes of missing ranks: its end, its peers
+        )
+        self._alive: set[int] = set()  # missing ranks that have a process
+        self._deadline = self._opened + timeout  # the earliest of all connected ranks
+        self._until = 0.0  # the end of the stage, from the second stage on
         self._stage = _ATTENDANCE
         self._token = token
         self._rivals: list[_Rival] = []
         files = room - rank.size - _OTHER_FILES
         self._gate = Gate(selector, token, self._introduce, files, secret=rank.secret)
-        self._peers: dict[Connection, _Peer] = {}  # all who are to be told
+        self._peers: dict[Connection, _Peer] = {}  # all that get the verdict
         self._by_rank: dict[int, _Peer] = {}  # the attendance
         self._extras = 0  # duplicates, and ranks that this job does not have
-        self._entries, self._entered = 0, 0.0  # how many came, and when the last one did
+        self._entries, self._entered = 0, 0.0  # how many ranks connected, and when the last one did
         self._taken = False  # the attendance
         self._troubles: list[Trouble] = []
-        self._doubts: list[Trouble] = []  # what is wrong by the word of somebody who may be a stranger
-        self._doubted: set[int] = set()  # ranks that several processes claim, of which one may be a stranger
-        self._doubted_late = ""  # such a claim that came when the others were examined
-        self._unwell: set[int] = set()  # ranks in whose place perhaps a stranger came, who ended or has another size
-        self._hurried = False  # somebody who may be a stranger made the attendance shorter
+        self._doubts: list[Trouble] = []  # problems reported by processes that may be strangers
+        self._doubted: set[int] = set()  # ranks that several processes claim, one of which may be a stranger
+        self._doubted_late = ""  # such a claim during the examination
+        self._unwell: set[int] = set()  # ranks whose process ended or has another size, and may be a stranger
+        self._shortened = False  # a process that may be a stranger made the attendance shorter
         self._ended_later: list[Member] = []
-        self._machines: dict[str, list[_Peer]] = {}  # of those who came, the lowest rank last
-        self._tickets: dict[str, _Peer] = {}  # who is asked to open its node's channel
+        self._machines: dict[str, list[_Peer]] = {}  # the connected ranks, the lowest last
+        self._tickets: dict[str, _Peer] = {}  # the ranks that are asked to open the channel of their node
         self._channels: dict[str, socket.socket] = {}
-        self._reached_at = ""  # this host's address that ranks of other machines were seen to reach
+        self._reached_at = ""  # this host's address that ranks of other machines have reached
         self._remote_came = False
         self._master_port_tried = False
         self._examination: Examination | None = None
         self._result: dict[str, Any] | NotMet | None = None
         self._news = b""
 
-    # What runs the hub.
+    # The loop calls these.
 
     def adopt(self, sock: socket.socket) -> None:
-        """Take in rank 0 itself, by a socket pair."""
+        """Add rank 0 itself, by a socket pair."""
         self._gate.adopt(sock, "")
 
     @property
@@ -155,7 +157,7 @@ class Hub:
 
     @property
     def wake(self) -> float:
-        """When to call `tick` if nothing comes."""
+        """When to call `tick` if there is no message."""
         times = [self._gate.wake]
         if self._stage == _ATTENDANCE:
             times.append(self._look[0] if self._look else self._attendance_ends)
@@ -163,7 +165,7 @@ class Hub:
                 times.append(self._master_port_at)
         elif self._stage == _EXAMINATION and self._examination:
             times.append(self._examination.wake if self._result is None else 0.0)
-        elif self._stage == _TELLING and not self._peers:
+        elif self._stage == _SENDING and not self._peers:
             times.append(self._attendance_ends)
         else:
             times.append(self._until)
@@ -180,10 +182,10 @@ class Hub:
         if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
             self._examine()
         if self._stage == _EXAMINATION and self._examination:
-            self._tell(self._result)  # of the last tick: who ended before it is known by now
+            self._conclude(self._result)  # of the last tick: ranks that ended before it are known by now
             self._examination.tick(now)
             self._result = self._examination.result
-        if self._stage == _TELLING and self._all_told(now):
+        if self._stage == _SENDING and self._all_sent(now):
             self._stage = _DONE
 
     def close(self) -> None:
@@ -201,31 +203,31 @@ class Hub:
                 self._examination.close()
 
     def break_off(self, outcome: NotMet) -> None:
-        """Tell the ranks why there will be no verdict, as far as that can be done without waiting."""
-        self._tell(outcome)
+        """Send the ranks why there will be no verdict, as far as possible without waiting."""
+        self._conclude(outcome)
 
-    # Doors.
+    # Ports
 
     def _open(self) -> None:
-        """Open the first free port, now that rank 0 itself is there: nobody else can come before it."""
+        """Open the first free port, after rank 0 itself has connected: so it is always the first."""
         if self._rank.size == 1:
             return
         if self._room < self._rank.size + _OTHER_FILES:
-            words = f"rank 0 can open {self._room} more files, too few for {self._rank.size} ranks: raise ulimit -n"
-            self._tell(NotMet("files", words))
+            text = f"rank 0 can open {self._room} more files, too few for {self._rank.size} ranks: raise ulimit -n"
+            self._conclude(NotMet("files", text))
         try:
             listener = open_first(self._place.ports)
             self._gate.listen(listener)
             taken = self._place.ports[: self._place.ports.index(listener.getsockname()[1])]
             self._rivals = [_Rival(self._selector, port, self._token) for port in taken]
         except PortsTakenError as error:
-            self._tell(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
+            self._conclude(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
 
     @property
     def _wants_master_port(self) -> bool:
-        """Whether to open the job's own port too: a firewall may let only that one through.
+        """Whether to open the job's own port too: a firewall may allow only that one.
 
-        Also, ranks that have another token know no other port of this job: it shows that they are there.
+        Also, ranks with another token know no other port of this job: so they are noticed.
         """
         return self._place.master_port is not None and not one_machine(self._rank) and not self._master_port_tried
 
@@ -235,14 +237,14 @@ class Hub:
 
     def _open_master_port(self) -> None:
         self._master_port_tried = True
-        with suppress(OSError):  # the launcher's own store has it
+        with suppress(OSError):  # the launcher's own store uses it
             self._gate.listen(listen(self._place.master_port or 0))
 
-    # Attendance.
+    # Attendance
 
     @property
     def _all_came(self) -> bool:
-        """Whether all ranks are there. Where a stranger may have come in the place of one, that one may still come."""
+        """Whether all ranks are there. A rank whose place a stranger may have may still connect."""
         return len(self._by_rank) - len(self._unwell) == self._rank.size
 
     def _is_well(self, peer: _Peer) -> bool:
@@ -258,19 +260,19 @@ class Hub:
     def _attendance_ends(self) -> float:
         spare = min(5.0, self._timeout / 4)
         ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
-        if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one came in the place of another
+        if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one has the place of another
             return min(ends, self._entered + _TO_SETTLE)
         return ends
 
     def _waits_longer(self, now: float) -> bool:
-        """Whether the missing ranks may still come: each of them has a process on a node from which others came."""
+        """Whether the missing ranks may still connect: each has a process on a node of connected ranks."""
         if now >= self._patient_until:
             return False
         if self._look is None:
             missing, leaders = self._missing(), dict[str, _Peer]()
             for peer in self._peers.values():
                 leaders.setdefault(peer.member.machine, peer)
-            self._living.clear()
+            self._alive.clear()
             self._look = now + _TO_LOOK, set(leaders.values())
             for peer in leaders.values():
                 peer.connection.say({"what": "look", "ranks": missing[:_MOST_LOOKED_FOR]})
@@ -279,7 +281,7 @@ class Hub:
         if looking and now < until:
             return True
         self._look, missing = None, self._missing()
-        if not missing or not self._living.issuperset(missing):
+        if not missing or not self._alive.issuperset(missing):
             return False
         self._deadline += LONGER
         for peer in self._peers.values():
@@ -298,7 +300,7 @@ class Hub:
         return self._deadline - min(1.0, self._timeout / 10)
 
     def _introduce(self, connection: Connection, address: str, message: object) -> None:
-        """Take in who proved that it is of this job: a rank, or the channel of a node's agent."""
+        """Accept a connection that has proved to be of this job: a rank, or the channel of a node's agent."""
         try:
             if not isinstance(message, dict):
                 raise ValueError("no message")  # noqa: TRY004, TRY301
@@ -317,30 +319,30 @@ class Hub:
             raise ValueError("no time")
         earlier = self._by_rank.get(member.rank)
         same = earlier and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
-        if same and self._stage >= _TELLING:
-            raise ValueError("it was told, and executed a program since that looks for its own meeting")
+        if same and self._stage >= _SENDING:
+            raise ValueError("it has the verdict, and has started a program since that needs its own meeting")
         self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
         peer.sure = self._rank.secret or connection.user is not None
         connection.hand_to(self)
         if not self._taken:
             self._register(peer)
-            self._hurry(self._entered + seconds, sure=peer.sure)
+            self._shorten(self._entered + seconds, sure=peer.sure)
         elif earlier and not same and not (peer.sure and earlier.sure):
             self._doubted_late = f"rank {member.rank} came twice: {earlier.member.shown} and {member.shown}; {_DOUBT}"
         connection.say({"what": "welcome", "member": asdict(self._own)})
-        if self._stage >= _TELLING:
+        if self._stage >= _SENDING:
             self._send([peer])
         if member.address:
             self._see_address(connection, member)
         else:
             self._open()
 
-    def _hurry(self, deadline: float, *, sure: bool) -> None:
-        """End in time for a rank. One that may be a stranger gets no less time than ranks need to come."""
+    def _shorten(self, deadline: float, *, sure: bool) -> None:
+        """End in time for a rank. One that may be a stranger leaves the others enough time to connect."""
         if not sure:
             deadline = max(deadline, self._opened + self._timeout / 3)
-            self._hurried = self._hurried or deadline < self._opened + self._timeout * 2 / 3
+            self._shortened = self._shortened or deadline < self._opened + self._timeout * 2 / 3
         self._deadline = min(self._deadline, deadline)
 
     def _register(self, peer: _Peer) -> None:
@@ -352,30 +354,30 @@ class Hub:
         else:
             self._extras += peer.sure
         if first and not first.ended:
-            words = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
-            self._note("duplicate-rank", member, words, sure=peer.sure and first.sure)
+            text = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
+            self._note("duplicate-rank", member, text, sure=peer.sure and first.sure)
         if member.size != self._rank.size:
-            words = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
-            self._note("world-size", member, words, sure=peer.sure)
+            text = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
+            self._note("world-size", member, text, sure=peer.sure)
 
-    def _note(self, kind: str, member: Member, words: str, *, sure: bool) -> None:
-        (self._troubles if sure else self._doubts).append(Trouble(kind, (member.rank,), words))
+    def _note(self, kind: str, member: Member, text: str, *, sure: bool) -> None:
+        (self._troubles if sure else self._doubts).append(Trouble(kind, (member.rank,), text))
         if not sure and kind == "duplicate-rank":
             self._doubted.add(member.rank)
 
     def _gives_way(self, first: _Peer, later: _Peer) -> bool:
-        """Whether the later process of a rank takes the place of the first: that one ended, or may be a stranger."""
+        """Whether the later process of a rank replaces the first: that one ended, or may be a stranger."""
         return first.ended or (not first.sure and (later.sure or (self._is_well(later) and not self._is_well(first))))
 
     def _give_place(self, gone: _Peer) -> None:
-        """Let another process of the same rank take the place of one that left and may have been a stranger: one that
-        has come, or one that still may. With one process left, no doubt is left which is the rank.
+        """Replace a process that left and may have been a stranger by another one of the same rank, connected or yet
+        to connect. If one process remains, that is the rank.
         """
         rank = gone.member.rank
         others = [peer for peer in self._peers.values() if peer.member.rank == rank]
         if rank in self._doubted and len(others) == 1:
             self._doubted.discard(rank)
-            self._doubts = [one for one in self._doubts if (one.kind, one.ranks) != ("duplicate-rank", (rank,))]
+            self._doubts = [doubt for doubt in self._doubts if (doubt.kind, doubt.ranks) != ("duplicate-rank", (rank,))]
         if self._by_rank.get(rank) is not gone:
             return
         if others:
@@ -390,23 +392,25 @@ class Hub:
             self._reached_at = plain(connection.own_address)
         self._remote_came = self._remote_came or remote
 
-    # What the connections of ranks call.
+    # The connections of ranks call these.
 
     def proved(self, connection: Connection) -> None:
-        """Do nothing: the gate saw that."""
+        """Do nothing: the gate has checked it."""
 
     def heard(self, connection: Connection, message: object) -> None:
-        """Let a rank go on without a verdict; if its time was over, so do all. Or hear which missing ranks live."""
+        """Handle a rank that continues without a verdict (if its time was over, all do), or a list of living ranks."""
         peer = self._peers[connection]
         if isinstance(message, dict) and message.get("what") == "alive" and self._look:
             ranks = message.get("ranks")
-            self._living.update(one for one in ranks if isinstance(one, int)) if isinstance(ranks, list) else None
+            self._alive.update(number for number in ranks if isinstance(number, int)) if isinstance(
+                ranks, list
+            ) else None
             self._look[1].discard(peer)
         elif isinstance(message, dict) and message.get("what") == "leave":
             peer.left = True
             if message.get("kind") == "overran" and peer.sure:
-                words = f"the time of {peer.member.shown} was over before there was a verdict"
-                self._tell(NotMet("overran", words))
+                text = f"the time of {peer.member.shown} was over before there was a verdict"
+                self._conclude(NotMet("overran", text))
 
     def over(self, connection: Connection, reason: str) -> None:
         peer = self._peers.pop(connection)
@@ -415,7 +419,7 @@ class Hub:
         for ticket in [ticket for ticket, leader in self._tickets.items() if leader is peer]:
             del self._tickets[ticket]
             self._ask_for_channel(peer.member.machine)
-        if peer.left or self._stage >= _TELLING:
+        if peer.left or self._stage >= _SENDING:
             return
         if reason == ENDED:
             peer.ended = True
@@ -426,11 +430,11 @@ class Hub:
                 self._give_place(peer)
             return
         misuse = reason == MISUSE
-        words = "sent what ncheck does not send" if misuse else "lost its connection to rank 0"
-        trouble = Trouble("misuse" if misuse else "lost", (peer.member.rank,), f"{peer.member.shown} {words}")
+        text = "sent what ncheck does not send" if misuse else "lost its connection to rank 0"
+        trouble = Trouble("misuse" if misuse else "lost", (peer.member.rank,), f"{peer.member.shown} {text}")
         self._troubles.append(trouble)
 
-    # Channels to the nodes' agents.
+    # Channels to the nodes' agents
 
     def _take_attendance(self, now: float) -> None:
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
@@ -438,14 +442,14 @@ class Hub:
         self._tickets.clear()
         for number, peer in sorted(self._by_rank.items(), reverse=True):
             if number in self._doubted and not peer.sure:
-                continue  # what its machine says may be a stranger's word
+                continue  # it may be a stranger, so its machine is not used
             self._machines.setdefault(peer.member.machine, []).append(peer)
         for machine in self._machines:
             if machine not in self._channels:
                 self._ask_for_channel(machine)
 
     def _ask_for_channel(self, machine: str) -> None:
-        """Ask the lowest rank of a machine that is still there for a channel to its node's agent."""
+        """Ask the lowest connected rank of a machine for a channel to its node's agent."""
         ranks = self._machines[machine]
         while ranks:
             leader = ranks.pop()
@@ -461,7 +465,7 @@ class Hub:
             raise ValueError("no such channel")
         self._channels[leader.member.machine] = connection.detach()
 
-    # Examination.
+    # Examination
 
     def _examine(self) -> None:
         self._stage, self._until, self._taken = _EXAMINATION, self._verdict_due, True
@@ -472,18 +476,18 @@ class Hub:
             process = self._start_examiner(self._attendance(), dict(self._channels), seconds)
             self._examination = Examination(self._selector, process, self._until)
         except Exception as error:  # noqa: BLE001  whatever it is, the job goes on
-            self._tell(NotMet("crashed", printable(f"the checks could not be started: {error!r}", 300)))
+            self._conclude(NotMet("crashed", printable(f"the checks could not be started: {error!r}", 300)))
         finally:
             for sock in self._channels.values():
                 sock.close()
             self._channels.clear()
 
     def _attendance(self) -> Attendance:
-        here = [(number, peer) for number, peer in sorted(self._by_rank.items())]
+        present = sorted(self._by_rank.items())
         return Attendance(
-            members=tuple(self._placed(peer.member) for _, peer in here),
+            members=tuple(self._placed(peer.member) for _, peer in present),
             missing=tuple(self._missing()),
-            ended=tuple(number for number, peer in here if peer.ended),
+            ended=tuple(number for number, peer in present if peer.ended),
             problems=(*self._troubles, *self._judged_doubts(), *self._other_jobs()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
@@ -492,66 +496,66 @@ class Hub:
         )
 
     def _judged_doubts(self) -> list[Trouble]:
-        """Return what is wrong by the word of strangers: real where the job is incomplete, else not its trouble."""
+        """Return the problems that strangers reported: real if the job is incomplete, else marked as doubtful."""
         complete = len(self._by_rank) == self._rank.size and all(map(self._is_well, self._by_rank.values()))
         if not complete and self._evidence():
             return self._doubts
-        return [Trouble("doubted", one.ranks, f"{one.text}; {_DOUBT}") for one in self._doubts]
+        return [Trouble("doubted", doubt.ranks, f"{doubt.text}; {_DOUBT}") for doubt in self._doubts]
 
     def _other_jobs(self) -> list[Trouble]:
-        """Return what another job is to this one that has the same id: its ranks and ours find either rank 0."""
-        of = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
-        words = f"another job has {of} too: its rank 0 waits on this host, at port"
-        return [Trouble("duplicate-rank", (0,), f"{words} {rival.port}") for rival in self._rivals if rival.is_ours]
+        """Return the problem of another job with the same id: ranks of both find either rank 0."""
+        shared = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
+        text = f"another job has {shared} too: its rank 0 waits on this host, at port"
+        return [Trouble("duplicate-rank", (0,), f"{text} {rival.port}") for rival in self._rivals if rival.is_ours]
 
     def _taken_port(self) -> list[Trouble]:
-        """Return who has the port on which rank 0 is to listen, where no launcher holds it for the ranks."""
+        """Return the problem of a taken MASTER_PORT, if no launcher keeps it for the ranks."""
         port = self._rank.master_port
         if self._rank.launcher != "variables" or port is None or port in self._gate.doors or not is_taken(port):
             return []
-        who = other_listener(port)
-        return [Trouble("port-taken", (0,), f"MASTER_PORT {port} is taken on this host by {who}")] if who else []
+        owner = other_listener(port)
+        return [Trouble("port-taken", (0,), f"MASTER_PORT {port} is taken on this host by {owner}")] if owner else []
 
     def _placed(self, member: Member) -> Member:
-        """Give the ranks of this host the address that others were seen to reach."""
-        here = member.machine == self._own.machine
-        return replace(member, address=self._reached_at) if here and self._reached_at else member
+        """Give the ranks of this host the address that other machines have reached."""
+        local = member.machine == self._own.machine
+        return replace(member, address=self._reached_at) if local and self._reached_at else member
 
     def _evidence(self) -> str:
         if self._gate.turned_away or any(rival.is_stranger for rival in self._rivals):
-            return ""  # the missing may be those: NCHECK_TOKEN or the user differs, and the job does not mind
-        if self._hurried:
-            return ""  # they may still have come
+            return ""  # these may be the missing ranks, with another NCHECK_TOKEN or user, which the job tolerates
+        if self._shortened:
+            return ""  # they could still have connected
         if one_machine(self._rank):
             return "one-machine"
         if self._remote_came:
             return "remote-came"
         return "master-port-open" if self._place.master_port in self._gate.doors else ""
 
-    # Telling.
+    # The verdict
 
-    def _tell(self, result: dict[str, Any] | NotMet | None) -> None:
-        if result is None or self._stage >= _TELLING:
+    def _conclude(self, result: dict[str, Any] | NotMet | None) -> None:
+        if result is None or self._stage >= _SENDING:
             return
-        self._stage = _TELLING
+        self._stage = _SENDING
         if self._taken:
             result = self._with_late_ranks(result)
         if isinstance(result, NotMet):
             news = {"what": "no verdict", **asdict(result)}
         else:
             self._show(result)
-            news = {"what": "verdict", "verdict": result, "ended": [asdict(one) for one in self._ended_later]}
+            news = {"what": "verdict", "verdict": result, "ended": [asdict(member) for member in self._ended_later]}
         self._news = json.dumps(news).encode()
         self._send(list(self._peers.values()))
 
     def _with_late_ranks(self, result: dict[str, Any] | NotMet) -> dict[str, Any] | NotMet:
-        """Correct what is known of missing ranks: those that came meanwhile are not, and others stop the job whatever
-        became of the checks.
+        """Correct the result by the missing ranks: those that connected meanwhile are not missing, and others stop the
+        job whatever the result of the checks.
         """
         if self._doubted_late and not isinstance(result, NotMet):
             return NotMet("doubted", self._doubted_late)
-        attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
-        missing = [number for number in attendance.missing if number not in here]
+        attendance, present = self._attendance(), {peer.member.rank for peer in self._peers.values()}
+        missing = [number for number in attendance.missing if number not in present]
         if isinstance(result, NotMet):
             return self._even_unchecked(result, missing, is_error=attendance.missing_is_error)
         if attendance.missing and not missing:
@@ -560,15 +564,15 @@ class Hub:
         return result
 
     def _even_unchecked(self, outcome: NotMet, missing: list[int], *, is_error: bool) -> NotMet:
-        """Return the outcome with the ranks that have ended or are missing, for which the job cannot run."""
+        """Return the outcome with the ranks that have ended or are missing, without which the job cannot run."""
         ended = [*(peer.member for peer in self._by_rank.values() if peer.ended), *self._ended_later]
-        words = [f"{member.shown} ended" for member in ended[:_SHOWN]]
-        words += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
-        if not words:
+        ranks = [f"{member.shown} ended" for member in ended[:_SHOWN]]
+        ranks += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
+        if not ranks:
             return outcome
         more = len(ended[_SHOWN:]) + len(missing[_SHOWN:])
-        words += [f"and {more} more"] if more else []
-        text = printable(f"{', '.join(words)}; {outcome.text}", 1000)
+        ranks += [f"and {more} more"] if more else []
+        text = printable(f"{', '.join(ranks)}; {outcome.text}", 1000)
         return NotMet("ranks", text, is_error=is_error or bool(ended))
 
     def _where(self, number: int) -> str:
@@ -580,8 +584,8 @@ class Hub:
         for peer in peers:
             peer.connection.say_text(self._news)
 
-    def _all_told(self, now: float) -> bool:
-        """Whether all ranks have hung up. Those that come late, to a meeting that was broken off, are told as well."""
+    def _all_sent(self, now: float) -> bool:
+        """Whether all ranks have hung up. Ranks that connect late, after an early end, get the verdict as well."""
         if self._peers:
             slow = any(connection.unsent for connection in self._peers)
             self._until = self._deadline if slow and self._until < self._deadline else self._until

@@ -1,7 +1,7 @@
 """Which rank this process is, from the variables that its launcher set.
 
-The innermost launcher counts: LAUNCHERS lists them from the innermost to the outermost. docs/integrations.md has the
-same table for users; tests/ncheck/hook/environments has the variables of real jobs that it was made from.
+The innermost launcher counts: the table in ncheck.launchers has their depth. docs/integrations.md has the same table
+for users; tests/ncheck/hook/environments has the variables of real jobs that it was made from.
 
 Standard library only: this runs inside the job.
 """
@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from ncheck.errors import NcheckError
 from ncheck.hostlist import is_name, is_v6, split_list
+from ncheck.launchers import BARE, RANK_VARIABLES, RankVariables
 from ncheck.text import printable
 
 LARGEST = 1 << 20  # ranks, nodes
@@ -90,54 +91,34 @@ class _Variables:
         return all(self.text(name) for name in names)
 
 
-def _nothing_more(rank: Rank, _: _Variables) -> Rank:
-    return rank
+def _started(launcher: RankVariables, variables: _Variables) -> bool:
+    """Return whether the environment is one of a process that this launcher started."""
+    return variables.all_set((launcher.rank, launcher.size, *launcher.marks))
 
 
-@dataclass(frozen=True)
-class Launcher:
-    """Names of the variables that a launcher sets in each process that it starts; "" where it sets none."""
-
-    name: str
-    rank: str
-    size: str
-    local_rank: str = ""
-    local_size: str = ""
-    node: str = ""
-    nodes: str = ""
-    node_name: str = ""
-    job: tuple[str, ...] = ()
-    drawn: str = ""  # one of `job` that the launcher draws at random, and that no command line shows
-    attempt: str = ""
-    marks: tuple[str, ...] = ()  # what else is set, so that no other launcher is taken for this one
-    more: Callable[[Rank, _Variables], Rank] = _nothing_more
-
-    def started(self, variables: _Variables) -> bool:
-        """Return whether the environment is one of a process that this launcher started."""
-        return variables.all_set((self.rank, self.size, *self.marks))
-
-    def read(self, variables: _Variables) -> Rank:
-        """Return the rank by this launcher's variables."""
-        master = variables.text("MASTER_ADDR", "master")
-        found = Rank(
-            rank=variables.number(self.rank, "rank") or 0,  # both are set in what it started
-            size=variables.number(self.size, "size", least=1) or 1,
-            local_rank=variables.number(self.local_rank, "local_rank"),
-            local_size=variables.number(self.local_size, "local_size", least=1),
-            node=variables.number(self.node, "node"),
-            nodes=variables.number(self.nodes, "nodes", least=1),
-            node_name=variables.text(self.node_name, "node_name"),
-            master=master,
-            # Kubernetes sets MASTER_PORT=tcp://10.96.0.7:80 where a service is called "master".
-            master_port=variables.number("MASTER_PORT", "master_port", least=1, most=_LAST_PORT) if master else None,
-            launcher=self.name,
-            job=" ".join(f"{name}={value}" for name in self.job if (value := variables.text(name)) not in _NO_ID),
-            secret=bool(self.drawn and variables.text(self.drawn)),
-            attempt=variables.number(self.attempt, "attempt") or 0,
-            named=variables.named,
-        )
-        _refuse_outside(found)
-        return _on_one_node(self.more(found, variables))
+def _read(launcher: RankVariables, variables: _Variables) -> Rank:
+    """Return the rank by this launcher's variables."""
+    master = variables.text("MASTER_ADDR", "master")
+    found = Rank(
+        rank=variables.number(launcher.rank, "rank") or 0,  # both are set in what it started
+        size=variables.number(launcher.size, "size", least=1) or 1,
+        local_rank=variables.number(launcher.local_rank, "local_rank"),
+        local_size=variables.number(launcher.local_size, "local_size", least=1),
+        node=variables.number(launcher.node, "node"),
+        nodes=variables.number(launcher.nodes, "nodes", least=1),
+        node_name=variables.text(launcher.node_name, "node_name"),
+        master=master,
+        # Kubernetes sets MASTER_PORT=tcp://10.96.0.7:80 where a service is called "master".
+        master_port=variables.number("MASTER_PORT", "master_port", least=1, most=_LAST_PORT) if master else None,
+        launcher=launcher.name,
+        job=" ".join(f"{name}={value}" for name in launcher.job if (value := variables.text(name)) not in _NO_ID),
+        secret=bool(launcher.drawn and variables.text(launcher.drawn)),
+        attempt=variables.number(launcher.attempt, "attempt") or 0,
+        named=variables.named,
+    )
+    _refuse_outside(found)
+    more = _MORE.get(launcher.name)
+    return _on_one_node(more(found, variables) if more else found)
 
 
 _NO_ID = ("", "none")  # torchrun's where the user gave no --rdzv-id
@@ -166,14 +147,14 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
 
     Raises LauncherVariablesError if the variables of its launcher are wrong, incomplete or contradict each other.
     """
-    present = [launcher for launcher in LAUNCHERS if launcher.started(_Variables(environ))]
+    present = [launcher for launcher in RANK_VARIABLES if _started(launcher, _Variables(environ))]
     if not present:
         _Variables(environ).number("WORLD_SIZE", least=1)  # alone it is for ranks that this process will start
         return Rank(0, 1)
     inner, *outer = present
-    rank = inner.read(_Variables(environ))
-    if inner is _VARIABLES and outer:
-        around = outer[0].read(_Variables(environ))
+    rank = _read(inner, _Variables(environ))
+    if inner is BARE and outer:
+        around = _read(outer[0], _Variables(environ))
         if not _counts_within(rank, around):
             return _with_master_of_slurm(around, _Variables(environ))
     if inner.rank == "RANK":  # it has no id of its own or one that users choose, and knows no hosts
@@ -198,14 +179,14 @@ def _counts_within(bare: Rank, around: Rank) -> bool:
     )
 
 
-def _with_outer(rank: Rank, outer: Sequence[Launcher], environ: Mapping[str, str]) -> Rank:
+def _with_outer(rank: Rank, outer: Sequence[RankVariables], environ: Mapping[str, str]) -> Rank:
     """Add ids and hosts of the launchers that started the whole job, with one process per rank or per node.
 
     Others started only a part of it, for example one srun for each node; their ids differ between the ranks.
     """
-    wholes = {rank.size} if rank.launcher == _VARIABLES.name else {rank.size, rank.nodes}
+    wholes = {rank.size} if rank.launcher == BARE.name else {rank.size, rank.nodes}
     for launcher in outer:
-        around = launcher.read(_Variables(environ))
+        around = _read(launcher, _Variables(environ))
         if around.size in wholes:
             added = {key: text for key, text in around.named.items() if key in ("hosts", "node_name")}
             rank = replace(
@@ -319,8 +300,6 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 # 01-16
 _RANGE = re.compile(r"(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.ASCII)
-
-
 _MOST_BRACKETS = 4  # in one name
 
 
@@ -435,51 +414,7 @@ def _host_and_port(endpoint: str) -> tuple[str, int | None]:
     return host.strip("[]"), number if 1 <= number <= _LAST_PORT else None
 
 
-_TORCHRUN = Launcher(
-    "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
-    job=("TORCHELASTIC_RUN_ID",), attempt="TORCHELASTIC_RESTART_COUNT", marks=("TORCHELASTIC_RUN_ID",), more=_torch,
-)  # fmt: skip
-
-_VARIABLES = Launcher("variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-
-_HYDRA = Launcher(
-    "MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", node_name="PMI_HOSTNAME",
-    job=("SLURM_JOB_ID",), marks=("MPI_LOCALNRANKS",),
-)  # fmt: skip
-
-LAUNCHERS: tuple[Launcher, ...] = (
-    replace(_TORCHRUN, name="accelerate", marks=(*_TORCHRUN.marks, "ACCELERATE_MIXED_PRECISION")),
-    _TORCHRUN,
-    Launcher(
-        "deepspeed", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
-        marks=("LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"),
-    ),
-    Launcher(
-        "paddle", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE",
-        nodes="PADDLE_NNODES", job=("PADDLE_TRAINER_ENDPOINTS",), marks=("PADDLE_TRAINER_ENDPOINTS",), more=_paddle,
-    ),
-    _VARIABLES,  # also those of oneflow, which sets nothing else
-    Launcher(
-        "horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
-        node_name="HOROVOD_HOSTNAME", job=("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
-        more=_horovod,
-    ),
-    Launcher(
-        "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nodes="OMPI_MCA_orte_num_nodes",
-        node_name="PMIX_HOSTNAME", job=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),
-        drawn="OMPI_MCA_orte_precondition_transports", more=_open_mpi,
-    ),
-    replace(
-        _HYDRA, name="Intel MPI", node="HYDRA_BSTRAP_NODE_ID", node_name="HYDRA_BSTRAP_LOCALHOST",
-        job=("I_MPI_HYDRA_UUID",), marks=(*_HYDRA.marks, "I_MPI_HYDRA_UUID"),
-    ),
-    _HYDRA,
-    Launcher(
-        "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", node="SLURM_NODEID",
-        nodes="SLURM_STEP_NUM_NODES", node_name="SLURMD_NODENAME",
-        job=("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"), attempt="SLURM_RESTART_COUNT",
-        marks=("SLURM_STEP_ID",), more=_srun,  # a batch script has no step
-    ),
-    Launcher("PMI", "PMI_RANK", "PMI_SIZE", job=("PALS_APID",)),  # other process managers, such as HPE's
-)  # fmt: skip
+_MORE: Mapping[str, Callable[[Rank, _Variables], Rank]] = {
+    "torchrun": _torch, "accelerate": _torch, "srun": _srun, "Open MPI": _open_mpi, "horovodrun": _horovod,
+    "paddle": _paddle,
+}  # fmt: skip

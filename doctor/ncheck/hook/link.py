@@ -12,9 +12,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ncheck.hook.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
-from ncheck.hook.connection import ENDED, FOREIGN, Child, Connection
+from ncheck.hook.connection import ENDED, FOREIGN, Connection
 from ncheck.hook.search import Search, connecting
 from ncheck.hook.wire import End
+from ncheck.process import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ class Link:
         self._hub: Connection | None = None  # since it proved that it is
         self._hub_member: Member | None = None  # since it said welcome
         self._channel: tuple[Connection, str] | None = None
-        self._child: Child | None = None
+        self._child: Popen[bytes] | None = None
         self._token = b""
         self._search: Search | None = None
         self._call_again: Callable[[], socket.socket] | None = None
@@ -91,7 +92,7 @@ class Link:
                 self._search.close()
         finally:
             if self._child:
-                self._child.end()
+                end(self._child)
 
     def hang_up(self) -> None:
         """Close the connection to the hub; the node's agent may go on."""
@@ -202,4 +203,4 @@ class Link:
             connection.close()
             return
         with connection.detach() as sock, suppress(Exception):  # the examiner sees the end of the channel
-            self._child = Child(self._start_node_part(sock))
+            self._child = self._start_node_part(sock)

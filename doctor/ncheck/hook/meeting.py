@@ -14,7 +14,6 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import ncheck
 from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
 from ncheck.hook.doors import place_of
 from ncheck.hook.hub import Hub
@@ -22,6 +21,7 @@ from ncheck.hook.link import Link
 from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
 from ncheck.text import printable
+from ncheck.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,7 +131,7 @@ def _own_member(rank: Rank) -> Member:
     host_name = socket.gethostname()
     return Member(
         rank.rank, rank.size, rank.local_rank, host_name, rank.node_name, _machine(host_name), os.getpid(), "",
-        ncheck.__version__,
+        __version__,
     )  # fmt: skip
 
 

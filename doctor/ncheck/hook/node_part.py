@@ -139,11 +139,10 @@ def own_questions() -> dict[str, dict[str, object]]:
     from pkgutil import iter_modules
 
     from ncheck import facts
-    from ncheck.facts.definition import OF_TRIAGE
     from ncheck.fleet.framing import on_the_wire
 
-    modules = [import_module(f"{facts.__name__}.{found.name}") for found in iter_modules(facts.__path__)]
-    asked = (fact for module in modules for fact in getattr(module, "FACTS", ()) if fact.phase not in OF_TRIAGE)
+    names = [*(f"{facts.__name__}.{found.name}" for found in iter_modules(facts.__path__)), "ncheck.probe.facts"]
+    asked = (fact for name in names for fact in getattr(import_module(name), "FACTS", ()))
     return {source.key: dict(on_the_wire(source)) for fact in asked for source in fact.sources}
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import ncheck
 from ncheck.facts.ranks import RanksFacts, RankTrouble, absence
 from ncheck.hook.attendance import Member
 from ncheck.hostlist import is_name
 from ncheck.model.node import Node
+from ncheck.version import __version__
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def place(request: Mapping[str, Any]) -> Places:
             waited=request["waited"],
             packages=packages,
             version=here[0].version if here else "",
-            ours=ncheck.__version__,
+            ours=__version__,
         )
 
     known = {names[machine]: facts(names[machine], machine, came) for machine, came in machines.items()}

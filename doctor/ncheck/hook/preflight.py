@@ -285,9 +285,9 @@ def _speaks_for_node(environ: Mapping[str, str]) -> bool:
 
 
 def _no_report(reason: str) -> Report:
-    from ncheck import __version__
     from ncheck.model.plan import LaunchPlan
     from ncheck.model.report import Probe, Report
+    from ncheck.version import __version__
 
     return Report(0, (), (), (), LaunchPlan(notes=(reason,)), (), Probe(ran=False, reason=reason), __version__, 0.0, ())
 
@@ -352,13 +352,15 @@ def _started(
 ) -> tuple[Popen[bytes], socket.socket]:
     """Start a child that is ended with the stack, and return it with a socket that is its standard input."""
     from ncheck.hook.children import start_child
-    from ncheck.hook.connection import Child
+    from ncheck.process import end
 
     ours, its = socket.socketpair()
     with its:
         stack.enter_context(ours)
         process = start_child(module, call, arguments, stdin=its.fileno(), **how)
-    stack.callback(Child(process).end, 0.0)
+    for pipe in filter(None, (process.stdout, process.stderr)):
+        stack.enter_context(pipe)
+    stack.callback(end, process, 0.0)
     return process, ours
 
 
@@ -402,16 +404,12 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
     }  # fmt: skip
 
 
-# What a launcher is for. With python -m ncheck.hook the script has imported nothing yet.
-_RUNS = {
-    "torchrun": ("torch",), "accelerate": ("accelerate", "torch"), "deepspeed": ("deepspeed", "torch"),
-    "paddle": ("paddle",), "variables": ("oneflow", "torch"),
-}  # fmt: skip
-
-
 def _packages(rank: Rank) -> list[str]:
-    """Return the modules of which is known that the job uses them."""
-    return sorted({*_RUNS.get(rank.launcher, ()), *(name for name in list(sys.modules) if "." not in name)})
+    """Return the modules that the job certainly uses. With python -m ncheck.hook it has imported none yet."""
+    from ncheck.launchers import RANK_VARIABLES
+
+    of_launcher = next((one.runs for one in RANK_VARIABLES if one.name == rank.launcher), ())
+    return sorted({*of_launcher, *(name for name in list(sys.modules) if "." not in name)})
 
 
 def _columns() -> int:

@@ -28,7 +28,7 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
 from ncheck.report.json import as_json
-from ncheck.report.summary import unreached_and_unknown, urgency
+from ncheck.report.summary import names_in, unreached_and_unknown, urgency
 from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, line, node_set
 from ncheck.text import export_line
 
@@ -70,7 +70,7 @@ def _harmless(check: Check, report: Report) -> bool:
     """
     own = check.about_ncheck or check.says_unreached or check.explains_unreached
     alone = len(report.nodes) == 1 and bool(check.mended_by) and not check.matters_alone
-    return own or alone or measures(check)
+    return own or alone or measures(check.listed)
 
 
 def _applied(report: Report, checks: Sequence[Check], request: Mapping[str, Any]) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _of_unknown(report: Report) -> list[str]:
     lost, unknown = unreached_and_unknown(report)
     reasons: dict[str, list[str]] = {}
     for one in (*unknown, *lost):
-        reasons.setdefault(one.reason, []).append(one.node)
+        reasons.setdefault(one.reason, []).extend(one.nodes)
     nodes = [f"unknown on {node_set(dict.fromkeys(names))}: {line(why)}" for why, names in reasons.items()]
     found = [f"{one.code} {one.check}: {line(one.message)}" for one in report.findings if not one.ignored]
     return [row for text in (*found, *nodes) for row in _wrapped(text)]
@@ -152,7 +152,7 @@ def _warning(report: Report, stopping: Sequence[Finding], applied: Mapping[str, 
 
 def _unmeasured(report: Report, checks: Sequence[Check]) -> Report:
     """Return the report without what could not be measured: the note says it."""
-    codes = {check.code for check in checks if measures(check)}
+    codes = {check.code for check in checks if measures(check.listed)}
     kept = (one for one in report.verdicts if one.code not in codes or one.outcome is not Outcome.UNKNOWN)
     return replace(report, verdicts=tuple(kept))
 
@@ -163,7 +163,7 @@ def _not_checked(report: Report) -> list[str]:
     missed = [*lost, *unknown]
     if not missed:
         return []
-    nodes, checks = dict.fromkeys(one.node for one in missed), {one.code for one in missed}
+    nodes, checks = names_in(missed), {one.code for one in missed}
     return [f"{count(len(checks), 'check')} could not run on {node_set(nodes)}: {line(missed[0].reason)}"]
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from ncheck.expression import expression
 from ncheck.hostlist import is_v6, quoted, split_list, unfold
 from ncheck.model.node import Line
 
@@ -34,12 +35,10 @@ class Listed:
 
 
 # user@domain.example
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,126}\$?", re.ASCII)
-
+_USER = expression(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,126}\$?", re.ASCII)
 
 # [fe80::1%eth0]:2222
-_BRACKETED = re.compile(r"\[(?P<address>(?=[^\[\]:]*:)[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
-
+_BRACKETED = expression(r"\[(?P<address>(?=[^\[\]:]*:)[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
 
 # Spellings of Open MPI. Other keys of MPICH and Open MPI are accepted and not used ("").
 _KEYS: Mapping[str, str] = {

@@ -182,17 +182,17 @@ def _from_slurm(environ: Mapping[str, str], option: str) -> Iterable[Listed]:
 
 def nodes_of_job(job: str) -> str:
     """Return the node list of a job: "gpu[01-04]". Raises InventoryError where Slurm does not name one."""
-    import subprocess
+    from ncheck.process import run
 
     argv = ["squeue", "--noheader", "--states=RUNNING,SUSPENDED,COMPLETING", "--format=%N", f"--jobs={job}"]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SQUEUE_PATIENCE, check=False)
+        done = run(argv, _SQUEUE_PATIENCE)
     except FileNotFoundError:
         raise InventoryError(f"--slurm {job}: no squeue on this machine; name the nodes: ncheck triage NODES") from None
-    except subprocess.TimeoutExpired:
-        raise InventoryError(f"--slurm {job}: squeue did not answer within {_SQUEUE_PATIENCE:.0f} s") from None
+    if done.late:
+        raise InventoryError(f"--slurm {job}: squeue did not answer within {_SQUEUE_PATIENCE:.0f} s")
     nodes = ",".join(done.stdout.split())
-    if done.returncode or not nodes:
+    if done.exit_status or not nodes:
         last = done.stderr.strip().splitlines()[-1:]
         why = printable(last[0], 200) if last else "no such job runs"
         raise InventoryError(f"--slurm {job}: {why}; to list yours: squeue --me")

@@ -6,12 +6,13 @@ Severity, code and page belong to the check; the engine makes findings and verdi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
 from ncheck.model.cluster import Cluster, FactType, NodeView
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.fact import name_of
 from ncheck.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 PAGES = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"  # of all our checks, an anchor per code
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
+# A fix that prints the plan's values. Where the plan has one for the variable that mends a finding (Check.mended_by),
+# the report shows the line that sets it instead.
+PLAN_VALUES = "ncheck plan nodes.txt --for env"
 SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
 
@@ -68,6 +72,25 @@ Said = Problem | Inconclusive | NotApplicable
 
 
 @dataclass(frozen=True)
+class Listed:
+    """What is known of a check that was not imported. `reads` and `also` are names of the facts that it declares."""
+
+    code: str
+    name: str
+    severity: Severity
+    title: str
+    module: str
+    reads: frozenset[str]
+    also: frozenset[str]
+    blocks_plan: bool
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The names of all facts that it is shown."""
+        return self.reads | self.also
+
+
+@dataclass(frozen=True)
 class Check:
     """One check, ready to run. Exactly one of the two judges is there.
 
@@ -112,6 +135,12 @@ class Check:
     def title(self) -> str:
         """The page's first line."""
         return self.page.strip().partition("\n")[0] or self.name.replace("-", " ")
+
+    @cached_property
+    def listed(self) -> Listed:
+        """What is known of it without importing it."""
+        reads, also = (frozenset(map(name_of, facts)) for facts in (self.reads, self.also))
+        return Listed(self.code, self.name, self.severity, self.title, self.module, reads, also, self.blocks_plan)
 
     @property
     def url(self) -> str:
@@ -178,9 +207,3 @@ def _docstring(module: ModuleType) -> str:
         return ast.get_docstring(ast.parse(inspect.getsource(module)), clean=False) or ""
     except (OSError, TypeError, SyntaxError):
         return ""
-
-
-def unreadable(facts: Sequence[object]) -> Unread | Absent | None:
-    """Return the first fact that is not there; what could not be read outweighs what is absent."""
-    missing = [fact for fact in facts if isinstance(fact, (Unread, Absent))]
-    return next((fact for fact in missing if isinstance(fact, Unread)), missing[0]) if missing else None

@@ -6,10 +6,11 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar, cast
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 from ncheck.facts.login import LoginFacts
-from ncheck.model.fact import Read
+from ncheck.model.fact import Absent, Read, Unread, name_of
 from ncheck.model.node import Node
 
 T = TypeVar("T")
@@ -21,39 +22,48 @@ class UndeclaredReadError(Exception):
     """A check asked for a fact that it does not declare: the check is wrong, not the cluster."""
 
 
-@dataclass(frozen=True)
 class NodeView:
-    """One node as one check may see it: its declared facts and nothing else."""
+    """One node as one check may see it: its declared facts and nothing else.
 
-    name: str
-    facts: Facts
+    `named`: the check asked which node it is. Where it did not, it says the same of all nodes with the same facts.
+    """
+
+    def __init__(self, name: str, facts: Facts, declared: Collection[FactType] | None = None) -> None:
+        self._name, self._facts, self._declared = name, facts, facts.keys() if declared is None else declared
+        self.named = False
+
+    @property
+    def name(self) -> str:
+        self.named = True
+        return self._name
 
     def __getitem__(self, fact: type[T]) -> T:
         """Return a fact of `reads`: it is there, or the engine would not have asked."""
-        return cast("T", self._declared(fact))
+        return cast("T", self._read(fact))
 
     def maybe(self, fact: type[T]) -> Read[T]:
         """Return a fact of `also`: it may be Unread or Absent."""
-        return cast("Read[T]", self._declared(fact))
+        return cast("Read[T]", self._read(fact))
 
-    def _declared(self, fact: FactType) -> object:
-        if fact not in self.facts:
+    def _read(self, fact: FactType) -> object:
+        if fact not in self._declared:
             raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
-        return self.facts[fact]
+        return self._facts[fact]
 
 
 @dataclass(frozen=True)
 class Cluster:
     """Nodes in the order of the listing, and `known`: by node name, each fact, or why it is not there.
 
-    `token` is random: the nodes of one run recognise each other by it. `declared` are the facts that a check may read;
-    None outside checks, where a fact that nobody asked for is simply not known.
+    `token` is random: the nodes of one run recognise each other by it. `declared` are the facts that a check may read
+    of `whole`; None outside checks, where a fact that nobody asked for is simply not known.
     """
 
     nodes: tuple[Node, ...]
     known: Mapping[str, Facts]
     token: str = field(default_factory=lambda: os.urandom(16).hex())
-    declared: tuple[FactType, ...] | None = None
+    declared: Collection[FactType] | None = None
+    whole: Cluster | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, known: Mapping[str, Facts]) -> Cluster:
@@ -61,10 +71,13 @@ class Cluster:
         return cls(tuple(map(Node, known)), known)
 
     def __iter__(self) -> Iterator[NodeView]:
-        return (self[node.name] for node in self.nodes)
+        return map(self.__getitem__, self.names)
 
     def __getitem__(self, name: str) -> NodeView:
-        return NodeView(name, self.known[name])
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = NodeView(name, (self.whole or self).known[name], self.declared)
+        return view
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -73,7 +86,7 @@ class Cluster:
     def names(self) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes)
 
-    @property
+    @cached_property
     def connected(self) -> tuple[Node, ...]:
         """The nodes that were logged in to and whose connection has not failed since: those that can be asked."""
         logins = self.facts(LoginFacts)
@@ -83,12 +96,45 @@ class Cluster:
             if (held := logins.get(node.name)) and held.login.reached and held.login.cause is None
         )
 
-    def facts(self, fact: type[T]) -> dict[str, T]:
+    def facts(self, fact: type[T]) -> Mapping[str, T]:
         """Return a fact by node name, of the nodes that have it."""
-        if self.declared is not None and fact not in self.declared:
-            raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
-        held = {name: self.known.get(name, {}).get(fact) for name in self.names}
-        return {name: value for name, value in held.items() if isinstance(value, fact)}
+        return cast("Mapping[str, T]", self._parted(fact)[0])
+
+    def missing(self, fact: FactType) -> Mapping[str, Unread | Absent]:
+        """Return why a fact is not there by node name, of the nodes that say why."""
+        return self._parted(fact)[1]
+
+    def _parted(self, fact: FactType) -> tuple[Mapping[str, object], Mapping[str, Unread | Absent]]:
+        if self.whole is not None:
+            if fact not in (self.declared or ()):
+                raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
+            return self.whole._parted(fact)  # noqa: SLF001  of the same class
+        if fact not in self._by_fact:
+            known = self.known
+            held = {name: known[name].get(fact) for name in self.names if name in known}
+            there = {name: value for name, value in held.items() if isinstance(value, fact)}
+            absent = {name: value for name, value in held.items() if isinstance(value, (Unread, Absent))}
+            self._by_fact[fact] = MappingProxyType(there), MappingProxyType(absent)
+        return self._by_fact[fact]
+
+    @cached_property
+    def _by_fact(self) -> dict[FactType, tuple[Mapping[str, object], Mapping[str, Unread | Absent]]]:
+        """What was read of each fact: the cluster never changes, and many checks read the same."""
+        return {}
+
+    @cached_property
+    def _views(self) -> dict[str, NodeView]:
+        """What was returned of each node."""
+        return {}
+
+    def asked(self, name: str) -> bool:
+        """Tell whether a fact of this name was asked for. Who only shows facts need not import all that there are."""
+        return any(name_of(fact) == name for facts in self.known.values() for fact in facts)
+
+    def facts_called(self, name: str) -> dict[str, Any]:
+        """Return the fact of this name by node name, of the nodes that have it."""
+        found = {fact for facts in self.known.values() for fact in facts if name_of(fact) == name}
+        return {node: value for fact in found for node, value in self.facts(fact).items()}
 
     def connected_facts(self, fact: type[T]) -> dict[str, T]:
         """Return a fact by node name, of the connected nodes that have it: what a question may be made of."""
@@ -97,18 +143,34 @@ class Cluster:
 
     def only(self, names: Collection[str]) -> Cluster:
         """Return these nodes alone, with all that is known of them."""
-        return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
+        nodes = tuple([node for node in self.nodes if node.name in names])
+        if len(nodes) == len(self.nodes):
+            return self
+        return replace(self, nodes=nodes, whole=self.whole and self.whole.only(names))
 
-    def restricted(self, declared: tuple[FactType, ...]) -> Cluster:
-        """Return the nodes with these facts alone: what a check is shown."""
-        known = {name: {fact: self.known[name][fact] for fact in declared} for name in self.names}
-        return replace(self, known=known, declared=declared)
+    def restricted(self, declared: Collection[FactType]) -> Cluster:
+        """Return the nodes with these facts alone: what a check is shown. Nothing is copied."""
+        return replace(self, known=_Hidden(), declared=frozenset(declared), whole=self)
 
     def subset(self, names: Collection[str]) -> Cluster:
         """Return these nodes as if the others had never been listed: facts lose what they hold about others."""
         kept = frozenset(names)
-        known = {name: {fact: _among(value, kept) for fact, value in self.known[name].items()} for name in kept}
+        listed = (name for name in self.names if name in kept)
+        known = {name: {fact: _among(value, kept) for fact, value in self.known[name].items()} for name in listed}
         return replace(self.only(kept), known=known)
+
+
+class _Hidden(Mapping[str, Facts]):
+    """What a check must not read: what it declares, it finds at `cluster[node]` and `cluster.facts(Fact)`."""
+
+    def __getitem__(self, name: str) -> Facts:
+        raise UndeclaredReadError(f"the check reads all that is known of {name}, and declares only some of it")
+
+    def __iter__(self) -> Iterator[str]:
+        raise UndeclaredReadError("the check reads all that is known, and declares only some of it")
+
+    def __len__(self) -> int:
+        raise UndeclaredReadError("the check reads all that is known, and declares only some of it")
 
 
 def _among(fact: object, names: frozenset[str]) -> object:

@@ -6,14 +6,16 @@ A recording is one `Evidence` a node, as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 TURN = "#"  # parts a key from its turn
-
-
 JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 
@@ -71,7 +73,7 @@ class Answer:
 
     `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
     asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
-    `shape` is the declared type of the reply's value (see facts/shapes.py); without one, the reader checks it.
+    `shape` is the declared type of the reply's value (see facts/answers.py); without one, the reader checks it.
     """
 
     name: str
@@ -96,7 +98,7 @@ class Status(str, Enum):
     DENIED = "denied"  # it is there, and this user may not
     TIMEOUT = "timeout"  # it did not end in its time and was ended
     FAILED = "failed"  # the system or the agent could not do it: see reason
-    NOT_ASKED = "not-asked"  # there is nothing that this node could have told: see reason
+    NOT_ASKED = "not-asked"  # see the node's notes; in recordings before format 2 they were replies
     UNANSWERED = "unanswered"  # the connection ended before this was answered
 
 
@@ -121,6 +123,21 @@ class Reply:
     def succeeded(self) -> bool:
         """Tell whether the reading went well, ended with exit status 0 if it was a program, and came whole."""
         return self.status is Status.OK and self.exit_status in (None, 0) and not self.truncated
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why this machine did not ask a node for a source. No node can say it.
+
+    failed  the node should have been asked, and could not be; otherwise it has nothing of the kind
+    remedy  a name for what helps, of which the reader makes a command to type: a recording brings none along
+    asked   what the node would have been asked, as in a reply
+    """
+
+    reason: str
+    failed: bool = False
+    remedy: str = ""
+    asked: JsonValue = None
 
 
 class Cause(str, Enum):
@@ -199,7 +216,7 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that one node answered. `replies` are keyed by `Source.key`."""
+    """All that one node answered, and what is noted about it. `replies` and `notes` are keyed by `Source.key`."""
 
     node: str
     login: Login
@@ -211,18 +228,34 @@ class Evidence:
     slots: int | None = None
     select: tuple[str, ...] = ()  # what --select named, or the command itself: what else there is was not asked
     recorded: bool = False  # it was read from a file, not from a live node
+    notes: Mapping[str, Note] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> AbstractSet[str]:
+        """The keys of the sources that the node answered, or that a note is about."""
+        return self.replies.keys() | self.notes.keys()
 
     def reply(self, source: Source) -> Reply:
-        """Return the node's answer; one that was never asked or never came is UNANSWERED, and says so."""
+        """Return the node's answer, or what is noted in its place; UNANSWERED, with the reason, if there is neither."""
+        if note := self.notes.get(source.key):
+            return Reply(Status.FAILED if note.failed else Status.NOT_ASKED, note.reason)
         cause = self.login.cause
         why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
         return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))
 
     def turns(self, source: Source) -> dict[int, Reply]:
         """Return the replies to a source that was asked in turns, by turn and in their order."""
-        told = {key: key.rpartition(TURN) for key in self.replies}
-        found = {int(turn): key for key, (name, _, turn) in told.items() if name == source.key and turn.isdecimal()}
-        return {turn: self.replies[found[turn]] for turn in sorted(found)}
+        return _by_turn(source, self.replies)
+
+    def noted_turns(self, source: Source) -> dict[int, Note]:
+        """Return the notes about the turns of a source in which it was not asked."""
+        return _by_turn(source, self.notes)
+
+
+def _by_turn(source: Source, by_key: Mapping[str, _T]) -> dict[int, _T]:
+    parts = {key: key.rpartition(TURN) for key in by_key}
+    found = {int(turn): key for key, (name, _, turn) in parts.items() if name == source.key and turn.isdecimal()}
+    return {turn: by_key[found[turn]] for turn in sorted(found)}
 
 
 def too_deep(value: object, most: int) -> bool:
@@ -231,12 +264,13 @@ def too_deep(value: object, most: int) -> bool:
     for _ in range(most):
         if not level:
             return False
-        level = [item for held in level for item in _inside(held) if type(item) in _NESTING]  # type: ignore[misc]
+        level = [
+            item  # type: ignore[misc]
+            for held in level
+            for item in (held.values() if type(held) is dict else held)
+            if type(item) in _NESTING
+        ]
     return bool(level)
 
 
 _NESTING = frozenset((dict, list))  # JSON has no others
-
-
-def _inside(held: list[object] | dict[str, object]) -> Iterable[object]:
-    return held.values() if isinstance(held, dict) else held

@@ -27,3 +27,9 @@ class Absent:
 
 
 Read: TypeAlias = Unread | Absent | T
+
+
+def name_of(fact: type[object]) -> str:
+    """Return what the engine calls a fact that it need not import; a plug-in's own may have the name of one of ours."""
+    ours = fact.__module__.partition(".")[0] == "ncheck"
+    return fact.__name__ if ours else f"{fact.__module__}.{fact.__name__}"

@@ -28,6 +28,8 @@ class Outcome(str, Enum):
     SKIPPED = "skipped"
     PASSED = "passed"
 
+    __hash__ = str.__hash__  # that of Enum is a function in Python, and outcomes are counted by the thousand
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -58,14 +60,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check says of one node. `reason` is never empty unless the outcome is passed.
+    """What one check says of these nodes. `reason` is never empty unless the outcome is passed.
 
     `others_unread`: unknown only because no other node could be read to compare this one with.
     """
 
     check: str
     code: str
-    node: str
+    nodes: tuple[str, ...]
     outcome: Outcome
     reason: str = ""
     needs_root: bool = False

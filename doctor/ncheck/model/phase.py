@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ncheck.model.evidence import Reply, Source
+from ncheck.model.evidence import JsonValue, Note, Reply, Source
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -14,10 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NotAsked:
-    """A source that one node is not asked for, and why. It counts as a reply: the node has nothing of the kind."""
+    """A source that one node is not asked for, and why: it is noted with the node's answers (see Note)."""
 
     source: Source
     reason: str
+    failed: bool = False
+    remedy: str = ""
+    asked: JsonValue = None
+
+    @property
+    def note(self) -> Note:
+        return Note(self.reason, self.failed, self.remedy, self.asked)
 
 
 @dataclass(frozen=True)

@@ -7,41 +7,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Launcher:
-    """What ncheck knows about a launcher. Its command line is made by a function in ncheck.plan.launchers.
-
-    `package` is the Python package that provides it. `port` is where the ranks meet on the job's first node: the
-    launcher's default, or what its users usually write if it has no default; 0 if it needs none. `uses_ssh`: it logs
-    in to the nodes over ssh. `one_command`: one command starts all ranks; otherwise every node has its own.
-    `port_everywhere`: every node opens that port, not the first one alone.
-    """
-
-    package: str = ""
-    port: int = 0
-    uses_ssh: bool = False
-    one_command: bool = False
-    port_everywhere: bool = False
-
-
-LAUNCHER_TABLE: Mapping[str, Launcher] = {
-    "mpirun": Launcher(uses_ssh=True, one_command=True),
-    "horovodrun": Launcher("horovod", uses_ssh=True, one_command=True),
-    "torchrun": Launcher("torch", port=29400),
-    "srun": Launcher(one_command=True),
-    "deepspeed": Launcher("deepspeed", port=29500, uses_ssh=True, one_command=True),
-    "accelerate": Launcher("accelerate", port=29500),
-    "paddle": Launcher("paddle", port=38714),
-    "oneflow": Launcher("oneflow", port=9988, port_everywhere=True),
-    "tensorflow": Launcher("tensorflow", port=2222, port_everywhere=True),
-}
-
-# What a plan can be printed for: a launcher, exports for a shell, or the lines of a configuration file.
-LAUNCHERS = (*LAUNCHER_TABLE, "env", "nccl.conf")
-
-MEETING_PORTS: Mapping[str, int] = {name: known.port for name, known in LAUNCHER_TABLE.items() if known.port}
-
-
-@dataclass(frozen=True)
 class Setting:
     """One variable. If `value` is None, leave it unset: `reason` says why.
 

@@ -12,9 +12,7 @@ from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import System
 
-SCHEMA = "ncheck.report/1"
-
-
+SCHEMA = "ncheck.report/2"
 LEAST_KEPT = 0.8  # scaling efficiency: the usual minimum in evaluations of clusters
 
 
@@ -49,8 +47,7 @@ class NodeSummary:
     recorded: bool = False
     cause: str = ""  # why it was not reached, or not wholly: "host-key-changed"
     detail: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)  # one line a topic: {"GPUs": "8 x NVIDIA H100 80GB HBM3"}
-    system: System = field(default_factory=System)  # the same as values
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {"eno1": ("10.1.0.7/24",)}
 
     @property
     def examined(self) -> bool:
@@ -105,6 +102,11 @@ class Measurement:
         """Measured over expected; None unless both are known."""
         return self.measured / self.expected if self.measured is not None and self.expected else None
 
+    @property
+    def scales_poorly(self) -> bool:
+        """Whether it keeps less than LEAST_KEPT of what fewer nodes have."""
+        return self.efficiency is not None and self.efficiency < LEAST_KEPT
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -115,11 +117,21 @@ class Pair:
     standing: Standing = Standing.UNKNOWN
 
 
+class Share(str, Enum):
+    """What a device carried, beside the devices of the plan; decided once (ncheck.probe.standing)."""
+
+    USUAL = "usual"  # a device of the plan, and as much as the others
+    LESS = "less"  # a device of the plan, and less than the others
+    STRAY = "stray"  # part of the data, by a device that is not in the plan
+    INSIDE = "inside"  # loopback: between the ranks of a node
+    LITTLE = "little"  # nothing that counts: ssh and the like
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Bytes that one interface or HCA port of a node carried while all nodes ran together, or else in all steps.
 
-    `planned`: the plan sends the data through it.
+    `planned`: the plan sends the data through it. `share` is the verdict on it.
     """
 
     node: str
@@ -127,6 +139,7 @@ class Traffic:
     sent: int
     received: int
     planned: bool
+    share: Share = Share.LITTLE
 
 
 @dataclass(frozen=True)
@@ -188,4 +201,10 @@ class Report:
     # Nodes have GPUs, and no interpreter that was found there has a framework: the command that names the job's Python
     name_python: str = ""
     boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
+    systems: tuple[System, ...] = ()  # what the nodes have: one for those that are alike, in the order of the list
     schema: str = SCHEMA
+
+    @property
+    def system_of(self) -> dict[str, System]:
+        """What each node has, by its name."""
+        return {node: system for system in self.systems for node in system.nodes}

@@ -1,4 +1,4 @@
-"""What a node has, as values for programs: counts, versions, rates and addresses."""
+"""What nodes have, as values for programs: counts, versions, rates and addresses."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ class SystemPort:
 
 @dataclass(frozen=True)
 class SystemInterface:
-    """One network interface that could carry a job's data; `speed` in Gb/s, `addresses` as 10.1.0.7/24."""
+    """One network interface that could carry a job's data; `speed` in Gb/s. For its addresses see NodeSummary.
+
+    `network` is that of its first address where a job can use it ("10.1.0.0/24"), "" for an interface that no job can.
+    """
 
     name: str
     kind: str
     running: bool
     mtu: int
     speed: float | None
-    addresses: tuple[str, ...]
+    network: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,12 @@ class SystemDisk:
 
 @dataclass(frozen=True)
 class System:
-    """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it.
+    """What was read on these nodes, which are alike. None: `absent` or `unknown` says why, or no check needed it.
 
     `commit` is that of the job's code (--workdir), where git says that nothing was changed since.
     """
 
+    nodes: tuple[str, ...] = ()
     gpus: SystemGpus | None = None
     nccl: str | None = None
     nccl_path: str | None = None

@@ -71,7 +71,7 @@ class Choice:
             return f"find no interface and stop: {self.why}"
         nic, address = self.picked
         state = "" if nic.running else (", without a link" if nic.up else ", down")
-        where = " at a link-local address" if ip_address(address.ip.partition("%")[0]).is_link_local else ""
+        where = " at a link-local address" if _without_zone(address.ip).is_link_local else ""
         return f"pick {nic.name} ({nic.kind.value}{state}){where}: {self.why}"
 
 
@@ -198,8 +198,13 @@ def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Candidate, ...]:
         (nic, address)
         for nic in nics.interfaces
         for address in nic.addresses
-        if ip_address(address.ip.partition("%")[0]) == there and pick.scope in (0, nic.index)
+        if pick.scope in (0, nic.index) and _without_zone(address.ip) == there
     )
+
+
+@lru_cache(maxsize=4096)
+def _without_zone(ip: str) -> IPv4Address | IPv6Address:
+    return ip_address(ip.partition("%")[0])
 
 
 def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, SubnetAddress]:

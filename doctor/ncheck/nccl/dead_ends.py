@@ -23,7 +23,7 @@ from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
 from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, NodeView
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices
 from ncheck.nccl.setting_problems import rdma_off
 from ncheck.nccl.settings import PlacedSetting, settings_of
@@ -42,20 +42,27 @@ def over_tcp(cluster: Cluster) -> bool | None:
 
     What could not be read of libraries may be there. Which network a plug-in uses is its own affair.
     """
-    found = {_over_tcp(cluster, name) for name in cluster.names}
+    environments, nccls = cluster.facts(EnvironmentFacts), cluster.facts(LoadedNcclFacts)
+    libraries = cluster.facts(LibraryFacts)
+    hcas = {**cluster.missing(InfinibandFacts), **cluster.facts(InfinibandFacts)}
+    found = {
+        _over_tcp(hcas.get(name), environments.get(name), nccls.get(name), libraries.get(name))
+        for name in cluster.names
+    }
     return True if True in found else None if None in found else False
 
 
-def _over_tcp(cluster: Cluster, name: str) -> bool | None:
-    environment, hcas = (cluster.known[name].get(fact) for fact in (EnvironmentFacts, InfinibandFacts))
-    settings: dict[str, PlacedSetting] = {}
-    if isinstance(environment, EnvironmentFacts):
-        settings = settings_of(environment, cluster.known[name].get(LoadedNcclFacts))
+def _over_tcp(
+    hcas: Read[InfinibandFacts] | None,
+    environment: EnvironmentFacts | None,
+    nccl: LoadedNcclFacts | None,
+    libraries: LibraryFacts | None,
+) -> bool | None:
+    settings = settings_of(environment, nccl) if environment else {}
     if _plug_in(settings):
         return False
     if not isinstance(hcas, InfinibandFacts):
         return True if isinstance(hcas, Absent) else None
-    libraries = cluster.facts(LibraryFacts).get(name)
     ports = [port for port in hcas.ports if port.state == "Active" and usable(port.hca, libraries)]
     return not ports or any(rdma_off(settings, ports))
 

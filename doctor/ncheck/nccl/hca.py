@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from ipaddress import IPv6Address
 
 from ncheck.facts.environment import EnvironmentFacts
@@ -50,7 +51,12 @@ def gid_position(port: HcaPort) -> str:
 def subnet_prefix(gids: Iterable[Gid]) -> str:
     """Return the InfiniBand subnet of a port, such as fe80::, from its first GID; "" if it has none."""
     first = next((gid.address for gid in gids if gid.index == 0), "")
-    return str(IPv6Address(":".join(first.split(":")[:4]) + "::")) if first else ""
+    return _network(":".join(first.split(":")[:4])) if first else ""
+
+
+@lru_cache(maxsize=256)  # the ports of a cluster are in the same few
+def _network(groups: str) -> str:
+    return str(IPv6Address(groups + "::"))
 
 
 def is_routed(gids: Iterable[Gid]) -> bool:
@@ -81,7 +87,7 @@ def nccl_value(node: NodeView, variable: str) -> str:
 
 def active(ports: Iterable[HcaPort]) -> tuple[HcaPort, ...]:
     """Return the ports that NCCL uses by default."""
-    return tuple(port for port in ports if port.state == "Active" and port.link_layer in USED_LAYERS)
+    return tuple([port for port in ports if port.state == "Active" and port.link_layer in USED_LAYERS])
 
 
 def selected(value: str, ports: Iterable[HcaPort]) -> tuple[HcaPort, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from shlex import quote
 from string import ascii_letters, digits
 
+from ncheck.expression import expression
 from ncheck.facts.environment import IFNAME, EnvironmentFacts, is_variable
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.model.cluster import Cluster
@@ -15,10 +17,6 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.text import export_line, sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
-
-# Prints the plan's values. Where the plan has one for the variable that mends a finding (Check.mended_by), the report
-# shows the line that sets it instead.
-PLAN_VALUES = "ncheck plan nodes.txt --for env"
 
 Release = tuple[int, ...]
 
@@ -32,7 +30,7 @@ BEFORE_LINK_STATE, LINK_STATE_COUNTS = (2, 27, 7), (2, 28, 3)
 CONF_FILE_VARIABLE = (2, 23, 4)
 
 # 1, 0x1, -1: what strtoll reads at the beginning
-_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))", re.ASCII)
+_NUMBER = expression(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))", re.ASCII)
 
 PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # the characters that a command to type may contain
 
@@ -76,6 +74,7 @@ class PlacedSetting:
         return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
 
 
+@lru_cache(maxsize=256)
 def release_of(version: str) -> Release:
     """Return (2, 21, 5) for "2.21.5", and () for anything else."""
     numbers = version.partition("+")[0].split(".")

@@ -10,8 +10,6 @@ from ncheck.model.check import Problem
 from ncheck.model.cluster import Cluster
 
 SECOND = 1.0
-
-
 MINUTE = 60.0  # munge and Kerberos refuse at 300 s, TLS at any difference
 
 

@@ -57,7 +57,9 @@ def grown(first: Counted, later: Counted, seconds: float, rate: float | None = N
     def since(before: int, after: int) -> int:
         return after - before if after >= before else after
 
-    pairs = {name: (first.errors.get(name, 0), count) for name, count in later.errors.items()}
+    before = first.errors
+    pairs = {name: (before[name] if name in before else 0, count) for name, count in later.errors.items()}  # noqa: SIM401
+    pairs = {name: pair for name, pair in pairs.items() if pair != (0, 0)}  # most stand at 0
     stuck = {name for name, (one, other) in pairs.items() if one == other == _LARGEST.get(name, _LARGEST_OF_OTHERS)}
     errors = {name: since(*pair) for name, pair in pairs.items() if pair[0] != pair[1]}
     sent, received = since(first.sent or 0, later.sent or 0), since(first.received or 0, later.received or 0)
@@ -105,7 +107,7 @@ def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, 
             continue
         growth = grown(first.ports[name], later.ports[name], later.at - first.at, rate)
         if stuck := sorted(growth.stuck.intersection(counters)):
-            why = "stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
+            why = "is at its largest value and cannot grow (sudo perfquery -R sets it to 0)"
             yield NotApplicable(f"{stuck[0]} of {name} {why}", (node.name,))
         yield name, growth
 

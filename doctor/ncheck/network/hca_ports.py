@@ -17,14 +17,8 @@ from ncheck.nccl.hca import USED_LAYERS, active, natural
 from ncheck.parity import Split, nodes_by_value, split
 
 MISSING_ADAPTER = "missing adapter"  # what a check may explain: that a node has fewer ports than the others
-
-
 Ports = Mapping[str, InfinibandFacts]
-
-
 Place = tuple[str, int]  # an HCA's name and the number of its port
-
-
 PortsByNode = Mapping[str, tuple[HcaPort, ...]]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ncheck.expression import expression
 from ncheck.facts.links import LinkCause, LinkFacts, ListenFacts, PortState
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE, Inconclusive, Problem
@@ -15,7 +16,7 @@ from ncheck.network.link_matrix import Known, Tried, shown, subnets_of
 from ncheck.network.link_problems import Fix, on
 
 # python3 (pid 4711) of ada
-_PID = re.compile(r"\(pid (\d+)\)", re.ASCII)
+_PID = expression(r"\(pid (\d+)\)", re.ASCII)
 
 
 def taken(node: NodeView, *, assumed: bool) -> Iterator[Problem]:
@@ -70,8 +71,10 @@ def _untold(cluster: Cluster, known: Known) -> Iterator[Inconclusive]:
     """Yield the nodes that say nothing of a node with a port of the job: such a port is told only where it fails."""
     for target in cluster:
         ports = ", ".join(str(state.port) for state in target[ListenFacts].needed if state.free)
-        idle = tuple(node for node, facts in known.items() if target.name not in {node, *facts.tried_to})
-        if ports and idle and target.name in known:
+        if not ports or target.name not in known:
+            continue
+        others = ((node, facts) for node, facts in known.items() if node != target.name)
+        if idle := tuple(node for node, facts in others if target.name not in facts.tried_to):
             yield Inconclusive(f"{fold(idle)} tested no port of {target.name}, which the job needs: {ports}", idle)
 
 

@@ -260,7 +260,6 @@ _CONNECT_SENTENCES = {
     Shape.FORTH: "{left} cannot reach {right} {on}",
 }
 
-
 _LARGE_SENTENCES = {
     Shape.NOBODY: "large packets are lost {on} between all nodes",
     Shape.CUT_OFF: "large packets from and to {left} are lost {on}, for every other node",
@@ -270,7 +269,6 @@ _LARGE_SENTENCES = {
     Shape.ONE_WAY: "large packets from {left} to {right} are lost {on}, but not from {right} to {left}",
     Shape.FORTH: "large packets from {left} to {right} are lost {on}",
 }
-
 
 _CUT_SENTENCES = {
     Shape.NOBODY: "no connection between any nodes lasts {on}",
@@ -282,11 +280,9 @@ _CUT_SENTENCES = {
     Shape.FORTH: "connections from {left} to {right} do not last {on}",
 }
 
-
 _SENTENCES: Mapping[Trouble, Mapping[Shape, str]] = {
     **dict.fromkeys(Trouble, _CONNECT_SENTENCES), Trouble.LARGE_LOST: _LARGE_SENTENCES, Trouble.CUT: _CUT_SENTENCES,
 }  # fmt: skip
-
 
 ADDRESS_FACTS = (LinkFacts, IdentityFacts)  # the facts that best_addresses reads besides NicFacts
 

@@ -15,19 +15,10 @@ from functools import cached_property
 from ncheck.facts.links import Link, LinkCause, LinkFacts
 
 Known = Mapping[str, LinkFacts]
-
-
 _MOST_SHOWN = 8
-
-
 CONNECT = frozenset({LinkCause.REFUSED, LinkCause.FILTERED, LinkCause.UNROUTABLE})
-
-
 LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
-
-
 CUT = frozenset({LinkCause.CUT, LinkCause.STRANGER})
-
 
 # A link with one of these causes did connect.
 _CONNECTED = LARGE | {LinkCause.CUT}
@@ -222,8 +213,6 @@ def joined(known: Known) -> dict[frozenset[str], bool]:
 
 
 Path = tuple[str, str]
-
-
 Partners = Mapping[bool, Mapping[str, set[str]]]
 
 

@@ -24,8 +24,6 @@ from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
-
-
 ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS, *SLOWDOWN_FACTS)
 
 
@@ -154,8 +152,6 @@ def on(node: str, *argv: str, look: bool = True) -> Fix:
 
 
 Nics = Mapping[str, NicFacts]
-
-
 _HEADERS = {4: 28, 6: 48}  # bytes of the IP and ICMP headers of a ping
 
 

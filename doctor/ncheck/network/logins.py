@@ -31,7 +31,6 @@ __all__ = [
     "never_got_that_far",
 ]
 
-
 # The steps of a login in order, with the causes of failure at each step.
 STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.NAME_UNKNOWN, Cause.STEP_NOT_STARTED),
@@ -47,13 +46,8 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.CLOSED, Cause.FLOODED),
 )
 
-
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
-
-
 WITHOUT_SSH = frozenset({"local", "rsh", "srun"})  # transports without SSH: nothing can be said about SSH there
-
-
 Describe = Callable[[str, Login], Problem]
 
 

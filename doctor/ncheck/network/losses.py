@@ -15,8 +15,6 @@ from ncheck.network.link_faults import subnets_tried
 from ncheck.network.link_matrix import CONNECT, Fold, Known, Matrix, Path, Shape, folded
 
 LEAST = 0.02  # share of the segments that must be lost: TCP slows down to a fraction, and no sound cable does that
-
-
 ECHO = 0.25  # share of the loss in the other direction: with lost acknowledgements TCP sends some segments needlessly
 
 

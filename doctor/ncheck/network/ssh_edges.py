@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
 
 ALL_PAIRS_UP_TO = 16  # nodes: 240 logins, which the sshd of any healthy cluster can handle
-
-
 RADIX = 64  # children of one daemon in Open MPI 4.1 and 5.0 (their radix routing and tree spawn)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
+from ncheck.expression import expression
 from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts, launch_origin
 from ncheck.hostlist import fold
+from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause
-from ncheck.model.plan import LAUNCHER_TABLE
 from ncheck.network.ssh_edges import star, tree
 
 # No node is at fault: a busy server, or too little time.
@@ -95,8 +95,8 @@ class _Tried:
     """What was tried between nodes, from both sides."""
 
     def __init__(self, cluster: Cluster) -> None:
-        all_tried = ((node, peer) for node, facts in cluster.facts(PeerSshFacts).items() for peer in facts.peers)
-        self.edges = [(node, peer) for node, peer in all_tried if peer.cause not in UNTESTED]
+        tried = cluster.facts(PeerSshFacts).items()
+        self.edges = [(node, peer) for node, facts in tried for peer in facts.peers if peer.cause not in UNTESTED]
         self.by_source: dict[str, list[Cause | None]] = defaultdict(list)
         self.by_target: dict[str, dict[str, Cause | None]] = defaultdict(dict)
         for node, peer in self.edges:
@@ -164,10 +164,10 @@ def _looking(peer: PeerSsh) -> str:
 
 
 # Permissions 0644 for '/root/.ssh/id_ed25519' are too open.
-_OPEN_KEY = re.compile(r"Permissions 0\d+ for '([ -~]+)' are too open")
+_OPEN_KEY = expression(r"Permissions 0\d+ for '([ -~]+)' are too open")
 
 # Bad owner or permissions on /root/.ssh/config
-_OPEN_FILE = re.compile(r"Bad owner or permissions on (/[!-~]+)")
+_OPEN_FILE = expression(r"Bad owner or permissions on (/[!-~]+)")
 
 
 def mending_client(detail: str) -> str:

@@ -24,8 +24,6 @@ class SubnetAddress:
 
 
 Nodes = Mapping[str, NicFacts]
-
-
 SubnetMembers = dict[str, tuple[SubnetAddress, ...]]
 
 

@@ -14,69 +14,55 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of, plain_text
 
 # AMDSMI Tool: 24.5.1+c5106a9 | AMDSMI Library version: 24.5.2.0 | ROCm version: 6.1.2 | amdgpu version: 6.10.10
-_VERSIONS = re.compile(r"\b(AMDSMI Tool|AMDSMI Library version|ROCm version|amdgpu version|AMD-SMI):? +(\d[\w.+\-]*)")
-
+_VERSIONS = expression(r"\b(AMDSMI Tool|AMDSMI Library version|ROCm version|amdgpu version|AMD-SMI):? +(\d[\w.+\-]*)")
 
 _KEYS = {"AMDSMI Tool": "tool", "AMD-SMI": "tool", "AMDSMI Library version": "library", "ROCm version": "rocm",
          "amdgpu version": "driver"}  # fmt: skip
 
-
 # Driver version: 6.7.0      of rocm-smi --showdriverversion
-_DRIVER = re.compile(r"^\s*Driver version:\s*(\d\S*)\s*$", re.IGNORECASE)
-
+_DRIVER = expression(r"^\s*Driver version:\s*(\d\S*)\s*$", re.IGNORECASE)
 
 # GPU: 0
-_LISTED = re.compile(r"^\s*GPU: (\d{1,3})\s*$")
-
+_LISTED = expression(r"^\s*GPU: (\d{1,3})\s*$")
 
 #     BDF: 0000:11:00.0
-_OF_LISTED = re.compile(r"^\s+(BDF|UUID|MARKET_NAME|NODE_ID|PARTITION_ID): (\S.*?)\s*$")
-
+_OF_LISTED = expression(r"^\s+(BDF|UUID|MARKET_NAME|NODE_ID|PARTITION_ID): (\S.*?)\s*$")
 
 # | 0000:ff:00.0 AMD Instinct MI300X VF | 0 %      37 °C   0           141/750 W |
-_TABLE = re.compile(r"^\s*\|\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(\S.*?)\s*\|(.*)\|\s*$")
-
+_TABLE = expression(r"^\s*\|\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(\S.*?)\s*\|(.*)\|\s*$")
 
 # |   0       0       2        SPX/NPS1 | 0 %        N/A           285/196288 MB |
-_TABLE_MEMORY = re.compile(r"^\s*\|\s*(\d{1,3})\s.*\|.*?(\d+)/(\d+) MB\s*\|\s*$")
-
+_TABLE_MEMORY = expression(r"^\s*\|\s*(\d{1,3})\s.*\|.*?(\d+)/(\d+) MB\s*\|\s*$")
 
 # GPU[0]          : Card Series:          AMD Instinct MI300X
-_ROCM_ENTRY = re.compile(
+_ROCM_ENTRY = expression(
     r"^\s*GPU ?\[?(\d{1,3})\]?\s*: (?:\(\w+\) )?(Card [Ss]eries|Device Name|Numa Node|Unique ID): *\t*(\S.*?)\s*$"
 )
 
-
 # ====== Link Type between two GPUs ======, LINK TYPE TABLE:
-_LINKS = re.compile(r"Link Type between two GPUs|^\s*LINK TYPE TABLE", re.IGNORECASE)
-
-
-_NEXT_TABLE = re.compile(r"^\s*[A-Z][A-Z ]+TABLE\s*:|={6,}")
-
+_LINKS = expression(r"Link Type between two GPUs|^\s*LINK TYPE TABLE", re.IGNORECASE)
+_NEXT_TABLE = expression(r"^\s*[A-Z][A-Z ]+TABLE\s*:|={6,}")
 
 # GPU0   0            XGMI         XGMI
-_LINK_ROW = re.compile(
+_LINK_ROW = expression(
     r"^\s*(GPU\d{1,3}|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)((?:\s+(?:0|SELF|XGMI|PCIE|N/A|UNKNOWN))+)\s*$"
 )
 
-
 # 0       2     0x74a1,   55354  51.0°C      152.0W    NPS1, SPX, 0        134Mhz  900Mhz  0%   auto  750.0W  0%     0%
-_CONCISE = re.compile(
+_CONCISE = expression(
     r"^\s*(\d{1,3})\s+(?:\d{1,3}\s+0x[0-9a-f]+,\s+\d+\s+)?(?:\[.{1,40}?\]\s+)?\d+\.\d°?[cC]\s.*\d+%\s*$"
 )
 
-
-_CONCISE_HEADING = re.compile(r"Concise Info|ROCm System Management Interface")
-
+_CONCISE_HEADING = expression(r"Concise Info|ROCm System Management Interface")
 
 # (Topology) Link type between DRM devices 0 and 1
-_JSON_LINK = re.compile(r"Link type between DRM devices (\d{1,3}) and (\d{1,3})$", re.IGNORECASE)
+_JSON_LINK = expression(r"Link type between DRM devices (\d{1,3}) and (\d{1,3})$", re.IGNORECASE)
 
-
-_FAILURE = re.compile(
+_FAILURE = expression(
     r"(?:rocm-smi|amd-smi): (?:command )?not found|ERROR: *GPU\[\d+\].*|Driver not initialized.*"
     r"|Unable to (?:detect|initialize).*"
     r"|amdgpu not found in modules|ROCm SMI returned \S+.*|AMDSMI_STATUS_\w+"
@@ -148,8 +134,6 @@ def _devices(lines: Sequence[str]) -> dict[int, dict[str, object]]:
 
 
 _LIST_KEYS = {"BDF": "pci", "UUID": "uuid", "MARKET_NAME": "name", "NODE_ID": "node", "PARTITION_ID": "partition"}
-
-
 _ROCM_KEYS = {"card series": "name", "device name": "name", "numa node": "numa", "unique id": "uuid", "pci bus": "pci"}
 
 
@@ -229,14 +213,12 @@ def _part(record: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 _UNKNOWN = "N/A"
 
-
 _JSON_VERSIONS = {
     "version": "tool",
     "amdsmi_library_version": "library",
     "rocm_version": "rocm",
     "amdgpu_version": "driver",
 }
-
 
 # Of `static` and of rocm-smi, whose own driver is under "system".
 _DRIVER_KEYS = {"version": "driver", "driver_version": "driver", "driver version": "driver"}
@@ -270,7 +252,6 @@ def _number(value: object) -> int | None:
 
 _MOST_GPUS = 1024
 _MOST_BYTES = 2**60
-
 
 # amd-smi means 1,048,576 bytes by MB: an MI300X has 196592 of them
 _UNITS = {"MB": 1, "GB": 1024, "B": 1 / 1048576}

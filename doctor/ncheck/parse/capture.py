@@ -6,36 +6,31 @@ import codecs
 import re
 from collections import Counter
 
-# \x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+from ncheck.expression import expression
 
+# \x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m
+_ANSI = expression(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 
 # "ninja .................. [92m[OKAY][0m": the escape character was lost, or is written as ^[
-_ANSI_LEFT = re.compile(r"(?:\^\[)?\[(?:0|[1-9]\d?)(?:;\d+)*m")
-
+_ANSI_LEFT = expression(r"(?:\^\[)?\[(?:0|[1-9]\d?)(?:;\d+)*m")
 
 # "# GPU0     X     NV4    NV4" in comments, "> GPU0     X" in an e-mail
-_QUOTE = re.compile(r"^[ \t]*[#>](?:[ \t]*[#>])*(?:[ \t]|$)")
-
+_QUOTE = expression(r"^[ \t]*[#>](?:[ \t]*[#>])*(?:[ \t]|$)")
 
 # 2024-05-01 12:00:01,123 INFO CA 'mlx5_0'
-_STAMP = re.compile(
+_STAMP = expression(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"(?:$| (?:\[?(?:DEBUG|INFO|WARN\w*|ERROR)\]?:?(?: |$))?)"
 )
 
-
 # "node07: CA 'mlx5_0'" from clush and pdsh, "[node07] ...", "(worker pid=5280) ...", "worker_1  | ..."
-_PREFIX = re.compile(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\)|[\w.\-]+ *\|{1,2})(?= |$)")
-
+_PREFIX = expression(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\)|[\w.\-]+ *\|{1,2})(?= |$)")
 
 # "[1,3]<stdout>:NCCL version 2.18.3" from mpirun --tag-output and horovodrun
-_RANK = re.compile(r"^\[\d+(?:,\d+)?\]<std(?:out|err)>: ?", re.MULTILINE)
-
+_RANK = expression(r"^\[\d+(?:,\d+)?\]<std(?:out|err)>: ?", re.MULTILINE)
 
 # "2: **ens3f0**: <BROADCAST,UP>": bold text of Markdown
-_BOLD = re.compile(r"\*\*([^\s*]+)\*\*")
-
+_BOLD = expression(r"\*\*([^\s*]+)\*\*")
 
 # "&lt;BROADCAST,UP&gt;" from the source of a page, and the quote marks of a word processor
 _REPLACEMENTS = (
@@ -44,27 +39,15 @@ _REPLACEMENTS = (
     ("&amp;", "&"), ("<br>", "\n"), ("<br/>", "\n"),
 )  # fmt: skip
 
-
 # <pre><code class="language-bash">CA 'mlx5_0'
-_TAG = re.compile(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)?>", re.IGNORECASE)
-
+_TAG = expression(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)?>", re.IGNORECASE)
 
 # A digit of another script in 4096: Python would read it as a number, and no tool prints it
-_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
-
-
+_FOREIGN_DIGIT = expression(r"(?![0-9])\d")
 _MOST = 0.8
-
-
 _LONGEST = 2000  # a row of 80 devices has a third of it; a longer line is not output of a tool, and slow to search
-
-
 _MOST_LINES = 20_000  # nvidia-smi -q prints 300 for each GPU, ip addr 6 for each interface
-
-
 _FEW = 3
-
-
 _START = 1000  # bytes that show the encoding
 
 
@@ -115,6 +98,6 @@ def _common_prefix(lines: list[str]) -> re.Pattern[str]:
 
 def _without(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
     not_empty = [line for line in lines if line.strip()]
-    if not not_empty or sum(bool(pattern.match(line)) for line in not_empty) < _MOST * len(not_empty):
+    if not not_empty or len([line for line in not_empty if pattern.match(line)]) < _MOST * len(not_empty):
         return lines
     return [pattern.sub("", line, count=1) for line in lines]

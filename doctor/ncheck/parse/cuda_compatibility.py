@@ -8,7 +8,7 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 
 from __future__ import annotations
 
-import re
+from ncheck.expression import expression
 
 OLDEST_DRIVER = {
     "13": "580.65.06",
@@ -22,12 +22,11 @@ OLDEST_DRIVER = {
     "9": "384.81",
 }
 
-
 # 550.54.15
-_DRIVER = re.compile(r"\d{3,4}(?:\.\d{1,4}){1,3}")
+_DRIVER = expression(r"\d{3,4}(?:\.\d{1,4}){1,3}")
 
 # 12.4
-_CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}))?")
+_CUDA = expression(r"(\d{1,2})(?:\.(\d{1,2}))?")
 
 
 def oldest_driver(cuda: str) -> str:

@@ -6,31 +6,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 Record = dict[str, object]
 
-
 # Horovod v0.22.1:
-_HOROVOD = re.compile(r"\bHorovod v(\S+?):?\s*$")
-
+_HOROVOD = expression(r"\bHorovod v(\S+?):?\s*$")
 
 # Available Tensor Operations:
-_HEADING = re.compile(r"\bAvailable (Frameworks|Controllers|Tensor Operations):")
-
+_HEADING = expression(r"\bAvailable (Frameworks|Controllers|Tensor Operations):")
 
 #     [X] NCCL
-_FEATURE = re.compile(r"\[([Xx ]?)\]\s+(\S+)")
-
+_FEATURE = expression(r"\[([Xx ]?)\]\s+(\S+)")
 
 # Checking whether extension tensorflow was built.
-_PROBING = re.compile(r"Checking whether extension (\w+) was built")
-
+_PROBING = expression(r"Checking whether extension (\w+) was built")
 
 # Traceback (most recent call last):
-_CRASH = re.compile(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]Error: ")
-
-
+_CRASH = expression(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]Error: ")
 _BLOCKS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
 
 
@@ -84,7 +78,6 @@ _TORCH = {
     "is_cuda_available": "Is CUDA available",
 }
 
-
 # "NVCC: Cuda compilation tools, release 12.1, V12.1.105"
 _SGLANG = {
     "pytorch": "PyTorch",
@@ -95,10 +88,8 @@ _SGLANG = {
     "nvcc": "NVCC",
 }
 
-
 # GPU 0,1,2,3: NVIDIA A100-SXM4-80GB
-_GPUS = re.compile(r"^\s*(GPU \d[\d,]*): (.*\S)\s*$")
-
+_GPUS = expression(r"^\s*(GPU \d[\d,]*): (.*\S)\s*$")
 
 # torch cuda version ............... 12.8
 _DEEPSPEED = {
@@ -113,15 +104,11 @@ _DEEPSPEED = {
     "shm": r"shared memory \(/dev/shm\) size",
 }
 
-
 # sparse_attn ............ [NO] ....... [OKAY]
-_OP = re.compile(r"(?:^|\s)(\w+)[ .]+\[(\w+)\] \.+ \[(\w+)\]")
-
+_OP = expression(r"(?:^|\s)(\w+)[ .]+\[(\w+)\] \.+ \[(\w+)\]")
 
 # DeepSpeed C++/CUDA extension op report
-_DEEPSPEED_HEADING = re.compile(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
-
-
+_DEEPSPEED_HEADING = expression(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
 _NONE = ("None", "", "N/A")
 
 

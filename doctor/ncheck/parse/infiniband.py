@@ -10,41 +10,36 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 Record = dict[str, object]
 
-
 # CA 'mlx5_0'
-_CA = re.compile(r"(?:^|\s)CA '([^']+)'")
-
+_CA = expression(r"(?:^|\s)CA '([^']+)'")
 
 #         Port 1:
-_PORT = re.compile(r"(?:^|\s)Port (\d+):\s*$")
-
+_PORT = expression(r"(?:^|\s)Port (\d+):\s*$")
 
 #                 Physical state: LinkUp
-_ENTRY = re.compile(
+_ENTRY = expression(
     r"(?:^|\s)(CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID|State"
     r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*\S|)\s*$"
 )
 
-
 # ibpanic: [7114] main: stat of IB device 'mlx5_1' failed: Invalid argument
 # ibwarn: [2716] mad_rpc_open_port: can't open UMAD port ((null):0)
-_PANIC = re.compile(r"(ibpanic|ibwarn(?=.{0,300}(?:[Ff]ail|[Cc]an't|[Cc]ouldn't))): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
-
+_PANIC = expression(r"(ibpanic|ibwarn(?=.{0,300}(?:[Ff]ail|[Cc]an't|[Cc]ouldn't))): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
 
 # Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)
-_FAILURE = re.compile(
+_FAILURE = expression(
     r"Fatal error: .*\S|No IB devices? found|Failed to (?:get|open|query) .*\S|[Uu]nable to (?:get|open|query) .*\S"
 )
 
-
 # # ibstat: command not found
-_NOT_FOUND = re.compile(r"(?<![\w/.\-])[\w/.\-]+: (?:command )?not found|^.*: No such file or directory$")
-
+_NOT_FOUND = expression(r"(?<![\w/.\-])[\w/.\-]+: (?:command )?not found|^.*: No such file or directory$")
 
 _KNOWN_WORDS = (
     "Down", "Initializing", "Armed", "Active", "InfiniBand", "Ethernet", "Unspecified", "LinkUp", "Polling", "Disabled",
@@ -158,6 +153,7 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
     return {entry[1]: entry[2] for entry in reversed(found) if entry[2].strip(". ")}
 
 
+@lru_cache(maxsize=256)  # the ports of a cluster have the same few states and link layers
 def _whole(word: str | None) -> str | None:
     """Return the word, or None if the text was cut off within it: "Infini" is not a link layer."""
     partial = any(known.startswith(word) and known != word for known in _KNOWN_WORDS) if word else True
@@ -186,66 +182,47 @@ def _decimal(text: str | None) -> int | None:
 
 
 # Infiniband device 'mlx5_0' port 1 status:
-_STATUS_HEADING = re.compile(r"Infiniband device '([^']+)' port (\d+) status:", re.IGNORECASE)
-
+_STATUS_HEADING = expression(r"Infiniband device '([^']+)' port (\d+) status:", re.IGNORECASE)
 
 #         phys state:      5: LinkUp
-_STATUS_ENTRY = re.compile(r"(?:^|\s)(default gid|base lid|sm lid|state|phys state|rate|link_layer):\s+(.*\S|)\s*$")
-
+_STATUS_ENTRY = expression(r"(?:^|\s)(default gid|base lid|sm lid|state|phys state|rate|link_layer):\s+(.*\S|)\s*$")
 
 # hca_id: mlx5_0
-_HCA = re.compile(r"(?:^|\s)hca_id:\s*(\S+)")
-
+_HCA = expression(r"(?:^|\s)hca_id:\s*(\S+)")
 
 #                 port:   1
-_HCA_PORT = re.compile(r"(?:^|\s)port:\s*(\d+)\s*$")
-
+_HCA_PORT = expression(r"(?:^|\s)port:\s*(\d+)\s*$")
 
 #                         active_mtu:             4096 (5)
-_HCA_ENTRY = re.compile(r"^\s*(\w+):[ \t]*(.*\S|)\s*$")
-
+_HCA_ENTRY = expression(r"^\s*(\w+):[ \t]*(.*\S|)\s*$")
 
 # PORT_DOWN (1)
-_NUMBERED = re.compile(r"^(\S+(?: Gbps)?)\s*\((\w+)\)")
-
+_NUMBERED = expression(r"^(\S+(?: Gbps)?)\s*\((\w+)\)")
 
 # mlx5_0 port 1 ==> ib0 (Up)
 # 0000:05:00.0 mlx5_0 (MT4115 - MT1525X) CX456A - ConnectX-4 fw 12.28.2006 port 1 (ACTIVE) ==> ens785f0 (Up)
-_NETDEV = re.compile(r"\sport\s+\d+\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)")
-
+_NETDEV = expression(r"\sport\s+\d+\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)")
 
 # link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
 # 2/1: mlx5_2/1: state DOWN physical_state DISABLED netdev ens2f0
-_RDMA_LINK = re.compile(r"(?:^|\s)(?:link|\d+/\d+:) (\w[^\s/]*)/(\d+):?(?= )")
-
-
-_RDMA_STATE = re.compile(r"\sstate (\w+) physical_state (\w+)")
-
-
-_RDMA_NETDEV = re.compile(r" netdev (\S+)")
-
+_RDMA_LINK = expression(r"(?:^|\s)(?:link|\d+/\d+:) (\w[^\s/]*)/(\d+):?(?= )")
+_RDMA_STATE = expression(r"\sstate (\w+) physical_state (\w+)")
+_RDMA_NETDEV = expression(r" netdev (\S+)")
 
 #     irdma0              6a05cafffec1b900
-_DEVICE = re.compile(r"^\s*(\S+)\s+([0-9a-f]{16})\s*$")
-
+_DEVICE = expression(r"^\s*(\S+)\s+([0-9a-f]{16})\s*$")
 
 # hfi1_0:1                           PortGID:0xfe80000000000000:0011750101701541
-_OPA_HEADING = re.compile(r"(?:^|\s)(\w+):(\d+)\s+PortGID:(\S+)")
-
+_OPA_HEADING = expression(r"(?:^|\s)(\w+):(\d+)\s+PortGID:(\S+)")
 
 # "| 2021-07-13 18:45:24 | cg30-9 | hfi1_0 | 1 | OmniPath | 100 Gb/sec (4X EDR) | 9: <unknown> | 1: DOWN |"
-_TABLE_STATE = re.compile(r"^(\d+): ?(\S+)$")
-
+_TABLE_STATE = expression(r"^(\d+): ?(\S+)$")
 
 _PORT_KEYS = {"state", "phys_state", "max_mtu", "active_mtu", "sm_lid", "port_lid", "port_id", "port_lmc", "link_layer",
               "active_width", "active_speed"}  # fmt: skip
 
-
 _STATES = ("PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_ACTIVE_DEFER")
-
-
 _HCA_PORT_KEYS = ("port", "state", "state_num", "physical_state", "active_mtu", "link_layer")
-
 
 _STATUS_KEYS = ("state", "state_num", "physical_state", "physical_state_num", "rate", "rate_text", "link_layer",
                 "default_gid", "base_lid", "sm_lid")  # fmt: skip
@@ -361,11 +338,10 @@ def _rdma_json(text: str) -> list[Record]:
 
 
 # CA: node01 HCA-1:           Switch: 0x0002c90200419288 MF0;sw01:IS5030/U1:
-_LINKINFO_HEADING = re.compile(r"^\s*(CA|Switch): (\S.*?):?\s*$")
-
+_LINKINFO_HEADING = expression(r"^\s*(CA|Switch): (\S.*?):?\s*$")
 
 #  0x0002c903000e0b73     1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[  ] "..." ( )
-_LINKINFO = re.compile(
+_LINKINFO = expression(
     r"\s(\d{1,3})\[ {0,2}\] ==\(\s{0,20}(?:(\d{1,2}X)\s{1,20}([\d.]{1,9}) Gbps\s{1,20})?(\w+)/\s{0,20}(\w+)\)==>"
 )
 

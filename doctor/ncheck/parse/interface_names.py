@@ -45,7 +45,6 @@ _BY_NAME: tuple[tuple[str, Kind], ...] = (
     (r"br\d|br-|qbr[0-9a-f]{4}|vmbr|ovsbr|bridge", Kind.BRIDGE),
 )  # fmt: skip
 
-
 _PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _BY_NAME)
 
 

@@ -6,81 +6,65 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
-
+_MPIRUN = expression(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
 
 # Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
-_LIBRARY = re.compile(r"\bOpen MPI v(\d[^\s,]*), package:")
-
+_LIBRARY = expression(r"\bOpen MPI v(\d[^\s,]*), package:")
 
 # HYDRA build details:
-_HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH2? Version:", re.MULTILINE)
-
+_HYDRA = expression(r"HYDRA build details|^[ \t]*MPICH2? Version:", re.MULTILINE)
 
 #     Version:                                 4.1.2
-_HYDRA_VERSION = re.compile(r"(?:^|HYDRA build details:)[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
-
+_HYDRA_VERSION = expression(r"(?:^|HYDRA build details:)[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
 
 #     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
-_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
-
+_HYDRA_DATE = expression(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
 
 # Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: 16752)
 # Intel(R) MPI Library for Linux* OS, 64-bit applications, Version 4.1  Build 20120831
-_INTEL = re.compile(r"Intel\(R\) MPI Library.{0,300}?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
-
+_INTEL = expression(r"Intel\(R\) MPI Library.{0,300}?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
 
 # "MVAPICH2 Version:       2.3.7" of mpichversion, "MVAPICH2 2.3.6 Mon March 29 22:00:00 EST 2021" of mpiname
-_MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: [Vv]ersion:?)?\s+(\d\S*)", re.MULTILINE)
-
+_MVAPICH = expression(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: [Vv]ersion:?)?\s+(\d\S*)", re.MULTILINE)
 
 # MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)
-_CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
-
+_CRAY = expression(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
 
 # mpirun: IBM Platform MPI 09.01.04.03 [b9427] Linux x86-64
-_PLATFORM = re.compile(r"\b(?:IBM |HP )?Platform MPI(?: version)? (\d[\d.]*)|\bHP-?MPI version (\d[\d.]*)")
-
+_PLATFORM = expression(r"\b(?:IBM |HP )?Platform MPI(?: version)? (\d[\d.]*)|\bHP-?MPI version (\d[\d.]*)")
 
 # Microsoft MPI Startup Program [Version 10.1.12498.18]
-_MICROSOFT = re.compile(r"Microsoft MPI .{0,300}?Version (\d[\d.]*)")
-
+_MICROSOFT = expression(r"Microsoft MPI .{0,300}?Version (\d[\d.]*)")
 
 # prte (PRRTE) 3.0.13
-_PRRTE = re.compile(r"\bprte(?:run)? \(PRRTE\) (\S+)")
-
+_PRRTE = expression(r"\bprte(?:run)? \(PRRTE\) (\S+)")
 
 #                 Open MPI: 1.7a1r27338
-_INFO = re.compile(r"^[ \t>|]*Open MPI(?: version)?:[ \t]+v?(\d\S*)", re.MULTILINE)
-
+_INFO = expression(r"^[ \t>|]*Open MPI(?: version)?:[ \t]+v?(\d\S*)", re.MULTILINE)
 
 #   Open MPI repo revision: v4.1.4
-_INFO_REPO = re.compile(r"^[ \t>|]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
-
+_INFO_REPO = expression(r"^[ \t>|]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
 
 #   Open MPI release date: May 26, 2022
-_INFO_DATE = re.compile(r"^[ \t>|]*Open MPI release date:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
-
+_INFO_DATE = expression(r"^[ \t>|]*Open MPI release date:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
 
 #                  MPI API: 3.1.0
-_INFO_API = re.compile(r"^[ \t>|]*MPI API:\s+(\S+)", re.MULTILINE)
-
+_INFO_API = expression(r"^[ \t>|]*MPI API:\s+(\S+)", re.MULTILINE)
 
 # ompi:version:full:5.0.11
-_PARSABLE = re.compile(
+_PARSABLE = expression(
     r"(?:^|[\s:>])(ompi:version:full|ompi:version:repo|ompi:version:svn|ompi:version:release_date|mpi-api:version:full)"
     r":(.*\S)\s*$"
 )
 
-
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
-_PROGRAM = re.compile(r"\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b")
+_PROGRAM = expression(r"\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b")
 
-
-_MISSING = re.compile(
+_MISSING = expression(
     r"not found|No (?:\w+ ){0,3}file or directory|can be found in|no mpi\w+ in|error while loading shared"
     r"|Unknown MPI impl"
 )

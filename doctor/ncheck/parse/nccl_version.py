@@ -6,25 +6,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 # NCCL version 2.18.1+cuda11.0, RCCL version 2.6.4+hip3.5, RCCL version : 2.22.3-develop
-_LOGGED = re.compile(r"[NR]CCL version (?:: )?([0-9]\w*(?:\.\w+)+(?:\+(?:cuda|hip)\w+(?:\.\w+)*)?)")
-
+_LOGGED = expression(r"[NR]CCL version (?:: )?([0-9]\w*(?:\.\w+)+(?:\+(?:cuda|hip)\w+(?:\.\w+)*)?)")
 
 # node05:3662915:3662915 [0] NCCL INFO cudaDriverVersion 12010
-_DRIVER = re.compile(r"cudaDriverVersion (\d+)")
-
+_DRIVER = expression(r"cudaDriverVersion (\d+)")
 
 # >>> torch.cuda.nccl.version()
 # (2, 19, 3)
-_FROM_TORCH = re.compile(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
-
+_FROM_TORCH = expression(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
 
 # node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ib0:192.168.99.105<0>
-_NCCL_LINE = re.compile(r"\bNCCL (?:INFO|WARN) ")
-
-
+_NCCL_LINE = expression(r"\bNCCL (?:INFO|WARN) ")
 _FOUR_DIGITS = 10000  # up to 2.8 the code is X*1000 + Y*100 + Z, from 2.9 on X*10000 + Y*100 + Z (NCCL, nccl.h)
 
 
@@ -65,17 +61,15 @@ def _from_torch(found: re.Match[str]) -> str:
 
 
 # #define NCCL_VERSION_CODE 21903, #define NCCL_MINOR 19
-_DEFINED = re.compile(
+_DEFINED = expression(
     r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH|SUFFIX|VERSION_CODE)[ \t]+(\S+)", re.MULTILINE
 )
 
-
 # /usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3
-_LIBRARY = re.compile(r"(?:^|[\s/])libnccl\.so\.(\d+\.\d+\.\d+)(?![\w.])")
-
+_LIBRARY = expression(r"(?:^|[\s/])libnccl\.so\.(\d+\.\d+\.\d+)(?![\w.])")
 
 # (2, 21, 5), all that `python -c "import torch; print(torch.cuda.nccl.version())"` prints
-_TUPLE = re.compile(r"\((2), (\d{1,2}), (\d{1,2})\)")
+_TUPLE = expression(r"\((2), (\d{1,2}), (\d{1,2})\)")
 
 
 def parse_header(text: str) -> Mapping[str, object] | None:
@@ -98,56 +92,40 @@ def parse_header(text: str) -> Mapping[str, object] | None:
 
 _LONGEST_CODE = 6
 
-
 # ii  libnccl2                               2.27.7-1+cuda12.4      amd64   NVIDIA Collective Communication Library
-_DPKG = re.compile(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
-
+_DPKG = expression(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
 
 # libnccl2/unknown,now 2.27.7-1+cuda12.4 amd64 [installed]
-_APT = re.compile(r"^\s*(?=[\w.+\-]*nccl)([\w.+\-]+)/\S+\s+(\d\S*)")
-
+_APT = expression(r"^\s*(?=[\w.+\-]*nccl)([\w.+\-]+)/\S+\s+(\d\S*)")
 
 # libnccl-2.22.3-1+cuda12.5.x86_64
-_RPM = re.compile(
+_RPM = expression(
     r"(?:^|\s)(libnccl(?:-devel|-static)?)-(\d[\w.+~^]*-\d[\w.+~^]*?)(?:\.(?:x86_64|aarch64|ppc64le))?\s*$"
 )
 
-
 # nccl-repo-rhel7-2.8.3-ga-cuda10.1-1-1.x86_64: a repository, not NCCL
-_RPM_OTHER = re.compile(r"^\s*(?=\S*nccl)([\w.+\-]+)-(\d[\w.+~^]*-\d[\w.+~^]*?)\.(?:x86_64|aarch64|ppc64le|noarch)\s*$")
-
+_RPM_OTHER = expression(r"^\s*(?=\S*nccl)([\w.+\-]+)-(\d[\w.+~^]*-\d[\w.+~^]*?)\.(?:x86_64|aarch64|ppc64le|noarch)\s*$")
 
 # "libnccl2:amd64  2.20.5-1+cuda12.4" of dpkg-query -W
-_DPKG_QUERY = re.compile(r"^\s*(libnccl(?:2|-dev)(?::\w+)?)\s+(\d\S*-\S*)\s*$")
-
+_DPKG_QUERY = expression(r"^\s*(libnccl(?:2|-dev)(?::\w+)?)\s+(\d\S*-\S*)\s*$")
 
 # libnccl.x86_64                  2.22.3-1+cuda12.5               @cuda-rhel9-x86_64
-_DNF = re.compile(r"^\s*(libnccl(?:-devel|-static)?)\.(?:x86_64|aarch64|ppc64le)\s+(\d\S*)")
-
+_DNF = expression(r"^\s*(libnccl(?:-devel|-static)?)\.(?:x86_64|aarch64|ppc64le)\s+(\d\S*)")
 
 # nvidia-nccl-cu12==2.21.5, nvidia-nccl-cu12         2.21.5
-_PIP = re.compile(r"(?:^|\s)(nvidia-nccl(?:-cu\d+)?)(?:==|\s+)(\d[\w.]*)")
-
+_PIP = expression(r"(?:^|\s)(nvidia-nccl(?:-cu\d+)?)(?:==|\s+)(\d[\w.]*)")
 
 # nccl                      2.21.5.1             h3a97aeb_0    conda-forge
-_CONDA = re.compile(r"^\s*(nccl)\s+(\d[\w.]*)\s+\w+(?:\s|$)")
-
+_CONDA = expression(r"^\s*(nccl)\s+(\d[\w.]*)\s+\w+(?:\s|$)")
 
 # "Package: libnccl2" of apt show, "Name: nvidia-nccl-cu13" of pip show, with "Version: 2.30.4" under it
-_NAMED = re.compile(r"^\s*(?:Package|Name)\s*:\s*(\S*nccl\S*)\s*$")
-
-
-_VERSIONED = re.compile(r"^\s*Version\s*:\s*(\d\S*)\s*$")
-
+_NAMED = expression(r"^\s*(?:Package|Name)\s*:\s*(\S*nccl\S*)\s*$")
+_VERSIONED = expression(r"^\s*Version\s*:\s*(\d\S*)\s*$")
 
 # 2.27.7-1+cuda12.4
-_VERSION = re.compile(r"^([\d.]+)(?:-[^+]*)?(?:\+cuda([\d.]+))?$")
-
-
+_VERSION = expression(r"^([\d.]+)(?:-[^+]*)?(?:\+cuda([\d.]+))?$")
 _ROWS = {"dpkg": (_DPKG, _APT, _DPKG_QUERY), "rpm": (_RPM, _DNF, _RPM_OTHER), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
-
-
-_OURS = re.compile(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvidia-nccl(?:-cu\d+)?)$")
+_OURS = expression(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvidia-nccl(?:-cu\d+)?)$")
 
 
 @dataclass(frozen=True)

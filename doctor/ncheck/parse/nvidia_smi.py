@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 
@@ -28,86 +29,58 @@ class Gpu:
 
 
 QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.used", "driver_version")
-
-
 _MIB = 1 << 20
-
 
 # | NVIDIA-SMI 610.43.02              KMD Version: 610.47        CUDA UMD Version: 13.3     |
 # NVIDIA-SMI version  : 550.54.15
 # DRIVER version      : 550.54.15
-_TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
-
-
-_DRIVER = re.compile(r"(?<!nvidia )(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
-
+_TOOL = expression(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
+_DRIVER = expression(r"(?<!nvidia )(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
 
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.288.01  Mon ...      (/proc/driver/nvidia/version)
-_KERNEL = re.compile(r"NVRM version: NVIDIA UNIX [^\n]{0,80}?Kernel Module(?: for \w+)?\s+(\d[\d.]*)")
-
+_KERNEL = expression(r"NVRM version: NVIDIA UNIX [^\n]{0,80}?Kernel Module(?: for \w+)?\s+(\d[\d.]*)")
 
 # 0, NVIDIA GeForce RTX 3090, 535.288.01, 24576 MiB: a query without its heading
-_NAMED_CELL = re.compile(r"(?:NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID) [\w .()/\-]*\w\)?")
-
-
-_DRIVER_CELL = re.compile(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?")
-
-
-_CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
-
+_NAMED_CELL = expression(r"(?:NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID) [\w .()/\-]*\w\)?")
+_DRIVER_CELL = expression(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?")
+_CUDA = expression(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
 _MODES = frozenset({"On", "Off", "WDDM", "TCC", "MCDM", "N/A", "ERR!"})
-
-
-_INDEX = re.compile(r"\d{1,3}")
-
-
-_PCI = re.compile(r"\s*([0-9A-Fa-f]{4,8}:\S+)\s")
-
+_INDEX = expression(r"\d{1,3}")
+_PCI = expression(r"\s*([0-9A-Fa-f]{4,8}:\S+)\s")
 
 # |ERR!   38C    P5    49W / 450W |   2021MiB / 23028MiB |      0%   E. Process |
-_FAN = re.compile(r"\|\s*(ERR!|N/A|\d+\s*%)\s")
-
-
-_USAGE = re.compile(r"(?<!\d)(\d+)MiB\s*/\s*(\d+)MiB")
-
+_FAN = expression(r"\|\s*(ERR!|N/A|\d+\s*%)\s")
+_USAGE = expression(r"(?<!\d)(\d+)MiB\s*/\s*(\d+)MiB")
 
 # GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5269b708-0000-0000-0000-000000000000)
-_LISTED = re.compile(r"^\s*GPU (?P<index>\d+): (?P<name>.*\S)\s*$")
-
-
-_UUID = re.compile(r"(.+?) \(UUID: ([\w-]+)\)?")
-
+_LISTED = expression(r"^\s*GPU (?P<index>\d+): (?P<name>.*\S)\s*$")
+_UUID = expression(r"(.+?) \(UUID: ([\w-]+)\)?")
 
 #          Link 11: 25 GB/s
-_LINK = re.compile(r"^\s*Link (\d+):\s*(<inactive>|[\d.]+ GB/s)")
-
+_LINK = expression(r"^\s*Link (\d+):\s*(<inactive>|[\d.]+ GB/s)")
 
 # GPU 00000000:07:00.0
-_BLOCK = re.compile(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
-
+_BLOCK = expression(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
 
 #     Product Name                          : NVIDIA A10
-_ENTRY = re.compile(r"[\w ]+")
-
+_ENTRY = expression(r"[\w ]+")
 
 # index, name, driver_version, memory.total [MiB]
-_HEADING = re.compile(
+_HEADING = expression(
     r"^(?=.*(?:\b(?:gpu_)?name\b|\buuid\b|pci\.bus_id|driver_version|memory\.|mig\.mode|\.gpu\b))"
     r"\s*[a-z][\w.]*(?: \[\w+\])?(?:, [a-z][\w.]*(?: \[[\w%]+\])?)*\s*$"
 )
 
-
 # Failed to initialize NVML: Driver/library version mismatch
-_FAILURE = re.compile(
+_FAILURE = expression(
     r"(?:Failed to initialize NVML|NVIDIA-SMI has failed because|Unable to determine the device handle).*"
     r"|No devices were found"
 )
 
-
 # bash: nvidia-smi: command not found
-_FAILED_LINE = re.compile(r"[Cc]ommand not found|couldn't find libnvidia-ml|Insufficient Permissions")
+_FAILED_LINE = expression(r"[Cc]ommand not found|couldn't find libnvidia-ml|Insufficient Permissions")
 
 
 @dataclass(frozen=True)
@@ -138,7 +111,7 @@ def parse_smi(text: str) -> Smi:
 
 
 # "|   0  Tesla T4   On  | 00000000:05:00.0 Off |   0 | | N/A   60C ...": a form that lost the line ends
-_ROWS_JOINED = re.compile(r"\|[ \t]+(?=[|+])|(?<=[-=])\+[ \t]+(?=[|+])")
+_ROWS_JOINED = expression(r"\|[ \t]+(?=[|+])|(?<=[-=])\+[ \t]+(?=[|+])")
 
 
 def table_lines(text: str) -> list[str]:
@@ -288,10 +261,9 @@ def _query_blocks(lines: Sequence[str]) -> Smi:
 
 
 # <gpu id="00000000:01:00.0">, <product_name>NVIDIA A100-SXM4-80GB</product_name>
-_XML_GPU = re.compile(r'<gpu id="([0-9A-Fa-f:.]{7,20})">')
+_XML_GPU = expression(r'<gpu id="([0-9A-Fa-f:.]{7,20})">')
 
-
-_XML_ENTRY = re.compile(
+_XML_ENTRY = expression(
     r"<(driver_version|cuda_version|attached_gpus|product_name|uuid|persistence_mode)>([^<]{1,200})</"
 )
 

@@ -5,54 +5,54 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ncheck.facts.topology import TopologyFacts
-
+from ncheck.expression import expression
 from ncheck.parse.capture import lines_of
 
 RANK = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
-
-
 _LEVEL = r"(?:NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|X)"
-
-
 _TITLES = ("CPU Affinity", "GPU NUMA ID", "NUMA Affinity")
-
 
 #         GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
 #         GPU0  GPU1  CPU Affinity  NUMA
-_TITLE = re.compile(r"(CPU\s+Affinity)|(GPU\s+NUMA\s+ID)|(NUMA(?:\s+Affinity)?)")
-
+_TITLE = expression(r"(CPU\s+Affinity)|(GPU\s+NUMA\s+ID)|(NUMA(?:\s+Affinity)?)")
 
 # NIC6NIC7, mlx5_0mlx5_1: headings that were pasted without spaces
-_NAME = re.compile(r"(?:GPU|NIC|mlx)?(?:(?!GPU\d|NIC\d|mlx\d)\S)+")
-
+_NAME = expression(r"(?:GPU|NIC|mlx)?(?:(?!GPU\d|NIC\d|mlx\d)\S)+")
 
 # GPU0     X      NV18    NODENODE    SYS0-35,72-107      0               N/A
-_ROW = re.compile(rf"(?:^|(?<=\s))((?:GPU|NIC)\d+(?=\s|{_LEVEL})|\S+(?=\s))\s*((?:{_LEVEL}\s*)+)(?![A-Za-z=_:])(.*)$")
-
-
+_ROW = expression(rf"(?:^|(?<=\s))((?:GPU|NIC)\d+(?=\s|{_LEVEL})|\S+(?=\s))\s*((?:{_LEVEL}\s*)+)(?![A-Za-z=_:])(.*)$")
 _CELL = re.compile(_LEVEL)
 
-
 # 0-55,112-167    0N/A
-_PLACE = re.compile(r"N/A|[0-9]+(?:[,\-][0-9]+)*")
-
+_PLACE = expression(r"N/A|[0-9]+(?:[,\-][0-9]+)*")
 
 # "S     SYS     0-31,64-95      0               N/A": a terminal may wrap within a word
-_REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
-
+_REST_OF_ROW = expression(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 
 # "  NIC0: mlx5_0" under "NIC Legend:"
-_LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*\S|)\s*$")
-
-
+_LEGEND = expression(r"^\s*((?:NIC|HCA)\d+):\s*(.*\S|)\s*$")
 _TWO = 2  # a single name may be part of a sentence
+_DEVICE = expression(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
 
 
-_DEVICE = re.compile(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
+@dataclass(frozen=True)
+class Matrix:
+    """`pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
+
+    Of AMD's GPUs it is XGMI or PCIE, and there are no NICs.
+
+    `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
+    `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0", or "N/A".
+    """
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    pairs: Mapping[tuple[str, str], str]
+    legend: Mapping[str, str]
+    cpu_affinity: Mapping[str, str]
+    numa_affinity: Mapping[str, str]
+    gpu_numa_id: Mapping[str, str] | None = None  # None: the driver prints no such column
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Row:
     indent: int  # position of the last cell, relative to the start of the tail: negative
 
 
-def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
+def parse_topology(text: str) -> tuple[Matrix, tuple[str, ...]]:
     """Return the matrix, and the NICs whose line in the legend names no device.
 
     Raises ValueError for any other text, and for other matrices (`topo -p2p`).
@@ -81,9 +81,7 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
     if not gpus:
         raise ValueError("not the output of `nvidia-smi topo -m`: no GPU among its rows and columns")
     places = _places(head, names, rows)
-    from ncheck.facts.topology import TopologyFacts  # the reader of that fact imports this parser
-
-    facts = TopologyFacts(
+    matrix = Matrix(
         gpus=gpus,
         nics=tuple(name for name in names if not _is_gpu(name)),
         pairs=_pairs(names, rows),
@@ -92,10 +90,10 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
         numa_affinity=_of_gpus(places, "NUMA Affinity"),
         gpu_numa_id=_of_gpus(places, "GPU NUMA ID") if "GPU NUMA ID" in _titles(head) else None,
     )
-    return facts, unreadable
+    return matrix, unreadable
 
 
-def closest_nics(facts: TopologyFacts, gpu: str) -> tuple[tuple[str, ...], str]:
+def closest_nics(facts: Matrix, gpu: str) -> tuple[tuple[str, ...], str]:
     """Return the NICs on the shortest path to this GPU, and the level of that path ("" if there is no NIC)."""
     paths = {nic: facts.pairs[gpu, nic] for nic in facts.nics if (gpu, nic) in facts.pairs}
     near = min((RANK.get(level, len(RANK)) for level in paths.values()), default=None)

@@ -174,9 +174,10 @@ class _UsualPorts:
         return "most nodes have no such port" if rare else ""
 
     def _slow_and_for_logins(self, node: str, port: HcaPort) -> bool:
+        if port.netdev not in self.login_devices[node]:
+            return False
         own = self.rates.get(_place(port), 0.0)
-        fastest = max((self.rates.get(_place(other), 0.0) for other in active(self.nodes[node])), default=0.0)
-        return port.netdev in self.login_devices[node] and own < fastest
+        return own < max((self.rates.get(_place(other), 0.0) for other in active(self.nodes[node])), default=0.0)
 
     def _best_layer(self) -> str:
         """Return the link layer with the highest total rate; InfiniBand if both are equal."""

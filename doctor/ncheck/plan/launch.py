@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from shlex import quote
 
+from ncheck.expression import expression
 from ncheck.facts.mpi import MpiFacts
 from ncheck.hostlist import quoted
 from ncheck.local_host import LocalHost
@@ -21,10 +22,10 @@ PROGRAM = ("python", "train.py")
 SSH_PORT = 22
 
 # python3.11
-_INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
+_INTERPRETER = expression(r"python[0-9.]*", re.ASCII)
 
 # =eth0,eth1  ^lo,docker  =mlx5_0:1,mlx5_1:1  10.1.0.0/24
-_SAFE = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
+_SAFE = expression(r"[\w.,:=^%@/+-]*", re.ASCII)
 
 
 class NoLineError(Exception):

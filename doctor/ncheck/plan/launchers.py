@@ -1,6 +1,6 @@
 """Each launcher's command line, one function per launcher, and the two text formats: exports and nccl.conf.
 
-To add a launcher: a function here with @launcher, and its row in ncheck.model.plan.LAUNCHER_TABLE.
+To add a launcher: a function here with @launcher, and its row in ncheck.launchers.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _horovodrun_without_a_name(subnet: str) -> list[str]:
     if not subnet:
         return ["horovodrun finds the interfaces itself; --disable-cache keeps it from using an older result"]
     return [
-        f"no interface name stands for {subnet} on all nodes: MPI gets the subnet, NCCL its own variable",
+        f"the interface in {subnet} has no common name on all nodes: MPI gets the subnet, NCCL its own variable",
         "a Horovod without MPI (gloo) needs one name for all nodes and cannot start with this line",
     ]
 

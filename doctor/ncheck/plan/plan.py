@@ -16,9 +16,10 @@ from ncheck.facts.mpi_settings import MpiSettingsFacts, excluded_everywhere
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
+from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
-from ncheck.model.plan import LAUNCHER_TABLE, MEETING_PORTS, LaunchCommand, LaunchPlan, Setting
+from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.mpi import prefix_for
 from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.parity import split

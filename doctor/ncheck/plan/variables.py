@@ -43,8 +43,6 @@ FAST = 25000  # Mb/s: more than one thread with one socket can fill
 _TUNED_BY_NCCL = frozenset({"ena", "gve"})  # for these drivers NCCL uses more by default (NCCL source, net_socket.cc)
 
 _NAMED = 3  # different choices of NCCL in a reason
-
-
 Picks = Mapping[str, tuple[Choice, ...]]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.probe import Stage
 from ncheck.hostlist import fold
+from ncheck.probe.facts import COMMANDS, Stage
 from ncheck.probe.methods.driver import Driver, driver_named
 from ncheck.topology.gpus import busy, share_in_use
 
@@ -17,18 +17,8 @@ if TYPE_CHECKING:
     from ncheck.probe.methods.context import ProbeContext
 
 _CPUS = ("gloo", "tcp")  # in this order, if no GPU can be measured
-
-
 _ON_GPUS = ("nccl", "nccl-tests")
-
-
 BY_MPIRUN = "mpirun"
-
-
-PLAINLY, BY_FORCE = "ncheck probe nodes.txt", "ncheck probe nodes.txt --force"
-
-
-UNMEASURED = "ncheck nodes.txt --probe none"
 
 
 @dataclass(frozen=True)
@@ -42,10 +32,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing is measured, and why. `fix` is the command to type in order to measure."""
+    """Nothing is measured, and why. `remedy` names what helps: one of COMMANDS, or a finding's code to explain."""
 
     why: str
-    fix: str
+    remedy: str
 
 
 def driver_names(probe: str) -> tuple[str, ...]:
@@ -58,12 +48,10 @@ def choose(context: ProbeContext, blockers: Sequence[Blocker]) -> Chosen | Refus
     """Choose the method by the settings. Nothing is measured while there are `blockers`, except with --force."""
     settings = context.settings
     if not context.nodes:
-        return Refused("no node is left to measure on", UNMEASURED)
+        return Refused("no node is left to measure on", "without")
     if blockers and not settings.force:
         first, more = blockers[0], f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
-        return Refused(
-            f"blocked by {first.message}{more}", f"ncheck explain {first.code}" if first.code else UNMEASURED
-        )
+        return Refused(f"blocked by {first.message}{more}", first.code or "without")
     choice = _automatic(context) if settings.probe == "auto" else _explicit(context, settings.probe)
     by_mpirun = settings.probe_launcher == BY_MPIRUN
     return _launched(context, choice) if isinstance(choice, Chosen) and by_mpirun else choice
@@ -73,28 +61,28 @@ def _automatic(context: ProbeContext) -> Chosen | Refused:
     note = ""
     if any(context.gpus.values()):
         if why := _in_use(context):
-            return Refused(why, BY_FORCE)
+            return Refused(why, "force")
         choice = _explicit(context, "nccl")
         if isinstance(choice, Chosen):
             return choice
         note = f"the GPUs were not measured: {choice.why}"
     if len(context.nodes) == 1:
-        return Refused(note or "on a single node without a GPU there is nothing to measure", UNMEASURED)
+        return Refused(note or "on a single node without a GPU there is nothing to measure", "without")
     refused: list[str] = []
     for name in _CPUS:
         choice = _explicit(context, name)
         if isinstance(choice, Chosen):
             return replace(choice, note=note)
         refused.append(choice.why)
-    return Refused("; ".join((*([note] if note else []), *refused)), UNMEASURED)
+    return Refused("; ".join((*([note] if note else []), *refused)), "without")
 
 
 def _explicit(context: ProbeContext, name: str) -> Chosen | Refused:
     if name in _ON_GPUS and (why := _in_use(context)):
-        return Refused(why, BY_FORCE)
+        return Refused(why, "force")
     driver = driver_named(name)
     if why := driver.unfit(context):
-        return Refused(f"{name} cannot be used: {why}", PLAINLY)
+        return Refused(f"{name} cannot be used: {why}", "probe")
     drivers = dict.fromkeys(driver.stages, driver)
     if driver.across and len(context.nodes) > 1:
         between = driver_named(driver.across)
@@ -110,7 +98,7 @@ def _in_use(context: ProbeContext) -> str:
         return ""
     node, gpus = next(iter(in_use.items()))
     share = f"{share_in_use(gpus[0]) or 0.0:.0%} of the memory of GPU {gpus[0].index} on {node}"
-    return f"GPUs are in use on {fold(in_use)} ({share}); to measure anyway: {BY_FORCE}"
+    return f"GPUs are in use on {fold(in_use)} ({share}); to measure anyway: {COMMANDS['force']}"
 
 
 def _names_beside(name: str) -> tuple[str, ...]:
@@ -129,7 +117,7 @@ def _launched(context: ProbeContext, chosen: Chosen) -> Chosen | Refused:
         return chosen
     driver = driver_named(BY_MPIRUN)
     if main.method is not driver.method:
-        return Refused(f"--probe-launcher mpirun works with --probe nccl only, not with {main.method.value}", PLAINLY)
+        return Refused(f"--probe-launcher mpirun works with --probe nccl only, not with {main.method.value}", "probe")
     if why := driver.unfit(context):
-        return Refused(f"--probe-launcher mpirun: {why}", PLAINLY)
+        return Refused(f"--probe-launcher mpirun: {why}", "probe")
     return replace(chosen, drivers={**chosen.drivers, **dict.fromkeys(driver.stages, driver)})

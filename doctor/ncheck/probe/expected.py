@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ncheck.facts.probe import Method, NodeResult, Stage, Step
+from ncheck.probe.facts import Method, NodeResult, Stage, Step
+from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
+from ncheck.probe.links.gpu_links import inside
+from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
 from ncheck.probe.results import Collective, busbw
 from ncheck.probe.search import Expect
-from ncheck.topology.ceiling import Ceiling, Component, lowest, unknown
-from ncheck.topology.gpu_links import inside
-from ncheck.topology.hardware import Hardware
-from ncheck.topology.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
 
 _BARE = Hardware()
-
-
 NAMED = "--expect"  # the limiting term where the user gives the expected bandwidth
 
 
@@ -44,7 +42,7 @@ class Expected:
 
 
 def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expected:
-    """Return what this collective should reach; `hardware` is by node (ncheck.topology.hardware).
+    """Return what this collective should reach; `hardware` is by node (ncheck.probe.links.hardware).
 
     --expect sets the value for all nodes together, whatever the hardware is.
     """
@@ -138,17 +136,9 @@ def _over_sockets(step: Step, parts: Parts) -> Chain:
 
 
 LARGE = 2**30
-
-
 _MIB = 2**20
-
-
 _STREAMS = frozenset({Method.TCP, Method.RDMA})  # streaming runs at full speed for any size
-
-
 _LEAST = 0.005  # seconds at full speed
-
-
 _MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly show
 
 

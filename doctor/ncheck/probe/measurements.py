@@ -9,32 +9,22 @@ from typing import TypeVar
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.hostlist import fold
 from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.links.hardware import Hardware, hardware_of
 from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, unverified
 from ncheck.probe.shortfalls import scaled
-from ncheck.probe.standing import standings
+from ncheck.probe.standing import standings, with_shares
 from ncheck.probe.why_none import Facts, grouped, ran_on, reasons, why_none, with_nodes
 from ncheck.text import size
-from ncheck.topology.hardware import Hardware, hardware_of
 
 Expects = Callable[[Collective], Expected]
-
-
 Standings = Mapping[Step, Standing]
-
-
 T = TypeVar("T")
-
-
 ALIKE = 0.05  # bandwidths that differ by no more than this share are one measurement
-
-
 UNIT = "GB/s"
-
-
 _STARTED_BY = {"agents": "started by ncheck", "mpirun": "started by mpirun"}
 
 
@@ -88,7 +78,7 @@ def _probe(
         version=_version(first) if first else "",
         rounds=len({result.step.round for result in results}),
         pairs=tuple(pairs(ran, judged)),
-        traffic=tuple(traffic(probed)),
+        traffic=with_shares(tuple(traffic(probed)), together=any(one.stage == "all" for one in measurements)),
         notes=(*_notes(probed, reasons_by_node), *_unmeasured(probed, ran), *_implausible(measurements)),
     )
 

@@ -1,63 +1,61 @@
-"""The questions of one act of the probe: each node's task in the steps that run at once, or why it has none."""
+"""The questions of one step of the probe: each node's task in what runs at the same time, or why it has none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, MutableSet, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.probe import SWEEP, TASK
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import Reply
 from ncheck.model.phase import Answered, NotAsked
+from ncheck.probe.facts import SWEEP, TASK, ProbeFacts
 from ncheck.probe.methods.driver import CannotTakePartError, LocalDriver, NodeTask, step_arguments, task_arguments
 from ncheck.probe.methods.nccl import foreign_address
 
 if TYPE_CHECKING:
-    from ncheck.facts.probe import Step
-    from ncheck.model.evidence import Answer
+    from ncheck.model.evidence import Answer, JsonValue
     from ncheck.model.phase import Questions
+    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import Driver
 
 
 TO_SWEEP = 3.0  # seconds that a node has to look after what ranks left
-
-
-@dataclass
-class Roll:
-    """What is used up from act to act: `ids` by node, each good for one step; and who has heard the note."""
-
-    ids: MutableMapping[str, list[str]]
-    noted: MutableSet[str]
+_MOST_FILES, _LONGEST_PATH = 4096, 255  # of shared memory, that a node may name: a question fits into a frame
 
 
 @dataclass(frozen=True)
 class StepTasks:
-    """The steps that one driver runs at once. `note` says what the means do not tell of, once a node."""
+    """The steps that one driver runs at once. `ids` are NCCL identifiers, where the driver needs them.
+
+    `note` says what the method cannot measure; each node has it once.
+    """
 
     context: ProbeContext
-    roll: Roll
     driver: Driver
     steps: Sequence[Step]
+    ids: Mapping[Step, str]
     lane: int = 0
     note: str = ""
 
     def questions(self, seconds: float) -> Questions:
-        """Return what each node is asked, or told; what is too late is not begun."""
+        """Return each node's question, or a note; what is too late is not begun."""
         if seconds < self.driver.least / 2:
             why = "the time for the run was over before it could begin"
             return {node: (skipped(step, why),) for step in self.steps for node in step.group}
-        made = self._by_head(self.driver, seconds) if isinstance(self.driver, LocalDriver) else self._by_agents(seconds)
+        made = (
+            self._from_here(self.driver, seconds) if isinstance(self.driver, LocalDriver) else self._by_agents(seconds)
+        )
         return {node: (*self._noted(node), *questions) for node, questions in made.items()}
 
-    def _by_agents(self, seconds: float) -> dict[str, tuple[Answer | Answered, ...]]:
-        made: dict[str, Answer | Answered] = {}
+    def _by_agents(self, seconds: float) -> Questions:
+        made: Questions = {}
         for step in self.steps:
             made.update(self._step(step, self._tasks(step, seconds)))
-        return {node: (question,) for node, question in made.items()}
+        return made
 
-    def _by_head(self, driver: LocalDriver, seconds: float) -> dict[str, tuple[Answer | Answered, ...]]:
-        """Let a program of the head run them; each node's reply is what that told of it, and the node sweeps up."""
+    def _from_here(self, driver: LocalDriver, seconds: float) -> Questions:
+        """Let a program of this machine run them, and ask the nodes for what its ranks left behind."""
         tasks = [task for step in self.steps for task in self._tasks(step, seconds)]
         replies = driver.run(self.context, tasks)
         return {
@@ -72,65 +70,62 @@ class StepTasks:
         }
 
     def _tasks(self, step: Step, seconds: float) -> list[NodeTask]:
-        one = self._id(step)
-        return [NodeTask(step, node, seconds, self.lane, one) for node in step.group]
+        return [NodeTask(step, node, seconds, self.lane, self.ids.get(step, "")) for node in step.group]
 
-    def _id(self, step: Step) -> str:
-        """Return an identifier by which these nodes may meet, used for nothing yet; "" where there is none."""
-        held = self.roll.ids.get(step.group[0], []) if self.driver.ids else []
-        while held:
-            one = held.pop()
-            if len(step.group) == 1 or not foreign_address(self.context, step.group, one):
-                return one
-        return ""
-
-    def _step(self, step: Step, tasks: Sequence[NodeTask]) -> Mapping[str, Answer | Answered]:
-        """Ask the nodes of a step; where one of them cannot take task, none is asked, and it is that one's failure."""
-        made: dict[str, Answer | Answered] = {}
+    def _step(self, step: Step, tasks: Sequence[NodeTask]) -> Questions:
+        """Ask the nodes of a step. Where one of them cannot take part, none is asked, and that one has failed."""
+        made: Questions = {}
         for task in tasks:
             try:
-                self._hold_meeting(task)
+                self._require_meeting(task)
                 arguments = task_arguments(self.driver, self.context, task)
             except CannotTakePartError as error:
-                why = f"{task.node} cannot take task"
-                others = {node: skipped(step, why) for node in step.group if node != task.node}
-                return {**others, task.node: _failed(step, str(error))}
-            made[task.node] = replace(_turn(step), timeout=task.seconds, arguments=arguments)
+                why = f"{task.node} cannot take part in this step"
+                others = {node: (skipped(step, why),) for node in step.group if node != task.node}
+                return {**others, task.node: (replace(skipped(step, str(error)), failed=True),)}
+            made[task.node] = (replace(_turn(step), timeout=task.seconds, arguments=arguments),)
         return made
 
-    def _hold_meeting(self, task: NodeTask) -> None:
-        """Raise NoPartError where the ranks have nowhere to meet and this is the node that leads them."""
+    def _require_meeting(self, task: NodeTask) -> None:
+        """Raise CannotTakePartError if this node leads the ranks and has no meeting point for them."""
         if not self.driver.meets or task.node != task.leader:
             return
-        held = self.context.meeting(task.node)
-        if held is None or held.why or (self.driver.ids and not task.id):
-            astray = foreign_address(self.context, task.step.group, held.ids[0]) if held and held.ids else ""
-            why = held.why if held else ""
-            raise CannotTakePartError(why or astray or "it told of no place where ranks can meet")
+        meeting = self.context.meeting(task.node)
+        if meeting is None or meeting.why or (self.driver.ids and not task.id):
+            foreign = foreign_address(self.context, task.step.group, meeting.ids[0]) if meeting and meeting.ids else ""
+            why = meeting.why if meeting else ""
+            raise CannotTakePartError(why or foreign or "it has no meeting point for the ranks")
 
     def _noted(self, node: str) -> tuple[NotAsked, ...]:
-        if not self.note or node in self.roll.noted:
-            return ()
-        self.roll.noted.add(node)
-        return (NotAsked(TASK, self.note),)
+        facts = self.context.cluster.known.get(node, {}).get(ProbeFacts)
+        noted = isinstance(facts, ProbeFacts) and facts.note
+        return (NotAsked(TASK, self.note),) if self.note and not noted else ()
 
 
-def skipped(step: Step, why: str) -> Answered:
-    """Return what a node is told of a step that is not begun: it replays as what was not measured."""
-    return Answered(_turn(step), Reply(Status.NOT_ASKED, why, asked=step_arguments(step)))
+def identifier(context: ProbeContext, group: Sequence[str], unused: Sequence[str]) -> tuple[str, int]:
+    """Return the last of these identifiers by which the group may meet, "" if there is none, and how many are used up.
+
+    One that contains the address of another machine is used up, too.
+    """
+    for count, one in enumerate(reversed(unused), 1):
+        if len(group) == 1 or not foreign_address(context, group, one):
+            return one, count
+    return "", len(unused)
+
+
+def skipped(step: Step, why: str) -> NotAsked:
+    """Return the note for a node about a step that is not begun."""
+    return NotAsked(_turn(step), why, asked=step_arguments(step))
 
 
 def _sweeping(step: Step, reply: Reply) -> tuple[Answer, ...]:
-    """Return the question for what ranks may have left in shared memory: nobody else looks after a launcher's."""
+    """Return the question for what a launcher's ranks left in shared memory: nobody else looks for it."""
     held = reply.value.get("held") if isinstance(reply.value, dict) else None
-    return (replace(SWEEP, turn=step.round, timeout=TO_SWEEP, arguments={"segments": held}),) if held else ()
+    files = held.items() if isinstance(held, dict) else ()
+    segments: dict[str, JsonValue] = dict([one for one in files if len(one[0]) <= _LONGEST_PATH][:_MOST_FILES])
+    sweep = replace(SWEEP, turn=step.round, timeout=TO_SWEEP, arguments={"segments": segments})
+    return (sweep,) if segments else ()
 
 
 def _turn(step: Step) -> Answer:
     return replace(TASK, turn=step.round)
-
-
-def _failed(step: Step, words: str) -> Answered:
-    """Return the reply of a node that cannot take task, as if it had told so itself."""
-    failure: JsonValue = {"step": "meeting", "words": words}
-    return Answered(_turn(step), Reply(Status.OK, value={"rows": [], "failure": failure}, asked=step_arguments(step)))

@@ -5,32 +5,24 @@ ib_write_bw writes from host memory here. Its limits are those of published acce
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Step
 from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
 from ncheck.network.logins import Login, by_ssh
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Step
 from ncheck.probe.results import results_by_step
 from ncheck.text import printable
 
 GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
-
-
 GATE_FROM_HOST = {200.0: 0.875}  # HDR from host memory: 175 of 200
-
-
 REACH = "ibv_rc_pingpong"
-
-
 MET_BY_TCP = "connect"  # the step of a failure before the two programs had a TCP connection
-
-
 Port = tuple[str, str]  # node and "mlx5_0:1"
 
 
@@ -175,9 +167,7 @@ def _suspects(bad: tuple[Rail, ...], good: set[Port]) -> Iterator[Suspects]:
 
 
 _TOOLS = {"ib_write_bw", "ibv_rc_pingpong"}
-
-
-_DEVICE = re.compile(r"([A-Za-z0-9_.-]{1,64}):(\d{1,3})$")  # mlx5_0:1
+_DEVICE = expression(r"([A-Za-z0-9_.-]{1,64}):(\d{1,3})$")  # mlx5_0:1
 
 
 def failure_message(found: Suspects) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
-from ncheck.triage import Confidence, Diagnosis, diagnose
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 
 _ALIKE = 2.0  # the factor by which the nodes' times of one all-reduce may differ
 
@@ -184,40 +184,29 @@ def _has_several_ranks(node: str, facts: ProbeFacts) -> bool:
 # Seconds in which ranks start and finish their first size on a healthy cluster, plus one second for every 20 ranks.
 # On CPUs more, because a busy machine takes long to load a library.
 ENOUGH, ENOUGH_ON_CPUS = 15.0, 60.0
-
-
 _RANKS_A_SECOND = 20
-
-
 _REPEATS = 10  # the most all-reduces of one size
-
-
 _SLOWER = 3.0  # a size that takes up to this factor longer than expected does not count as hung
-
 
 # How far a rank got, by the name of its step.
 _PROGRESS = ("", "start", "libcuda", "libnccl", "init", "first all-reduce")
-
-
 _ENDED_BY_OTHERS = frozenset({6, 15})  # SIGABRT and SIGTERM follow the failure of another rank
-
-
 _BUS_ERROR = 7
 
 
 @dataclass(frozen=True)
 class FailureReport:
-    """One node's failure. `diagnosis` is what triage finds in its message and its log, None if nothing."""
+    """One node's failure. `reading` is what its message and its log say, None if nothing."""
 
     node: str
     result: NodeResult
     failure: Failure
-    diagnosis: Diagnosis | None
+    reading: LogReading | None
 
     @property
     def names_cause(self) -> bool:
         """Whether it names a cause of its own, and not only the failure of another node."""
-        return self.diagnosis is not None and not self.diagnosis.echo
+        return self.reading is not None and not self.reading.echo
 
     @property
     def hung(self) -> bool:
@@ -233,7 +222,7 @@ class FailureReport:
 
 def failure_report(node: str, result: NodeResult, failure: Failure) -> FailureReport:
     """Return what a node reports about its failure."""
-    found = _diagnosed((failure.words, *result.log))
+    found = _readings((failure.words, *result.log))
     best = found[0] if found else None
     if best is None or best.echo:
         best = _from_failure(failure, symptom=best) or best
@@ -241,27 +230,29 @@ def failure_report(node: str, result: NodeResult, failure: Failure) -> FailureRe
 
 
 @lru_cache(maxsize=2**14)  # several checks ask for the same, and a node may report hundreds of lines
-def _diagnosed(lines: tuple[str, ...]) -> tuple[Diagnosis, ...]:
-    return diagnose(lines)
+def _readings(lines: tuple[str, ...]) -> tuple[LogReading, ...]:
+    return read_lines(lines)
 
 
-def _from_failure(failure: Failure, symptom: Diagnosis | None) -> Diagnosis | None:
+def _from_failure(failure: Failure, symptom: LogReading | None) -> LogReading | None:
     """Return what the failure shows if the log names no cause: a signal, or a message that triage does not know."""
     signal = -failure.code if failure.code is not None and failure.code < 0 else 0
     if signal and signal not in _ENDED_BY_OTHERS:
         return _signalled(signal, failure.words)
     if symptom or signal or failure.late or not failure.words:
         return None
-    return Diagnosis("", failure.words, (failure.words,), Confidence.LOW, "")
+    return LogReading("", failure.words, (failure.words,), Confidence.LOW, "")
 
 
-def _signalled(signal: int, words: str) -> Diagnosis:
+def _signalled(signal: int, words: str) -> LogReading:
     evidence = (words,) if words else ()
     if signal == _BUS_ERROR:
         meaning = "a rank was killed by signal 7 (SIGBUS): it wrote to shared memory that the node does not have"
-        return Diagnosis("shm_too_small", meaning, evidence, Confidence.MEDIUM, "", "df -h /dev/shm", ("rank_crashed",))
+        return LogReading(
+            "shm_too_small", meaning, evidence, Confidence.MEDIUM, "", "df -h /dev/shm", ("rank_crashed",)
+        )
     meaning = f"a rank was killed by signal {signal}"
-    return Diagnosis(
+    return LogReading(
         "rank_crashed", meaning, evidence, Confidence.MEDIUM, "", "sudo journalctl -k -g 'oom|segfault|Xid'"
     )
 

@@ -6,20 +6,14 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import ceil, log2
 
-from ncheck.facts.probe import Stage
+from ncheck.probe.facts import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.search import PARTNERS, Expect, Search, no_expectation, searched
 from ncheck.probe.standing import FAR_TOO_LOW
 
 Pairs = tuple[tuple[str, str], ...]
-
-
 FEW = 5  # nodes, among which a single noisy pair is a large part of all measurements
-
-
 TRIED = 8  # measurements after which a node or a link that is neither fast nor slow is not measured again
-
-
 SMALL = 12  # rounds that are allowed among few nodes, where a pair is measured again because there is no other
 
 

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import mean, median
 
-from ncheck.facts.probe import Method, Stage, Step
+from ncheck.probe.facts import Method, Stage, Step
 from ncheck.probe.results import Collective, failure_report
 
 # The bus bandwidth in GB/s that a pair should reach, None if unknown.
 Expect = Callable[[Collective], float | None]
 
-
-Fair = Mapping[Step, float | None]
-
+# What Expect returned for each pair that did not fail.
+Expectations = Mapping[Step, float | None]
 
 # Two nodes, and the mean of what they reached together.
 Reached = Mapping[frozenset[str], float]
@@ -45,33 +44,21 @@ class Bounds:
 # Pairs of healthy nodes lie within about 5 % of one another.
 BOUNDS = Bounds(near=0.65, slow=0.8, fast=0.87, witnesses=1, one_in=8)
 
-
 # Over sockets without an expected bandwidth: a busy machine easily halves it, and two virtual machines on one host are
 # far faster than the rest.
 OVER_SOCKETS_BOUNDS = Bounds(near=0.4, slow=0.5, fast=0.6, witnesses=2, one_in=2)
 
-
 # If pairs exceed their expectation by this factor, the expectation is wrong, and only the peers show what is usual.
 DOUBTED = 1.25
-
-
 PARTNERS = 2  # partners needed to call a node slow
-
 
 # A mean is low if it lies so many standard errors below the usual bandwidth: of ten million healthy nodes three do.
 CERTAIN = 5.0
 
-
 # The standard deviation of healthy pairs is estimated from the measurements; a few count as much as this guess.
 GUESSED_NOISE, GUESS_WEIGHT = 0.1, 4
-
-
 _ESTIMATES = 5  # of the usual bandwidth of many nodes
-
-
 _ALONE = 0.7  # of a single best pair's bandwidth
-
-
 SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 
@@ -96,7 +83,7 @@ class Meeting:
         return self.busbw / self.usual if self.busbw is not None and self.usual else None
 
     def partner(self, node: str) -> str:
-        """Return the other one."""
+        """Return the other node."""
         return self.nodes[1] if node == self.nodes[0] else self.nodes[0]
 
 
@@ -163,28 +150,28 @@ def no_expectation(_: Collective) -> float | None:
 
 def searched(collectives: Iterable[Collective], expect: Expect = no_expectation) -> Search:
     """Return what the pairs of one method show, one rank per node; other stages are ignored."""
-    pairs = tuple(one for one in collectives if one.step.stage is Stage.PAIR and _counts(one))
+    pairs = tuple(pair for pair in collectives if pair.step.stage is Stage.PAIR and _counts(pair))
     method = pairs[0].step.method if pairs else Method.NCCL
-    pairs = tuple(one for one in pairs if one.step.method is method)
-    fair = {one.step: expect(one) for one in pairs if one.busbw is not None}
-    known = bool(fair) and all(fair.values())
-    bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(one.step) for one in pairs) else BOUNDS
-    meetings = _meetings(pairs, fair if known else {}, bounds)
-    fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
+    pairs = tuple(pair for pair in pairs if pair.step.method is method)
+    expectations = {pair.step: expect(pair) for pair in pairs if pair.busbw is not None}
+    known = bool(expectations) and all(expectations.values())
+    bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(pair.step) for pair in pairs) else BOUNDS
+    meetings = _meetings(pairs, expectations if known else {}, bounds)
+    fast = tuple(dict.fromkeys(node for meeting in meetings if meeting.fast for node in meeting.nodes))
     suspects = _suspects(meetings, frozenset(fast))
     noise = _Noise.of(meetings, bounds)
-    slow = tuple(one for one in suspects if _is_slow(one, noise, frozenset(fast), bounds))
+    slow = tuple(suspect for suspect in suspects if _is_slow(suspect, noise, frozenset(fast), bounds))
     links = _low_links(meetings, frozenset(fast), bounds)
     uncleared = {link: noise.uncleared(link, meetings, bounds) for link in links}
-    twice = (link for link in links if len(link.meetings) > 1)
-    certain = tuple(link for link in twice if noise.low(link.meetings, bounds) and not uncleared[link])
+    repeated = [link for link in links if len(link.meetings) > 1]
+    certain = tuple(link for link in repeated if noise.low(link.meetings, bounds) and not uncleared[link])
     return Search(
         slow=slow,
         links=certain,
-        unresolved=tuple(one for one in suspects if one not in slow),
+        unresolved=tuple(suspect for suspect in suspects if suspect not in slow),
         fast=fast,
         doubted=tuple(link for link in links if link not in certain),
-        uncleared=tuple(node for link in links if len(link.meetings) > 1 for node in uncleared[link]),
+        uncleared=tuple(node for link in repeated for node in uncleared[link]),
         meetings=meetings,
         method=method,
         expected=known,
@@ -204,26 +191,27 @@ def _counts(pair: Collective) -> bool:
     return gone or any(report.names_cause or report.hung or not report.failure.late for report in reports)
 
 
-def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tuple[Meeting, ...]:
-    reached = _reached(pairs, fair)
-    usual = _usual(reached, bounds, expected=bool(fair))
-    return tuple(_meeting(pair, fair.get(pair.step) or 1.0, reached, usual, bounds) for pair in pairs)
+def _meetings(pairs: tuple[Collective, ...], expectations: Expectations, bounds: Bounds) -> tuple[Meeting, ...]:
+    reached = _reached(pairs, expectations)
+    usual = _usual(reached, bounds, expected=bool(expectations))
+    return tuple(_meeting(pair, expectations.get(pair.step) or 1.0, reached, usual, bounds) for pair in pairs)
 
 
-def _reached(pairs: tuple[Collective, ...], fair: Fair) -> Reached:
+def _reached(pairs: tuple[Collective, ...], expectations: Expectations) -> Reached:
     """Return what pairs reached: as a share of their expectations if these are known, otherwise in GB/s."""
     by_pair: dict[frozenset[str], list[float]] = {}
     for pair in pairs:
         if pair.busbw is not None:
-            by_pair.setdefault(frozenset(pair.step.group), []).append(pair.busbw / (fair.get(pair.step) or 1.0))
+            share = pair.busbw / (expectations.get(pair.step) or 1.0)
+            by_pair.setdefault(frozenset(pair.step.group), []).append(share)
     return {nodes: mean(shares) for nodes, shares in by_pair.items()}
 
 
-def _meeting(pair: Collective, fair: float, reached: Reached, usual: float | None, bounds: Bounds) -> Meeting:
-    one, other = pair.step.group
+def _meeting(pair: Collective, expected: float, reached: Reached, usual: float | None, bounds: Bounds) -> Meeting:
+    first, second = pair.step.group
     share = reached[frozenset(pair.step.group)] / usual if pair.busbw is not None and usual else 0.0
     return Meeting(
-        (one, other), pair.step.round, pair.busbw, usual and usual * fair,
+        (first, second), pair.step.round, pair.busbw, usual and usual * expected,
         slow=share < bounds.slow, fast=share >= bounds.fast, near=bounds.near <= share < bounds.fast,
     )  # fmt: skip
 
@@ -241,7 +229,7 @@ def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
         return None
     usual = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
     # The best of many were lucky, too: each time, those that are close to the estimate are taken in. A single pair
-    # that nobody comes close to was very lucky.
+    # that no other comes close to was very lucky.
     for _ in range(_ESTIMATES if len(best) > bounds.one_in else 1):
         close = [share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * usual]
         if len(close) == 1 and len(best) > bounds.one_in:
@@ -262,7 +250,7 @@ class _Noise:
     @classmethod
     def of(cls, meetings: Sequence[Meeting], bounds: Bounds) -> _Noise:
         """Estimate it from the pairs that are not slow."""
-        shares = [one.share for one in meetings if one.share is not None and one.share >= bounds.slow]
+        shares = [share for meeting in meetings if (share := meeting.share) is not None and share >= bounds.slow]
         squares = [(share - 1) ** 2 for share in shares if share <= DOUBTED]
         deviation = sqrt((sum(squares) + GUESS_WEIGHT * GUESSED_NOISE**2) / (len(squares) + GUESS_WEIGHT))
         return cls(deviation, len(shares))
@@ -272,7 +260,7 @@ class _Noise:
 
         The lowest one has no part in the mean: it raised the suspicion, and may be due to one bad partner.
         """
-        shares = sorted(one.share or 0.0 for one in meetings)
+        shares = sorted(meeting.share or 0.0 for meeting in meetings)
         if not shares or not self.pairs:
             return False
         if shares[-1] < min(bounds.slow, 1 - CERTAIN * self.deviation):
@@ -287,14 +275,14 @@ class _Noise:
 
         Several fast measurements clear an end, or one that no slow node of this speed reaches.
         """
-        slow = mean(one.share or 0.0 for one in link.meetings)
+        slow = mean(meeting.share or 0.0 for meeting in link.meetings)
         lucky = slow * (1 + CERTAIN * max(self.deviation, GUESSED_NOISE) * sqrt(1 + 1 / len(link.meetings)))
-        others = [one for one in meetings if set(one.nodes) != set(link.nodes)]
-        shares = {node: [one.share or 0.0 for one in others if node in one.nodes] for node in link.nodes}
+        others = [meeting for meeting in meetings if set(meeting.nodes) != set(link.nodes)]
+        by_node = {node: [meeting.share or 0.0 for meeting in others if node in meeting.nodes] for node in link.nodes}
         return tuple(
-            node for node, own in shares.items()
-            if (sum(share >= bounds.fast for share in own) < PARTNERS or mean(own) < bounds.slow)
-            and max(own, default=0.0) < max(bounds.fast, lucky)
+            node for node, shares in by_node.items()
+            if (sum(share >= bounds.fast for share in shares) < PARTNERS or mean(shares) < bounds.slow)
+            and max(shares, default=0.0) < max(bounds.fast, lucky)
         )  # fmt: skip
 
 
@@ -303,7 +291,7 @@ def _suspects(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[Susp
     for meeting in meetings:
         for node in meeting.nodes:
             by_node.setdefault(node, []).append(meeting)
-    return tuple(_suspect(node, tuple(own), fast) for node, own in by_node.items() if node not in fast)
+    return tuple(_suspect(node, tuple(measured), fast) for node, measured in by_node.items() if node not in fast)
 
 
 def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> Suspect:
@@ -313,7 +301,7 @@ def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> 
 
 def _is_slow(suspect: Suspect, noise: _Noise, fast: frozenset[str], bounds: Bounds) -> bool:
     """Return whether a node is slow with several partners, by the measurements with those that are fast with others."""
-    proofs = [one for one in suspect.meetings if one.partner(suspect.node) in fast]
+    proofs = [meeting for meeting in suspect.meetings if meeting.partner(suspect.node) in fast]
     enough = len(suspect.partners) >= PARTNERS and len(suspect.witnesses) >= bounds.witnesses
     return enough and noise.low(proofs, bounds)
 
@@ -324,6 +312,6 @@ def _low_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Boun
     for meeting in meetings:
         if fast.issuperset(meeting.nodes):
             by_pair.setdefault(frozenset(meeting.nodes), []).append(meeting)
-    shares = {nodes: [one.share or 0.0 for one in own] for nodes, own in by_pair.items()}
-    low = [nodes for nodes, own in shares.items() if mean(own) < bounds.slow and max(own) < bounds.fast]
+    by_nodes = {nodes: [meeting.share or 0.0 for meeting in measured] for nodes, measured in by_pair.items()}
+    low = [nodes for nodes, shares in by_nodes.items() if mean(shares) < bounds.slow and max(shares) < bounds.fast]
     return tuple(SlowLink(by_pair[nodes][0].nodes, tuple(by_pair[nodes])) for nodes in low)

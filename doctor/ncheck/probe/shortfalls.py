@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 from statistics import median
 
+from ncheck.expression import expression
 from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.pcie import PcieLink
-from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
+from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.links.ceiling import Component
+from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import Expect, searched
 from ncheck.probe.standing import of_share, usual_inside
-from ncheck.topology.ceiling import Component
-from ncheck.topology.hardware import Hardware
-from ncheck.topology.nic_links import by_rdma
 
 _BARE = Hardware()
 
@@ -223,9 +223,7 @@ class Observation:
 
 
 # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
-_NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA \d+ '(?P<hca>[\w.-]+)'")
-
-
+_NO_GDR = expression(r"GPU Direct RDMA Disabled for HCA \d+ '(?P<hca>[\w.-]+)'")
 _LITTLE = 0.05  # of what the busiest rail carried
 
 

@@ -6,21 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
+from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
 from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations
-from ncheck.topology.hardware import Hardware
 
 _BARE = Hardware()
-
-
 _MANY = 4  # slow links that get a problem each
-
-
 TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 

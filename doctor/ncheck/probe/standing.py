@@ -1,24 +1,25 @@
-"""Whether a bandwidth is low. This is decided here, once: the checks, the console and the HTML page all use it."""
+"""Whether a bandwidth is low, and traffic odd: decided here, once, for the checks, the console and the HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Method, Stage, Step
-from ncheck.model.report import Standing
+from ncheck.model.report import Share, Standing, Traffic
+from ncheck.probe.facts import Method, Stage, Step
 from ncheck.probe.rails import rail_of
 from ncheck.probe.results import Collective
 from ncheck.probe.search import Meeting, over_sockets, searched
 
 # Shares of the expected bandwidth. Healthy systems reach 0.93 to 1.0 of it.
 LOW, FAR_TOO_LOW = 0.85, 0.75
-
-
 PEERS_LOW = 0.85  # of what is usual inside nodes of one GPU model, which differ by a few percent
-
-
+LOOPBACK = "lo"
+ALIKE = 0.85  # of the median of the planned devices: one that carried less is odd
+LEAST_CARRIED = 1_000_000  # bytes: less is not measurement data
+SOME = 0.01  # of the planned devices' traffic: less by another device is ssh and the like
 _BAD = (Standing.FAILED, Standing.FAR_TOO_LOW, Standing.LOW)
 
 
@@ -74,6 +75,28 @@ def _standing(
     if one.step.stage is Stage.INSIDE and not expected:
         return inside.get(one.step, by_links)
     return _worse(by_links, of_meeting(meeting, one.step)) if one.step.stage is Stage.PAIR else by_links
+
+
+def with_shares(traffic: Sequence[Traffic], *, together: bool) -> tuple[Traffic, ...]:
+    """Return the traffic, each with its share of the data.
+
+    If the nodes did not all run `together`, each had its own steps, so that less traffic is not odd.
+    """
+    if max((one.sent for one in traffic), default=0) < LEAST_CARRIED:
+        return tuple(traffic)
+    planned = [one.sent for one in traffic if one.planned]
+    usual = median(planned) if planned else 0.0
+    least = usual * ALIKE if together else 0.0
+    others = sum(not one.planned and one.device != LOOPBACK for one in traffic)
+
+    def share(one: Traffic) -> Share:
+        if one.planned:
+            return Share.USUAL if one.sent >= least else Share.LESS
+        if one.device == LOOPBACK:
+            return Share.INSIDE if one.sent > SOME * usual else Share.LITTLE
+        return Share.STRAY if one.sent > SOME * sum(planned) / others else Share.LITTLE
+
+    return tuple(replace(one, share=share(one)) for one in traffic)
 
 
 def of_meeting(meeting: Meeting | None, step: Step) -> Standing:

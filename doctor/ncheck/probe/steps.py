@@ -6,38 +6,38 @@ node that failed by itself, fell silent or failed with two partners is asked no 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.definition import MEASURING
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import MEETING, TASK, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.hostlist import fold
-from ncheck.model.evidence import Evidence, JsonValue, Reply, Source, Status
-from ncheck.model.phase import Answered, NotAsked, Phase
+from ncheck.model.evidence import Evidence, JsonValue
+from ncheck.model.phase import NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
 from ncheck.probe.expected import expectation
-from ncheck.probe.questions import Roll, StepTasks, skipped
+from ncheck.probe.facts import MEETING, TASK, Method, ProbeFacts, Stage, Step
+from ncheck.probe.links.hardware import hardware_of
+from ncheck.probe.methods.context import context_of
+from ncheck.probe.questions import StepTasks, identifier, skipped
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
-from ncheck.topology.hardware import hardware_of
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
-    from ncheck.model.evidence import Answer
-    from ncheck.model.phase import Questions
     from ncheck.model.plan import Blocker
-    from ncheck.probe.choice import Chosen
+    from ncheck.probe.choice import Chosen, Refused
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import Driver
     from ncheck.settings import Settings
 
-AGAIN = "ncheck probe nodes.txt"
-
-# Each step is chosen from what the ones before measured: the cluster with that is sent back for it.
-Steps = Generator[Phase, "Cluster", None]
+PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
+KEPT = 0.4  # of the time, for all nodes together
+_PARTNERS = 2  # with whom a node must have failed before it is asked no more
+PATIENT = 0.25  # of the time, that a step may take before it counts as hung, where that is more than its driver says
+_FEW = 2  # nodes: fewer cannot be measured together
+_SPARE = 3  # ids more than a node can need
 
 
 @dataclass(frozen=True)
@@ -49,271 +49,225 @@ class Assessment:
     blockers: tuple[Blocker, ...]
 
 
-def probe_steps(
-    cluster: Cluster,
-    assess: Callable[[Cluster], Assessment],
-    settings: Settings,
-    clock: Callable[[], float] = time.monotonic,
-) -> Steps:
-    """Yield the steps of the probe, or the one that says why there is none.
+@dataclass(frozen=True)
+class Round:
+    """Groups of nodes that one driver measures at the same time. `name` is shown while it runs; `lane` is the rail."""
 
-    With --drop-bad the cluster is assessed again when all pairs have met: nodes that are bad by what the pairs measured
-    have no part in larger groups.
+    driver: Driver
+    stage: Stage
+    groups: Sequence[tuple[str, ...]]
+    name: str
+    lane: int = 0
+
+
+# Returns the next step; without one the progress, in which the part has added what comes next.
+Part = Callable[["Progress", float], "Progress | ProbeStep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeStep(Phase):
+    """One step of the probe: a phase, and what it leads on from.
+
+    begun    the progress once the step has begun
+    round    what it measures, or says why it does not; None for a step that measures nothing
+    steps    what the nodes were asked to measure
+    assess   the cluster must be assessed again after it
     """
-    from ncheck.probe.choice import Refused, choose
-    from ncheck.probe.methods.context import context_of
 
-    found = assess(cluster)
-    context = context_of(cluster, settings, found.plan, found.dropped)
-    if found.dropped:
-        cluster = yield _noted(cluster, NotAsked(TASK, "left out by --drop-bad"), found.dropped)
-    chosen = choose(context, found.blockers)
-    if isinstance(chosen, Refused):
-        yield _noted(cluster, _refusal(settings, chosen.why, chosen.fix), context.nodes)
-        return
-    stages = Stages(replace(context, cluster=cluster), chosen, clock, clock() + settings.probe_time)
-    yield from stages.search()
-    if settings.drop_bad:
-        cluster = stages.context.cluster
-        now = assess(cluster)
-        yield from stages.leave_out(context_of(cluster, settings, now.plan, {**found.dropped, **now.dropped}))
-    yield from stages.groups()
+    begun: Progress
+    round: Round | None = None
+    steps: tuple[Step, ...] = ()
+    assess: bool = False
+
+    def after(self, cluster: Cluster, assessment: Assessment | None = None) -> Progress:
+        """Return the progress after this step, with what is known by now; `assessment` where the step wants one."""
+        progress = self.begun.at(cluster)
+        if assessment:
+            return progress.leave_out(assessment)
+        if not self.round:
+            return progress
+        done = progress.done()
+        measured = [one for one in done if one.step.round == progress.rounds]
+        progress = progress.without_failed(self.steps, measured)
+        if self.round.stage is Stage.PAIR and measured:
+            return progress.after_pairs(self.round.groups, done)
+        if self.round.stage is Stage.SCALING and not any(one.whole for one in measured):
+            return replace(progress, waiting=())
+        return progress
 
 
-def cut_short(cluster: Cluster, why: str) -> list[Evidence]:
-    """Return evidence that notes, on each reached node, that nothing more was measured, and why.
+@dataclass(frozen=True)
+class Progress:
+    """How far the probe is. Together with what was measured so far and the time it decides the next step.
 
-    A node that was exempt is not noted.
+    ends     when the time for the probe is over
+    waiting  the rounds that come next, and notes for nodes that are not measured
+    parts    what is planned when these are over, in this order
+    rounds   how many rounds there were, those that were skipped too
+    out      nodes that are asked no more, and why
+    used     how many of its NCCL identifiers were used up, by node
     """
-    from ncheck.probe.questions import skipped
-
-    reached = {name: held.login for name, held in cluster.facts(LoginFacts).items() if held.login.reached}
-    probed = {name: cluster.known[name].get(ProbeFacts) for name in reached}
-    begun = {node: facts for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.results}
-    again = Reply(Status.FAILED, why, value=AGAIN)
-    notes: dict[str, tuple[Source, Reply]] = {node: (TASK, again) for node, facts in probed.items() if facts is None}
-    if begun:
-        ran = [turn.step.round for facts in begun.values() for turn in facts.results]
-        noted = [skip.step.round for facts in begun.values() for skip in facts.skipped]
-        last = next(iter(begun.values())).results[-1].step
-        stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
-        step = replace(last, round=1 + max(ran + noted), stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
-        note = skipped(step, why)
-        notes |= dict.fromkeys(begun, (note.source, note.reply))
-    return [Evidence(name, reached[name], replies={source.key: reply}) for name, (source, reply) in notes.items()]
-
-
-def _refusal(settings: Settings, why: str, fix: str) -> NotAsked | Answered:
-    """Return why nothing is measured: a failure where somebody asked for it; otherwise there was nothing to measure."""
-    wanted = settings.probe != "auto" or settings.probe_wanted
-    return Answered(TASK, Reply(Status.FAILED, why, value=fix)) if wanted else NotAsked(TASK, why)
-
-
-def _noted(cluster: Cluster, note: NotAsked | Answered, nodes: Collection[str]) -> Phase:
-    """Return the step that asks nothing and notes the reason on these nodes."""
-    names = [node.name for node in cluster.connected if node.name in nodes]
-    return Phase(MEASURING, frozenset(names), lambda _cluster, _seconds: dict.fromkeys(names, (note,)), seconds=1.0)
-
-
-PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
-KEPT = 0.4  # of the time, for all nodes together
-_PARTNERS = 2  # with whom a node must have failed before it is asked no more
-PATIENT = 0.25  # of the time, that a step may take before it counts as hung, where that is more than its driver says
-_FEW = 2  # nodes: fewer have nobody to meet
-_SPARE = 3  # ids more than a node can need
-
-
-@dataclass
-class Stages:
-    """One probe. `ends` is by `clock`, in seconds, as is all time here."""
 
     context: ProbeContext
     chosen: Chosen
-    clock: Callable[[], float]
     ends: float
-    round: int = 0
-    out: dict[str, str] = field(default_factory=dict)  # nodes that are asked no more, and why
-    roll: Roll = field(default_factory=lambda: Roll({}, set()))
+    waiting: tuple[Round | Questions, ...] = ()
+    parts: tuple[Part, ...] = ()
+    rounds: int = 0
+    out: Mapping[str, str] = field(default_factory=dict)
+    used: Mapping[str, int] = field(default_factory=dict)
 
-    def search(self) -> Steps:
-        """Yield the acts that tell who is slow; each sees what the one before it brought."""
-        yield from self.meet()
-        yield from self.inside()
-        if len(self.context.nodes) >= _FEW:
-            yield from self.pairs()
+    @classmethod
+    def of(cls, cluster: Cluster, assessment: Assessment, settings: Settings, now: float) -> Progress:
+        """Return the beginning of a probe; of one that measures nothing, where it is refused."""
+        from ncheck.probe.choice import Chosen, Refused, choose
 
-    def see(self, cluster: Cluster) -> None:
-        """Go on from what is known after a step."""
-        self.context = replace(self.context, cluster=cluster)
+        context = context_of(cluster, settings, assessment.plan, assessment.dropped)
+        dropped = [node.name for node in cluster.connected if node.name in assessment.dropped]
+        notes: list[Questions] = [dict.fromkeys(dropped, (NotAsked(TASK, "left out by --drop-bad"),))]
+        chosen = choose(context, assessment.blockers)
+        parts = _PARTS
+        if isinstance(chosen, Refused):
+            notes.append(dict.fromkeys(context.nodes, (_refusal(settings, chosen),)))
+            chosen, parts = Chosen({}, {}), ()
+        return cls(context, chosen, now + settings.probe_time, tuple(filter(None, notes)), parts)
 
-    def leave_out(self, context: ProbeContext) -> Steps:
-        """Go on on this context, and note it on those who are not on it any more. Where nobody is left, all go on."""
+    def at(self, cluster: Cluster) -> Progress:
+        """Return it with what is known by now."""
+        return replace(self, context=replace(self.context, cluster=cluster))
+
+    # What was measured
+
+    def remaining(self) -> tuple[str, ...]:
+        """Return the nodes that are still asked, in the order of the listing."""
+        connected = {node.name for node in self.context.cluster.connected}
+        return tuple(node for node in self.context.nodes if node in connected and node not in self.out)
+
+    def probed(self) -> dict[str, ProbeFacts]:
+        """Return what was measured so far, by node."""
+        known = self.context.cluster.facts(ProbeFacts)
+        return {node: known.get(node, ProbeFacts(())) for node in self.context.nodes}
+
+    def done(self) -> tuple[Collective, ...]:
+        """Return all steps that were measured so far."""
+        return collectives(self.probed())
+
+    def without_failed(self, steps: Iterable[Step], measured: Iterable[Collective]) -> Progress:
+        """Return it without the nodes that have no result of these steps or failed by themselves."""
+        by_step = {one.step: one for one in measured}
+        out = dict(self.out)
+        for step in steps:
+            one = by_step.get(step)
+            for node in step.group if one is None else one.silent:
+                out.setdefault(node, f"no result from it in round {step.round}")
+            if one and step.stage is Stage.INSIDE:
+                out.update({node: failure.words for node, failure in one.failures.items()})
+        return replace(self, out=out)
+
+    def without_suspects(self, done: Iterable[Collective], partners: int = 1) -> Progress:
+        """Return it without the nodes that failed with so many partners and succeeded with none."""
+        pairs = [one for one in done if one.step.stage is Stage.PAIR]
+        succeeded = {node for one in pairs if one.whole for node in one.step.group}
+        out = dict(self.out)
+        for node in (node for node in self.remaining() if node not in succeeded):
+            others = {other for one in pairs if node in one.step.group for other in one.step.group} - {node}
+            if len(others) >= partners:
+                out[node] = f"it failed with {fold(others)}"
+        return replace(self, out=out)
+
+    def after_pairs(self, pairs: Sequence[tuple[str, ...]], done: Sequence[Collective]) -> Progress:
+        """Return it with the rails of these pairs, one after the other, and then the next round of pairs.
+
+        Nodes whose rails were measured without a failure are not measured again.
+        """
+        progress = replace(self.without_suspects(done, _PARTNERS), parts=(_pairs, *self.parts))
+        driver = self.chosen.beside.get("rdma")
+        if not driver:
+            return progress
+        number = len({one.step.round for one in done if one.step.stage is Stage.PAIR})
+        proved = {node for one in done if one.step.stage is Stage.RAIL and one.whole for node in one.step.group}
+        remaining = set(progress.remaining())
+        wanted = [pair for pair in pairs if remaining.issuperset(pair) and not proved.issuperset(pair)]
+        lanes = {pair: driver.lanes(self.context, Stage.RAIL, pair) for pair in wanted}
+        return replace(progress, waiting=tuple(
+            Round(
+                driver, Stage.RAIL, [pair for pair in wanted if lane < lanes[pair]],
+                f"measuring rail {lane + 1}, round {number}", lane,
+            )
+            for lane in range(max(lanes.values(), default=0))
+        ))  # fmt: skip
+
+    def leave_out(self, assessment: Assessment) -> Progress:
+        """Return it without the nodes that are bad by now, and with a note for them; as it is where all are bad."""
+        cluster, settings = self.context.cluster, self.context.settings
+        dropped = {*cluster.names} - {*self.context.nodes} | {*assessment.dropped}
+        context = context_of(cluster, settings, assessment.plan, dropped)
         gone = tuple(node for node in self.context.nodes if node not in context.nodes)
         if not gone or not context.nodes:
-            return
+            return self
+        progress = self
         if driver := self.chosen.drivers.get(Stage.ALL):
-            self.see(
-                (yield self.skip(driver, Stage.ALL, [self.context.nodes], f"--drop-bad left out {fold(gone)}", gone))
-            )
-        self.context = context
+            progress = self.skipping(driver, Stage.ALL, f"--drop-bad left out {fold(gone)}", gone)
+        return replace(progress, context=context)
 
-    def groups(self) -> Steps:
-        """Yield the acts of more than two nodes."""
-        if len(self.context.nodes) >= _FEW:
-            yield from self.scaling()
-            yield from self.together()
-        yield from self.diagnosed()
+    def skipping(self, driver: Driver, stage: Stage, why: str, nodes: Sequence[str]) -> Progress:
+        """Return it with a note for these nodes: why a step of all nodes is not begun."""
+        (step,) = self.steps(driver, stage, [self.context.nodes])
+        return replace(self, rounds=step.round, waiting=(dict.fromkeys(nodes, (skipped(step, why),)),))
 
-    # The stages
+    # One step
 
-    def meet(self) -> Steps:
-        """Ask every node for places where ranks can meet, before anything is measured."""
-        drivers = [driver for driver in (*self.chosen.drivers.values(), *self.chosen.beside.values()) if driver.meets]
-        if not drivers:
-            return
-        driver = drivers[0]
-        seconds = min(driver.to_meet, self.left() / 3)
-        count = most_rounds(len(self.context.nodes)) + len(self.context.nodes).bit_length() + _SPARE
+    def noted(self, notes: Questions, planned: Round | None = None) -> ProbeStep:
+        """Return the step that asks nothing, and notes why."""
+        return ProbeStep(
+            MEASURING, frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned
+        )
 
-        def ask(_cluster: Cluster, left: float) -> Questions:
-            timeout = max(1.0, min(seconds, left - PATIENCE))
-            return {node: (self.to_meet(driver, node, count, timeout),) for node in self.context.nodes}
-
-        self.see((yield Phase("meeting", frozenset(self.context.nodes), ask, seconds=seconds + PATIENCE)))
-        for node in self.context.nodes:
-            held = self.context.meeting(node)
-            self.roll.ids[node] = [*held.ids] if held else []
-
-    def inside(self) -> Steps:
-        """Measure each node by itself, all at once."""
-        driver = self.chosen.drivers.get(Stage.INSIDE)
-        alone = len(self.context.nodes) == 1
-        if driver:
-            nodes = [node for node in self.standing() if alone or driver.ranks(self.context, Stage.INSIDE, node) > 1]
-            yield from self.run(driver, Stage.INSIDE, [(node,) for node in nodes], "measuring inside")
-
-    def pairs(self) -> Steps:
-        """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
-        driver = self.chosen.drivers.get(Stage.PAIR)
-        known = self.context.cluster.known
-        should = expectation({node: hardware_of(known.get(node, {})) for node in self.context.nodes})
-        number = 0
-        while driver:
-            pairs = [pair for pair in pair_rounds(self.standing(), self.done(), should) if self.stand(pair)]
-            if not pairs:
-                break
-            number += 1
-            begun = self.round
-            yield from self.run(driver, Stage.PAIR, pairs, f"measuring pairs, round {number}")
-            if not any(one.step.round > begun for one in self.done()):
-                break
-            self.give_up()
-            if rails := self.chosen.beside.get("rdma"):
-                yield from self.rails(rails, pairs, number)
-        if rails := self.chosen.beside.get("rdma"):
-            yield from self.rails_again(rails)
-        self.give_up(at_last=True)
-
-    def rails(self, driver: Driver, pairs: Sequence[tuple[str, ...]], number: int) -> Steps:
-        """Measure the rails of pairs, one after the other; of those who have proved theirs no more is wanted."""
-        proved = {node for one in self.done() if one.step.stage is Stage.RAIL and one.whole for node in one.step.group}
-        wanted = [pair for pair in pairs if self.stand(pair) and not proved.issuperset(pair)]
-        lanes = {pair: driver.lanes(self.context, Stage.RAIL, pair) for pair in wanted}
-        for lane in range(max(lanes.values(), default=0)):
-            held = [pair for pair in wanted if lane < lanes[pair] and self.stand(pair)]
-            yield from self.run(driver, Stage.RAIL, held, f"measuring rail {lane + 1}, round {number}", lane)
-
-    def rails_again(self, driver: Driver) -> Steps:
-        """Give the ends of a rail that failed or was slow a second partner, before one of them is blamed."""
-        probed = {node: ProbeFacts(self.results(node)) for node in self.context.nodes}
-        for lane, pairs in driver.again(self.context, probed).items():
-            held = [pair for pair in pairs if self.stand(pair)]
-            yield from self.run(driver, Stage.RAIL, held, f"measuring rail {lane + 1}, other partners", lane)
-
-    def scaling(self) -> Steps:
-        """Measure 2, 4, 8 ... nodes, until one of them fails."""
-        driver = self.chosen.drivers.get(Stage.SCALING)
-        for group in scaling_groups(self.standing()) if driver else ():
-            if not self.stand(group):
-                return
-            begun = self.round
-            if driver:
-                yield from self.run(driver, Stage.SCALING, [group], f"measuring {len(group)} nodes")
-            if not any(one.step.round > begun and one.whole for one in self.done()):
-                return
-
-    def together(self) -> Steps:
-        """Measure all nodes that stand."""
-        driver = self.chosen.drivers.get(Stage.ALL)
-        group = self.standing()
-        if driver and len(group) >= _FEW:
-            yield from self.run(driver, Stage.ALL, [group], "measuring all")
-        elif driver:
-            gone = "; ".join(f"{node}: {why}" for node, why in self.out.items())
-            self.see(
-                (
-                    yield self.skip(
-                        driver, Stage.ALL, [self.context.nodes], f"fewer than two nodes are left to measure ({gone})"
-                    )
-                )
-            )
-
-    def diagnosed(self) -> Steps:
-        """Let what diagnoses by itself have its turn; say of what could have run beside why it did not."""
-        if driver := self.chosen.beside.get("diagnostics"):
-            stage = next(iter(driver.stages))
-            yield from self.run(driver, stage, [self.standing()], "running NCCL's diagnostics")
-
-    # One act
-
-    def run(self, driver: Driver, stage: Stage, groups: Iterable[Sequence[str]], told: str, lane: int = 0) -> Steps:
-        """Yield the act in which these groups run at once, or the one that says why they do not."""
-        groups = [self.led(driver, tuple(group)) for group in groups if group]
-        sizes = self.sizes(driver, stage)
+    def measured(self, planned: Round, now: float) -> Progress | ProbeStep:
+        """Return the step in which these groups are measured, or that notes why not. Groups that lost a node are left
+        out; where none remains, there is no step.
+        """
+        driver, stage, remaining = planned.driver, planned.stage, set(self.remaining())
+        groups = [self.led(driver, group) for group in planned.groups if group and remaining.issuperset(group)]
         if not groups:
-            return
-        if why := driver.lacks(self.context) or self.unsized(driver, sizes):
-            self.see((yield self.skip(driver, stage, groups, why)))
-            return
-        seconds = min(self.longest(driver), self.affordable(driver, stage))
-        if seconds < driver.least:
-            self.see((yield self.skip(driver, stage, groups, "the time for the probe was over (--probe-time)")))
-            return
-        steps = self.steps(driver, stage, groups, sizes)
-        tasks = StepTasks(self.context, self.roll, driver, steps, lane, self.chosen.note)
-        nodes = frozenset(node for group in groups for node in group)
+            return self
+        steps = self.steps(driver, stage, groups)
+        seconds = min(self.longest(driver), self.affordable(driver, stage, now))
+        begun = replace(self, rounds=self.rounds + 1)
+        if why := self.not_measured(driver, stage, seconds):
+            return begun.noted({node: (skipped(step, why),) for step in steps for node in step.group}, planned)
+        ids: dict[Step, str] = {}
+        used = dict(self.used)
+        for step in steps if driver.ids else ():
+            leader = step.group[0]
+            ids[step], count = identifier(self.context, step.group, self.unused(leader))
+            used[leader] = used.get(leader, 0) + count
+        tasks = StepTasks(self.context, driver, steps, ids, planned.lane, self.chosen.note)
+        return ProbeStep(
+            planned.name, frozenset(node for group in groups for node in group),
+            lambda _cluster, left: tasks.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE,
+            begun=replace(begun, used=used), round=planned, steps=steps,
+        )  # fmt: skip
 
-        def ask(_cluster: Cluster, left: float) -> Questions:
-            return tasks.questions(min(seconds, left - PATIENCE))
+    def not_measured(self, driver: Driver, stage: Stage, seconds: float) -> str:
+        """Return why a round is skipped, "" if it is not. A driver without any sizes needs none."""
+        if why := driver.lacks(self.context):
+            return why
+        if driver.sizes and not self.sizes(driver, stage):
+            return "no size fits into the free memory"
+        return "the time for the probe was over (--probe-time)" if seconds < driver.least else ""
 
-        self.see((yield Phase(told, nodes, ask, seconds=seconds + PATIENCE)))
-        self.learn(steps)
-
-    def unsized(self, driver: Driver, sizes: tuple[int, ...]) -> str:
-        """Say why there is no size to measure; "" where there is one, or where the means has none at all."""
-        return "no size fits into the memory that is free" if driver.sizes and not sizes else ""
-
-    def skip(
-        self, driver: Driver, stage: Stage, groups: Sequence[Sequence[str]], why: str, on: Sequence[str] | None = None
-    ) -> Phase:
-        """Return the act that asks nothing, and notes of a step why it was not begun: on all its nodes, or on some."""
-        steps = self.steps(driver, stage, groups, self.sizes(driver, stage))
-        told = {node: (skipped(step, why),) for step in steps for node in step.group if on is None or node in on}
-        return Phase(MEASURING, frozenset(told), lambda _cluster, _seconds: dict(told), seconds=1.0)
-
-    def steps(
-        self, driver: Driver, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]
-    ) -> list[Step]:
-        self.round += 1
-        net = driver.net(self.context, stage)
-        return [
+    def steps(self, driver: Driver, stage: Stage, groups: Iterable[tuple[str, ...]]) -> tuple[Step, ...]:
+        """Return the steps of the next round."""
+        sizes, net = self.sizes(driver, stage), driver.net(self.context, stage)
+        return tuple(
             Step(
-                self.round, stage, driver.method, tuple(group),
+                self.rounds + 1, stage, driver.method, group,
                 tuple(driver.ranks(self.context, stage, node) for node in group), sizes, driver.launcher,
                 net, self.context.settings.expect,
             )
             for group in groups
-        ]  # fmt: skip
+        )  # fmt: skip
 
     def sizes(self, driver: Driver, stage: Stage) -> tuple[int, ...]:
         """Return the sizes of a stage: those that --sizes names for a node by itself and for all, the usual else.
@@ -331,77 +285,174 @@ class Stages:
         """Put a node in front that ranks can meet at: that it cannot is its own fault, and shows when it is alone."""
         if not driver.meets:
             return group
-        held = {node: self.context.meeting(node) for node in group}
-        able = (
-            node for node, one in held.items() if one and not one.why and (not driver.ids or self.roll.ids.get(node))
-        )
-        leader = next(able, group[0])
+        meetings = {node: meeting for node in group if (meeting := self.context.meeting(node)) and not meeting.why}
+        leader = next((node for node in meetings if not driver.ids or self.unused(node)), group[0])
         return (leader, *(node for node in group if node != leader))
 
-    def to_meet(self, driver: Driver, node: str, count: int, timeout: float) -> Answer:
-        arguments: dict[str, JsonValue] = {
-            "means": driver.method.value, "count": count,
-            "variables": dict(driver.variables(self.context, node, "")), **driver.meeting(self.context, node),
-        }  # fmt: skip
-        return replace(MEETING, arguments=arguments, timeout=timeout)
+    def unused(self, node: str) -> tuple[str, ...]:
+        """Return the node's NCCL identifiers that were not used up; each is good for one step."""
+        meeting = self.context.meeting(node)
+        return meeting.ids[: len(meeting.ids) - self.used.get(node, 0)] if meeting else ()
 
     # Time
-
-    def left(self) -> float:
-        return self.ends - self.clock()
 
     def longest(self, driver: Driver) -> float:
         """Return the seconds after which a step counts as hung: more where somebody gave a slow cluster more time."""
         return max(driver.most, PATIENT * self.context.settings.probe_time)
 
-    def affordable(self, driver: Driver, stage: Stage) -> float:
+    def affordable(self, driver: Driver, stage: Stage, now: float) -> float:
         """Return the seconds that a step may take, with those kept back that all nodes together will need."""
         last = self.chosen.drivers.get(Stage.ALL)
-        settings = self.context.settings
         kept = 0.0
-        if (
-            last
-            and stage is not Stage.ALL
-            and driver.method is not Method.DIAGNOSTICS
-            and len(self.context.nodes) >= _FEW
-        ):
-            kept = min(KEPT * settings.probe_time, self.longest(last))
-        return self.left() - PATIENCE - kept
+        diagnoses = driver.method is Method.DIAGNOSTICS
+        if last and stage is not Stage.ALL and not diagnoses and len(self.context.nodes) >= _FEW:
+            kept = min(KEPT * self.context.settings.probe_time, self.longest(last))
+        return self.ends - now - PATIENCE - kept
 
-    # Who is left
 
-    def standing(self) -> tuple[str, ...]:
-        """Return the nodes that are asked on, in the order of the listing."""
-        there = {node.name for node in self.context.cluster.connected}
-        return tuple(node for node in self.context.nodes if node in there and node not in self.out)
+def next_step(progress: Progress, cluster: Cluster, now: float) -> ProbeStep | None:
+    """Return the step that comes next, None at the end. `now` is by the clock that `progress` began with, in seconds.
 
-    def stand(self, group: Iterable[str]) -> bool:
-        return set(group) <= set(self.standing())
+    With --drop-bad one step asks for another assessment, when all pairs were measured: nodes that are bad by what the
+    pairs measured have no part in larger groups.
+    """
+    found: Progress | ProbeStep = progress.at(cluster)
+    while isinstance(found, Progress):
+        if found.waiting:
+            first, found = found.waiting[0], replace(found, waiting=found.waiting[1:])
+            found = found.measured(first, now) if isinstance(first, Round) else found.noted(first)
+        elif found.parts:
+            found = found.parts[0](replace(found, parts=found.parts[1:]), now)
+        else:
+            return None
+    return found
 
-    def results(self, node: str) -> tuple[NodeResult, ...]:
-        held = self.context.cluster.known.get(node, {}).get(ProbeFacts)
-        return held.results if isinstance(held, ProbeFacts) else ()
 
-    def done(self) -> tuple[Collective, ...]:
-        """Return all that was measured so far."""
-        return collectives({node: ProbeFacts(self.results(node)) for node in self.context.nodes})
+# The parts of a probe, in their order
 
-    def learn(self, steps: Sequence[Step]) -> None:
-        """See who is left after an act."""
-        by_step = {one.step: one for one in self.done()}
-        for step in steps:
-            one = by_step.get(step)
-            for node in step.group if one is None else one.silent:
-                self.out.setdefault(node, f"it told nothing of round {step.round}")
-            if one and step.stage is Stage.INSIDE:
-                self.out.update({node: failure.words for node, failure in one.failures.items()})
 
-    def give_up(self, *, at_last: bool = False) -> None:
-        """Ask those no more who failed with two partners and never came through; at last those who failed with one."""
-        met = [one for one in self.done() if one.step.stage is Stage.PAIR]
-        well = {node for one in met if one.whole for node in one.step.group}
-        for node in self.standing():
-            failed = [one for one in met if node in one.step.group and not one.whole]
-            partners = {other for one in failed for other in one.step.group} - {node}
-            if node not in well and failed and (at_last or len(partners) >= _PARTNERS):
-                self.out[node] = f"it failed with {fold(partners)}"
+def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
+    """Ask every node for places where ranks can meet, before anything is measured."""
+    chosen, context = progress.chosen, progress.context
+    driver = next((driver for driver in (*chosen.drivers.values(), *chosen.beside.values()) if driver.meets), None)
+    if not driver:
+        return progress
+    seconds = min(driver.to_meet, (progress.ends - now) / 3)
+    count = most_rounds(len(context.nodes)) + len(context.nodes).bit_length() + _SPARE
+
+    arguments: dict[str, dict[str, JsonValue]] = {
+        node: {
+            "means": driver.method.value, "count": count, "variables": dict(driver.variables(context, node, "")),
+            **driver.meeting(context, node),
+        }
+        for node in context.nodes
+    }  # fmt: skip
+
+    def ask(_cluster: Cluster, left: float) -> Questions:
+        timeout = max(1.0, min(seconds, left - PATIENCE))
+        return {node: (replace(MEETING, arguments=own, timeout=timeout),) for node, own in arguments.items()}
+
+    return ProbeStep("meeting", frozenset(context.nodes), ask, seconds=seconds + PATIENCE, begun=progress)
+
+
+def _inside(progress: Progress, _now: float) -> Progress:
+    """Measure each node by itself, all at once."""
+    driver, context = progress.chosen.drivers.get(Stage.INSIDE), progress.context
+    if not driver:
+        return progress
+    alone = len(context.nodes) == 1
+    nodes = [node for node in progress.remaining() if alone or driver.ranks(context, Stage.INSIDE, node) > 1]
+    return replace(progress, waiting=(Round(driver, Stage.INSIDE, [(node,) for node in nodes], "measuring inside"),))
+
+
+def _pairs(progress: Progress, _now: float) -> Progress:
+    """Measure disjoint pairs at once, until there is nothing more to find: ProbeStep.after plans the next round."""
+    driver, context = progress.chosen.drivers.get(Stage.PAIR), progress.context
+    if not driver:
+        return progress
+    known, done = context.cluster.known, progress.done()
+    expected = expectation({node: hardware_of(known.get(node, {})) for node in context.nodes})
+    number = len({one.step.round for one in done if one.step.stage is Stage.PAIR}) + 1
+    pairs = pair_rounds(progress.remaining(), done, expected)
+    return replace(progress, waiting=(Round(driver, Stage.PAIR, pairs, f"measuring pairs, round {number}"),))
+
+
+def _rails_again(progress: Progress, _now: float) -> Progress:
+    """Measure both ends of a rail that failed or was slow with another partner, before one of them is blamed."""
+    driver = progress.chosen.beside.get("rdma")
+    if not driver:
+        return progress
+    return replace(progress, waiting=tuple(
+        Round(driver, Stage.RAIL, pairs, f"measuring rail {lane + 1}, other partners", lane)
+        for lane, pairs in driver.again(progress.context, progress.probed()).items()
+    ))  # fmt: skip
+
+
+def _end_search(progress: Progress, _now: float) -> Progress | ProbeStep:
+    """Measure no larger group with a node that failed with its partner and succeeded with none.
+
+    With --drop-bad, ask for an assessment by what was measured so far: a step in which no node is asked anything.
+    """
+    progress = progress.without_suspects(progress.done())
+    return replace(progress.noted({}), assess=True) if progress.context.settings.drop_bad else progress
+
+
+def _scaling(progress: Progress, _now: float) -> Progress:
+    """Measure 2, 4, 8 ... nodes, until one of them fails."""
+    driver = progress.chosen.drivers.get(Stage.SCALING)
+    if not driver:
+        return progress
+    return replace(progress, waiting=tuple(
+        Round(driver, Stage.SCALING, [group], f"measuring {len(group)} nodes")
+        for group in scaling_groups(progress.remaining())
+    ))  # fmt: skip
+
+
+def _together(progress: Progress, _now: float) -> Progress:
+    """Measure all nodes that remain."""
+    driver, nodes = progress.chosen.drivers.get(Stage.ALL), progress.context.nodes
+    if not driver or len(nodes) < _FEW:
+        return progress
+    group = progress.remaining()
+    if len(group) >= _FEW:
+        return replace(progress, waiting=(Round(driver, Stage.ALL, [group], "measuring all"),))
+    gone = "; ".join(f"{node}: {why}" for node, why in progress.out.items())
+    return progress.skipping(driver, Stage.ALL, f"fewer than two nodes are left to measure ({gone})", nodes)
+
+
+def _diagnose(progress: Progress, _now: float) -> Progress:
+    """Let NCCL diagnose the network by itself, where it can."""
+    driver = progress.chosen.beside.get("diagnostics")
+    if not driver:
+        return progress
+    stage, group = next(iter(driver.stages)), progress.remaining()
+    return replace(progress, waiting=(Round(driver, stage, [group], "running NCCL's diagnostics"),))
+
+
+def _refusal(settings: Settings, refused: Refused) -> NotAsked:
+    """Return why nothing is measured: a failure where somebody asked for it; otherwise there was nothing to measure."""
+    wanted = settings.probe != "auto" or settings.probe_wanted
+    return NotAsked(TASK, refused.why, failed=wanted, remedy=refused.remedy if wanted else "")
+
+
+_PARTS: tuple[Part, ...] = (_meet, _inside, _pairs, _rails_again, _end_search, _scaling, _together, _diagnose)
+
+
+def cut_short(cluster: Cluster, why: str) -> list[Evidence]:
+    """Return evidence that notes, on each reached node, that nothing more was measured, and why.
+
+    A node that was exempt is not noted.
+    """
+    logins = {name: facts.login for name, facts in cluster.facts(LoginFacts).items() if facts.login.reached}
+    probed = {name: cluster.known[name].get(ProbeFacts) for name in logins}
+    begun = {node: facts for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.results}
+    again = NotAsked(TASK, why, failed=True, remedy="probe")
+    notes = {node: again for node, facts in probed.items() if facts is None}
+    if begun:
+        last = next(iter(begun.values())).results[-1].step
+        ran = [result.step.round for facts in begun.values() for result in facts.results]
+        number = max([*ran, *(skip.step.round for facts in begun.values() for skip in facts.skipped)])
+        stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
+        step = replace(last, round=number + 1, stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
+        notes |= dict.fromkeys(begun, skipped(step, why))
+    return [Evidence(name, logins[name], notes={one.source.key: one.note}) for name, one in notes.items()]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import ProbeFacts
 from ncheck.hostlist import fold
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Probe
+from ncheck.probe.facts import ProbeFacts
 
 Facts = Mapping[FactType, object]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from ncheck.hostlist import fold
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.report import NodeSummary, Report
-from ncheck.model.system import System
+from ncheck.model.system import System, SystemInterface
 from ncheck.report.json import without_delete
 from ncheck.text import printable
 
@@ -57,7 +57,7 @@ def _reached(old: Report, new: Report) -> Iterator[Change]:
 def _findings(old: Report, new: Report) -> Iterator[Change]:
     """Yield the findings that came or went, node by node. What is not read any longer has not got better."""
     before, after = _by_node(old), _by_node(new)
-    known = {(one.code, one.node): one.outcome for one in new.verdicts}
+    known = {(one.code, node): one.outcome for one in new.verdicts for node in one.nodes}
     for key, finding in after.items():
         if key not in before:
             yield Change(WORSE, (key[1],), _shown(finding), finding.severity.value)
@@ -77,34 +77,32 @@ def _shown(finding: Finding) -> str:
 
 
 def _systems(old: Report, new: Report) -> Iterator[Change]:
-    after = {node.name: node for node in new.nodes if node.reached}
-    for node in old.nodes:
-        if node.reached and node.name in after:
-            yield from _system(node, after[node.name])
-
-
-def _system(was: NodeSummary, is_: NodeSummary) -> Iterator[Change]:
     """Yield the values of a node that are others now; one that could not be read once is not compared."""
-    before, after = _flat(was.system), _flat(is_.system)
-    for name in dict.fromkeys((*before, *after)):
-        topic = name.partition(" ")[0]
-        if topic in {**was.system.unknown, **is_.system.unknown} or before.get(name) == after.get(name):
+    after, were, are = {node.name: node for node in new.nodes if node.reached}, old.system_of, new.system_of
+    for node in old.nodes:
+        if not node.reached or node.name not in after:
             continue
-        yield Change(OTHER, (was.name,), f"{name}: {before.get(name, 'none')} -> {after.get(name, 'none')}")
+        was, is_ = were[node.name], are[node.name]
+        before, now = _flat(was, node), _flat(is_, after[node.name])
+        for name in dict.fromkeys((*before, *now)):
+            if name.partition(" ")[0] in {**was.unknown, **is_.unknown} or before.get(name) == now.get(name):
+                continue
+            yield Change(OTHER, (node.name,), f"{name}: {before.get(name, 'none')} -> {now.get(name, 'none')}")
 
 
-def _flat(system: System) -> dict[str, str]:
+def _flat(system: System, node: NodeSummary) -> dict[str, str]:
     """Return the values of a node by name, one a line: "ports mlx5_0:1 rate"."""
     flat: dict[str, str] = {}
     for field in fields(System):
         value = getattr(system, field.name)
-        if field.name in ("absent", "unknown") or value is None:
+        if field.name in ("nodes", "absent", "unknown") or value is None:
             continue
         if isinstance(value, tuple):
             for one in value:
-                flat |= {
-                    f"{field.name} {one.name} {key}": str(held) for key, held in asdict(one).items() if key != "name"
-                }
+                held = {key: held for key, held in vars(one).items() if key not in ("name", "network")}
+                if isinstance(one, SystemInterface):
+                    held["addresses"] = node.addresses.get(one.name, ())
+                flat |= {f"{field.name} {one.name} {key}": str(inner) for key, inner in held.items()}
         elif isinstance(value, Mapping):
             flat |= {f"{field.name} {key}": str(held) for key, held in value.items()}
         elif isinstance(value, str):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ncheck.model.finding import Outcome, Verdict
+from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 
 COLUMNS = 40  # groups of nodes; the others are counted
@@ -46,8 +46,8 @@ def check_matrix(report: Report, most: int = COLUMNS) -> CheckMatrix:
     """Return the matrix, rows with the worst first."""
     names = {verdict.code: verdict.check for verdict in report.verdicts}
     words: dict[str, dict[str, str]] = {node.name: {} for node in report.nodes}
-    for verdict, word in zip(report.verdicts, _words(report), strict=True):
-        words[verdict.node][verdict.code] = word
+    for node, code, word in _words(report):
+        words[node][code] = word
     alike: dict[tuple[str, ...], list[str]] = {}
     for node, held in words.items():
         alike.setdefault(tuple(held.get(code, "not run") for code in names), []).append(node)
@@ -74,18 +74,19 @@ def _urgency(words: Iterable[str]) -> list[int]:
     return sorted(_ORDER.index(word) for word in words)
 
 
-def _words(report: Report) -> list[str]:
-    """Return what each verdict is for people: a failed one by its finding, an unknown one by the node."""
+def _words(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield node, code, and what the verdict is for people: a failed one by its finding, an unknown one by the node."""
     found: dict[tuple[str, str], set[str]] = {}
     for finding in report.findings:
         word = "ignored" if finding.ignored else finding.severity.value
         for node in finding.nodes:
             found.setdefault((finding.code, node), set()).add(word)
     lost = {node.name for node in report.nodes if not node.examined}
-
-    def word_of(verdict: Verdict) -> str:
-        if verdict.outcome is Outcome.FAILED:
-            return min(found.get((verdict.code, verdict.node), {"error"}), key=_ORDER.index)
-        return "not run" if verdict.outcome is Outcome.UNKNOWN and verdict.node in lost else verdict.outcome.value
-
-    return [word_of(verdict) for verdict in report.verdicts]
+    for verdict in report.verdicts:
+        for node in verdict.nodes:
+            word = verdict.outcome.value
+            if verdict.outcome is Outcome.FAILED:
+                word = min(found.get((verdict.code, node), {"error"}), key=_ORDER.index)
+            elif verdict.outcome is Outcome.UNKNOWN and node in lost:
+                word = "not run"
+            yield node, verdict.code, word

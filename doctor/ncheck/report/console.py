@@ -27,6 +27,7 @@ from ncheck.report.parts import (
 )
 from ncheck.report.summary import (
     blocked,
+    checks_of,
     exit_code_meaning,
     headline,
     names_in,
@@ -62,7 +63,6 @@ DETAILS = (
     Detail(whole=4, findings=8, evidence=1, message=2, rows=8),
     Detail(whole=3, findings=6, evidence=0, message=1, rows=5),
 )
-
 
 Compose = Callable[[Page, Report, Sequence[FoldedFinding], Detail], None]
 
@@ -114,6 +114,7 @@ def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> 
     """Print the causes, worst first, each with what follows from it; the least important get a line each, or none."""
     ordered = sorted((one for one in findings if not one.see), key=urgency)
     worth_it = [one for one in ordered if one.severity is not Severity.INFO]
+    following = _consequences(findings)
     if worth_it[: detail.whole]:
         page.gap()
     for finding in worth_it[: detail.whole]:
@@ -123,7 +124,9 @@ def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> 
         for line in lines[: detail.evidence]:
             page.short(line, "    ", 1, style="dim")
         print_fix(page, finding)
-        _consequences(page, finding, findings)
+        for one in following.get((finding.code, finding.nodes), ()):
+            text = f"so also {one.code} {one.check}  {words.node_set(one.nodes)}  {words.line(one.message)}"
+            page.short(text, "    ", 1, style="dim")
     brief = [*worth_it[detail.whole :], *(one for one in ordered if one.severity is Severity.INFO)]
     shown = max(detail.findings - len(worth_it[: detail.whole]), 0)
     for finding in brief[:shown]:
@@ -139,14 +142,18 @@ def _one_row(page: Page, finding: FoldedFinding) -> None:
     page.short(Text.assemble((title, style), words.line(finding.message)), first, 1)
 
 
-def _consequences(page: Page, cause: FoldedFinding, findings: Sequence[FoldedFinding]) -> None:
-    """Print what follows from a finding, under the first of its causes; on their own nodes it says nothing new."""
-    for one in findings:
-        causes = [other for other in findings if other.code in one.see and not other.see]
-        own = {node for other in causes for node in other.nodes}
-        if causes and causes[0].code == cause.code and cause.nodes == causes[0].nodes and not own.issuperset(one.nodes):
-            text = f"so also {one.code} {one.check}  {words.node_set(one.nodes)}  {words.line(one.message)}"
-            page.short(text, "    ", 1, style="dim")
+def _consequences(findings: Sequence[FoldedFinding]) -> dict[tuple[str, tuple[str, ...]], list[FoldedFinding]]:
+    """Return what follows from each finding, by its code and nodes, at the first of its causes; on their own nodes it
+    says nothing new.
+    """
+    following: dict[tuple[str, tuple[str, ...]], list[FoldedFinding]] = {}
+    for see in dict.fromkeys(one.see for one in findings if one.see):
+        causes = [one for one in findings if one.code in see and not one.see]
+        own = {node for one in causes for node in one.nodes}
+        new = [one for one in findings if one.see == see and not own.issuperset(one.nodes)]
+        if causes:
+            following.setdefault((causes[0].code, causes[0].nodes), []).extend(new)
+    return following
 
 
 def _unknown(page: Page, report: Report, detail: Detail) -> None:
@@ -195,8 +202,7 @@ def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, st
             for name in finding.nodes:
                 parts[name][f"{finding.code} {finding.summary}"] = None
     unknown, _ = unknown_by_cause(report)
-    for name in names_in(unknown):
-        number = len({one.code for one in unknown if one.node == name})
+    for name, number in checks_of(unknown).items():
         parts[name][f"{words.count(number, 'check')} unknown"] = None
     for node in report.nodes:
         if not node.examined:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ncheck.model.report import NodeSummary, Report
+from ncheck.model.report import Report
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemPort
 from ncheck.parity import nodes_by_value
 
@@ -26,10 +26,11 @@ class Row:
 
 def environment(report: Report) -> tuple[Row, ...]:
     """Return the rows of all nodes that were reached; a property that no check reads, or no node has, has no row."""
-    reached = [node for node in report.nodes if node.reached]
+    reached = {node.name for node in report.nodes if node.reached}
     rows = []
     for name, topic, value_of in _ROWS:
-        values = {node.name: _value(node, topic, value_of) for node in reached}
+        values = {node: value for system in report.systems for value in (_value(system, topic, value_of),)
+                  for node in system.nodes if node in reached}  # fmt: skip
         if any(values.values()):
             parted = nodes_by_value({node: value or _NONE for node, value in values.items()})
             rows.append(Row(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
@@ -39,13 +40,13 @@ def environment(report: Report) -> tuple[Row, ...]:
 _NONE = "none"
 
 
-def _value(node: NodeSummary, topic: str, value_of: Callable[[System], str | None]) -> str | None:
+def _value(system: System, topic: str, value_of: Callable[[System], str | None]) -> str | None:
     """Return the text of one cell; None where nothing was asked."""
-    if reason := node.system.unknown.get(topic):
+    if reason := system.unknown.get(topic):
         return f"unknown: {reason}"
-    if reason := node.system.absent.get(topic):
+    if reason := system.absent.get(topic):
         return f"{_NONE} ({reason})"
-    return None if getattr(node.system, topic) is None else value_of(node.system)
+    return None if getattr(system, topic) is None else value_of(system)
 
 
 def _gpus(system: System) -> str | None:

@@ -16,11 +16,12 @@ Value = str | int | float | None
 
 def expectations(report: Report) -> str:
     """Return the table. What differs between the nodes is a comment; what no node has is left out."""
-    reached = {node.name: _values(node.system) for node in report.nodes if node.reached}
+    systems = report.system_of
+    reached = {node.name: _values(systems[node.name]) for node in report.nodes if node.reached}
     names = dict.fromkeys(name for values in reached.values() for name in values)
     lines = [
         f"# What {len(reached)} nodes have in common: {fold(reached)}, {report.time}.",
-        "# Read it, delete what may change, and keep it in ncheck.toml: every later run holds all nodes to it.",
+        "# Read it, delete what may change, and keep it in ncheck.toml: every later run checks all nodes against it.",
         "[expect]",
         *(_line(name, {node: values.get(name) for node, values in reached.items()}) for name in names),
     ]

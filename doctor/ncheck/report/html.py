@@ -305,7 +305,7 @@ def view_of(report: Report) -> View:
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         pairs=_pairs(report),
-        carried=carried(report.probe.traffic, together=say.together(report.measurements)),
+        carried=carried(report.probe.traffic),
         settings=tuple(_settings(report)),
         lines=tuple(
             (launcher, line, report.plan.reasons.get(launcher, ())) for launcher, line in report.plan.lines.items()
@@ -411,4 +411,4 @@ def _outcomes(report: Report) -> Iterator[Outcomes]:
         if same:
             folded = fold_verdicts(same)
             rows = tuple((group.checks, words.node_set(group.nodes), group.reason) for group in folded)
-            yield Outcomes(outcome.value, len(same), rows)
+            yield Outcomes(outcome.value, sum(len(verdict.nodes) for verdict in same), rows)

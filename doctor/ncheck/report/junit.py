@@ -27,7 +27,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     suites = ET.Element("testsuites", name="ncheck", time=f"{report.seconds:.3f}")
     verdicts: dict[str, list[Verdict]] = {node.name: [] for node in report.nodes}
     for verdict in report.verdicts:
-        verdicts[verdict.node].append(verdict)
+        for name in verdict.nodes:
+            verdicts[name].append(verdict)
     findings: dict[tuple[str, str], list[Finding]] = {}
     for finding in report.findings:
         for name in finding.nodes:

@@ -42,7 +42,7 @@ def as_json(registry: Registry) -> str:
             {"code": check.code, "name": check.name, "severity": check.severity.value, "topic": topic_of(check.code),
              "title": check.title}
         )
-        for check in registry.checks
+        for check in registry.listed
     ]  # fmt: skip
     return "[\n  " + ",\n  ".join(rows) + "\n]\n"
 
@@ -54,9 +54,9 @@ def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -
     from ncheck.report.page import Page
 
     page = Page(stream, environ)
-    widest = max((len(check.name) for check in registry.checks), default=0)
+    widest = max((len(check.name) for check in registry.listed), default=0)
     topic = ""
-    for check in registry.checks:
+    for check in registry.listed:
         if topic_of(check.code) != topic:
             if topic:
                 page.gap()
@@ -66,12 +66,12 @@ def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -
         name = (f" {check.name:<{widest}} ", "bold")
         page.say(check.title, Text.assemble("  ", code, name, f"{check.severity.value:<8}"))
     page.gap()
-    page.say(f"{len(registry.checks)} checks. Explain one: ncheck explain CODE", style="dim")
+    page.say(f"{len(registry.listed)} checks. Explain one: ncheck explain CODE", style="dim")
 
 
 def page_of(registry: Registry, word: str) -> str:
     """Return the page of the check of this code or name, as Markdown. Raises SettingsError with similar names."""
-    check = registry.one(word.strip())
+    (check,) = registry.select((registry.one(word.strip()).code,))
     title, _, body = check.page.strip().partition("\n")
     heading = f"# {check.code} {check.name}\n\n*{check.severity.value}, {topic_of(check.code)}*"
     return f"{heading}\n\n**{title}**\n\n{body.strip()}\n"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
+from ncheck.expression import expression
 from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
@@ -18,7 +19,7 @@ EVIDENCE_LINES = 8
 MOST_VALUES = 12  # of one property that differs between nodes
 
 # What Markdown or HTML reads anywhere, at the begin of a line, or as a link: <b>, - item, https://x, www.x
-_MARKUP = re.compile(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_MARKUP = expression(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  Markdown has no colours

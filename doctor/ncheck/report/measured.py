@@ -6,11 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median, median_high
 
 from rich.text import Text
 
-from ncheck.model.report import LEAST_KEPT, Measurement, Pair, Point, Probe, Report, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.page import Page
 from ncheck.report.text import grouped
@@ -18,22 +17,11 @@ from ncheck.text import moved
 from ncheck.text import size as size_text
 
 ROWS = 10  # sizes of a curve that are shown
-
-
 WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
-
-
 _WHOLE = 100  # rates from here on need no decimals
-
-
 _PLAIN = 20  # rates from here on need none where room is short
-
-
 _LEAST = 0.01  # GB/s: lower rates are all shown as <0.01
-
-
 _KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that exists is the headline
-
 
 _TONES = {
     Standing.OK: WELL, Standing.LOW: WARNED, Standing.FAR_TOO_LOW: BAD, Standing.FAILED: BAD,
@@ -61,11 +49,6 @@ def title(one: Measurement, by: str) -> str:
     ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
     other = f", by {one.by}" if one.by and one.by != by else ""
     return words.line(f"{one.what}{where}{ranks}{other}")
-
-
-def together(measurements: Sequence[Measurement]) -> bool:
-    """Return whether all nodes ran at once, or at least tried to."""
-    return any(one.stage == "all" for one in measurements)
 
 
 def kept(one: Measurement) -> str:
@@ -131,17 +114,9 @@ def rows(curve: Sequence[Point]) -> tuple[Point, ...]:
 
 
 STYLES = {WELL: "green", WARNED: "bold yellow", BAD: "bold red", UNJUDGED: "cyan"}
-
-
 SHOWN = 8  # measurements of one stage, and devices with unexpected traffic
-
-
 ODD_PAIRS = 4
-
-
 _LONGEST_NAME = 14
-
-
 _GROUPS = ("scaling", "all")
 
 
@@ -197,7 +172,7 @@ def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
     parts: list[str | tuple[str, str]] = [(f"by number of nodes{relative}: ", "bold")]
     for place, one in enumerate(steps):
         share_kept = f" (efficiency {share})" if (share := kept(one)) else ""
-        style = STYLES[WARNED if (one.efficiency or 1.0) < LEAST_KEPT else UNJUDGED]
+        style = STYLES[WARNED if one.scales_poorly else UNJUDGED]
         nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
         parts += [", "] if place else []
         parts.append((f"{nodes} {rate(one.measured or 0.0)} {one.unit}{share_kept}", style))
@@ -279,23 +254,11 @@ def _matrix(page: Page, drawn: Heat) -> None:
 
 
 def _carried(page: Page, report: Report) -> None:
-    lines = carried(report.probe.traffic, together=together(report.measurements))
+    lines = carried(report.probe.traffic)
     for line in lines[:SHOWN]:
         page.say(line.text, Text(f"  {page.signs.warned} ", "bold yellow") if line.odd else "  ")
     if len(lines) > SHOWN:
         page.say(f"and {len(lines) - SHOWN} more devices: -o json has them all", "    ", style="dim")
-
-
-LOOPBACK = "lo"
-
-
-_ALIKE = 0.85  # of the median of the planned devices: less is unexpected
-
-
-_CARRIED_LEAST = 1_000_000  # bytes: less is not measurement data
-
-
-_SOME = 0.01  # of the planned devices' traffic: less by another device is ssh and the like
 
 
 @dataclass(frozen=True)
@@ -306,25 +269,18 @@ class Line:
     odd: bool = False
 
 
-def carried(traffic: Sequence[Traffic], *, together: bool = True) -> tuple[Line, ...]:
-    """Return what the planned devices carried, those of them that carried less, and what other devices carried.
+def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
+    """Return what the planned devices carried, those of them that carried less, and what other devices carried."""
+    from statistics import median
 
-    If the nodes did not all run `together`, each had its own steps, so that less traffic is not odd.
-    """
-    if max((one.sent for one in traffic), default=0) < _CARRIED_LEAST:
-        return ()
-    planned = [one for one in traffic if one.planned]
-    within = [one for one in traffic if not one.planned and one.device == LOOPBACK]
-    others = [one for one in traffic if not one.planned and one.device != LOOPBACK]
-    usual = median(one.sent for one in planned) if planned else 0.0
-    least = usual * _ALIKE if together else 0.0
-    lines = [
-        *_well([one for one in planned if one.sent >= least]),
-        *_less([o for o in planned if o.sent < least], usual),
-    ]
-    total = sum(one.sent for one in planned)
-    astray = _others([one for one in others if one.sent > _SOME * total / max(len(others), 1)], bool(planned))
-    return (*lines, *astray, *_within([one for one in within if one.sent > _SOME * usual]))
+    planned = [one.sent for one in traffic if one.planned]
+    same = {share: [one for one in traffic if one.share is share] for share in Share}
+    return (
+        *_well(same[Share.USUAL]),
+        *_less(same[Share.LESS], median(planned) if planned else 0.0),
+        *_others(same[Share.STRAY], bool(planned)),
+        *_within(same[Share.INSIDE]),
+    )
 
 
 def _well(same: Sequence[Traffic]) -> list[Line]:
@@ -378,8 +334,6 @@ def _folded(devices: Sequence[str]) -> str:
 
 
 MOST = 16  # nodes in a matrix
-
-
 LONGEST_LABEL = 4
 
 
@@ -421,6 +375,8 @@ def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) ->
 
 def _usual(pairs: Sequence[Pair]) -> float:
     """Return the median of what nodes reach at their best: a slow node makes all its pairs slow."""
+    from statistics import median_high
+
     best: dict[str, float] = {}
     for pair in pairs:
         for node in pair.nodes:

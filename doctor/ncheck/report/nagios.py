@@ -14,7 +14,15 @@ from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.measured import foremost
 from ncheck.report.state import standing, state_of
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin, unreached_and_unknown
+from ncheck.report.summary import (
+    CLEAN,
+    NOT_READY,
+    NOT_VERIFIED,
+    WARNINGS,
+    checks_of,
+    origin,
+    unreached_and_unknown,
+)
 
 _LONGEST = 900  # characters of the answer: some servers cut a line at 1 KiB
 
@@ -50,7 +58,7 @@ def _performance(report: Report) -> Iterator[str]:
     yield f"reached={sum(node.reached for node in report.nodes)};;;0;{nodes}"
     for severity in (Severity.ERROR, Severity.WARNING):
         yield f"{severity.value}s={sum(one.severity is severity for one in findings)};;;0"
-    yield f"unknown={len(unreached_and_unknown(report)[1])};;;0"
+    yield f"unknown={checks_of(unreached_and_unknown(report)[1]).total()};;;0"
     yield f"time={report.seconds:.3f}s;;;0"
     first = foremost(report.measurements)
     if first and first.measured is not None:

@@ -48,7 +48,7 @@ def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     reached = [({"node": node.name}, node.reached) for node in report.nodes]
     yield "ncheck_node_reached", "1 if the login to the node succeeded.", reached
     yield "ncheck_node_good", "1 if a job can use the node; 0 if not, or if a check could not run.", _good(report)
-    counts = Counter((verdict.node, verdict.outcome) for verdict in report.verdicts)
+    counts = Counter((node, verdict.outcome) for verdict in report.verdicts for node in verdict.nodes)
     verdicts = [
         ({"node": node.name, "outcome": outcome.value}, counts[node.name, outcome])
         for node in report.nodes

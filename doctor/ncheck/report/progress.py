@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.redact import redact
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ncheck.model.evidence import Login
     from ncheck.model.finding import Finding
     from ncheck.model.node import Node
-    from ncheck.observer import Observer
 
 
 EVERY = 15.0  # seconds between two lines of a long run
@@ -145,15 +144,3 @@ class PlainLines:
             self.stream.flush()
         except (OSError, ValueError):
             pass
-
-
-def observer_for(stream: TextIO, environ: Mapping[str, str], limit: float = 0.0) -> Observer:
-    """Return a live table on a terminal, plain lines elsewhere (a log, a pipe, TERM=dumb).
-
-    `limit` is how many seconds the run may take.
-    """
-    if not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
-        return PlainLines(stream, limit=limit)
-    from ncheck.report.live_table import LiveTable
-
-    return LiveTable(stream, environ, limit=limit)

@@ -38,14 +38,13 @@ RECORDS = (
     Traffic,
 )
 
-
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Report": {
         "schema": "This format. New members may be added under the same number; none is changed or removed.",
         "exit_code": "Exit code of the process: 0 clean, 1 findings or unknown verdicts at or above fail_on, "
         "130 interrupted. (A demo exits with 0; this is the code of its report.)",
         "nodes": "All nodes in the order of the list, reached or not.",
-        "verdicts": "Exactly one per node and selected check.",
+        "verdicts": "One per selected check, outcome and reason, with its nodes: each node is named once per check.",
         "findings": "Problems, worst first, ignored ones last.",
         "plan": "How to start the job.",
         "measurements": "Results of the bandwidth test; empty if none ran.",
@@ -59,6 +58,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "name_python": "The command that names the Python of the job, where it was not judged: nodes have GPUs, and no "
         "interpreter that was found there has a framework. Empty otherwise.",
         "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
+        "systems": "What the nodes have, as values: one record for all nodes that are alike.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
         "bad": "Nodes that a job is better off without, with the reason; none after ^C.",
         "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
@@ -102,10 +102,10 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "recorded": "True if the data comes from a recording.",
         "cause": "Why the node was not reached, or its session was cut, such as host-key-changed; empty on success.",
         "detail": "The original error message of the library, ssh or the node.",
-        "facts": "One line per topic, such as GPUs or NCCL.",
-        "system": "The same and more, as values.",
+        "addresses": "The addresses of its interfaces with their prefix length, such as 10.1.0.7/24, by interface.",
     },
     "System": {
+        "nodes": "The nodes that have all of this.",
         "gpus": "The GPUs; null if there are none or they are unknown.",
         "nccl": "Version of the NCCL that the job's interpreter loads, such as 2.21.5.",
         "nccl_path": "Its path.",
@@ -165,13 +165,13 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "running": "Whether it has a carrier.",
         "mtu": "Bytes of the largest packet.",
         "speed": "Gb/s; null if the driver does not report it.",
-        "addresses": "Its addresses with their prefix length, such as 10.1.0.7/24.",
+        "network": "The network of its first address, such as 10.1.0.0/24; empty if a job cannot use the interface.",
     },
     "Verdict": {
         "check": "The check's name.",
         "code": "The check's code.",
-        "node": "The node.",
-        "outcome": "failed: the node has the problem. crashed: the check itself failed. unknown: data that should be "
+        "nodes": "The nodes of which it says so.",
+        "outcome": "failed: a node has the problem. crashed: the check itself failed. unknown: data that should be "
         "readable was not. skipped: nothing to check, or root is needed. passed: examined, no problem.",
         "reason": "The reason; empty only if the check passed.",
         "needs_root": "True if skipped because only root can read the data (--sudo).",
@@ -203,7 +203,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "blockers": "Why the plan must not be used as it is; empty if it can be.",
     },
     "Blocker": {
-        "code": "The code of the finding; empty if checks could not tell.",
+        "code": "The code of the finding; empty if the result of checks is unknown.",
         "nodes": "The nodes.",
         "message": "The reason.",
         "fix": "A command that fixes or shows it; may be empty.",
@@ -268,6 +268,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "sent": "Bytes sent.",
         "received": "Bytes received.",
         "planned": "Whether the launch plan uses it.",
+        "share": "usual: a device of the plan, and as much as the others. less: less than these. stray: data by a "
+        "device that is not in the plan. inside: loopback, between the ranks of a node. little: nothing that counts.",
     },
 }
 
@@ -288,7 +290,7 @@ def report_schema() -> dict[str, Any]:
     definitions["Report"]["properties"]["schema"] |= {"const": SCHEMA}
     return {
         "$schema": DRAFT_2020_12.uri,
-        "$id": "urn:ncheck:report:1",
+        "$id": "urn:ncheck:report:2",
         "title": "ncheck report",
         "$ref": built["$ref"],
         "$defs": definitions,

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from ncheck.model.report import Report
 from ncheck.report import text as words
-from ncheck.report.summary import CLEAN, NOT_VERIFIED, WARNINGS, Headline, headline, left_out, unreached_and_unknown
+from ncheck.report.summary import (
+    CLEAN,
+    NOT_VERIFIED,
+    WARNINGS,
+    Headline,
+    checks_of,
+    headline,
+    left_out,
+    unreached_and_unknown,
+)
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
 
 
@@ -30,12 +39,10 @@ def standing(report: Report) -> tuple[FoldedFinding, ...]:
 def not_checked(report: Report) -> Iterator[str]:
     """Yield a sentence for each cause: which nodes were not reached, and which checks could not run elsewhere."""
     not_run, unknown = unreached_and_unknown(report)
-    codes: dict[str, set[str]] = {}
-    for verdict in not_run:
-        codes.setdefault(verdict.node, set()).add(verdict.code)
+    codes = checks_of(not_run)
     lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
     for cause, nodes in grouped(lost):
-        checks = max(len(codes.get(node, ())) for node in nodes)
+        checks = max(codes[node] for node in nodes)
         yield f"{words.node_set(nodes)} not reached ({words.line(cause)}): {words.count(checks, 'check')} not run"
     for group in fold_verdicts(unknown):
         names = words.joined(group.checks, 3)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import NodeSummary, Report
+from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
 from ncheck.report.listing import topic_of
@@ -46,7 +47,8 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report)]
     if errors:
         causes = [one for one in errors if one.counts] or [one for one in counted if one.counts] or errors
-        parts = [*_culprits(causes), *_counts(one for one in others if one.counts and one not in causes)]
+        named = set(map(id, causes))
+        parts = [*_culprits(causes), *_counts(one for one in others if one.counts and id(one) not in named)]
         return Headline(NOT_READY, f"Not ready: {'; '.join([*parts, *lost, *unknown, *rest])}")
     passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
     reached = all(node.reached for node in report.nodes)
@@ -101,7 +103,12 @@ def _unknown(verdicts: Sequence[Verdict]) -> list[str]:
 
 def names_in(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     """Return the nodes of verdicts, each once."""
-    return tuple(dict.fromkeys(verdict.node for verdict in verdicts))
+    return tuple(checks_of(verdicts))
+
+
+def checks_of(verdicts: Iterable[Verdict]) -> Counter[str]:
+    """Return the number of checks of each node that these verdicts are about."""
+    return Counter(node for verdict in verdicts for node in verdict.nodes)
 
 
 def _cpus_only(report: Report) -> list[str]:
@@ -130,8 +137,17 @@ def _passed(report: Report) -> str:
 def unreached_and_unknown(report: Report) -> tuple[list[Verdict], list[Verdict]]:
     """Return the verdicts that are unknown because the node was not examined, and all others that are no answer."""
     lost = {node.name for node in report.nodes if not node.examined}
-    not_run = [one for one in report.verdicts if one.outcome is Outcome.UNKNOWN and one.node in lost]
-    unknown = [one for one in report.verdicts if one.outcome is Outcome.UNKNOWN and one.node not in lost]
+    not_run: list[Verdict] = []
+    unknown: list[Verdict] = []
+    for verdict in report.verdicts:
+        if verdict.outcome is not Outcome.UNKNOWN:
+            continue
+        for part, nodes in (
+            (not_run, tuple(node for node in verdict.nodes if node in lost)),
+            (unknown, tuple(node for node in verdict.nodes if node not in lost)),
+        ):
+            if nodes:
+                part.append(replace(verdict, nodes=nodes))
     return not_run, [*unknown, *(one for one in report.verdicts if one.outcome is Outcome.CRASHED)]
 
 
@@ -139,13 +155,18 @@ def unknown_by_cause(report: Report) -> tuple[list[Verdict], dict[tuple[str, ...
     """Return the unknown verdicts that nothing explains, and by the codes of their causes those that a finding does:
     what they need could not be read, and why that is has a finding of its own.
     """
-    causes = {(node, finding.message.partition(": ")[2]): finding.see
-              for finding in report.findings if finding.see for node in finding.nodes}  # fmt: skip
+    causes: dict[str, dict[str, tuple[str, ...]]] = {}  # by reason, the codes by node
+    for finding in report.findings:
+        if finding.see:
+            causes.setdefault(finding.message.partition(": ")[2], {}).update(dict.fromkeys(finding.nodes, finding.see))
     plain: list[Verdict] = []
     explained: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in unreached_and_unknown(report)[1]:
-        codes = causes.get((verdict.node, verdict.reason))
-        (explained.setdefault(codes, []) if codes else plain).append(verdict)
+        if not (known := causes.get(verdict.reason)):
+            plain.append(verdict)
+            continue
+        for codes, nodes in nodes_by_value({node: known.get(node, ()) for node in verdict.nodes}).items():
+            (explained.setdefault(codes, []) if codes else plain).append(replace(verdict, nodes=nodes))
     return plain, explained
 
 
@@ -203,9 +224,37 @@ def nodes_of(findings: Iterable[FoldedFinding]) -> tuple[str, ...]:
 
 def node_topics(report: Report) -> dict[str, dict[str, str]]:
     """Return topic -> node -> what the node has, such as GPUs or NCCL, for the nodes that were reached."""
-    reached = [node for node in report.nodes if node.reached]
-    topics = dict.fromkeys(topic for node in reached for topic in node.facts)
-    return {topic: {node.name: node.facts[topic] for node in reached if topic in node.facts} for topic in topics}
+    lines = {node: _lines(system) for system in report.systems for node in system.nodes}
+    topics: dict[str, dict[str, str]] = {}
+    for node in report.nodes:
+        for topic, line in lines.get(node.name, {}).items() if node.reached else ():
+            topics.setdefault(topic, {})[node.name] = line
+    return topics
+
+
+def _lines(system: System) -> dict[str, str]:
+    """Say each topic that was asked for; what is absent or unknown says so."""
+    ports = (f"{port.rate:g} Gb/s {port.state}" if port.rate else port.state for port in system.ports or ())
+    wires = (f"{wire.name} {wire.network}" for wire in system.interfaces or () if wire.network)
+    gpus = f"{_times(system.gpus.models)}, driver {system.gpus.driver}" if system.gpus else ""
+    lines = (
+        ("GPUs", "gpus", gpus),
+        ("NCCL", "nccl", f"{system.nccl} from {system.nccl_path}"),
+        ("MPI", "mpi", f"{system.mpi} {system.mpi_version}"),
+        ("Horovod", "horovod", system.horovod),
+        ("InfiniBand", "ports", _times(Counter(ports))),
+        ("network", "interfaces", ", ".join(wires) or "none usable"),
+    )
+    missing = {
+        **dict.fromkeys(system.absent, "none"),
+        **{key: f"unknown: {why}" for key, why in system.unknown.items()},
+    }
+    said = {topic: missing.get(key, line if getattr(system, key) is not None else None) for topic, key, line in lines}
+    return {topic: line for topic, line in said.items() if line is not None}
+
+
+def _times(counts: Mapping[str, int]) -> str:
+    return " + ".join(f"{count} x {name}" for name, count in counts.items())
 
 
 def interpreter(node: NodeSummary) -> str:
@@ -251,13 +300,14 @@ def totals(report: Report, findings: Sequence[FoldedFinding]) -> tuple[str, ...]
     parts += [words.count(following, "consequence")] if following else []
     parts += [f"{ignored} ignored"] if ignored else []
     outcomes = ", ".join(_outcomes(report))
-    return ", ".join(parts), f"{words.count(len(report.verdicts), 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
+    verdicts = sum(len(verdict.nodes) for verdict in report.verdicts)
+    return ", ".join(parts), f"{words.count(verdicts, 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
 
 
 def _outcomes(report: Report) -> Iterator[str]:
     """Yield "2 failed", "5 info", "111 not run (unreachable)", "12 skipped (3 need root: --sudo)"."""
-    counts = Counter(outcome_words(report))
-    root = sum(verdict.needs_root for verdict in report.verdicts)
+    counts = _counts_of_outcomes(report)
+    root = sum(len(verdict.nodes) for verdict in report.verdicts if verdict.needs_root)
     mute = any(node.reached and not node.examined for node in report.nodes)
     not_run = " (unreachable, or no agent started)" if mute else " (unreachable)"
     notes = {SKIPPED: f" ({root} need root: --sudo)" if root else "", NOT_RUN: not_run}
@@ -270,20 +320,24 @@ INFO, NOT_RUN, SKIPPED = "info", "not run", Outcome.SKIPPED.value
 OUTCOMES = ("failed", INFO, "crashed", NOT_RUN, "unknown", SKIPPED, "passed")
 
 
-def outcome_words(report: Report) -> list[str]:
-    """Return each verdict's outcome for people: what is only worth knowing did not fail, and what was unreachable is
-    not unknown check by check.
+def _counts_of_outcomes(report: Report) -> Counter[str]:
+    """Count outcomes as people do: what is only worth knowing did not fail, and what was unreachable is not unknown
+    check by check.
     """
     noted = {(finding.code, node) for finding in report.findings for node in finding.nodes
              if finding.severity is Severity.INFO and not finding.ignored}  # fmt: skip
     lost = {node.name for node in report.nodes if not node.examined}
-
-    def word(verdict: Verdict) -> str:
-        if verdict.outcome is Outcome.FAILED and (verdict.code, verdict.node) in noted:
-            return INFO
-        return NOT_RUN if verdict.outcome is Outcome.UNKNOWN and verdict.node in lost else verdict.outcome.value
-
-    return [word(verdict) for verdict in report.verdicts]
+    counts: Counter[str] = Counter()
+    for verdict in report.verdicts:
+        apart = 0
+        if verdict.outcome is Outcome.FAILED:
+            apart = sum((verdict.code, node) in noted for node in verdict.nodes)
+            counts[INFO] += apart
+        elif verdict.outcome is Outcome.UNKNOWN:
+            apart = len(lost.intersection(verdict.nodes))
+            counts[NOT_RUN] += apart
+        counts[verdict.outcome.value] += len(verdict.nodes) - apart
+    return counts
 
 
 def exit_code_meaning(report: Report) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE
 from ncheck.model.finding import Finding, Severity, Verdict
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
-_ESCAPE = re.compile(
+_ESCAPE = expression(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
     r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f]).{0,256}?(?:\x07|\x1b\\|\x9c|$)"  # OSC and the like, to the end
     r"|\x1b[ -/]*[0-~]?"  # all others
 )
-
 
 LONGEST_SET = 48  # characters of a node set before it is cut
 
@@ -32,7 +31,7 @@ def lines(text: str) -> tuple[str, ...]:
 
 
 def _visible(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def count(number: int, noun: str) -> str:
@@ -58,7 +57,7 @@ def joined(items: Sequence[str], most: int) -> str:
 
 _OWN_NAME = "\0"  # stands for the name of a finding's only node while texts are compared
 
-_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")  # "node01", "gpu-17.cluster", "10.0.0.7"
+_WORD = expression(r"[\w-]+(?:\.[\w-]+)*")  # "node01", "gpu-17.cluster", "10.0.0.7"
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,8 @@ def fold_verdicts(verdicts: Iterable[Verdict]) -> tuple[FoldedVerdicts, ...]:
     shared = _reasons_of_several(verdicts)
     nodes_of: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
-        reason = verdict.reason if verdict.reason in shared else _without(verdict.node, verdict.reason)
-        nodes_of.setdefault((reason, verdict.check), []).append(verdict.node)
+        reason = verdict.reason if verdict.reason in shared else _without(verdict.nodes[0], verdict.reason)
+        nodes_of.setdefault((reason, verdict.check), []).extend(verdict.nodes)
     checks_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, check), nodes in nodes_of.items():
         checks_of.setdefault((reason, tuple(nodes)), []).append(check)
@@ -177,7 +176,7 @@ def _reasons_of_several(verdicts: Iterable[Verdict]) -> set[str]:
     """Return the reasons that several nodes have word for word: a node name in them is not the node's own name."""
     nodes_of: dict[str, set[str]] = {}
     for verdict in verdicts:
-        nodes_of.setdefault(verdict.reason, set()).add(verdict.node)
+        nodes_of.setdefault(verdict.reason, set()).update(verdict.nodes)
     return {reason for reason, nodes in nodes_of.items() if len(nodes) > 1}
 
 

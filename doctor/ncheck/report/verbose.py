@@ -20,6 +20,7 @@ from ncheck.report.summary import (
     exit_code_meaning,
     headline,
     interpreter,
+    names_in,
     node_topics,
     nodes_of,
     plan_settings,
@@ -142,7 +143,7 @@ def _unknown(page: Page, sign: Text, groups: Sequence[FoldedVerdicts], outcome: 
 def _need_root(page: Page, verdicts: Sequence[Verdict]) -> None:
     if verdicts:
         checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
-        nodes = words.node_set(tuple(dict.fromkeys(verdict.node for verdict in verdicts)))
+        nodes = words.node_set(names_in(verdicts))
         need = "check needs" if len(checks) == 1 else "checks need"
         _dim(page, f"{len(checks)} {need} root on {nodes} (--sudo): {words.joined(checks, CHECK_NAMES)}")
 

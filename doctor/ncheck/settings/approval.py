@@ -18,8 +18,6 @@ from ncheck.errors import SettingsError
 from ncheck.text import printable
 
 _LARGEST = 2**20  # bytes: thousands of notes, or hosts
-
-
 _MOST_FILES = 100  # of an ssh configuration
 
 
@@ -80,7 +78,9 @@ def approved(path: Path, content: bytes | None, environ: Mapping[str, str]) -> b
 def approve(path: Path, content: bytes | None, environ: Mapping[str, str]) -> None:
     """Note that the user approves this file with this content. Raises SettingsError."""
     if content is None:
-        raise SettingsError("ssh-config: what it includes cannot be told or read, so this cannot be approved")
+        raise SettingsError(
+            "ssh-config: the files that it includes are unknown or unreadable, so it cannot be approved"
+        )
     notes = _file(environ)
     if notes is None:
         raise SettingsError("this cannot be noted: HOME is not set")

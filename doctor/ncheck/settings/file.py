@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted, unfold
+from ncheck.settings import values as read
 from ncheck.settings.approval import approved, covered, own_folder
-from ncheck.settings.values import ENVIRONMENT, READ
+from ncheck.settings.options import ENVIRONMENT, OPTIONS
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -38,34 +39,10 @@ if TYPE_CHECKING:
 
 NAME = "ncheck.toml"
 LARGEST = 2**20
-
-
-_RUN_CODE = frozenset({"python", "setup", "enter", "rsh", "ssh_config", "sudo"})
-
-
-# Options that a file must not set, or that make no sense in one.
-_FLAGS_ONLY = {
-    "accept-new-host-keys": "give it as an option of each run",
-    "hosts": 'name a host file by nodes = "hosts.txt", or use the option -H',
-    "local": "run ncheck local",
-    "record": "use the option --record",
+_KEYS = {row.key: name for name, row in OPTIONS.items() if not row.not_in_file}
+_NOT_IN_FILE = {
     "config": "a settings file cannot name another one",
-    "launcher": "use ncheck plan --for or ncheck launch --with",
-    "program": "write it after --",
-    "good-nodes": "use the option --good-nodes",
-    "bad-nodes": "use the option --bad-nodes",
-    "drop-bad": "give it as an option of each run",
-    "force": "give it as an option of each run",
-}
-
-
-_PATHS = ("nodes_file", "identity", "ssh_config", "workdir", "requirements")
-
-
-_KEYS = {
-    ("nodes" if name == "nodes_file" else name.replace("_", "-")): name
-    for name in READ
-    if name.replace("_", "-") not in _FLAGS_ONLY
+    **{row.key: row.not_in_file for row in OPTIONS.values() if row.not_in_file},
 }
 
 
@@ -83,7 +60,7 @@ class FileSettings:
     @property
     def commands(self) -> tuple[tuple[str, str], ...]:
         """The keys that run code, each with its value."""
-        rows = [(name.replace("_", "-"), value) for name, value in self.values.items() if name in _RUN_CODE]
+        rows = [(OPTIONS[name].key, value) for name, value in self.values.items() if OPTIONS[name].runs_code]
         rows += [(f"{name} of {nodes}", value) for nodes, own in self.hosts for name, value in own.items()]
         return tuple((name, str(value)) for name, value in rows if value)
 
@@ -92,7 +69,7 @@ class FileSettings:
         return covered(content, str(self.values.get("ssh_config") or "none"), environ)
 
     def without_commands(self) -> FileSettings:
-        values = {name: value for name, value in self.values.items() if name not in _RUN_CODE}
+        values = {name: value for name, value in self.values.items() if not OPTIONS[name].runs_code}
         return FileSettings(values, (), tuple(name for name, _ in self.commands))
 
 
@@ -195,10 +172,10 @@ class _Reading:
         values: dict[str, object] = {}
         for key, value in table.items():
             name = _known(key, _KEYS, "host")
-            read = _read(key, name, value)
-            if name == "output" and any(one.path for one in cast("tuple[Output, ...]", read)):
+            made = _read(key, name, value)
+            if name == "output" and any(one.path for one in cast("tuple[Output, ...]", made)):
                 raise ValueError("output: a file is not allowed here: give -o FORMAT=FILE as an option of each run")
-            values[name] = anchored(self.folder, str(read)) if name in _PATHS else read
+            values[name] = anchored(self.folder, str(made)) if OPTIONS[name].read is read.path else made
         return values
 
     def _host(self, nodes: str, table: object) -> tuple[str, Mapping[str, str]]:
@@ -222,8 +199,8 @@ def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:
     dashed = key.replace("_", "-")
     if dashed in keys:
         return keys[dashed]
-    if dashed in _FLAGS_ONLY:
-        raise ValueError(f"{dashed} is not allowed in a settings file: {_FLAGS_ONLY[dashed]}")
+    if dashed in _NOT_IN_FILE:
+        raise ValueError(f"{dashed} is not allowed in a settings file: {_NOT_IN_FILE[dashed]}")
     from difflib import get_close_matches
 
     near = get_close_matches(dashed, [*keys, *tables], n=1)
@@ -233,6 +210,6 @@ def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:
 
 def _read(key: str, name: str, value: object) -> object:
     try:
-        return READ[name](value)
+        return OPTIONS[name].read(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None

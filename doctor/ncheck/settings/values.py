@@ -10,23 +10,18 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
-from ncheck.model.plan import LAUNCHERS
 from ncheck.report import FORMATS, Output
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
 
 Read = Callable[[object], object]
-
-
-MOST_AT_ONCE = 1024
-MOST_SLOTS = 4096
-FAIL_ON = ("error", "warning", "info", "unknown")
-NEVER = ("never", "none")
-PROBES = ("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")
+_FAIL_ON = ("error", "warning", "info", "unknown")
+_NEVER = ("never", "none")
 ELEMENT = 4  # bytes of a float
 LEAST_SIZE, LARGEST_SIZE = 8, 64 * 2**30
 _LONGEST_INTERFACE = 15  # bytes: IFNAMSIZ of the kernel, less one
@@ -34,7 +29,7 @@ _FASTEST = 1e6  # GB/s
 _DAY = 86400
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("expected text")  # noqa: TRY004  a wrong value, reported like others
     if not value.strip():
@@ -44,7 +39,12 @@ def _text(value: object) -> str:
     return value
 
 
-def _command(value: object) -> str:
+def path(value: object) -> str:
+    """Read a path on this machine; in a settings file it is relative to the file's folder."""
+    return text(value)
+
+
+def shell_line(value: object) -> str:
     """Read a shell line; it is sent to the node as one line."""
     if isinstance(value, str) and ("\n" in value or "\r" in value):
         raise ValueError(
@@ -52,12 +52,12 @@ def _command(value: object) -> str:
         )
     if value == "":
         return ""
-    return _text(value)
+    return text(value)
 
 
-def _argv(value: object) -> str:
+def argv(value: object) -> str:
     """Read a command that is split into words without a shell."""
-    command = _command(value)
+    command = shell_line(value)
     try:
         shlex.split(command)
     except ValueError as error:
@@ -65,14 +65,14 @@ def _argv(value: object) -> str:
     return command
 
 
-def _user(value: object) -> str:
-    name = _text(value)
+def user(value: object) -> str:
+    name = text(value)
     if name.startswith("-") or any(char in name for char in " '\"`;&<>|(){}$\\"):
         raise ValueError(f"{quoted(name)} is not a user name")
     return name
 
 
-def _flag(value: object) -> bool:
+def flag(value: object) -> bool:
     if isinstance(value, bool):
         return value
     words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -81,7 +81,7 @@ def _flag(value: object) -> bool:
     return words[value.lower()]
 
 
-def _whole(least: int, most: int) -> Read:
+def whole(least: int, most: int) -> Read:
     def read(value: object) -> int:
         text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
         if not (text.isascii() and text.isdigit() and len(text) < len(str(most)) + 2 and least <= int(text) <= most):
@@ -91,10 +91,10 @@ def _whole(least: int, most: int) -> Read:
     return read
 
 
-_PORT = _whole(1, 65535)
+PORT = whole(1, 65535)
 
 
-def _seconds(value: object) -> float:
+def time_limit(value: object) -> float:
     try:
         seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
     except ValueError:
@@ -104,14 +104,14 @@ def _seconds(value: object) -> float:
     return seconds
 
 
-def _at_most_a_day(value: object) -> float:
-    seconds = _seconds(value)
+def at_most_a_day(value: object) -> float:
+    seconds = time_limit(value)
     if seconds > _DAY:
         raise ValueError(f"expected at most {_DAY} seconds (a day), not {quoted(str(value))}")
     return seconds
 
 
-def _sizes(value: object) -> tuple[int, ...]:
+def sizes(value: object) -> tuple[int, ...]:
     """Read "8-1G" (powers of two), "1M,64M,1G", or a list of these: bytes per rank, K is 1024."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     parts = [part.strip() for text in values for part in str(text).split(",")]
@@ -163,7 +163,7 @@ FRAMEWORKS = (
 _MOST_OF_ONE = 1024  # GPUs or HCAs of a node
 
 
-def _expected(value: object) -> tuple[float | None, ExpectedFacts | None]:
+def expected(value: object) -> tuple[float | None, ExpectedFacts | None]:
     """Read "gpus=8,nccl=2.21.5", a table of these, or a bus bandwidth alone."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and "=" not in value):
         return _bandwidth(value), None
@@ -196,7 +196,7 @@ def _expectation(name: str, value: object) -> object:
         **dict.fromkeys((*_VERSIONS, *FRAMEWORKS), r"(?:>=)?\d[\w.+-]{0,60}"),
     }
     if name in ("gpus", "hcas"):
-        return _whole(0, _MOST_OF_ONE)(text)
+        return whole(0, _MOST_OF_ONE)(text)
     if name in ("busbw", "rate"):
         return _bandwidth(text)
     if name not in patterns:
@@ -208,16 +208,17 @@ def _expectation(name: str, value: object) -> object:
     return text
 
 
-def _one_of(*choices: str) -> Read:
-    def read(value: object) -> str:
-        if value not in choices:
-            raise ValueError(f"expected one of {', '.join(choices)}, not {quoted(str(value))}")
+@dataclass(frozen=True)
+class OneOf:
+    choices: tuple[str, ...]
+
+    def __call__(self, value: object) -> str:
+        if value not in self.choices:
+            raise ValueError(f"expected one of {', '.join(self.choices)}, not {quoted(str(value))}")
         return str(value)
 
-    return read
 
-
-def _words(value: object) -> tuple[str, ...]:
+def names(value: object) -> tuple[str, ...]:
     """Read "a,b", or a list of such texts."""
     if isinstance(value, str):
         value = (value,)
@@ -229,20 +230,20 @@ def _words(value: object) -> tuple[str, ...]:
     return words
 
 
-def _fail_on(value: object) -> tuple[str, ...]:
-    words = _words(value)
-    known = (*FAIL_ON, *NEVER)
+def fail_on(value: object) -> tuple[str, ...]:
+    words = names(value)
+    known = (*_FAIL_ON, *_NEVER)
     for word in words:
         if word not in known:
-            raise ValueError(f"{quoted(word)} is not one of {', '.join((*FAIL_ON, NEVER[0]))}")
-    if any(word in NEVER for word in words):
+            raise ValueError(f"{quoted(word)} is not one of {', '.join((*_FAIL_ON, _NEVER[0]))}")
+    if any(word in _NEVER for word in words):
         if len(words) > 1:
-            raise ValueError(f"{NEVER[0]} cannot be combined with other values")
-        return NEVER[:1]
+            raise ValueError(f"{_NEVER[0]} cannot be combined with other values")
+        return _NEVER[:1]
     return tuple(dict.fromkeys(words))
 
 
-def _ignore(value: object) -> tuple[tuple[str, str | None], ...]:
+def ignores(value: object) -> tuple[tuple[str, str | None], ...]:
     """Read CHECK, CHECK=nodes, a,b or a,b=nodes, or a list of these: what follows = are the nodes of each check."""
     values = (value,) if isinstance(value, str) else value
     if not isinstance(values, (list, tuple)):
@@ -265,11 +266,11 @@ def _ignored(value: object) -> list[tuple[str, str | None]]:
     return [(check, nodes or None) for check in checks]
 
 
-def _ports(value: object) -> tuple[int, ...]:
+def ports(value: object) -> tuple[int, ...]:
     """Read one port, "29500,9988", or a list of these."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     parts = [part.strip() if isinstance(part, str) else part for one in values for part in _parts(one)]
-    return tuple(dict.fromkeys(cast("int", _PORT(part)) for part in parts))
+    return tuple(dict.fromkeys(cast("int", PORT(part)) for part in parts))
 
 
 def _parts(value: object) -> list[object]:
@@ -279,10 +280,10 @@ def _parts(value: object) -> list[object]:
 _MOST_PATHS, _LONGEST_PATH = 16, 4096
 
 
-def _paths(value: object) -> tuple[str, ...]:
+def paths(value: object) -> tuple[str, ...]:
     """Read one absolute path, or a list of these: they are looked for on the nodes."""
     values = value if isinstance(value, (list, tuple)) else (value,)
-    paths = tuple(dict.fromkeys(os.path.normpath(_text(one)) for one in values))
+    paths = tuple(dict.fromkeys(os.path.normpath(text(one)) for one in values))
     for path in paths:
         if not path.startswith("/") or len(path) > _LONGEST_PATH:
             raise ValueError(f"{quoted(path)} is not an absolute path, as in /data/imagenet")
@@ -291,15 +292,15 @@ def _paths(value: object) -> tuple[str, ...]:
     return paths
 
 
-def _interface(value: object) -> str:
+def interface(value: object) -> str:
     """Read the name of a network interface: at most 15 bytes, no slash, no space."""
-    name = _text(value)
+    name = text(value)
     if len(name.encode()) > _LONGEST_INTERFACE or not is_name(name):
         raise ValueError(f"{quoted(name)} is not an interface name, as in eth0; to list the names: ip -br link")
     return name
 
 
-def _outputs(value: object) -> tuple[Output, ...]:
+def outputs(value: object) -> tuple[Output, ...]:
     """Read FORMAT or FORMAT=PATH, or a list of these; standard output takes one."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     outputs = tuple(_output(one) for one in values)
@@ -313,69 +314,14 @@ def _outputs(value: object) -> tuple[Output, ...]:
 
 
 def _output(value: object) -> Output:
-    form, equals, path = _text(value).partition("=")
+    form, equals, path = text(value).partition("=")
     if form not in FORMATS:
         raise ValueError(f"expected one of {', '.join(FORMATS)}, or FORMAT=FILE, not {quoted(str(value))}")
-    return Output(form, os.path.expanduser(_text(path)) if equals else None)  # noqa: PTH111  a shell leaves ~ after =
+    return Output(form, os.path.expanduser(text(path)) if equals else None)  # noqa: PTH111  a shell leaves ~ after =
 
 
-def _program(value: object) -> tuple[str, ...]:
+def program(value: object) -> tuple[str, ...]:
     """Read the words of a command line; they are quoted where they appear in a line to type."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
         raise ValueError("expected a list of words")
     return tuple(value)
-
-
-# Every key is a field of Settings or of JobEnvironment.
-READ: Mapping[str, Read] = {
-    "nodes_file": _text,
-    "hosts": _text,
-    "slurm": _flag,
-    "port": _PORT,
-    "user": _user,
-    "identity": _text,
-    "ssh_config": _text,
-    "via": _one_of("ssh", "srun"),
-    "transport": _one_of("auto", "paramiko", "openssh"),
-    "accept_new_host_keys": _flag,
-    "python": _command,
-    "setup": _command,
-    "enter": _argv,
-    "rsh": _argv,
-    "packages": _one_of("frameworks", "all"),
-    "requirements": _text,
-    "workdir": _text,
-    "sudo": _flag,
-    "width": _whole(1, MOST_AT_ONCE),
-    "connect_timeout": _seconds,
-    "command_timeout": _seconds,
-    "deadline": _seconds,
-    "mesh": _one_of("auto", "all", "none"),
-    "probe": _one_of(*PROBES),
-    "probe_time": _at_most_a_day,
-    "probe_launcher": _one_of("agents", "mpirun"),
-    "sizes": _sizes,
-    "expect": _expected,
-    "data": _paths,
-    "storage_probe": _flag,
-    "select": _words,
-    "ignore": _ignore,
-    "fail_on": _fail_on,
-    "output": _outputs,
-    "record": _text,
-    "local": _flag,
-    "launcher": _one_of(*LAUNCHERS),
-    "program": _program,
-    "slots": _whole(1, MOST_SLOTS),
-    "profile": _one_of("slot", "numa"),
-    "ifname": _interface,
-    "master_port": _PORT,
-    "need_ports": _ports,
-    "drop_bad": _flag,
-    "good_nodes": _text,
-    "bad_nodes": _text,
-    "force": _flag,
-}
-
-
-ENVIRONMENT = ("python", "setup", "enter", "rsh")

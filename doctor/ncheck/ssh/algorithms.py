@@ -35,7 +35,6 @@ DEFAULT: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-
 # What some releases of paramiko have beside these, and OpenSSH offers only where it is told to.
 _ON_REQUEST: Mapping[str, tuple[str, ...]] = {
     "kexalgorithms": (
@@ -45,7 +44,6 @@ _ON_REQUEST: Mapping[str, tuple[str, ...]] = {
     "macs": ("hmac-md5", "hmac-sha1-96", "hmac-md5-96"),
     "hostkeyalgorithms": (),  # no certificates: paramiko cannot check who signed them
 }  # fmt: skip
-
 
 KEYWORDS = {
     "kexalgorithms": "KexAlgorithms",
@@ -98,7 +96,6 @@ def lacking(wanted: Wanted) -> str:
 
 _SHA2 = ("rsa-sha2-512", "rsa-sha2-256")
 _CERTIFICATE = "-cert-v01@openssh.com"
-
 
 # OpenSSH's own default of PubkeyAcceptedAlgorithms, without certificates.
 _USER_KEYS = (*DEFAULT["hostkeyalgorithms"], "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")

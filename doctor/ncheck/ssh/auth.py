@@ -185,8 +185,6 @@ def _from_agent(key: AgentKey) -> Identity:
 
 # What a server's message may explain; its other messages say only that it refuses.
 _EXPLAINED = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})
-
-
 _LOGIN_ERRORS = (paramiko.SSHException, OSError, EOFError)
 
 

@@ -14,23 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 CHUNK = 65536
-
-
 STDERR_KEPT = 4096
-
-
 LONGEST_LINE = 4096  # bytes: the lines that are looked for are shorter
-
-
 LOG_KEPT = 256 * 1024  # bytes of standard error; ssh -v writes some 5 KB a login, more through jump hosts
-
-
 TERMINATE_PATIENCE = 0.2  # seconds between SIGTERM and SIGKILL
-
-
 OWN_END_PATIENCE = 0.5  # seconds after SIGTERM, where no SIGKILL follows
-
-
 STATUS_PATIENCE = 5.0  # seconds that a child which has closed its output may take to end, on a busy machine
 
 

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -81,8 +82,17 @@ class SshClient:
             then(None)
 
         with self._lock:
-            self._dialler = dialler = self._dialler or Dialler(self.options.width)
+            if not self._dialler:
+                self._dialler = Dialler(self.options.width)
+                threading.Thread(target=self._prepare, args=(host,), name="prepare", daemon=True).start()
+            dialler = self._dialler
         dialler.add(lambda: self._dialled_target(host), timeout, begin, arrived)
+
+    def _prepare(self, host: Host) -> None:
+        """Import paramiko while the first host is dialled: it takes longer than the dialling."""
+        with suppress(ConfigError):
+            if self.transport_for(host) == "paramiko":
+                import ncheck.ssh.paramiko_client  # noqa: F401
 
     def close(self) -> None:
         """Stop dialling, and close the connections that nobody went on with."""

@@ -41,8 +41,6 @@ from ncheck.ssh.login import ConfigError, Host, Options
 from ncheck.ssh.target import Target, from_ssh_g, kerberos_ticket, target_of
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
-
-
 SSH_G_TIMEOUT = 10.0  # seconds: a Match exec may be slow
 
 
@@ -216,7 +214,6 @@ class _Reading:
 
 _NO_JUMP = ("none",)
 
-
 _CRITERIA: Mapping[str, Callable[[_Reading, str], bool]] = {
     "all": lambda _reading, _value: True,
     "canonical": lambda _reading, _value: False,  # CanonicalizeHostname, which makes it true, goes to ssh anyway
@@ -226,7 +223,6 @@ _CRITERIA: Mapping[str, Callable[[_Reading, str], bool]] = {
     "user": lambda reading, value: matches_list(reading.options.get("user", (reading.local_name,))[0], value),
     "localuser": lambda reading, value: matches_list(reading.local_name, value),
 }
-
 
 DEEPEST = 16  # OpenSSH's own bound on files that include files
 

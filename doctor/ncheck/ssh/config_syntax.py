@@ -124,7 +124,6 @@ class UnknownTokenError(ValueError):
 # ~/.ssh/keys/%r@%h and ${XDG_RUNTIME_DIR}/agent
 _TOKEN = re.compile(r"%(?P<letter>.?)|\$\{(?P<variable>[^{}]*)\}", re.DOTALL)
 
-
 # gpu-%h.cluster
 _PERCENT = re.compile(r"%(.?)", re.DOTALL)
 
@@ -204,8 +203,6 @@ def _literal(value: str) -> str:
 
 # 1m30s
 _DURATION = re.compile(r"(\d+)([smhdw]?)", re.IGNORECASE | re.ASCII)
-
-
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -232,13 +229,8 @@ def _jump(value: str) -> str:
 
 
 _FLAG = _one_of("yes", "no", true="yes", false="no")
-
-
 _STRICT = _one_of("yes", "no", "ask", "accept-new", true="yes", false="no", off="no")
-
-
 _MASTER = _one_of("yes", "no", "ask", "auto", "autoask", true="yes", false="no")
-
 
 # One value each: the first one counts.
 NORMAL: Mapping[str, Callable[[str], str]] = {
@@ -272,10 +264,8 @@ NORMAL: Mapping[str, Callable[[str], str]] = {
     "pubkeyacceptedalgorithms": _text,
 }
 
-
 # Older names of keywords.
 ALIASES = {"pubkeyacceptedkeytypes": "pubkeyacceptedalgorithms"}
-
 
 # The rest of the line, quotes and all, is one value.
 COMMANDS: Mapping[str, Callable[[str], str]] = {
@@ -284,14 +274,11 @@ COMMANDS: Mapping[str, Callable[[str], str]] = {
     "proxyjump": _jump,
 }
 
-
 # Several values on one line: the first line counts.
 MANY = frozenset({"userknownhostsfile", "globalknownhostsfile"})
 
-
 # One value a line: every line adds one.
 REPEATED = frozenset({"identityfile", "certificatefile"})
-
 
 # Known to OpenSSH 8.9 and later, without effect on which machine is reached and how the login goes.
 _OTHERS = """
@@ -310,8 +297,5 @@ smartcarddevice stdinnull streamlocalbindmask streamlocalbindunlink syslogfacili
 tunnel tunneldevice updatehostkeys useblacklistedkeys useprivilegedport useroaming usersh visualhostkey xauthlocation
 """
 
-
 _STRUCTURE = ("host", "match", "include", "ignoreunknown")
-
-
 KNOWN = frozenset({*_STRUCTURE, *NORMAL, *COMMANDS, *MANY, *REPEATED, *_OTHERS.split()})

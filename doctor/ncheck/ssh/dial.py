@@ -22,23 +22,12 @@ from ncheck.ssh.target import Target
 # What this client says first. It is said at once: a server that is no SSH server answers only then.
 IDENTIFICATION = b"SSH-2.0-ncheck\r\n"
 
-
 # Seconds before the next address is tried too; RFC 8305 calls it the connection attempt delay.
 ATTEMPT_DELAY = 0.25
-
-
 FEW_RETRANSMISSIONS = 2  # they take less than a second
-
-
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
-
-
 LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
 SockAddress = tuple[int, tuple[Any, ...]]  # as getaddrinfo gives it: (host, port), or longer for IPv6
-
-
 Found = tuple[int, int, int, str, tuple[Any, ...]]
 
 

@@ -19,26 +19,16 @@ from ncheck.ssh.target import SSH_PORT, Target
 
 T = TypeVar("T")
 
-
 # What newer releases of OpenSSH send instead of the banner when they are full, or refuse this client for a while
 # (PerSourcePenalties); older ones send nothing.
 _FULL, _PENALTY = "Exceeded MaxStartups", "Not allowed at this time"
 SERVER_FULL = (_FULL, _PENALTY)
-
-
 RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Debian's unit; that of Red Hat and SUSE
-
-
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
-
 
 # A server tells neither which of these it is, nor which types it accepts.
 WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
-
-
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
-
-
 USE_KEY = "ncheck -i KEY nodes.txt"  # there was no key to offer
 
 
@@ -223,7 +213,6 @@ _MESSAGES: tuple[tuple[Cause, str], ...] = (
     (Cause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
 )
 
-
 MOST_LINES = 500  # of ssh's messages that are looked at one by one
 
 
@@ -246,10 +235,7 @@ def main_line(stderr: str) -> str:
 
 
 _OUT_OF_TIME = (Cause.FILTERED, Cause.SILENT, Cause.STALLED)
-
-
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds; with less than the first left, there is no further attempt
-
 
 # Seconds for a login. An attempt with less that runs out of time shows nothing, and a server that is full does not wait
 # so long before it drops a connection.

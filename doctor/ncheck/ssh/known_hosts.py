@@ -111,7 +111,7 @@ class KnownHosts:
         if names.startswith("|1|"):
             if split := _hash_parts(names):
                 self._index.hashed.append((at, *split, line))
-        elif any(c in names for c in "*?!"):
+        elif "*" in names or "?" in names or "!" in names:
             wanted, unwanted = _compiled(names)
             self._index.patterns.append((at, wanted, unwanted, line))
         else:
@@ -182,7 +182,8 @@ def _lines(file: str) -> Iterator[tuple[Line, str]]:
     except OSError:
         return
     for number, raw in enumerate(text.split("\n"), 1):
-        marker, rest = _marked(raw.strip(" \t\r"))
+        rest = raw.strip(" \t\r")
+        marker, rest = _marked(rest) if rest.startswith("@") else ("", rest)
         fields = rest.split(None, 3)
         if rest.startswith("#") or len(fields) < 3:  # noqa: PLR2004  hosts, type, key
             continue
@@ -192,8 +193,6 @@ def _lines(file: str) -> Iterator[tuple[Line, str]]:
 
 def _marked(line: str) -> tuple[str, str]:
     """Part "@revoked host ssh-ed25519 AAAA" into its marker and the rest."""
-    if not line.startswith("@"):
-        return "", line
     marker, _, rest = line[1:].partition(" ")
     return marker.strip() or "unreadable", rest.strip()
 

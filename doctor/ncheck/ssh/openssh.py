@@ -34,7 +34,6 @@ FIXED = (
     "-oStdinNull=no", "-oForkAfterAuthentication=no", "-oSessionType=default",
 )  # fmt: skip
 
-
 ACCEPT_NEW = ("no", "off", "accept-new")
 
 
@@ -136,26 +135,20 @@ def connection_broke(messages: str) -> bool:
 # A server's banner is printed among these lines, and may look like one: what is no address is not taken.
 _ADDRESS = re.compile(r"^debug1: Connecting to \S+ \[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\] port", re.MULTILINE)
 
-
 # debug1: Server host key: ssh-ed25519 SHA256:J/glO1XKZI31IWzKMGQjOssdr4tQFGrCD3AXMLHQHck
 _HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
-
 
 # debug1: Offering public key: /root/.ssh/id_ed25519 ED25519 SHA256:uwA1ClT5jaMBmW8EOMm2kj explicit
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+?) (\S+) (SHA256:\S+)(.*)$", re.MULTILINE)
 
-
 # Offending ECDSA key in /root/.ssh/known_hosts:12
 _OFFENDING = re.compile(r"^Offending \S+ key in (.+):(\d{1,9})\s*$", re.MULTILINE)
-
 
 # channel 0: open failed: connect failed: Connection refused
 _FORWARDING = re.compile(r"open failed: (?:connect failed: |administratively prohibited: )?(.+)")
 
-
 # debug1: kex_exchange_identification: banner line 0: HTTP/1.1 400 Bad Request
 _IN_PLACE_OF_BANNER = re.compile(r"kex_exchange_identification: banner line \d+: (.*)")
-
 
 # OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026
 _LOG_LINES = re.compile(
@@ -163,19 +156,15 @@ _LOG_LINES = re.compile(
     re.MULTILINE,
 )
 
-
 # debug1: Sending command: exec /bin/sh ...      (the connection is ours)
 # debug1: mux_client_request_session: master session id: 2      (it is that of a master)
 _STARTED = re.compile(r"^debug1: (?:Sending command: |mux_client_request_session: master session id)", re.MULTILINE)
 
-
 # kex_exchange_identification: Connection closed by remote host
 _DROPPED = re.compile(r"^(?:kex|ssh)_exchange_identification: .*(?:closed|reset)", re.MULTILINE)
 
-
 # Connection closed by UNKNOWN port 65535      (what a client behind a jump host says after the line above)
 _DROP_LINES = re.compile(r"(?:kex|ssh)_exchange_identification: |Connection (?:closed|reset) by ")
-
 
 _FORWARDED = (
     ("refused", Cause.REFUSED), ("timed out", Cause.FILTERED), ("no route", Cause.UNROUTABLE),

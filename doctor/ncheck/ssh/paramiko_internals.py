@@ -39,16 +39,9 @@ if TYPE_CHECKING:
 
 
 RSA_ALGORITHMS = ("rsa-sha2-512", "rsa-sha2-256")
-
-
 FIRST_LINE = 256  # bytes: a banner is at most 255 (RFC 4253, 4.2)
-
-
 SECOND_LINE_PATIENCE = 2.0  # seconds that a server may take for its banner after it sent something else
-
-
 STALE_WRITE = 20.0  # seconds after which a peer that takes no bytes is given up
-
 
 # Every failure is reported as a LoginFailedError, so paramiko's log lines go to a logger that drops them. The loggers
 # that paramiko itself uses are left to the program.
@@ -230,6 +223,9 @@ class Link(paramiko.Transport):
     def wire(self) -> Wire:
         return cast("Wire", self.packetizer)
 
+    def _log(self, level: int, msg: object, *args: object) -> None:
+        """Log nothing: a login has forty lines for a logger that drops them."""
+
     # Each list is asked for many times a login, and paramiko makes it anew each time.
 
     @cached_property
@@ -278,11 +274,7 @@ def _first(preferred: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
 
 
 CHUNK = 65536
-
-
 STDERR_KEPT = 4096
-
-
 MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of a channel
 
 

@@ -9,10 +9,7 @@ import struct
 from pathlib import Path
 
 CERTIFICATE = "-cert-v01@openssh.com"
-
-
 OPENSSH_MAGIC = b"openssh-key-v1\0"
-
 
 _KINDS = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA", "sk-ssh-ed25519@openssh.com": "ED25519-SK"} | {
     f"ecdsa-sha2-nistp{size}": "ECDSA" for size in (256, 384, 521)

@@ -28,19 +28,13 @@ from ncheck.ssh.config_syntax import (
 
 Options = Mapping[str, tuple[str, ...]]
 
-
 # In OpenSSH's order of trial.
 DEFAULT_IDENTITIES = tuple(
     f"~/.ssh/id_{kind}" for kind in ("rsa", "ecdsa", "ecdsa_sk", "ed25519", "ed25519_sk", "xmss", "dsa")
 )
 
-
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
-
-
 _GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
-
-
 SSH_PORT = 22
 
 
@@ -251,7 +245,6 @@ _SWITCHES = {
     "verifyhostkeydns": ("VerifyHostKeyDNS", ("yes", "ask")),
     "nohostauthenticationforlocalhost": ("NoHostAuthenticationForLocalhost", ("yes",)),
 }
-
 
 # Keywords that paramiko has nothing for, whatever they name.
 _NAMED = {

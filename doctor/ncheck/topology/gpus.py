@@ -49,7 +49,6 @@ def _named(word: str, gpus: GpuFacts) -> Gpu | None:
 # Nothing is measured on a GPU with more than this share of its memory in use, except with --force.
 TOO_MUCH = 0.10
 
-
 # Driver and firmware use less than both of these on every GPU.
 IDLE_SHARE, IDLE_BYTES = 0.03, 2**30
 

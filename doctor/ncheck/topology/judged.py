@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
-from ncheck.parse.reading import Remark, error, info, warning
-from ncheck.parse.topology_matrix import RANK, closest_nics
+from ncheck.model.remark import Remark, error, info, warning
+from ncheck.parse.topology_matrix import RANK, Matrix, closest_nics
 
 if TYPE_CHECKING:
     from ncheck.facts.topology import TopologyFacts
@@ -22,7 +22,6 @@ _MEANING = {
     "NODE": "host bridges within a NUMA node", "SYS": "the link between the CPUs", "SOC": "the link between the CPUs",
     "XGMI": "AMD's link between GPUs", "PCIE": "no XGMI",
 }  # fmt: skip
-
 
 _MOST_EXACT = 10  # GPUs for which every ring is tried: ten need 2^10 x 10 x 10 steps
 
@@ -129,7 +128,7 @@ def _ring(matrix: TopologyFacts) -> Iterator[Remark]:
         yield info(f"worst hop of a ring over all {len(matrix.gpus)} GPUs: {level} ({meaning})")
 
 
-def worst_hop(matrix: TopologyFacts) -> str:
+def worst_hop(matrix: Matrix) -> str:
     """Return the level over which a ring of all GPUs must go at worst, for it sets the bandwidth; "" if not known."""
     gpus = matrix.gpus
     edges = {pair: _cost(level) for pair in permutations(gpus, 2) if (level := matrix.pairs.get(pair))}

@@ -33,7 +33,7 @@ def near_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
     libraries = node.maybe(LibraryFacts)
     places = {port.pci for port in active(node[InfinibandFacts].ports) if usable(port.hca, libraries)}
     adapters = [one for one in pci.adapters if one.address in places]
-    return tuple((gpu, one) for gpu in pci.gpus(NVIDIA) for one in adapters if _bridges(gpu) & _bridges(one))
+    return tuple((gpu, one) for gpu in pci.gpus(NVIDIA) for one in adapters if gpu.bridges & one.bridges)
 
 
 def judged_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
@@ -46,8 +46,4 @@ def judged_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
 
 def separate_bridges(one: PciDevice, other: PciDevice) -> frozenset[str]:
     """Return the bridges between two devices, without those above both."""
-    return _bridges(one) ^ _bridges(other)
-
-
-def _bridges(device: PciDevice) -> frozenset[str]:
-    return frozenset(place for place in device.above if not place.startswith("pci"))
+    return one.bridges ^ other.bridges

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from ncheck.expression import expression
 from ncheck.triage.lines import Line
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 from ncheck.triage.signature import Grade, Reading
@@ -14,10 +14,9 @@ from ncheck.triage.signature import Grade, Reading
 # A reading, and the lines that it is made from.
 Detected = Iterator[tuple[Reading, tuple[Line, ...]]]
 
-
 # node01:77:77 [0] NCCL INFO NCCL version 2.27.5+cuda12.9
 # [rank3]: torch.distributed.DistBackendError: NCCL error in: ..., unhandled system error, NCCL version 2.27.3
-_VERSION = re.compile(r"NCCL version (\d+\.\d+(?:\.\d+)?)")
+_VERSION = expression(r"NCCL version (\d+\.\d+(?:\.\d+)?)")
 
 
 def versions_differ(lines: Sequence[Line]) -> Detected:
@@ -31,11 +30,10 @@ def versions_differ(lines: Sequence[Line]) -> Detected:
 
 
 # node01:77:80 [5] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.
-_NO_PLUGIN = re.compile(r"NET/Plugin ?: (?:Could not find:? libnccl-net|No plugin found|.*using internal)")
-
+_NO_PLUGIN = expression(r"NET/Plugin ?: (?:Could not find:? libnccl-net|No plugin found|.*using internal)")
 
 # node02:78:81 [0] NCCL INFO Plugin Path : /opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so
-_PLUGIN = re.compile(r"Plugin Path ?: \S*libnccl-net|NET/Plugin ?: Loaded net plugin (?!IB |Socket )")
+_PLUGIN = expression(r"Plugin Path ?: \S*libnccl-net|NET/Plugin ?: Loaded net plugin (?!IB |Socket )")
 
 
 def plugins_differ(lines: Sequence[Line]) -> Detected:
@@ -50,8 +48,7 @@ def plugins_differ(lines: Sequence[Line]) -> Detected:
 
 
 # node01:77:77 [0] NCCL INFO Using network Socket
-_NETWORK = re.compile(r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$")
-
+_NETWORK = expression(r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$")
 
 _NETWORKS_DIFFER = Reading(
     "net_plugin",
@@ -72,12 +69,10 @@ def networks_differ(lines: Sequence[Line]) -> Detected:
 
 
 # [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
-_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
-
+_WORK = expression(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
 
 # [PG 0 (default_pg) Rank 12], [PG ID 2 PG GUID 3 Rank 12]
-_GROUP = re.compile(r"\[PG ([^\]]{0,120}?)\s{0,4}Rank \d+\]")
-
+_GROUP = expression(r"\[PG ([^\]]{0,120}?)\s{0,4}Rank \d+\]")
 
 # The two ends of a point-to-point transfer name different operations.
 _POINT_TO_POINT = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
@@ -100,20 +95,16 @@ def collectives_differ(lines: Sequence[Line]) -> Detected:
 
 
 # [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,
-_SIZES = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+), NumelOut=(\d+),")
-
+_SIZES = expression(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+), NumelOut=(\d+),")
 
 # [PG ID 0 PG GUID 0(default_pg) Rank 0] Timeout at NCCL work: 122, last enqueued NCCL work: 127, ...
-_AT_WORK = re.compile(r"(?:at work|at NCCL work|work sequence id): (\d+)\b.{0,60}last enqueued")
-
+_AT_WORK = expression(r"(?:at work|at NCCL work|work sequence id): (\d+)\b.{0,60}last enqueued")
 
 # In these every rank passes the same number of elements, and none leaves before all have come.
 _SAME_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
 
-
 _OTHER_SIZE = Reading("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",),
                       meaning="the ranks call the same collective with different sizes")  # fmt: skip
-
 
 _OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeout", "rank_crashed"),
                         meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
@@ -149,15 +140,11 @@ def sequences_differ(lines: Sequence[Line]) -> Detected:
 
 # Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8
 # Training in distributed mode with multiple processes, 1 device per process. Process 0, total 8, device cuda:0.
-_JOINS = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})|\. Process (\d{1,6}), total (\d{1,6})[,.]")
-
-
+_JOINS = expression(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})|\. Process (\d{1,6}), total (\d{1,6})[,.]")
 _AT_ONCE = 200  # lines: what starts together; later, one process says it again for its next step
-
 
 _SAME_RANK = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
                      meaning="several processes have the same rank, and other ranks do not exist")  # fmt: skip
-
 
 _OTHER_WORLD = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
                        meaning="the processes do not agree on the number of ranks")  # fmt: skip
@@ -184,11 +171,8 @@ def ranks_given_twice(lines: Sequence[Line]) -> Detected:
 
 
 # node01:77:80 [6] NCCL INFO Channel 00 : 6[6] -> 10[2] via P2P/IPC
-_P2P = re.compile(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
-
-
+_P2P = expression(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
 _MOST_GPUS = 16
-
 
 _SAME_HOSTNAME = Reading(
     "same_hostname",
@@ -215,11 +199,10 @@ def nodes_taken_for_one(lines: Sequence[Line]) -> Detected:
 
 
 # #  Rank  0 Group  0 Pid   5338 on      node01 device  0 [0x81] NVIDIA A100-PCIE-40GB
-_DEVICE = re.compile(r"#\s+Rank\s+(\d+) (?:Group\s+\d+ )?Pid\s+(\d+) on\s")
-
+_DEVICE = expression(r"#\s+Rank\s+(\d+) (?:Group\s+\d+ )?Pid\s+(\d+) on\s")
 
 # # nThread 1 nGpus 1 minBytes 8 maxBytes 134217728
-_HEADER = re.compile(r"nThread \d+ nGpus 1 minBytes")
+_HEADER = expression(r"nThread \d+ nGpus 1 minBytes")
 
 
 def tests_run_alone(lines: Sequence[Line]) -> Detected:
@@ -241,14 +224,12 @@ def tests_run_alone(lines: Sequence[Line]) -> Detected:
 # node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
 _NO_VERBS = "Failed to open libibverbs"
 
-
 # node01:77:77 [0] NCCL INFO NET/Socket : Using [0]ib0:10.3.0.1<0>
 # mpirun -x NCCL_IB_HCA=mlx5_0 ...
-_WANTS_VERBS = re.compile(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?:HCA|GID_INDEX|DISABLE=0)")
-
+_WANTS_VERBS = expression(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?:HCA|GID_INDEX|DISABLE=0)")
 
 # node01:77:77 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.
-_VERBS_OFF = re.compile(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
+_VERBS_OFF = expression(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
 
 
 def verbs_missing(lines: Sequence[Line]) -> Detected:
@@ -260,7 +241,7 @@ def verbs_missing(lines: Sequence[Line]) -> Detected:
 
 
 # node02:77:77 [0] NCCL WARN Bootstrap : no socket interface found
-_NO_INTERFACE = re.compile(r"no socket interface found|NET/Socket ?: no interface found")
+_NO_INTERFACE = expression(r"no socket interface found|NET/Socket ?: no interface found")
 
 
 def names_differ(lines: Sequence[Line]) -> Detected:
@@ -273,8 +254,7 @@ def names_differ(lines: Sequence[Line]) -> Detected:
         yield reading, (next(iter(lacking.values())), others[0])
 
 
-_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$")
-
+_ADDRESS = expression(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$")
 
 _OTHER_NAMES = Reading(
     "nic_names_differ",
@@ -305,17 +285,13 @@ def interfaces_differ(lines: Sequence[Line]) -> Detected:
 # i40e 0000:5e:00.0 ens1f0: NIC Link is Down
 # bond0: (slave ens1f0): link status definitely down, disabling slave
 # IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready
-_LINK = re.compile(
+_LINK = expression(
     r"\b(?P<device>mlx\d_\w{1,20}|(?:eth|en|ib|bond|wl)\w{1,20})\)?:?\s.{0,20}?\b[Ll]ink (?:is |status definitely )?"
     r"(?P<state>DOWN|[Dd]own|not ready|UP|[Uu]p|ACTIVE|becomes ready)\b"
 )
 
-
 _HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), look="ibstat")
-
-
 _HCA_WAS_DOWN = replace(_HCA_DOWN, context=True, explains=frozenset({"ib", "qp"}))
-
 
 _LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, look="ip -br link",
                      meaning="the link of a network interface went down")  # fmt: skip
@@ -342,13 +318,10 @@ def links_down(lines: Sequence[Line]) -> Detected:
 # Root Cause (first observed failure):
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 
-
 #   host      : node03
 #   rank      : 12 (local_rank: 4)
 #   exitcode  : -9 (pid: 4021)
-_SUMMARY = re.compile(r"^\W{0,40}(?:\S{1,60} )?(?P<key>host|rank|exitcode) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})")
-
-
+_SUMMARY = expression(r"^\W{0,40}(?:\S{1,60} )?(?P<key>host|rank|exitcode) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})")
 _FIRST_TO_FAIL = Reading("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
 
 
@@ -374,31 +347,19 @@ def first_to_fail(lines: Sequence[Line]) -> Detected:
 
 # Prefixes of bridges, tunnels and USB network adapters. A veth may be all that a container has, and lead out of it.
 _VIRTUAL = ("docker", "virbr", "br-", "cni", "flannel", "cali", "tunl", "ip6tnl", "tailscale", "wg", "usb")
-
-
 _LOOPBACK = ("127.", "::1")
-
-
 _LINK_LOCAL = ("169.254.", "fe80:")
-
 
 # With the default networks of Docker and libvirt.
 _LOCAL = (*_LOOPBACK, *_LINK_LOCAL, "172.17.", "192.168.122.")
 
-
 # Bridges of Docker and libvirt: with the same address on every node. br-9f2c41d07ab3 is a network of Docker's.
 _BRIDGES_OWN = frozenset({"172.17.0.1", "192.168.122.1"})
-
-
-_BRIDGE = re.compile(r"(?:docker|virbr)\d|br-[0-9a-f]{12}$")
-
+_BRIDGE = expression(r"(?:docker|virbr)\d|br-[0-9a-f]{12}$")
 
 # What may stand in a command: the kernel allows more in the name of an interface.
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-
-
+_PLAIN_NAME = expression(r"[A-Za-z0-9_.-]{1,15}")
 _EXPLAINED = frozenset({"connect", "waits", "gone", "system", "stall"})
-
 
 _WRONG_INTERFACE = Reading(
     "wrong_nic",
@@ -408,7 +369,6 @@ _WRONG_INTERFACE = Reading(
     explains=_EXPLAINED,
     lasting=True,
 )
-
 
 _MOST_INTERFACES = 3
 
@@ -480,7 +440,7 @@ def _data_over_tcp(lines: Sequence[Line]) -> dict[str, _Chosen]:
 
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/1
-_OVER = re.compile(r" via NET/Socket/(\d{1,3})\b")
+_OVER = expression(r" via NET/Socket/(\d{1,3})\b")
 
 
 def _channels_over(numbers: Container[int], lines: Sequence[Line]) -> tuple[Line, ...]:
@@ -492,7 +452,7 @@ def _channels_over(numbers: Container[int], lines: Sequence[Line]) -> tuple[Line
 
 
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 0
-_ONE_NODE = re.compile(r" nNodes 1\b")
+_ONE_NODE = expression(r" nNodes 1\b")
 
 
 def _on_one_node(lines: Sequence[Line]) -> bool:
@@ -542,10 +502,8 @@ def _leads_nowhere(use: NetworkUse) -> bool:
 # Waiting for the hosts to acknowledge.
 _WAITS_FOR_HOSTS = "Waiting for the hosts to acknowledge"
 
-
 # Notified all the hosts that the registration is complete.
 _HOSTS_CAME = "Notified all the hosts"
-
 
 _HOSTS_SILENT = Reading("firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"), lasting=True,
                         meaning="horovodrun waits for the nodes: its task server did not start there, or cannot connect"
@@ -567,10 +525,8 @@ def hosts_silent(lines: Sequence[Line]) -> Detected:
 # The first task at the barrier: /job:jax_worker/replica:0/task:13. Some timed out task names:
 _TASKS_BELOW = "timed out task names:"
 
-
 # /job:jax_worker/replica:0/task:6
-_TASK = re.compile(r"^(?:.{0,120}[\s\])>:])?/job:\w{1,60}/replica:\d{1,6}/task:(\d{1,6})\s*$")
-
+_TASK = expression(r"^(?:.{0,120}[\s\])>:])?/job:\w{1,60}/replica:\d{1,6}/task:(\d{1,6})\s*$")
 
 _TASK_LATE = Reading("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rendezvous_misconfig", "firewall"),
                      explains=frozenset({"store"}))  # fmt: skip
@@ -595,15 +551,12 @@ def tasks_late(lines: Sequence[Line]) -> Detected:
 
 _MOST_RANKS = 8
 
-
 # Error: No available node types can fulfill resource request {'CPU': 1.0, 'node:192.168.1.10': 0.001}
-_RAY_WANTS = re.compile(r"node types can fulfill.{0,300}'node:(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}'")
-
+_RAY_WANTS = expression(r"node types can fulfill.{0,300}'node:(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}'")
 
 # Connecting to existing Ray cluster at address: 10.1.0.1:6379...
 # Local node IP: 10.1.0.1
-_RAY_HAS = re.compile(r"(?:Ray cluster at address|Local node IP): (\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
-
+_RAY_HAS = expression(r"(?:Ray cluster at address|Local node IP): (\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
 
 _RAY_ADDRESS = Reading("wrong_nic", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="ray status",
                        meaning="Ray looks for a node by an address of another network"
@@ -651,7 +604,6 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     tasks_late,
     ray_addresses_differ,
 )
-
 
 # What a line must contain for a detector to look at it: in lower case, without digits.
 WORDS = (

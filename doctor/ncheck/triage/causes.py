@@ -22,16 +22,9 @@ class Cause:
 
 
 _PLAN = 'eval "$(ncheck plan nodes.txt --for env)"'
-
-
 _CHECK = "ncheck nodes.txt"
-
-
 _SACCT = "sacct -X -S now-2days --format=JobID,State,ExitCode,Elapsed,Timelimit"
-
-
 UNKNOWN = "unknown"  # the slug of a failure whose cause no line shows
-
 
 _CAUSES: Mapping[str, Cause] = {
     # addresses, names, routes
@@ -119,7 +112,6 @@ _CAUSES: Mapping[str, Cause] = {
     "healthy": Cause("the log shows no failure"),
 }
 
-
 # What shows whether it is this cause, and more about it than one sentence.
 _MORE: Mapping[str, tuple[str, str]] = {
     "wrong_nic": (
@@ -144,7 +136,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "ip route",
         (
             "The interface is right, and the kernel sends the packets elsewhere: a missing"
-            " route, overlapping subnets, or replies on another way that reverse-path filtering drops."
+            " route, overlapping subnets, or replies by another route that reverse-path filtering drops."
         ),
     ),
     "firewall": (
@@ -195,7 +187,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
     ),
     "launcher_mismatch": (
         "mpirun --version",
-        "Options of Open MPI for MPICH's mpirun or the other way round, or a program that was built without MPI.",
+        "Options of Open MPI for MPICH's mpirun or the reverse, or a program that was built without MPI.",
     ),
     "ssh_auth": (
         "ncheck nodes.txt --mesh all",
@@ -246,7 +238,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
     ),
     "gpudirect_rdma": (
         "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'",
-        "The HCA reads GPU memory by nvidia-peermem or DMA-BUF; ACS and the IOMMU can be in the way.",
+        "The HCA reads GPU memory by nvidia-peermem or DMA-BUF; ACS and the IOMMU can prevent it.",
     ),
     "ptrace_refused": (
         "sysctl kernel.yama.ptrace_scope",
@@ -369,7 +361,6 @@ _MORE: Mapping[str, tuple[str, str]] = {
     ),
     "healthy": ("export NCCL_DEBUG=INFO", "The log shows an end or progress, and nothing that speaks of a failure."),
 }
-
 
 CAUSES: Mapping[str, Cause] = {
     name: replace(cause, look=_MORE[name][0], about=_MORE[name][1]) for name, cause in _CAUSES.items()

@@ -8,11 +8,11 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import is_launcher
-from ncheck.facts.sockets import Connection, NetworkPlace, Socket, SocketsFacts, master_port
 from ncheck.model.job import Job, Process, RankProcess
 from ncheck.parse.interface_names import Kind, kind_by_name
 from ncheck.text import printable
+from ncheck.triage.facts.processes import is_launcher
+from ncheck.triage.facts.sockets import Connection, NetworkPlace, Socket, SocketsFacts, master_port
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ncheck.expression import expression
 from ncheck.model.fact import Unread
-from ncheck.parse.flight_recorder import MOST, Dump, is_dump, read
+from ncheck.triage.parse.flight_recorder import MOST, Dump, is_dump, read
 from ncheck.triage.sources import MOST_FILES, Unreadable
 
 # nccl_trace_rank_12, nccl_trace_rank_12.json, comm_lib_trace_rank_0.pkl
-_RANK = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?$")
+_RANK = expression(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?$")
 _HEAD = 4096
 
 

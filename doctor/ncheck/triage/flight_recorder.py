@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ncheck.facts.ranks import ranks_text
-from ncheck.parse.flight_recorder import ENDED, Call, Dump, Group
 from ncheck.triage.clue import Clue
+from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, Group
 from ncheck.triage.signature import Grade
 
 _NEVER_CAME = ("collective_mismatch", "rank_crashed", "data_loader", "checkpoint_write", "deadlock")
@@ -176,7 +176,7 @@ def _not_come(one: _Meeting, busy: Collection[int], alive: Collection[int]) -> I
         text = f"{_few(idle)} never called it, and {others}{_last_of(idle, one)}"
         yield _clue("slow_rank_timeout", grade, text, tuple(sorted(idle)), _NEVER_CAME)
     if one.silent and len(one.silent) > everyone / 2:
-        text = f"{others}; {_few(one.silent)} wrote no dump, so who is missing is not known"
+        text = f"{others}; {_few(one.silent)} wrote no dump, so the missing rank is unknown"
         yield _clue("slow_rank_timeout", Grade.ECHO, text, (), _NEVER_CAME)
     elif one.silent:
         running = [rank for rank in sorted(one.silent) if rank in alive]

@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ncheck.facts.jobs import job_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.ranks import ranks_text
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
@@ -17,8 +15,10 @@ from ncheck.redact import redact
 from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
 from ncheck.triage.clue import Clue, Motion
+from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, SURE, Diagnosis, Evidence
+from ncheck.triage.facts.jobs import job_of
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live import Reader, readers
-from ncheck.triage.logs import MOST_CANDIDATES, MOST_NEXT, SURE, Candidate, Evidence
 from ncheck.triage.signature import Grade
 from ncheck.triage.sources import Unreadable
 
@@ -50,7 +50,7 @@ class LiveReport:
     `notes` are sources of evidence that this user or these nodes do not have.
     """
 
-    diagnoses: tuple[Candidate, ...]
+    diagnoses: tuple[Diagnosis, ...]
     healthy: bool
     summary: str
     job: str
@@ -195,7 +195,6 @@ _MOST_SURE = 0.97
 _RIVALS = 0.75  # two causes are equally clear, for different ranks
 _AT_WORK = 0.4  # the others wait for a rank that works
 
-
 # What the others see of a rank in trouble: it follows from whatever else is wrong with that rank.
 _CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
 # What a rank was seen to do: it follows from another cause that is as clear, and says why it does that.
@@ -272,7 +271,7 @@ class _Theory:
         return alike and other.best.source not in {clue.source for clue in self.clues}
 
 
-def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Candidate, ...]:
+def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Diagnosis, ...]:
     by_cause: dict[str, list[Clue]] = {}
     for clue in clues:
         by_cause.setdefault(clue.cause, []).append(clue)
@@ -286,7 +285,7 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
     if len(roots) > 1 and roots[0].grade is roots[1].grade and not set(roots[0].ranks) & set(roots[1].ranks):
         scores = [min(score, _RIVALS) for score in scores]
     scores = [min(score, max(scores[: at + 1])) for at, score in enumerate(scores)]
-    found = [_candidate(one, score, job) for one, score in zip(roots, scores, strict=True)]
+    found = [_diagnosis(one, score, job) for one, score in zip(roots, scores, strict=True)]
     best = found[0] if found else None
     if best and best.confidence < SURE and not roots[0].works:
         named = {one.cause for one in found}
@@ -298,7 +297,7 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
             for name in others
         ]  # fmt: skip
     found.sort(key=lambda one: -one.confidence)
-    return tuple(found[:MOST_CANDIDATES])
+    return tuple(found[:MOST_DIAGNOSES])
 
 
 def _takes(one: _Theory, other: _Theory) -> bool:
@@ -313,18 +312,18 @@ def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collect
     return replace(theory, explained=tuple(clue for one in explained for clue in one.clues))
 
 
-def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Candidate]:
+def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
     # A rank that exchanges no data may compute.
     waiting = [one for one in motions if one.who and not one.moves and one.source != "sockets"]
     if not waiting or any(one.moves and not one.waits for one in motions):
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
-    meaning = f"the job stands still, and nothing that was seen of {len(job.ranks)} processes shows why"
-    yield Candidate(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
+    meaning = f"the job makes no progress, and nothing seen in {len(job.ranks)} processes shows why"
+    yield Diagnosis(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
 
 
-def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
+def _diagnosis(theory: _Theory, score: float, job: Job) -> Diagnosis:
     cause, best = CAUSES.get(theory.cause, SYMPTOM), theory.best
     ordered = sorted(theory.clues, key=lambda clue: -clue.grade) + list(theory.explained)
     evidence = dict.fromkeys(
@@ -332,7 +331,7 @@ def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
     )
     looks = dict.fromkeys(filter(None, (*(word for clue in ordered for word in clue.next), cause.look)))
     looks = dict.fromkeys(filter(None, (_filled(look, theory.ranks, job) for look in looks)))
-    return Candidate(
+    return Diagnosis(
         theory.cause or UNKNOWN,
         score,
         redact(best.meaning or cause.meaning),
@@ -360,7 +359,7 @@ def _filled(command: str, ranks: Sequence[int], job: Job) -> str:
     return filled(command, one.pid if one else None)
 
 
-def _summary(diagnoses: Sequence[Candidate], work: Work) -> str:
+def _summary(diagnoses: Sequence[Diagnosis], work: Work) -> str:
     if diagnoses:
         best = diagnoses[0]
         return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"

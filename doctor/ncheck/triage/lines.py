@@ -6,19 +6,17 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from ncheck.expression import expression
+
 LONGEST = 2000
 
-
 # \x1b[36m(RayWorkerWrapper pid=77, ip=10.1.0.3)\x1b[0m
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\^?\[(?:3\d|0|1)m")
-
-
+_COLOUR = expression(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\^?\[(?:3\d|0|1)m")
 _HOST_NAME = r"[A-Za-z0-9][\w.-]{0,252}"
-
 
 # node01:16112:87142 [3] NCCL INFO Using network IB
 # [1731326400.000000] [node01:16112:0]  ib_mlx5_log.c:171 UCX ERROR Transport retry count exceeded
-_HOST = re.compile(
+_HOST = expression(
     rf"(?<![\w.-])({_HOST_NAME}):\d+:\d+ \[\d+\]|^\[\d+\.\d+\] \[({_HOST_NAME}):\d+:\d+\]"
     # Nov 22 16:14:51 node01 kernel: NVRM: Xid ...
     rf"|^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d ({_HOST_NAME}) \S{{1,64}}: "
@@ -30,41 +28,33 @@ _HOST = re.compile(
     r"|^([A-Za-z][A-Za-z.-]{0,60}\d[\w.-]{0,60}): (?=\S)"
 )
 
-
 # [rank12]:[E817 17:53:34.227 ProcessGroupNCCL.cpp:1515], [PG 0 Rank 12], [1,3]<stdout>:, srun -l: " 12: "
-_RANK = re.compile(
+_RANK = expression(
     r"\[[Rr]ank ?(\d{1,6})\]|\[PG [^\]]{0,120}?Rank (\d{1,6})\]|^\[\d+,(\d{1,6})\]<std|^\[(\d{1,6})\]<std"
     r"|^ {0,6}(\d{1,6}): (?=\S)|global_rank[=: ](\d{1,6})\b"
 )
 
-
 # ranks that a message names itself: "on rank 3", "Rank 12:"
-_NAMED_RANK = re.compile(r"\b[Rr]ank[ =:]{1,2}(\d{1,6})\b(?! of \d)")
-
+_NAMED_RANK = expression(r"\b[Rr]ank[ =:]{1,2}(\d{1,6})\b(?! of \d)")
 
 # rank3.log, rank_3.out, attempt_0/3/stderr.log, rank.3/stderr
-_RANK_OF_FILE = re.compile(r"(?:^|[/._-])rank[._-]?(\d{1,6})(?=\D|$)|attempt_\d+/(\d{1,6})/std", re.IGNORECASE)
-
+_RANK_OF_FILE = expression(r"(?:^|[/._-])rank[._-]?(\d{1,6})(?=\D|$)|attempt_\d+/(\d{1,6})/std", re.IGNORECASE)
 
 # 2026-04-22 21:47:20,123; 2026-04-22T21:47:20.123Z; 2026/04/22 21:47:20
-_DATED = re.compile(r"\b(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-
+_DATED = expression(r"\b(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 
 # E0817 17:53:34.227531 of glog, [E817 17:53:34.227531918 of torch
-_GLOG = re.compile(r"\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
-
+_GLOG = expression(r"\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 
 # Nov 22 16:14:51
-_SYSLOG = re.compile(
+_SYSLOG = expression(
     r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) ( ?\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?"
 )
 
-
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-
 # [21:47:20]
-_TIME = re.compile(r"\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\b")
+_TIME = expression(r"\b(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\b")
 
 
 @dataclass(frozen=True)

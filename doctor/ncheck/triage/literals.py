@@ -12,12 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
+from ncheck.expression import expression
+
 SHORTEST = 3  # bytes: a shorter word is in most lines
-
-
-_NOT_LITERAL = re.compile(r"[\0\d*]+")
-
-
+_NOT_LITERAL = expression(r"[\0\d*]+")
 _OPEN = "\0"  # stands for any text that a pattern leaves open
 
 

@@ -10,46 +10,14 @@ from ncheck.redact import redact
 from ncheck.text import printable, shell_word
 from ncheck.triage.across_lines import verbs_note
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
-from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
+from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, SURE, Diagnosis, Evidence
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.lines import Line
+from ncheck.triage.log_reading import Confidence, LogReading, alternatives, readings_of, scores, shown
 from ncheck.triage.scan import Log, Scan
 from ncheck.triage.signature import Grade
 from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
-
-MOST_CANDIDATES, MOST_NEXT = 8, 4
-
-
-SURE = 0.8  # from here on, nine answers in ten are right
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A line of a log. `file` is as the user named it, "-" for standard input; `line` counts from 1."""
-
-    file: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A cause and how sure it is, from 0 to 1. `ranks` and `nodes` failed, the first one first.
-
-    `fix` is one command that changes something, "" if none does; `next` are commands that show whether
-    it is this cause.
-    """
-
-    cause: str
-    confidence: float
-    meaning: str
-    kind: str
-    evidence: tuple[Evidence, ...]
-    ranks: tuple[int, ...]
-    nodes: tuple[str, ...]
-    fix: str
-    next: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +27,7 @@ class LogReport:
     `files` and `lines` were read; `unread` could not be read as a whole, each with its reason. `notes` are no faults.
     """
 
-    diagnoses: tuple[Candidate, ...]
+    diagnoses: tuple[Diagnosis, ...]
     healthy: bool
     summary: str
     files: int
@@ -80,7 +48,7 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
             unread.append(source)
         else:
             _read(scan, source, unread)
-    diagnoses = _joined(_candidates(scan), _of_dumps(recorded))
+    diagnoses = _joined(_diagnoses(scan), _of_dumps(recorded))
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
@@ -94,22 +62,22 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
 _GRADES = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.85, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.3}
 
 
-def _of_dumps(recorded: DumpFiles) -> Iterator[Candidate]:
+def _of_dumps(recorded: DumpFiles) -> Iterator[Diagnosis]:
     """Yield what flight recorder dumps say, side by side."""
     for clue in analyse(recorded.dumps, None, recorded.unread):
         cause = CAUSES[clue.cause]
         named = [recorded.names[rank] for rank in clue.ranks if rank in recorded.names]
         place = named[0] if named else next(iter(recorded.names.values()))
         evidence = (Evidence(place, 0, redact(printable(clue.text, 400))),)
-        yield Candidate(
+        yield Diagnosis(
             clue.cause, _GRADES[clue.grade], redact(clue.meaning or cause.meaning), clue.kind, evidence, clue.ranks,
             clue.nodes, redact(clue.fix or cause.fix), clue.next or tuple(filter(None, (filled(cause.look),))),
         )  # fmt: skip
 
 
-def _joined(found: Iterable[Candidate], others: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Return all candidates, best first; those of one cause are one."""
-    joined: dict[str, Candidate] = {}
+def _joined(found: Iterable[Diagnosis], others: Iterable[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Return all diagnoses, best first; those of one cause are one."""
+    joined: dict[str, Diagnosis] = {}
     for one in sorted((*found, *others), key=lambda one: -one.confidence):
         best = joined.get(one.cause, one)
         evidence = tuple(dict.fromkeys((*best.evidence, *one.evidence)))
@@ -139,59 +107,59 @@ def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
         unread.append(Unreadable(source.name, failed[0]))
 
 
-def _candidates(scan: Scan) -> tuple[Candidate, ...]:
+def _diagnoses(scan: Scan) -> tuple[Diagnosis, ...]:
     """Return the diagnoses with what else prints the lines of the best one, best first."""
-    found = diagnoses_of(scan)
+    found = readings_of(scan)
     ranked = list(zip(scores(found), found, strict=True))
     if ranked and ranked[0][0] < SURE:
         score, best = ranked[0]
-        named = {diagnosis.cause for diagnosis in found}
-        ranked += [(round(score * 0.6, 2), other) for other in candidates(best) if other.cause not in named]
+        named = {reading.cause for reading in found}
+        ranked += [(round(score * 0.6, 2), other) for other in alternatives(best) if other.cause not in named]
     if not found:
-        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and _told(log)][:1]
+        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and _of_this_job(log)][:1]
     ranked.sort(key=lambda pair: -pair[0])
-    return tuple(_candidate(score, diagnosis) for score, diagnosis in ranked[:MOST_CANDIDATES])
+    return tuple(_diagnosis(score, reading) for score, reading in ranked[:MOST_DIAGNOSES])
 
 
-def _told(log: Log) -> bool:
+def _of_this_job(log: Log) -> bool:
     """Return whether the trouble of a log is that of its job: it did not end well after it, and is no other program."""
     ended_well = log.done and log.trouble and log.trouble.number < log.done
     return not ended_well and (log.known or log.steps or bool(log.done))
 
 
-def _trouble(line: Line) -> Diagnosis:
-    """Return the diagnosis of a line that sounds like a failure and that no signature knows."""
-    unknown = Diagnosis("", "a line sounds like a failure, and it is none that ncheck knows", (shown(line),),
+def _trouble(line: Line) -> LogReading:
+    """Return the reading of a line that sounds like a failure and that no signature knows."""
+    unknown = LogReading("", "a line sounds like a failure, and it is none that ncheck knows", (shown(line),),
                         Confidence.LOW, SYMPTOM.fix, SYMPTOM.look, lines=(line,))  # fmt: skip
     return replace(unknown, ranks=(line.rank,) if line.rank else (), nodes=(line.host,) if line.host else ())
 
 
-def _look(diagnosis: Diagnosis) -> str:
+def _look(reading: LogReading) -> str:
     """Return the command that shows more: for an exception, that in the log with what stands above it."""
-    line = diagnosis.lines[0] if diagnosis.lines else None
+    line = reading.lines[0] if reading.lines else None
     named = bool(line and line.file not in ("", "-") and line.file.isprintable())
-    if line and named and diagnosis.kind in ("exception", "assertion"):
+    if line and named and reading.kind in ("exception", "assertion"):
         return f"less +{line.number} {shell_word(line.file)}"
-    return diagnosis.look
+    return reading.look
 
 
-def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
-    causes = [CAUSES[name] for name in (diagnosis.cause, *diagnosis.others) if name]
-    looks = dict.fromkeys((_look(diagnosis), *(cause.look for cause in causes)))
-    return Candidate(
-        diagnosis.cause or UNKNOWN,
+def _diagnosis(score: float, reading: LogReading) -> Diagnosis:
+    causes = [CAUSES[name] for name in (reading.cause, *reading.others) if name]
+    looks = dict.fromkeys((_look(reading), *(cause.look for cause in causes)))
+    return Diagnosis(
+        reading.cause or UNKNOWN,
         score,
-        redact(diagnosis.meaning),
-        diagnosis.kind,
-        tuple(Evidence(printable(line.file), line.number, redact(shown(line))) for line in diagnosis.lines),
-        tuple(map(int, diagnosis.ranks)),
-        diagnosis.nodes,
-        redact(diagnosis.fix),
+        redact(reading.meaning),
+        reading.kind,
+        tuple(Evidence(printable(line.file), line.number, redact(shown(line))) for line in reading.lines),
+        tuple(map(int, reading.ranks)),
+        reading.nodes,
+        redact(reading.fix),
         tuple(redact(look) for look in looks if filled(look))[:MOST_NEXT],
     )
 
 
-def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], unread: list[Unreadable], *, healthy: bool) -> str:
+def _summary(scan: Scan, diagnoses: tuple[Diagnosis, ...], unread: list[Unreadable], *, healthy: bool) -> str:
     """Return the answer in one sentence."""
     if diagnoses:
         best = diagnoses[0]

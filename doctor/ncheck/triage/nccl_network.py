@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from ncheck.expression import expression
 
 
 class Role(str, Enum):
@@ -35,34 +36,28 @@ class NetworkUse:
 
 # node01:77:77 [0] NCCL INFO Bootstrap : Using [0]eth0:10.1.0.1<0> [1]eth1:10.2.0.1<0>
 # node01:77:77 [0] NCCL INFO Bootstrap: Using eth0:10.1.0.1<0>
-_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (.*)")
-
+_BOOTSTRAP = expression(r"Bootstrap ?: Using (.*)")
 
 # node01:77:77 [0] NCCL INFO NET/Socket : Using [0]eth0:10.1.0.1<0>
-_SOCKET = re.compile(r"NET/Socket ?: Using (.*)")
-
+_SOCKET = expression(r"NET/Socket ?: Using (.*)")
 
 # node01:77:77 [0] NCCL INFO NET : Using interface eth0:10.1.0.1<0>
-_OLD_SOCKET = re.compile(r"NET ?: Using interface (.*)")
-
+_OLD_SOCKET = expression(r"NET ?: Using interface (.*)")
 
 # node01:77:80 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.1.0.1<0>
-_RDMA = re.compile(r"NET/IB ?: Using (.*)")
-
+_RDMA = expression(r"NET/IB ?: Using (.*)")
 
 # node01:77:80 [0] NCCL INFO Using network Socket
 # node01:77:80 [0] NCCL INFO Assigned NET plugin IB to comm
-_NETWORK = re.compile(
+_NETWORK = expression(
     r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$|Assigned NET plugin (\w[\w /.-]{0,60}?) to comm"
 )
 
-
 # [0]eth0:10.1.0.1<0>, ib0:fe80::1%ib0<0>
-_INTERFACE = re.compile(r"(?:\[\d+\])?([^\s:;\[\]]{1,64}):([0-9A-Fa-f.:]{2,64}(?:%[^\s<]{1,64})?)<\d{1,6}>")
-
+_INTERFACE = expression(r"(?:\[\d+\])?([^\s:;\[\]]{1,64}):([0-9A-Fa-f.:]{2,64}(?:%[^\s<]{1,64})?)<\d{1,6}>")
 
 # [0]mlx5_0:1/IB, [1]mlx5_1:1/RoCE, [2]{[0]mlx5_2:1/RoCE ...: the port may be missing
-_PORT = re.compile(r"\[\d+\]([A-Za-z]\w*(?::\d+)?)/(\w+)")
+_PORT = expression(r"\[\d+\]([A-Za-z]\w*(?::\d+)?)/(\w+)")
 
 
 def network_uses(lines: Iterable[str]) -> tuple[NetworkUse, ...]:

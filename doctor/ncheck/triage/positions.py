@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 
-from ncheck.facts.stacks import Frame, Task
+from ncheck.expression import expression
+from ncheck.triage.facts.stacks import Frame, Task
 
 
 class Kind(Enum):
@@ -114,10 +115,10 @@ OF_ALL = frozenset({"new_group", "new_subgroups", "new_subgroups_by_enumeration"
 STORE = "the store"
 PATTERN = "a regular expression"
 # re.match(r"(a+)+$", text) | WORDS.findall(text)
-_MATCHES = re.compile(
+_MATCHES = expression(
     r"\b(?:re|regex|\w*(?:[Pp]attern|PATTERN|[Rr]egex|REGEX)\w*)\.(?:match|search|fullmatch|sub|findall|split)\("
 )
-_OF_PATTERNS = re.compile(r"^(?:re|re/__init__|regex/\w+)\.py$")
+_OF_PATTERNS = expression(r"^(?:re|re/__init__|regex/\w+)\.py$")
 
 
 def _matches_text(frame: Frame) -> bool:
@@ -151,7 +152,7 @@ _ON_PATH = frozenset({
     "renameat2", "mkdir", "mkdirat", "unlink", "unlinkat", "sync", "mount",
 })  # fmt: skip
 # rpc_wait_bit_killable | nfs_wait_bit_killable | [<0>] cl_sync_io_wait+0x1f0/0x400 [obdclass] | fuse_dev_do_read
-_FILE_SYSTEM = re.compile(
+_FILE_SYSTEM = expression(
     r"nfs|rpc_wait|lustre|ll_\w+|cl_sync|osc_|ptlrpc|fuse|request_wait_answer|ceph|gpfs|cxi\w*wait|beegfs|cifs|smb2?_|"
     r"folio_wait|wait_on_page|io_schedule|jbd2|ext4|xfs|btrfs|filemap_|blk_|bdev_"
 )
@@ -163,7 +164,7 @@ def _plain(function: str) -> str:
 
 
 # /opt/conda/lib/python3.10/threading.py | <frozen importlib._bootstrap>
-_LIBRARY = re.compile(r"/lib(?:64)?/python\d[\d.]*/|/(?:site|dist)-packages/|^<frozen|^<attrs|^<__array_function__")
+_LIBRARY = expression(r"/lib(?:64)?/python\d[\d.]*/|/(?:site|dist)-packages/|^<frozen|^<attrs|^<__array_function__")
 
 
 @lru_cache(maxsize=65536)
@@ -285,7 +286,7 @@ def _specific(frame: Frame) -> tuple[Kind, str] | None:
 
 
 # /usr/lib/python3.10/multiprocessing/queues.py
-_STANDARD = re.compile(r"^.*/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages/)")
+_STANDARD = expression(r"^.*/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages/)")
 
 
 @cache
@@ -301,7 +302,7 @@ def _in_library(frame: Frame) -> str:
 
 
 # _shutdown (threading.py) | _exit_function (multiprocessing/util.py) | destroy_process_group
-_END = re.compile(
+_END = expression(
     r"threading\.py _shutdown|concurrent/futures/\w+\.py _python_exit|multiprocessing/util\.py _exit_function"
     r"|logging/__init__\.py shutdown|weakref\.py _exitfunc|torch/distributed/distributed_c10d\.py destroy_process_group"
     r"|torch/distributed/elastic/multiprocessing/errors/\S+ (?:record_exception|dump_error_file)"
@@ -315,7 +316,7 @@ def _ends(frame: Frame) -> bool:
 
 
 # wait (threading.py) | get (queue.py) | acquire (filelock/_api.py)
-_LOCKS = re.compile(
+_LOCKS = expression(
     r"threading\.py (?:wait|wait_for|acquire|__enter__|join|_wait_for_tstate_lock)|queue\.py (?:get|put|join)"
     r"|multiprocessing/(?:queues|synchronize|connection|managers|pool)\.py \w+"
     r"|(?:filelock|fasteners|portalocker)/\S+ \w+|selectors\.py select"
@@ -329,7 +330,7 @@ def _general(frame: Frame) -> tuple[Kind, str] | None:
     return (Kind.LOCK, "") if _LOCKS.fullmatch(f"{_in_library(frame)} {_plain(frame.function)}") else None
 
 
-_EVALUATION = re.compile(
+_EVALUATION = expression(
     r"(?:run_)?_?(?:eval|evaluate|evaluation|validate|validation|test)(?:_(?:model|loop|epoch|step))?"
 )
 

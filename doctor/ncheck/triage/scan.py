@@ -12,61 +12,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from ncheck.expression import expression
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
 from ncheck.triage.lines import LONGEST, Line, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals
 from ncheck.triage.signature import Reading, Signature
 
 CHUNK = 2**19  # bytes that are searched at once
-
-
 AT_EACH_END = 500  # hits of one kind that are kept, from the beginning and from the end
-
-
 _FIRST, _LAST = 2000, 200  # lines of one template that are read: what they say is in their words, not in their numbers
-
-
 _MOST_TEMPLATES = 100_000
-
-
 _MOST_CONTEXT = 20_000  # lines for what several lines show
-
-
 _KEPT = 600  # characters of a line
-
-
 _LOOK_BACK = 100  # lines in which a line without a time looks for the time of a line before it
-
-
 _LOWER = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004  A to Z
-
-
 _NO_LINE_ENDS = bytes(set(range(256)) - set(b"\r\n"))
-
 
 # 0x55d0ab12f00: nothing that a template needs
 _HEX = re.compile(rb"0x[0-9a-f]+")
 
-
 # colours and cursor movements, and titles of windows
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)")
-
 
 # What follows is searched in templates: in lower case, without digits.
 
 # # Avg bus bandwidth    : 9.0213
 # Training completed. Do not forget to share your model on huggingface.co/models
 # `Trainer.fit` stopped: `max_epochs=3` reached.
-_DONE = re.compile(
+_DONE = expression(
     r"# (?:avg bus bandwidth|out of bounds values :  ok)"
     r"|\btraining (?:is |has )?(?:complete\b|completed|finished(?! iteration)|done\b)"
     r"|\bfinished training\b|`trainer\.fit` stopped: `max_|'train_runtime':|\bcompleted successfully\b"
 )
 
-
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE
-_STARTED = re.compile(r"init complete|launch mode parallel")
-
+_STARTED = expression(r"init complete|launch mode parallel")
 
 # Epoch: [0][ 20/625]  Time  1.428 ( 1.972)  Loss 6.9
 # iteration       10/  500000 | consumed samples:  5120 | lm loss: 1.1E+01
@@ -75,59 +55,47 @@ _STARTED = re.compile(r"init complete|launch mode parallel")
 # Iter #1: 172.3 img/sec per GPU
 # Avg prompt throughput: 7.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs
 #     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
-_STEPS = re.compile(
+_STEPS = expression(
     r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|(?:samples|images?|imgs?|tokens)/s)"
     r"|\bavg generation throughput\b|\btraining finished iteration\b"
     r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
     r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
 )
 
-
 # step 512 loss nan
-_NAN = re.compile(r"\bloss\b[^a-z]{0,20}\bnan\b")
-
+_NAN = expression(r"\bloss\b[^a-z]{0,20}\bnan\b")
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
-_CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
-
+_CONNECTED = expression(r"nccl info (?:channel|ring) .* via ")
 
 # NaN detected in loss, aborting
 # step 512 loss nan
 # FATAL: checkpoint is corrupt
-_BAD = re.compile(
+_BAD = expression(
     r"(?<![/.-])\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
     r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b(?!\.+[a-z])"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
     r"|(?<!bus )(?<![/-])\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
 
-
 # What ncheck itself prints in a job's log.
 #   ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00
 # exit code 1: NC131
-_REPORT_BEGINS = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?ncheck \S* · ")
-
-
-_REPORT_ENDS = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?exit code : ")
-
+_REPORT_BEGINS = expression(r"^(?:\W*\w{0,12}\W{1,3})?ncheck \S* · ")
+_REPORT_ENDS = expression(r"^(?:\W*\w{0,12}\W{1,3})?exit code : ")
 
 # ncheck: warning: the name of gpu03 does not resolve; the job goes on
 # error NC131 hostname-unresolvable  gpu03
-_OF_NCHECK = re.compile(r"^(?:\W*\w{0,12}\W{1,3})?ncheck: |\bnc [a-z]+-[a-z]+(?:-[a-z]+)*(?: |$)")
-
-
+_OF_NCHECK = expression(r"^(?:\W*\w{0,12}\W{1,3})?ncheck: |\bnc [a-z]+-[a-z]+(?:-[a-z]+)*(?: |$)")
 _LONGEST_REPORT = 1000
 
-
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE
-_RANK_OF_PROCESS = re.compile(
+_RANK_OF_PROCESS = expression(
     r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks (\d{1,6})\b"
 )
 
-
 # node01:4000:5000 [0] NCCL WARN Cuda failure 2 'out of memory'
-_PROCESS = re.compile(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\]")
-
+_PROCESS = expression(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\]")
 
 # Words of programs that are known here: a log with none of them is of another program.
 _PROGRAMS = (
@@ -302,7 +270,7 @@ class Scan:
                 return None
             if _REPORT_BEGINS.search(text):
                 return _Template(own="begins")
-        harmless = bool(_HARMLESS.search(text))
+        harmless = _is_harmless(text)
         if harmless:
             signatures = ()
         done = "done" in marks and bool(_DONE.search(text))
@@ -388,12 +356,14 @@ class Scan:
             hits.append(Hit(reading, _short(line)))
 
 
-# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
-# WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError(...)': it is tried again
-_HARMLESS = re.compile(
-    r"nccl info (?!.*(?:fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused))"
-    r"|retrying \(retry\(total="
-)
+_TROUBLE = expression(r"fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused")
+
+
+def _is_harmless(text: str) -> bool:
+    # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
+    # WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError(...)': it is tried again
+    _, information, said = text.partition("nccl info ")
+    return bool(information and not _TROUBLE.search(said)) or "retrying (retry(total=" in text
 
 
 def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:

@@ -21,11 +21,7 @@ from ncheck.errors import NcheckError
 from ncheck.text import printable, size
 
 MOST_FILES, MOST_DEPTH = 10_000, 12  # of one folder
-
-
 MOST_UNPACKED = 4 * 2**30  # bytes of one packed log: more is a bomb, or a log to look at in parts
-
-
 _AT_ONCE = 2**20
 
 
@@ -142,7 +138,7 @@ def _first_byte(descriptor: int) -> bytes:
     except BlockingIOError:
         return b""  # its writer has written nothing yet
     if not start:
-        raise UnreadableError("is a pipe that nobody writes to")
+        raise UnreadableError("is a pipe that no process writes to")
     return start
 
 
@@ -192,8 +188,6 @@ def _bounded(chunks: Iterator[bytes], end: int) -> Iterator[bytes]:
 
 
 _SNIFFED = 4096
-
-
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ncheck.facts.activity import ActivityFacts, MountUse, ProcessActivity
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Source
+from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.signature import Grade
 
 SOURCE: Source = "processes"

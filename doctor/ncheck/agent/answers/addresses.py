@@ -9,10 +9,9 @@ from ncheck.agent.files import number_in
 
 
 def described(family, packed, mask):
-    """Return {"ip", "prefix", "family", "scope"} of an address and its netmask, both as bytes."""
+    """Return {"ip", "prefix", "scope"} of an address and its netmask, both as bytes."""
     prefix = "".join(map("{:b}".format, mask)).count("1") if mask else None
-    version, scope = (4 if family == socket.AF_INET else 6), _scope(family, packed)
-    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "family": version, "scope": scope}
+    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "scope": _scope(family, packed)}
 
 
 def _scope(family, packed):

@@ -49,7 +49,10 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"folder", "exists", "git", "tree"}: see the package. OSError where the folder cannot be read."""
+    """Return what git and the files say of {"folder": path}; OSError where it cannot be read.
+
+    The digest of a submodule is its commit.
+    """
     ends = time.monotonic() + timeout
     folder = os.path.realpath(os.path.expanduser(arguments["folder"]))
     try:

@@ -49,9 +49,18 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"reaches", "broken", "tried", "lossy", "counted", "late"}: see answers/__init__.py."""
+    """Return {"reaches": [{"subnet", "source", "tried": int, "reached": int}], "broken": [{"source", "target": node,
+    "address", "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}], "tried": [nodes,
+    without those of which not every broken one is listed], "lossy": [{"source", "target", "address", "subnet", "there":
+    [segments lost, sent], "back": the same of the other side, "alone": bool (no other link was tried meanwhile)}] of
+    the links that lost some, "counted": bool (this kernel counts them), "late": [{"source", "target", "address",
+    "subnet", "begun": connections, "late": of these}]}.
+
+    Asked as {"token", "timeout": seconds, "sources": {subnet: [its own ips]}, "targets": [[node, ip, port, subnet, is
+    the port the job's: bool, source ip (without it: all sources of the subnet)]]}.
+    """
     links, ends = [_Link(row) for row in rows(arguments)], time.monotonic() + min(arguments["timeout"], timeout)
-    _Run(links, arguments["token"], ends).run()
+    _Tries(links, arguments["token"], ends).run()
     _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
     whole = [link for link in links if not link.cause and not link.job]
     _once_more(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
@@ -135,7 +144,7 @@ class _Link:
         return dict(self.ends(), cause=self.cause, detail=self.detail, port=self.port if self.job else 0)
 
 
-class _Run:
+class _Tries:
     def __init__(self, links, token, ends):
         self.waiting, self.token, self.ends = deque(links), token, ends
         self.selector = selectors.DefaultSelector()
@@ -269,7 +278,7 @@ def _second_chance(links, token, ends):
     lossy = {link.subnet for link in links if link.lost()}
     silent = [link for link in links if link.cause in _SILENT and link.subnet in lossy and not link.job][:LOSSY]
     tries = [(link, _Link(link.row)) for link in silent]
-    _Run([second for _, second in tries], token, ends).run()
+    _Tries([second for _, second in tries], token, ends).run()
     for link, second in tries:
         if not second.cause:
             link.cause, link.detail, link.there, link.back = "", "", second.there, second.back
@@ -282,7 +291,7 @@ def _once_more(links, token, ends):
         for link in few * ((LOSSY - 1) // len(few)):
             again = _Link(link.row)
             if not link.lost():
-                _Run([again], token, ends).run()
+                _Tries([again], token, ends).run()
             if again.lost():
                 link.there, link.back = again.there, again.back
 
@@ -298,7 +307,7 @@ def _lossy(links, token, ends):
         for _ in range(TIMES):
             again = [_Link(link.row) for link in waiting]
             for link in again:
-                _Run([link], token, ends).run()
+                _Tries([link], token, ends).run()
             found += [link for link in again if link.lost()]
             waiting = [link for link in again if not link.lost() and link.cause != "untried"]
     return found

@@ -1,9 +1,8 @@
 """The variables that steer NCCL, MPI and gloo here, and NCCL's configuration files. Secrets never leave the node."""
 
-import fnmatch
 import os
 
-from ncheck.agent.files import leaf
+from ncheck.agent.files import fits, leaf
 
 # One pattern a line of thought: libraries, launchers, what a launcher sets, where programs and libraries come from.
 PATTERNS = (
@@ -55,8 +54,8 @@ def _missing(environment, files):
 
 def chosen(environment):
     """Part the variables that matter here from those whose values are nobody's business."""
-    names = [name for name in environment if any(fnmatch.fnmatchcase(name, pattern) for pattern in PATTERNS)]
-    hidden = [name for name in names if any(fnmatch.fnmatchcase(name.upper(), word.upper()) for word in SECRET)]
+    names = [name for name in environment if any(fits(name, pattern) for pattern in PATTERNS)]
+    hidden = [name for name in names if any(fits(name.upper(), word) for word in SECRET)]
     return {name: _clean(environment[name]) for name in sorted(names) if name not in hidden}, hidden
 
 
@@ -83,4 +82,4 @@ def _lines(path):
 
 def _secret_line(line):
     name = line.partition("=")[0].strip().upper()
-    return any(fnmatch.fnmatchcase(name, word.upper()) for word in SECRET)
+    return any(fits(name, word) for word in SECRET)

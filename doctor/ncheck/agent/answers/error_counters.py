@@ -1,12 +1,10 @@
 """What HCA ports and network cards have counted of errors so far. A run asks twice: growth is what matters."""
 
-import glob
 import os
 import time
 
-from ncheck.agent.answers.counters import ports
-from ncheck.agent.files import need_sysfs, number_in
-from ncheck.agent.tasks.counters import SYS, counters
+from ncheck.agent.files import matching, need_sysfs, number_in
+from ncheck.agent.traffic import SYS, of_interface, ports
 
 _OF_PORTS = (
     "counters/symbol_error", "counters/link_error_recovery", "counters/link_downed", "counters/port_rcv_errors",
@@ -26,18 +24,17 @@ READS = (
 
 
 def answer(sources, arguments, timeout, root=SYS):
-    """Return {"at": seconds, "ports": {name: PORT}}: see the package.
+    """Return {"at": seconds, "ports": {name: PORT}}.
 
     Counters that are 0 are left out, so that the answer of a healthy node is short.
     """
     need_sysfs(root)
-    found = {name: _port(one["errors"], one["sent"], one["received"]) for name, one in ports(root, _OF_PORTS).items()}
-    carried = counters(root)
-    for folder in sorted(glob.glob(root + "/net/*/device"))[:_MOST]:
+    found = {name: _port(one["errors"], one["sent"], one["received"]) for name, one in ports(_OF_PORTS, root).items()}
+    for folder in matching(root + "/net/*/device")[:_MOST]:
         name = folder.split("/")[-2]
         read = {os.path.basename(path): number_in(root + "/net/" + name + "/" + path) for path in _OF_CARDS}
         errors = {counter: count for counter, count in read.items() if count is not None}
-        found[name] = _port(errors, *carried.get(name, (None, None)))
+        found[name] = _port(errors, *of_interface(root + "/net/" + name + "/statistics"))
     return {"at": round(time.monotonic(), 3), "ports": dict(sorted(found.items())[: 2 * _MOST])}
 
 

@@ -22,7 +22,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"temporary": [FOLDER], "home": FOLDER, "shm": FOLDER, "root": FOLDER}: see the package."""
+    """Return {"temporary": [FOLDER], "home": FOLDER, "shm": FOLDER, "root": FOLDER}."""
     home = home_of(sources.job.login_environment)
     named = {"/tmp": ""}  # noqa: S108  asked about, not written to
     for environment in (sources.job.login_environment, sources.job.environment):

@@ -1,6 +1,5 @@
 """How each GPU is, by NVML in a child of its own: one GPU that hangs leaves what the others said."""
 
-import glob
 import json
 import os
 import re
@@ -10,7 +9,7 @@ from importlib.util import find_spec
 
 from ncheck.agent.answers.gpus import need_device, nvml_text
 from ncheck.agent.commands import run
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, matching
 from ncheck.agent.keeping import KeptChild
 
 READS = (
@@ -28,18 +27,18 @@ _SPARE = 1.0  # seconds in which the child is ended and the rest is read
 
 
 def answer(sources, arguments, timeout):
-    """Return what NVML and the driver say: see the package. MissingError with no NVIDIA device."""
+    """Return what NVML and the driver say. MissingError with no NVIDIA device."""
     need_device()
     ends = time.monotonic() + timeout
     said = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
     listed = {_short(gpu.get("pci") or "") for gpu in said["gpus"]}
-    channels = glob.glob(_CHANNELS)
+    channels = matching(_CHANNELS)
     said.update(
         module=line_of("/proc/driver/nvidia/version") or "",
         unlisted=unlisted(listed, max(_SPARE, ends - time.monotonic())) if said["done"] else [],
         channels=len(channels),
         usable_channels=sum(os.access(path, os.R_OK | os.W_OK) for path in channels),
-        compatibility=sorted(path for pattern in _COMPATIBILITY for path in glob.glob(pattern))[:8],
+        compatibility=sorted(path for pattern in _COMPATIBILITY for path in matching(pattern))[:8],
     )
     return said
 
@@ -49,9 +48,7 @@ def asked(pynvml, seconds):
     `silent` the seconds since its last word.
     """
     said = {
-        "driver": "",
         "library": "",
-        "count": None,
         "failed": None,
         "gpus": [],
         "at": None,
@@ -63,8 +60,8 @@ def asked(pynvml, seconds):
     text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
     child = KeptChild([sys.executable, "-E", "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
     try:
-        child.say({"pynvml": pynvml or ""})
-        for line in child.told(ends):
+        child.send({"pynvml": pynvml or ""})
+        for line in child.messages(ends):
             said.update(_heeded(line, said))
             since = time.monotonic()
             if said["done"] or said["failed"]:
@@ -105,7 +102,7 @@ def unlisted(listed, seconds):
 
     One that this user or container has no right to, or no device file of, is not his: nothing is said of it.
     """
-    places = {path.split("/")[-2]: _device(path) for path in sorted(glob.glob(GPUS + "/*/information"))}
+    places = {path.split("/")[-2]: _device(path) for path in matching(GPUS + "/*/information")}
     asked_for = [(address, device) for address, device in places.items() if device and _short(address) not in listed]
     if not asked_for:
         return []

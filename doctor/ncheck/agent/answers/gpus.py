@@ -1,13 +1,12 @@
 """The GPUs as NVML reports them. The head sends pynvml only to nodes where PCI or the driver shows a device."""
 
-import glob
 import os
 import sys
 import threading
 import types
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.files import line_of, need_sysfs
+from ncheck.agent.files import line_of, matching, need_sysfs
 
 NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
@@ -47,7 +46,7 @@ def started(nvml):
 def on_pci():
     """Return the PCI addresses of NVIDIA GPUs, driver or no driver."""
     found = []
-    for path in sorted(glob.glob("/sys/bus/pci/devices/*/vendor")):
+    for path in matching("/sys/bus/pci/devices/*/vendor"):
         folder = os.path.dirname(path)
         if line_of(path) == NVIDIA and (line_of(folder + "/class") or "")[:6] in _DISPLAY:
             found.append(os.path.basename(folder))

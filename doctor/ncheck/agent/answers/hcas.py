@@ -1,9 +1,8 @@
 """What sysfs shows of InfiniBand and RoCE adapters that ibstat does not: boards, lanes, P_Keys, GIDs, drivers."""
 
-import glob
 import os
 
-from ncheck.agent.files import line_of, need_sysfs
+from ncheck.agent.files import line_of, matching, need_sysfs
 
 HCAS = "/sys/class/infiniband"
 MODULES = "/sys/module"
@@ -20,9 +19,9 @@ _EMPTY = 16  # empty entries after which no more are expected: an address that g
 
 
 def answer(sources, arguments, timeout):
-    """Return {"hcas": [HCA], "left_out": int, "modules": {name: version}}: see the package."""
+    """Return {"hcas": [HCA], "left_out": int, "modules": {name: version}}."""
     need_sysfs()
-    folders = sorted(glob.glob(HCAS + "/*"))
+    folders = matching(HCAS + "/*")
     return {
         "hcas": [_hca(folder) for folder in folders[:_MOST]],
         "left_out": max(0, len(folders) - _MOST),
@@ -35,7 +34,7 @@ def answer(sources, arguments, timeout):
 
 
 def _hca(folder):
-    ports = sorted(glob.glob(folder + "/ports/*"), key=len)
+    ports = sorted(matching(folder + "/ports/*"), key=len)
     return {
         "hca": os.path.basename(folder),
         "board": line_of(folder + "/board_id") or "",

@@ -20,7 +20,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return the figures, and the processes that stay in one uninterruptible sleep: see the package."""
+    """Return the figures, and the processes that stay in one uninterruptible sleep."""
     stuck = stuck_processes()
     return {
         "memory": dict(_memory(), ZfsCache=_zfs_cache()),

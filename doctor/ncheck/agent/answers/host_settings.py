@@ -1,15 +1,13 @@
 """How this node is set up for a job: CPUs, control groups, kernel settings, clock, and what a container may do."""
 
 import ctypes
-import glob
 import os
-import platform
 import re
 import resource
 import sys
 
 from ncheck.agent import control_groups
-from ncheck.agent.files import line_of, number_in
+from ncheck.agent.files import line_of, matching, number_in
 
 _CPUS, _FREQUENCY = "/sys/devices/system/cpu", "/sys/devices/system/cpu/cpufreq/policy*"
 _KERNEL = {
@@ -35,7 +33,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return the settings: see the package."""
+    """Return the settings."""
     folders = control_groups.folders(os.getpid(), ("memory", "cpu", "pids"))
     return {
         "cpus": {"online": line_of(_CPUS + "/online"), "usable": len(os.sched_getaffinity(0))},
@@ -46,7 +44,7 @@ def answer(sources, arguments, timeout):
         "numa_policy": _numa_policy(),
         "capabilities": _status("CapEff"),
         "own_user_namespace": (line_of("/proc/self/uid_map") or _ALL_USERS).split() != _ALL_USERS.split(),
-        "gpu_devices": sum(bool(re.match(r"/dev/nvidia\d+$", path)) for path in glob.glob("/dev/nvidia*")),
+        "gpu_devices": sum(bool(re.match(r"/dev/nvidia\d+$", path)) for path in matching("/dev/nvidia*")),
         "stack_unlimited": resource.getrlimit(resource.RLIMIT_STACK)[0] == resource.RLIM_INFINITY,
     }
 
@@ -54,7 +52,7 @@ def answer(sources, arguments, timeout):
 def _frequencies():
     """Return [governor, driver, limit in kHz, the CPU's own maximum, how many CPUs' policies are like this]."""
     found = {}
-    for policy in glob.glob(_FREQUENCY):
+    for policy in matching(_FREQUENCY):
         own = (
             line_of(policy + "/scaling_governor"), line_of(policy + "/scaling_driver"),
             number_in(policy + "/scaling_max_freq"), number_in(policy + "/cpuinfo_max_freq"),
@@ -91,7 +89,7 @@ def _clock_error():
 
 def _numa_policy():
     """Return the error number of get_mempolicy, 0 where it works; null where it cannot be asked."""
-    number = _GET_MEMPOLICY.get(platform.machine())
+    number = _GET_MEMPOLICY.get(os.uname().machine)
     if number is None or sys.maxsize < 2**32:
         return None
     try:

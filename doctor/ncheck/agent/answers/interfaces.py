@@ -15,10 +15,9 @@ SIOCETHTOOL = 0x8946  # linux/sockios.h
 ETHTOOL_GDRVINFO = 0x3  # linux/ethtool.h
 DRVINFO_BYTES = 196  # struct ethtool_drvinfo: cmd u32, then driver char[32], and more than is read here
 
-
 READS = (
     "getifaddrs(3): every interface with its addresses",
-    "/sys/class/net/*/{type,operstate,mtu,speed,duplex,address,ifindex,iflink,uevent,master,lower_*}",
+    "/sys/class/net/*/{type,mtu,speed,duplex,address,ifindex,iflink,uevent,master,lower_*}",
     "/sys/class/net/*/{bonding,bridge,tun_flags,wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
     "/proc/net/vlan/*, /proc/net/route, /proc/net/ipv6_route",
 )
@@ -47,9 +46,9 @@ def _interface(name, flags, addresses):
     device = _real(base + "/device")
     index, iflink = number_in(base + "/ifindex"), number_in(base + "/iflink")
     return {
-        "name": name, "index": index if index is not None else _index_of(name), "flags": flags, "addresses": addresses,
+        "name": name, "index": index if index is not None else _index_of(name), "addresses": addresses,
         "up": bool(flags & IFF_UP), "running": bool(flags & IFF_RUNNING), "loopback": bool(flags & IFF_LOOPBACK),
-        "type": number_in(base + "/type"), "operstate": line_of(base + "/operstate"), "mtu": number_in(base + "/mtu"),
+        "type": number_in(base + "/type"), "mtu": number_in(base + "/mtu"),
         "speed": _not_minus_one(number_in(base + "/speed")), "duplex": _duplex(line_of(base + "/duplex")),
         "mac": line_of(base + "/address") or None,
         "master": _last(_real(base + "/master")), "lower": _lower(base),

@@ -7,6 +7,7 @@ import re
 from ncheck.agent.answers import MissingError
 from ncheck.agent.commands import run
 from ncheck.agent.files import leaf
+from ncheck.agent.standing import SERVE, Standing
 
 PACKAGES = (
     "torch", "tensorflow", "tensorflow-gpu", "horovod", "jax", "jaxlib", "oneflow", "paddlepaddle", "paddlepaddle-gpu",
@@ -23,9 +24,10 @@ FRAMEWORKS = ("torch", "tensorflow", "jax", "paddle", "oneflow", "mxnet")
 # Runs in the job's interpreter, which may be old: 2.7 answers too. The folder that it starts in is no part of its path.
 # Whatever fails in its second half ends it: an interpreter that cannot look for torch is not one without torch.
 _ASK = r"""
-import sys, os, json, re, fnmatch
+import sys, os, json, re
 sys.path = [p for p in sys.path if p]
-names = sys.argv[1:]
+names = [name.partition("*") for name in sys.argv[1:]]
+def like(name, first, star, last): return name.startswith(first) and name.endswith(last) and (star or name == first)
 def plain(name): return re.sub(r"[-_.]+", "-", name).lower()
 found = {}
 for folder in sys.path:
@@ -35,9 +37,8 @@ for folder in sys.path:
         # torch-2.3.0+cu121.dist-info   mpi4py-3.1.4.egg-info   horovod-0.28.1-py3.10.egg-info
         m = re.match(r"(.+?)-(\d[^-]*)(-py[\d.]+)?\.(dist-info|egg-info)$", entry)
         if m: found.setdefault(plain(m.group(1)), m.group(2))
-wanted = dict((n, found[n]) for n in found if any(fnmatch.fnmatchcase(n, pattern) for pattern in names))
-print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "path": sys.executable,
-    "prefix": sys.prefix, "packages": wanted}))
+wanted = dict((n, found[n]) for n in found if any(like(n, *pattern) for pattern in names))
+print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "packages": wanted}))
 sys.stdout.flush()
 import importlib.util
 spec = importlib.util.find_spec("torch")
@@ -46,8 +47,8 @@ print("ncheck-layout:" + json.dumps({"path": sys.path, "prefix": sys.prefix, "to
 """
 
 READS = (
-    "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info; the same",
-    "of the venv, conda and python that are active on this machine, if they exist there",
+    "the job's python3, run with -B -c: its version, and the names of *.dist-info and *.egg-info; it stays until the",
+    "agent ends; the same of the venv, conda and python that are active on this machine, if they exist there",
     "where PYTHONPATH or PYTHONHOME is set: modules of the standard library, imported by it with them and without",
     "the file version.py of its torch, which is not imported",
     "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
@@ -63,14 +64,13 @@ def answer(sources, arguments, timeout):
         raise MissingError("no python3 on PATH")
     said = asked_of(job, timeout)
     return {
-        "path": job.path, "real_path": os.path.realpath(job.path), "version": said["version"], "prefix": said["prefix"],
-        "how": job.how, "packages": said["packages"], "container": container(job.login_environment),
-        "host_name": os.uname().nodename, "torch": _torch(job, timeout), "broken": job.broken,
+        "path": job.path, "version": said["version"], "how": job.how, "packages": said["packages"],
+        "container": container(job.login_environment), "torch": _torch(job, timeout), "broken": job.broken,
     }  # fmt: skip
 
 
 # __version__ = '2.3.0+cu121'    |    cuda: Optional[str] = '12.1'    |    hip = None
-_BUILT = re.compile(r"^(__version__|cuda|hip)\s*(?::[^=]*)?=\s*(?:'([^']{1,60})'|\"([^\"]{1,60})\"|None)", re.MULTILINE)
+_BUILT = r"(?m)^(__version__|cuda|hip)\s*(?::[^=]*)?=\s*(?:'([^']{1,60})'|\"([^\"]{1,60})\"|None)"
 
 
 def _torch(job, timeout):
@@ -79,7 +79,7 @@ def _torch(job, timeout):
     text = leaf(os.path.realpath(os.path.join(folder, "version.py"))) if folder else None
     if not isinstance(text, str):
         return None
-    built = {name: first or second or None for name, first, second in _BUILT.findall(text)}
+    built = {name: first or second or None for name, first, second in re.findall(_BUILT, text)}
     if not built.get("__version__"):
         return None
     return {"version": built["__version__"], "cuda": built.get("cuda"), "hip": built.get("hip")}
@@ -105,8 +105,16 @@ def printed(job, mark, timeout):
 
 
 def ask(path, timeout, environment):
-    """Run an interpreter, and return the reply that `printed` reads."""
-    return run([path, "-B", "-c", _ASK, *PACKAGES], timeout, environment)
+    """Start an interpreter, and return the reply that `printed` reads, with what it runs from then on."""
+    standing = Standing([path, "-B", "-c", _ASK + SERVE, *PACKAGES], timeout, environment)
+    return dict(standing.reply, standing=standing)
+
+
+def run_in(job, text, words, timeout, environment, *, flags=("-B", "-S")):  # noqa: PLR0913  words of one call
+    """Let the job's interpreter run a program: the one that was asked before, else one that is started for it."""
+    standing = job.said and job.said["standing"]
+    reply = standing and standing.run(text, words, timeout, environment)
+    return reply or run([job.path, *flags, "-c", text, *words], timeout, environment)
 
 
 def has_framework(said):

@@ -1,13 +1,13 @@
 """Whether a job can use the libraries of InfiniBand and of Open MPI, and the devices that libibverbs opens."""
 
-import glob
 import json
 import os
 import shutil
 import sys
 
+from ncheck.agent.answers.interpreter import run_in
 from ncheck.agent.commands import run
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, matching
 
 DAEMONS = ("orted", "prted")
 VERBS = ("libibverbs.so.1", "libibverbs.so")
@@ -54,7 +54,7 @@ if libraries and hasattr(libraries[0], "ibv_get_device_list"):
 
 
 def answer(sources, arguments, timeout):
-    """Return {"verbs", "uverbs", "listed", "mpi"}: see the package."""
+    """Return {"verbs", "uverbs", "listed", "mpi"}."""
     job = sources.job
     daemon = next(filter(None, (_program(name, job.login_environment) for name in DAEMONS)), None)
     hcas = sorted(os.listdir(HCAS)) if os.path.isdir(HCAS) else []
@@ -74,7 +74,7 @@ def _verbs(job, hcas, timeout):
 
 def _devices():
     """Return each HCA's device: {"mlx5_0": "/dev/infiniband/uverbs0"}."""
-    folders = sorted(glob.glob(UVERBS + "/uverbs*"))
+    folders = matching(UVERBS + "/uverbs*")
     return {line_of(folder + "/ibdev"): os.path.join(DEVICES, os.path.basename(folder)) for folder in folders}
 
 
@@ -91,8 +91,8 @@ def _verbs_of(job):
 def _mpi(job, daemon, timeout):
     """Tell that libmpi lies in the daemon's own installation, as mpirun --prefix and the wrappers use it, or opens."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(daemon)))
-    places = (os.path.join(prefix, folder, name) for folder in FOLDERS for name in FILES)
-    beside = (path for place in places for path in glob.iglob(place))
+    places = ("/{}/{}".format(folder, name) for folder in FOLDERS for name in FILES)
+    beside = (path for place in places for path in matching(place, prefix))
     return "" if any(map(os.path.exists, beside)) else _opened(job, MPI, timeout)
 
 
@@ -107,9 +107,11 @@ def _first_trouble(found, names):
 
 def _asked(job, names, timeout):
     """Return why the job's interpreter cannot open each library and each device, "" if it can."""
-    reply = run(
-        [job.path or sys.executable, "-B", "-S", "-c", _ASK, *names], min(_PATIENCE, timeout / 2), job.environment
-    )
+    limit = min(_PATIENCE, timeout / 2)
+    if job.path:
+        reply = run_in(job, _ASK, names, limit, job.environment)
+    else:
+        reply = run([sys.executable, "-B", "-S", "-c", _ASK, *names], limit, job.environment)
     # it prints: ncheck, a colon, and the words for each name
     printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
     if not printed:

@@ -32,7 +32,12 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"ports": {address: port}, "failed": {address: why}, "needed": [...]}: see answers/__init__.py."""
+    """Return {"ports": {ip: port}, "failed": {ip: why}, "needed": [{"port", "assumed", "free": bool, "taken_by":
+    "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it was not tried}]}.
+
+    Asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port", "assumed": bool}]}. It goes on
+    listening until the agent ends, on the needed ports, too, where they are free.
+    """
     server = _Server(arguments["token"], arguments["node"])
     needed = [server.need(wanted) for wanted in arguments["ports"]]
     ports, failed = {}, {}

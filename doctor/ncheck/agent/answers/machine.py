@@ -1,11 +1,10 @@
 """The machine itself: its kernel, processors, memory and model, and the image of its container where that is shown."""
 
-import glob
 import os
 import re
 
 from ncheck.agent.commands import run
-from ncheck.agent.files import leaf, line_of
+from ncheck.agent.files import leaf, line_of, matching
 
 CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
 NODES = "/sys/devices/system/node/node[0-9]*/cpulist"
@@ -38,9 +37,9 @@ _IMAGE = re.compile(r'^image="?([^"\n]+)', re.MULTILINE)
 
 
 def answer(sources, arguments, timeout):
-    """Return what the machine is: see the package."""
+    """Return what the machine is."""
     system = os.uname()
-    places = glob.glob(CPUS)
+    places = matching(CPUS)
     siblings = {line_of(place + "/thread_siblings_list") for place in places} - {None}
     packages = {line_of(place + "/physical_package_id") for place in places} - {None, "-1"}
     memory = _MEMORY.search(_text(MEMINFO))
@@ -51,7 +50,7 @@ def answer(sources, arguments, timeout):
         "sockets": len(packages) or None,
         "cores": len(siblings) or None,
         "threads": len(places) or None,
-        "numa_nodes": sum(1 for node in glob.glob(NODES) if line_of(node)) or None,  # memory alone makes nodes, too
+        "numa_nodes": sum(1 for node in matching(NODES) if line_of(node)) or None,  # memory alone makes nodes, too
         "memory": int(memory.group(1)) * 1024 if memory else None,
         "vendor": line_of(DMI + "/sys_vendor") or None,
         "product": line_of(DMI + "/product_name") or None,
@@ -65,7 +64,7 @@ def _drives():
     """Count the drives on this machine's own bus; None without a view of the hardware."""
     if not os.path.isdir(CLASSES):
         return None
-    return sum(1 for drive in glob.glob(NVME) if line_of(drive + "/transport") in ("pcie", None))
+    return sum(1 for drive in matching(NVME) if line_of(drive + "/transport") in ("pcie", None))
 
 
 def _text(path):

@@ -4,7 +4,6 @@ mpirun's ssh gets a shell that is neither interactive nor a login shell. Where t
 shells that a person gets are asked, and the usual folders looked into: the reason lies between them.
 """
 
-import glob
 import os
 import pwd
 import re
@@ -12,7 +11,7 @@ import shutil
 import time
 
 from ncheck.agent.commands import run
-from ncheck.agent.files import leaf
+from ncheck.agent.files import leaf, matching
 
 STARTERS = ("mpirun", "mpiexec")
 DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
@@ -31,22 +30,23 @@ AT_MOST = 8  # daemons that are tried: more are no longer an answer
 CANNOT_RUN = (126, 127)  # the exit status of the loader, and of a shell, for what cannot be started
 _KEPT = ("ompi:version:full", "path:prefix:", "prefix_by_default")  # of ompi_info's two thousand lines
 # config:cli: '--prefix=/usr' '--with-cuda=/usr/local/cuda' '--without-tm' '--with-ucx'
-_OPTION = re.compile(r"--with(?:out)?-(?:cuda|rocm|ucx|ucc|hcoll|verbs|ofi|libfabric)(?![\w-])(?:=no)?")
+_OPTION = r"--with(?:out)?-(?:cuda|rocm|ucx|ucc|hcoll|verbs|ofi|libfabric)(?![\w-])(?:=no)?"
 _EACH = 4.0  # seconds for one program
+_NO_PARTS = {"OMPI_MCA_mca_base_component_disable_dlopen": "1"}  # ompi_info opens two hundred libraries otherwise
 _LONGEST = 600  # characters of what one says
 _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
 _TOLD = "ncheck-found:"
 NO_HISTORY = "HISTFILE=/dev/null"  # an interactive bash cuts the user's own to HISTFILESIZE as soon as that is set
 _LOOK = 'for name in {}; do printf \'\\n{}%s=%s\\n\' "$name" "$(command -v "$name")"; done'
 # *) return;;     |     [ -z "$PS1" ] && return     |     [[ $- != *i* ]] && exit 0
-_RETURN = re.compile(r"(?:^|[;&|{)]|\b(?:then|else)\s)\s*(?:return|exit)\b")
+_RETURN = r"(?:^|[;&|{)]|\b(?:then|else)\s)\s*(?:return|exit)\b"
 # case $- in     |     if [ -z "$PS1" ]; then     |     tty -s || return
-_ASKS = re.compile(r"\$-|\bPS1\b|-t [012]\b|tty -s|\*i\*")
+_ASKS = r"\$-|\bPS1\b|-t [012]\b|tty -s|\*i\*"
 _REACH = 3  # lines above a return that may ask whether somebody is there
 
 
 def answer(sources, arguments, timeout):
-    """Return {"starter", "daemons", "shells", "start_up", "login_shell", "rsh_agents"}: see the package."""
+    """Return {"starter", "daemons", "shells", "start_up", "login_shell", "rsh_agents"}."""
     return _Search(sources.job, time.monotonic() + timeout).answer()
 
 
@@ -116,7 +116,7 @@ class _Search:
         return _programs(folders)
 
     def installed(self):
-        return _programs(folder for pattern in USUAL for folder in sorted(glob.iglob(pattern)))
+        return _programs(folder for pattern in USUAL for folder in matching(pattern))
 
     def asked(self, how):
         """Ask the shell that a person would get; {"error": why} where it gives no answer."""
@@ -155,14 +155,14 @@ class _Search:
                             ("mpirun", "--version")):  # fmt: skip
             program = os.path.join(folder, name)
             if os.access(program, os.X_OK):
-                said = self.words([program, words], program)["said"].splitlines()
+                said = self.words([program, words], program, _NO_PARTS)["said"].splitlines()
                 kept = [_kept(line) if name == "ompi_info" else line for line in said]
                 return "\n".join(filter(None, kept))[:_LONGEST]
         return ""
 
-    def words(self, argv, path):
+    def words(self, argv, path, more=()):
         """Run it, with its own libraries on LD_LIBRARY_PATH where a path is given, as mpirun --prefix has it."""
-        environment = dict(self.job.login_environment)
+        environment = dict(self.job.login_environment, **dict(more))
         if path:
             prefix = os.path.dirname(os.path.dirname(path))
             own = [os.path.join(prefix, "lib"), environment.get("LD_LIBRARY_PATH", "")]
@@ -183,7 +183,7 @@ class _Search:
 def _kept(line):
     """Return a line of ompi_info that is sent, "" for the others; of config:cli only the options of _OPTION."""
     if line.startswith("config:cli:"):
-        return " ".join(["config:cli:", *_OPTION.findall(line)])
+        return " ".join(["config:cli:", *re.findall(_OPTION, line)])
     return line if any(word in line for word in _KEPT) else ""
 
 
@@ -211,7 +211,7 @@ def returns_early(path):
     lines = text.splitlines() if isinstance(text, str) else []
     for number, line in enumerate(lines):
         above = lines[max(0, number - _REACH) : number + 1]
-        if _RETURN.search(line.partition("#")[0]) and any(_ASKS.search(one) for one in above):
+        if re.search(_RETURN, line.partition("#")[0]) and any(re.search(_ASKS, one) for one in above):
             return {"file": "~/.bashrc", "line": number + 1, "text": line.strip()[:200]}
     return None
 

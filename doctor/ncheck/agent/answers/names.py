@@ -10,7 +10,7 @@ READS = ("getaddrinfo(3) of listed nodes' names, as /etc/nsswitch.conf says: the
 
 
 def answer(sources, arguments, timeout):
-    """Return {"names": {name: {"addresses": [ip]} | {"error": words} | {"late": true}}}, every name asked for."""
+    """Return what each of {"names": [name]} resolves to."""
     return {"names": resolved(arguments["names"], timeout)}
 
 

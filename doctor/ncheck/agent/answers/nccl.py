@@ -11,7 +11,7 @@ READS = (
     "and prefix, " + ", ".join(nccl_places.SYSTEM + nccl_places.CONDA),
     "ldconfig -p",
     "each copy, opened by a python3 of its own that calls ncclGetVersion",
-    "the job's python3, run with -B -c: its path, its prefix and where torch lies; and with -B -S -c: ncclGetVersion",
+    "the job's python3, run with -B -c: its path, its prefix and where torch lies; and in a fork of it: ncclGetVersion",
     "the tables of torch's libtorch_cuda.so or libtorch_hip.so, which is not run",
 )
 

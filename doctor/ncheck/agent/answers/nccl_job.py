@@ -4,6 +4,15 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.commands import ENVIRONMENT
 
+# Of a program in which `library` is NCCL, and `code` what it returned: `error` is what NCCL says of that.
+WHY = r"""def words(function, argument):
+    call = getattr(library, function, None)
+    if call is None: return ""
+    call.restype, call.argtypes = ctypes.c_char_p, [type(argument)]
+    return (call(argument) or b"").decode("utf-8", "replace").strip()
+error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGetErrorString", ctypes.c_int(code)))
+"""
+
 
 def job_nccl(sources, ends):
     """Return (path, version) of the copy that the job's interpreter loads; MissingError where none can be driven.

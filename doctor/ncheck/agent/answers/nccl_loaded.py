@@ -12,6 +12,7 @@ import sys
 import time
 
 from ncheck.agent.answers import nccl_places
+from ncheck.agent.answers.interpreter import run_in
 from ncheck.agent.commands import run
 from ncheck.agent.elf import Library
 
@@ -58,8 +59,9 @@ class Asking:
             return self.known[question]
         left = max(0.1, min(_PATIENCE, self.ends - time.monotonic()))
         if python == self.job.path:
-            left += self.job.start_seconds
-        reply = run([python, "-B", "-S", "-c", _ASK, library], left, environment)
+            reply = run_in(self.job, _ASK, [library], left + self.job.start_seconds, environment)
+        else:
+            reply = run([python, "-B", "-S", "-c", _ASK, library], left, environment)
         # ncheck:22105:/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
         printed = re.search(r"^ncheck:(\d+):(.*)$", reply.get("stdout", ""), re.MULTILINE)
         if printed:

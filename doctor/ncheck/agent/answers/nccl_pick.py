@@ -8,9 +8,9 @@ import json
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import child_environment
+from ncheck.agent.answers.interpreter import run_in
+from ncheck.agent.answers.nccl_job import WHY, child_environment
 from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
-from ncheck.agent.commands import run
 
 READS = (
     "the libnccl or librccl that the job loads, opened by the job's python3: ncclGetVersion, ncclGetUniqueId",
@@ -22,20 +22,17 @@ _QUIET = {"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": ""}
 
 # Runs in a child of its own, for a library can end the process that opens it. Old interpreters can run it, too. By the
 # time that NCCL has answered, the lines of its files have become variables, which libc shows and os.environ does not.
-_ASK = r"""
+_ASK = (
+    r"""
 import binascii, ctypes, json, os, sys
 library, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
 libc.getenv.restype = ctypes.c_char_p
 number, name = ctypes.c_int(), ctypes.create_string_buffer(128)
 library.ncclGetVersion(ctypes.byref(number))
 code = library.ncclGetUniqueId(name)
-def words(function, argument):
-    said = getattr(library, function, None)
-    if said is None: return ""
-    said.restype, said.argtypes = ctypes.c_char_p, [type(argument)]
-    return (said(argument) or b"").decode("utf-8", "replace").strip()
-error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGetErrorString", ctypes.c_int(code)))
-both = ("libnccl.so", "librccl.so")
+"""
+    + WHY
+    + r"""both = ("libnccl.so", "librccl.so")
 maps = [line for line in open("/proc/self/maps") if any(word in line for word in both)]
 paths = [line.split(None, 5)[-1].strip() for line in maps]
 print("\nncheck:" + json.dumps({
@@ -46,10 +43,14 @@ print("\nncheck:" + json.dumps({
 sys.stdout.flush()
 os._exit(0)
 """
+)
 
 
 def answer(sources, arguments, timeout):
-    """Return {"version", "path", "code", "id", "words", "rendezvous", "asked"}, or {"error", "asked"}."""
+    """Return what NCCL says, or why it could not be asked, with what was asked.
+
+    Asked as null, or under the plan as {"variables": {NAME: value|null}, "interfaces": [names that the plan means]}.
+    """
     asked = arguments or {}
     asking = _Picking(sources.job, time.monotonic() + timeout, asked.get("variables") or {})
     found = loaded(sources.job, ("a copy may be there",), asking)
@@ -73,9 +74,7 @@ class _Picking(Asking):
     def version(self, python, library, environment):
         """Return (version | {"error"}, path), and keep what else was said."""
         left = max(0.1, self.ends - time.monotonic()) + self.job.start_seconds
-        reply = run(
-            [python, "-B", "-S", "-c", _ASK, library], left, child_environment(environment, self.variables, _QUIET)
-        )
+        reply = run_in(self.job, _ASK, [library], left, child_environment(environment, self.variables, _QUIET))
         lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
         if lines:
             said = json.loads(lines[-1][len("ncheck:") :])

@@ -1,11 +1,11 @@
 """Where copies of libnccl (AMD: librccl) lie: where the loader, the job's interpreter and usual packages put them."""
 
-import glob
 import os
 import re
 
 from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.commands import run
+from ncheck.agent.files import matching
 
 _COPY = re.compile(r"lib[nr]ccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, librccl.so.1, and not libnccl-net.so
 
@@ -43,7 +43,7 @@ def _candidates(job):
         ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
         ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in CONDA]),
         ("system", [os.path.join(prefix, "lib") for prefix in prefixes if prefix not in conda]),
-        ("system", [folder for pattern in SYSTEM for folder in sorted(glob.glob(pattern))]),
+        ("system", [folder for pattern in SYSTEM for folder in matching(pattern)]),
     )
     for origin, places in rows:
         for place in places:
@@ -53,8 +53,12 @@ def _candidates(job):
 def _copies_in(folder_or_file):
     if os.path.isfile(folder_or_file):
         return [folder_or_file] if _COPY.search(folder_or_file) else []
-    paths = sorted(glob.glob(os.path.join(glob.escape(folder_or_file), "lib[nr]ccl.so*")))
-    return [path for path in paths if _COPY.search(path) and os.path.isfile(path)]
+    try:
+        names = [name for name in sorted(os.listdir(folder_or_file)) if name.startswith(("libnccl.so", "librccl.so"))]
+    except OSError:
+        return []
+    paths = [os.path.join(folder_or_file, name) for name in names if _COPY.match(name)]
+    return [path for path in paths if os.path.isfile(path)]
 
 
 def preloaded(environment):

@@ -1,8 +1,8 @@
 """The program that asks NVML how each GPU is. It is a process of its own: NVML can hang, or end who calls it.
 
 It reads one line, {"pynvml": its text, "" for the one that is installed}, and prints lines of "ncheck:" and JSON:
-{"library": path}, {"failed": {"function", "code", "words"}} where NVML does not start, {"driver": version, "count"};
-then, for each GPU, {"at": index} before it is asked and {"gpu": GPU} after that; {"done": true} at the end.
+{"library": path}, {"failed": {"function", "code", "words"}} where NVML does not start; then, for each GPU,
+{"at": index} before it is asked and {"gpu": GPU} after that; {"done": true} at the end.
 """
 
 import json
@@ -33,13 +33,12 @@ def main():
         return
     try:
         nvml.nvmlInit()
-        driver, count = nvml.nvmlSystemGetDriverVersion(), nvml.nvmlDeviceGetCount()
+        count = nvml.nvmlDeviceGetCount()
     except nvml.NVMLError as error:
         _say(library=_library())
         _say(failed={"function": "nvmlInit", "code": error.value, "words": str(error)[:300]})
         return
     _say(library=_library())
-    _say(driver=_text(driver), count=count)
     for index in range(count):
         _say(at=index)
         _say(gpu=_Gpu(nvml, index).report())

@@ -3,7 +3,7 @@
 import json
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.commands import run
+from ncheck.agent.answers.interpreter import asked_of, run_in
 
 MOST = 2000  # packages of one interpreter
 
@@ -51,17 +51,18 @@ print("ncheck-packages:" + json.dumps({"packages": found, "markers": {
 """
 
 READS = (
-    "the job's python3, run with -B -c: the names of *.dist-info and *.egg-info",
+    "the job's python3, in a fork of the one that was started: the names of *.dist-info and *.egg-info",
     "direct_url.json in them, of which a commit, or that a package is editable, is sent",
 )
 
 
 def answer(sources, arguments, timeout):
-    """Return {"packages": {name: [version, origin]}, "markers": {name: value}}: see the package."""
+    """Return {"packages": {name: [version, origin]}, "markers": {name: value}}."""
     job = sources.job
     if job.looking or not job.path:
         raise MissingError("no python3 on PATH")
-    reply = run([job.path, "-B", "-c", _ASK, str(MOST)], timeout, job.environment)
+    asked_of(job, timeout)
+    reply = run_in(job, _ASK, [str(MOST)], timeout, job.environment, flags=("-B",))
     mark = "ncheck-packages:"
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith(mark)]
     if not lines:

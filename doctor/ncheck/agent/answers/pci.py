@@ -1,10 +1,9 @@
 """The devices on the PCI bus that a job uses: GPUs and accelerators, NICs, InfiniBand adapters, NVSwitches."""
 
-import glob
 import os
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.files import line_of, need_sysfs
+from ncheck.agent.files import line_of, matching, need_sysfs
 
 DEVICES = "/sys/bus/pci/devices"
 _NETWORK, _DISPLAY, _ACCELERATOR = "0x02", "0x03", "0x12"  # base classes
@@ -16,11 +15,11 @@ READS = (DEVICES + "/*/{class,vendor,device,driver,numa_node,local_cpulist,physf
 
 
 def answer(sources, arguments, timeout):
-    """Return {"devices": [DEVICE], "left_out": int}: see the package. MissingError where there is no PCI bus."""
+    """Return {"devices": [DEVICE], "left_out": int}. MissingError where there is no PCI bus."""
     need_sysfs()
     if not os.path.isdir(DEVICES):
         raise MissingError("no PCI bus")
-    folders = [folder for folder in sorted(glob.glob(DEVICES + "/*")) if _wanted(folder)]
+    folders = [folder for folder in matching(DEVICES + "/*") if _wanted(folder)]
     return {"devices": [_device(folder) for folder in folders[:_MOST]], "left_out": max(0, len(folders) - _MOST)}
 
 

@@ -10,7 +10,7 @@ READS = ("whether the program and the script of the job's command, written after
 
 
 def answer(sources, arguments, timeout):
-    """Return {"paths": {path: {"trouble"} | {"error"}}}: see the package."""
+    """Return what is wrong with each path. Asked as {"programs": [paths], "files": [paths]}."""
     asked = [(path, True) for path in arguments["programs"]] + [(path, False) for path in arguments["files"]]
     seconds = min(_PATIENCE, timeout)
     hangs = {"error": "no answer within {:.0f} s: its file system hangs".format(seconds)}

@@ -4,13 +4,13 @@ The shell of a person runs start-up files that can start other programs, so it i
 the node has GPUs, the interpreter is just the first python3 on the PATH of a plain login, and it has no framework.
 """
 
-import glob
 import os
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.interpreter import FRAMEWORKS, asked_of
 from ncheck.agent.answers.mpi_daemon import NO_HISTORY, returns_early, shell_of_user
 from ncheck.agent.commands import run
+from ncheck.agent.files import matching
 
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _PLACES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
@@ -28,7 +28,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"shell", "error", "python", "frameworks", "libraries", "start_up"}: see the package."""
+    """Return {"shell", "error", "python", "frameworks", "libraries", "start_up"}."""
     job = sources.job
     if job.looking or not job.path or job.how != "python3 on PATH" or job.asked.get("setup"):
         raise MissingError("the job's Python was chosen: a prompt does not matter")
@@ -59,6 +59,6 @@ def _asked(job, timeout):
 
 def _frameworks(python):
     """Name the frameworks beside an interpreter, which is not run."""
-    prefix = glob.escape(os.path.dirname(os.path.dirname(python)))
-    folders = [folder for place in _PLACES for folder in glob.glob(os.path.join(prefix, place))]
+    prefix = os.path.dirname(os.path.dirname(python))
+    folders = [folder for place in _PLACES for folder in matching("/" + place, prefix)]
     return [name for name in FRAMEWORKS if any(os.path.isdir(os.path.join(folder, name)) for folder in folders)]

@@ -3,12 +3,11 @@
 The kernel is asked by netlink as `dcb pfc show` and `dcb app show` do, which needs neither root nor a vendor's tool.
 """
 
-import glob
 import os
 import socket
 import struct
 
-from ncheck.agent.files import line_of, need_sysfs
+from ncheck.agent.files import line_of, matching, need_sysfs
 
 SYS = "/sys/class"
 CONFIGURED = "/sys/kernel/config/rdma_cm"
@@ -20,6 +19,7 @@ _TYPE = 0x3FFF  # of an attribute, without the flag that it is nested
 _PRIORITIES = 8
 _PATIENCE = 2.0  # seconds for the kernel
 _MOST = 64  # ports
+_FILES = ["/{}".format(priority) for priority in range(8)]
 
 READS = (
     "netlink RTM_GETDCB: priority flow control and DSCP of the network interfaces of RoCE ports",
@@ -34,13 +34,13 @@ def answer(sources, arguments, timeout):
 
 
 def ports(root, configured, ask):
-    """Return {"ports": {"mlx5_0:1": PORT}}: see the package. Only Ethernet ports; none is an empty mapping."""
+    """Return {"ports": {"mlx5_0:1": PORT}}. Only Ethernet ports; none is an empty mapping."""
     found = {}
-    for folder in sorted(glob.glob(root + "/infiniband/*/ports/*"))[:_MOST]:
+    for folder in matching(root + "/infiniband/*/ports/*")[:_MOST]:
         device, _, port = folder.split("/")[-3:]
         if line_of(folder + "/link_layer") != "Ethernet":
             continue
-        names = sorted(os.path.basename(path) for path in glob.glob(root + "/infiniband/" + device + "/device/net/*"))
+        names = [os.path.basename(path) for path in matching(root + "/infiniband/" + device + "/device/net/*")]
         place = root + "/net/" + (names[0] if names else "")
         found[device + ":" + port] = dict(
             ask(names[0]) if names else {"pfc": None, "dscp": None},
@@ -55,7 +55,7 @@ def ports(root, configured, ask):
 
 def _enabled(folder):
     """Return the priorities for which it is on; null where the driver does not show it."""
-    files = sorted(glob.glob(folder + "/[0-7]"))
+    files = [path for path in matching(folder + "/*") if path[-2:] in _FILES]
     return [int(os.path.basename(path)) for path in files if line_of(path) == "1"] if files else None
 
 

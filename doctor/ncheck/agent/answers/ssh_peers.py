@@ -31,7 +31,10 @@ _SECONDS_TO_READ = 5.0  # for ssh to read its configuration
 
 
 def answer(sources, arguments, timeout):
-    """Return {"peers": {target: {...}}}, every peer that was asked for; MissingError where ssh is not installed."""
+    """Return {"peers": {target: {...}}}, every peer that was asked for; MissingError where ssh is not installed.
+
+    Asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds}.
+    """
     peers = queue.Queue()
     for peer in arguments["peers"]:
         peers.put(peer)

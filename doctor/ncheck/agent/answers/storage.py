@@ -30,7 +30,10 @@ _OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 
 def answer(sources, arguments, timeout):
-    """Return {"folders": [FOLDER], "mounts": [MOUNT], "forced": [MOUNT], "root"}: see the package."""
+    """Return the folders, the network file systems and disks that became read-only.
+
+    Asked as {"folders": [[what names it, path]]}.
+    """
     table = own_mounts()
     folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
     mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]

@@ -24,7 +24,10 @@ _PATIENCE = 2.0  # seconds beyond the time of a reading
 
 
 def answer(sources, arguments, timeout):
-    """Return {"readings": [{"path", "alone": READING|null, "together": READING|null}]}: see the package."""
+    """Return what was read of each path, in how many seconds; null where it did not end.
+
+    Asked as {"paths", "place": of the node, "turn": when it reads alone, "turns": when all read, "unit": seconds}.
+    """
     began, unit = time.monotonic(), arguments["unit"]
     looks = []
     for turn in (arguments["turn"], arguments["turns"]):

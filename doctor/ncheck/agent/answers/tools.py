@@ -14,7 +14,7 @@ READS = ("{} on the PATH, and which libraries the first two ask for".format(", "
 
 
 def answer(sources, arguments, timeout):
-    """Return {"tools": {name: {"path", "mpi": bool|null}}}: see the package."""
+    """Return {"tools": {name: {"path", "mpi": bool|null}}}."""
     environment = sources.job.environment
     found = {name: path_of(name, environment) for name in NCCL_TESTS + RDMA}
     return {"tools": {name: {"path": path, "mpi": with_mpi(path)} for name, path in found.items() if path}}

@@ -21,7 +21,8 @@ from ncheck.fleet.engine import LoginFailedError
 from ncheck.fleet.engines.step import Step, StepStream
 from ncheck.hostlist import slurm_list, unfold
 from ncheck.model.evidence import Cause, Login
-from ncheck.ssh.child import NotStartedError, run
+from ncheck.process import run
+from ncheck.ssh.child import NotStartedError
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -184,12 +185,12 @@ class _Launch:
         patience = min(PATIENCE, self.settings.connect_timeout)
         try:
             done = run(argv, patience, self.environ)
-        except OSError as error:  # TimeoutError too
-            words = f"no answer within {patience:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        except OSError as error:
+            words = str(error)
         else:
-            if done.returncode == 0:
-                return done.stdout.decode("utf-8", "replace")
-            words = " ".join(done.stderr.decode("utf-8", "replace").split())
+            if done.exit_status == 0 and not done.late:
+                return done.stdout
+            words = f"no answer within {patience:.0f} s" if done.late else " ".join(done.stderr.split())
         self._trouble(f"{argv[0]}: {words}", "scontrol ping")
         return None
 

@@ -12,11 +12,8 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import re
 import select
 import shlex
-import signal
-import subprocess
 import threading
 import time
 import weakref
@@ -27,15 +24,18 @@ from typing import TYPE_CHECKING
 
 from ncheck.agent.broadcast import AGAIN, DELTA, HEADER, KEPT, LENGTH, NUMBER, OWN, Keeping
 from ncheck.agent.frames import FrameError, inflated, length_of
+from ncheck.expression import expression
 from ncheck.fleet.bootstrap import parse_script
 from ncheck.fleet.engine import REMOTE_COMMAND, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.engines.delta import delta
 from ncheck.hostlist import unfold
+from ncheck.process import end
 from ncheck.ssh.child import CHUNK, STDERR_KEPT, start
 from ncheck.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from subprocess import Popen
 
     from ncheck.model.evidence import Login
 
@@ -49,19 +49,19 @@ LONGEST_LINE = 65536  # bytes; srun's are at most 1 KiB
 ENDING = 2.0  # seconds for tasks to end at the end of their input, and once more at SIGTERM
 
 # srun: launching StepId=2.0 on host node01, 1 tasks: 0
-_LAUNCHING = re.compile(r"launching \S+ on host (\S+), \d+ tasks: (\d+)")
+_LAUNCHING = expression(r"launching \S+ on host (\S+), \d+ tasks: (\d+)")
 # srun: error: Task launch for StepId=3.0 failed on node node03: Communication connection failure
-_NOT_LAUNCHED = re.compile(r"Task launch for \S+ failed on node (\S+): (.*)")
+_NOT_LAUNCHED = expression(r"Task launch for \S+ failed on node (\S+): (.*)")
 # srun: error: Node failure on node03
-_NODE_FAILED = re.compile(r"(Node failure) on (\S+)")
+_NODE_FAILED = expression(r"(Node failure) on (\S+)")
 # srun: error: node04: task 3: Exited with exit code 3
 # srun: launch/slurm: _task_finish: node01: task 0: Completed
-_ENDED = re.compile(r" \S+: tasks? ([\d,-]{1,65536}): (?:Exited with exit code (\d{1,3})|(.*))")
+_ENDED = expression(r" \S+: tasks? ([\d,-]{1,65536}): (?:Exited with exit code (\d{1,3})|(.*))")
 # srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 # slurmstepd-node01: error: *** STEP 4.0 ON node01 CANCELLED AT 2026-11-22T16:24:31 DUE TO TIME LIMIT ***
-_ABORTED = re.compile(r"Job step aborted|Application launch failed|forcing job termination|Force Terminated|CANCELLED")
+_ABORTED = expression(r"Job step aborted|Application launch failed|forcing job termination|Force Terminated|CANCELLED")
 # srun: error: Unable to create step for job 4: Requested node configuration is not available
-_COMPLAINT = re.compile(r"error:|CANCELLED|temporarily disabled|unrecognized option|invalid option")
+_COMPLAINT = expression(r"error:|CANCELLED|temporarily disabled|unrecognized option|invalid option")
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Step:
         self.sent = 0  # bytes
         self.open = len(self.nodes)
         self.process = start([*argv, *TASK], environ, cwd="/")
-        self._end = weakref.finalize(self, _end, self.process)  # also when the interpreter ends
+        self._end = weakref.finalize(self, end, self.process, ENDING, ENDING)  # also when the interpreter ends
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe is not None  # noqa: S101  all three were asked for
             os.set_blocking(pipe.fileno(), False)
@@ -319,7 +319,7 @@ class Step:
     def close(self, patience: float = ENDING) -> None:
         """End srun, and with it all tasks, which may take so many seconds to end by themselves."""
         if self._end.detach():
-            _end(self.process, patience)
+            end(self.process, patience, ENDING)
 
 
 class StepStream:
@@ -439,7 +439,7 @@ def _numbers(text: str, most: int) -> list[int]:
     return numbers[:most]
 
 
-def _read(step_of: weakref.ref[Step], process: subprocess.Popen[bytes]) -> None:
+def _read(step_of: weakref.ref[Step], process: Popen[bytes]) -> None:
     """Read what srun prints to the end, and hand on each line. Of what waits, standard error comes first: it says which
     task is where.
     """
@@ -482,20 +482,3 @@ def _lines(step: Step, buffer: bytearray, data: bytes, *, error: bool) -> None:
     buffer[:] = rest if len(rest) < LONGEST_LINE else b""
     for line in lines:
         step.take(line, error=error)
-
-
-def _end(process: subprocess.Popen[bytes], patience: float = ENDING) -> None:
-    """End srun: its tasks end at the end of input; if not, Slurm ends them at SIGTERM. Without srun they would go on:
-    it is killed only after that.
-    """
-    with suppress(OSError):
-        if process.stdin:
-            process.stdin.close()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            process.wait(patience if number is signal.SIGTERM else ENDING)
-            break
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-    process.wait()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import MeetingFacts
 from ncheck.nccl.hca import selected
 from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.plan.hca import HCA
 from ncheck.plan.inputs import gpu_counts, rdma_everywhere, slots_per_node
+from ncheck.probe.facts import MeetingFacts
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
-from ncheck.facts.probe import Method, Stage
 from ncheck.hostlist import fold, is_v6
 from ncheck.nccl.settings import GLOO as GLOO_SOCKET_IFNAME
+from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.driver import KIB, MIB, CannotTakePartError, Driver, NodeTask
 
 if TYPE_CHECKING:
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 _TCP_SECONDS, _GLOO_SECONDS = 2.0, 3.0  # of measuring in one step, if it has that much time
-
-
 _SHARE = 4  # and at most 1/4 of the step's time
-
-
 _FEW = 2
 
 

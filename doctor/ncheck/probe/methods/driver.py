@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
-from ncheck.facts.probe import Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue, Reply
@@ -29,7 +29,6 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "gloo": ("cpus", "GLOO"),
     "tcp": ("cpus", "TCP"),
 }
-
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 

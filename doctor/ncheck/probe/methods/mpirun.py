@@ -8,33 +8,33 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from ncheck.agent.tasks.nccl_log import Log
+from ncheck.expression import expression
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Stage, Step
 from ncheck.local_host import read_local_host
 from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
-from ncheck.probe.methods.children import GRACE, run_children
+from ncheck.probe.agent.nccl_log import Log
+from ncheck.probe.facts import Stage, Step
 from ncheck.probe.methods.driver import CannotTakePartError, LocalDriver
 from ncheck.probe.methods.nccl import Nccl
+from ncheck.process import GRACE, run_all
 
 if TYPE_CHECKING:
-    from ncheck.facts.probe import Step
     from ncheck.local_host import LocalHost
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.launch import Launch
-    from ncheck.probe.methods.children import Ended
+    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import NodeTask
+    from ncheck.process import Ended
 
 
 _RUN = 'exec "$NCHECK_PROGRAM" "$@"'
@@ -83,30 +83,15 @@ def started_by(paths: Mapping[str, str], rest: tuple[str, ...]) -> tuple[tuple[s
 
 
 _OURS = "ncheck:"
-
-
 _LONGEST, _MOST_LINES = 4096, 2_000_000
-
-
 _WORDS, _FIRST = 400, 3
-
-
 _KINDS = ("step", "library", "first", "row", "note", "carried", "held", "removed", "failure", "done")
-
-
 _TIMES = ("seconds", "fastest", "slowest")
-
-
 _FOREVER = 1e9  # seconds; larger numbers are not believed
 
-
 # "---------------------------------": Open MPI draws such lines around its messages
-_RULE = re.compile(r"[-=*\s]*$")
-
-
+_RULE = expression(r"[-=*\s]*$")
 Line = Mapping[str, "JsonValue"]
-
-
 Lines = Mapping[int, Mapping[str, list[Line]]]
 
 
@@ -162,7 +147,7 @@ def _answer(ranks: Lines, log: Log, ended: Ended) -> dict[str, JsonValue]:
     library = next((line for lines in ranks.values() for line in lines.get("library", [])), {})
     firsts = [line.get("seconds") for lines in ranks.values() for line in lines.get("first", [])[:1]]
     starts = [second for second in firsts if isinstance(second, (int, float)) and not isinstance(second, bool)]
-    lines: list[JsonValue] = [*log.told(failure is not None)]
+    lines: list[JsonValue] = [*log.lines(failure is not None)]
     used: list[JsonValue] = [*log.used]
     return {
         "rows": [*_rows(ranks)] if failure is None else [], "carried": _carried(ranks),
@@ -237,7 +222,6 @@ def _carried(ranks: Lines) -> dict[str, JsonValue]:
 
 _TO_START = 2.0  # seconds of the step's time in which mpirun starts and ends its daemons
 
-
 # NCCL's log goes to standard error, so that it does not mix with the ranks' lines. The ranks meet by their identifier.
 _LOGGED = (
     "env", "-u", "NCCL_COMM_ID", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET,ENV",
@@ -264,7 +248,7 @@ class UnderMpirun(LocalDriver, Nccl):
             return {task.node: failed_reply("meeting", "the first node gave no NCCL identifier") for task in tasks}
         try:
             lines = [self.line(context, [task for task in tasks if task.step == step], seconds) for step in steps]
-            ended = run_children(lines, seconds, os.environ)
+            ended = run_all(lines, seconds, os.environ)
         except (NoLineError, CannotTakePartError, OSError) as error:
             return {task.node: failed_reply("mpirun", str(error)) for task in tasks}
         return {

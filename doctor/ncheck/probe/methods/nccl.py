@@ -10,14 +10,14 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.facts.probe import Method, Stage
 from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
 from ncheck.nccl.settings import release_of
 from ncheck.parity import nodes_by_value
-from ncheck.parse.nccl_diagnostics import SINCE, VARIABLES
+from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.context import nccl_variables
 from ncheck.probe.methods.driver import GIB, KIB, MIB, Driver, NodeTask
+from ncheck.probe.parse.nccl_diagnostics import SINCE, VARIABLES
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
@@ -25,26 +25,12 @@ if TYPE_CHECKING:
 
 
 _KEPT_FREE = 2 * GIB  # of a GPU's memory, for NCCL's own buffers and the driver's context
-
-
 _BUFFERS = 2  # one for sending, one for receiving
-
-
 _UNKNOWN_MEMORY = GIB  # the largest size, where the GPU driver does not report its memory
-
-
 _ONE = 0.1  # seconds that one all-reduce of the largest default size may take
-
-
 _UNKNOWN_RATE = 1e9  # bytes per second, where no interface reports its speed
-
-
 _SWEEP = (8, 64 * KIB, MIB, 16 * MIB, 256 * MIB, GIB)
-
-
 _LARGE = (MIB, 64 * MIB, GIB)
-
-
 _OTHER_PLUGIN = "NCCL_NET_PLUGIN"
 
 
@@ -223,16 +209,11 @@ class Diagnostics(Nccl):
 
 DIAGNOSTICS = Diagnostics()
 
-
 # An NCCL identifier contains the address to which all ranks connect. A node that gives the address of another machine
 # would send the others there. Layout: NCCL source, bootstrap.h (struct ncclBootstrapHandle: a magic number, then the
 # address); before 2.16 the address came first.
 _V4, _V6 = 2, 10  # AF_INET and AF_INET6 of Linux, as the nodes write it
-
-
 _AFTER_MAGIC = 8
-
-
 _SURELY_MAGIC = (2, 18)
 
 

@@ -7,32 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from ncheck.agent.tasks.nccl_tests import program_output
-from ncheck.facts.probe import Method, Stage
 from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
-from ncheck.probe.methods.children import Ended, run_children
+from ncheck.probe.agent.nccl_tests import program_output
+from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
 from ncheck.probe.methods.mpirun import failed_reply, launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl import Nccl, unfit_for_ranks
+from ncheck.process import Ended, run_all
 
 if TYPE_CHECKING:
-    from ncheck.facts.probe import Step
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.launch import Launch
+    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import NodeTask
 
 
 # NVIDIA's containers call the build with MPI all_reduce_perf_mpi.
 PLAIN, WITH_MPI = "all_reduce_perf", "all_reduce_perf_mpi"
-
-
 SIZES = (MIB, 32 * MIB, GIB)  # with one factor between them: the tool accepts no other lists
-
-
 _ITERATIONS = ("-n", "5", "-w", "1", "-c", "1")
 
 
@@ -77,7 +73,6 @@ def _factors(sizes: tuple[int, ...]) -> Iterator[int]:
 
 INSIDE_NODES = NcclTests()
 
-
 # NCCL's log goes to standard error, so that it does not mix with the table.
 _LOGGED = ("env", "-u", "NCCL_COMM_ID", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET", "NCCL_DEBUG_FILE=/dev/stderr")
 
@@ -107,7 +102,7 @@ class NcclTestsAcross(LocalDriver, NcclTests):
         try:
             launch = launch_of(context, this_head(context))
             lines = [_line(context, launch, step) for step in steps]
-            ended = run_children(lines, seconds, os.environ)
+            ended = run_all(lines, seconds, os.environ)
         except (NoLineError, OSError) as error:
             return {task.node: failed_reply("mpirun", str(error)) for task in tasks}
         return {

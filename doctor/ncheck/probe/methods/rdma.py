@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.probe import Method, ProbeFacts, Stage
 from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.nccl.hca import ipv4_index
+from ncheck.probe.facts import Method, ProbeFacts, Stage
 from ncheck.probe.methods.driver import MIB, CannotTakePartError, Driver, NodeTask
 from ncheck.probe.rails import Rail, rails, second_partners
 
@@ -19,17 +19,9 @@ if TYPE_CHECKING:
 
 
 BANDWIDTH, REACH = "ib_write_bw", "ibv_rc_pingpong"
-
-
 _PINGPONGS = 1000
-
-
 _LEAST_WRITES = 1000
-
-
 _FOR = 0.5  # seconds that the writes take at the port's rate
-
-
 _FIRST_PORT, _PORTS, _TRIED = 20000, 10000, 4  # TCP ports, below the kernel's ephemeral range
 
 

@@ -36,7 +36,7 @@ def readers() -> tuple[Reader, ...]:
 
 def facts_read() -> tuple[FactType, ...]:
     """Return what must be read of the nodes: who runs there, and the facts of all readers."""
-    from ncheck.facts.processes import ProcessesFacts
+    from ncheck.triage.facts.processes import ProcessesFacts
 
     return tuple(dict.fromkeys((ProcessesFacts, *(fact for reader in readers() for fact in reader.reads))))
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ncheck.facts.activity import ActivityFacts, MountUse, ProcessActivity, Space, Thread
-from ncheck.facts.processes import ProcessesFacts
+from ncheck.expression import expression
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.text import moved
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity, Space, Thread
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
 
@@ -75,7 +75,7 @@ def _end(code: int) -> tuple[str, bool]:
     if code & 0x7F:
         number = code & 0x7F
         name = next((one.name for one in signal.Signals if one == number), f"signal {number}")
-        return f" by {name}, and nobody took note of it (state Z)", True
+        return f" by {name}, and its parent did not collect it (state Z)", True
     return (f" with exit code {code >> 8} (state Z)", True) if code else (" (state Z)", False)
 
 
@@ -93,25 +93,21 @@ def _stopped_launchers(job: Job) -> Iterator[Sign]:
 
 # Kernel functions in which a thread waits for a file system of a kind.
 _WAITS = (
-    (re.compile(r"rpc_|nfs|xprt_"), re.compile(r"^nfs")),
-    (re.compile(r"fuse|request_wait_answer|__wait_rsp"), re.compile(r"^fuse|^wekafs|^virtiofs")),
-    (re.compile(r"ptlrpc|ldlm_|^ll_|osc_|cl_sync|lov_"), re.compile(r"^lustre")),
-    (re.compile(r"cxi[A-Z]|mmfs|gpfs"), re.compile(r"^gpfs")),
-    (re.compile(r"ceph"), re.compile(r"^ceph")),
-    (re.compile(r"cifs|smb2?_"), re.compile(r"^cifs|^smb")),
-    (re.compile(r"p9_"), re.compile(r"^9p")),
+    (expression(r"rpc_|nfs|xprt_"), expression(r"^nfs")),
+    (expression(r"fuse|request_wait_answer|__wait_rsp"), expression(r"^fuse|^wekafs|^virtiofs")),
+    (expression(r"ptlrpc|ldlm_|^ll_|osc_|cl_sync|lov_"), expression(r"^lustre")),
+    (expression(r"cxi[A-Z]|mmfs|gpfs"), expression(r"^gpfs")),
+    (expression(r"ceph"), expression(r"^ceph")),
+    (expression(r"cifs|smb2?_"), expression(r"^cifs|^smb")),
+    (expression(r"p9_"), expression(r"^9p")),
 )  # fmt: skip
 
-
-_LOCAL = re.compile(
+_LOCAL = expression(
     r"wait_on_page|folio_wait|io_schedule|jbd2|xfs_|ext4_|btrfs|blk_|bio_|rq_qos|balance_dirty|wait_on_buffer"
 )
 
-
-_NETWORK = re.compile(r"^(?:nfs|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb|wekafs|pvfs2|orangefs|panfs|afs|9p|fuse)")
-
-
-_DRIVER = re.compile(r"nvidia|^os_|_nv\d|uvm_|amdgpu|kfd|mlx5|ib_|cma_|rdma")
+_NETWORK = expression(r"^(?:nfs|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb|wekafs|pvfs2|orangefs|panfs|afs|9p|fuse)")
+_DRIVER = expression(r"nvidia|^os_|_nv\d|uvm_|amdgpu|kfd|mlx5|ib_|cma_|rdma")
 
 
 def _storage(one: Watched) -> Iterator[Sign]:
@@ -123,7 +119,7 @@ def _storage(one: Watched) -> Iterator[Sign]:
 
 
 # Who asks a FUSE file system sleeps so that signals can wake it, until the first one comes.
-_FUSE = re.compile(r"request_wait_answer|fuse_")
+_FUSE = expression(r"request_wait_answer|fuse_")
 
 
 def _is_stuck(thread: Thread) -> bool:

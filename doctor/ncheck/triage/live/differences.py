@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from ncheck.facts.activity import ActivityFacts, ProcessActivity
+from ncheck.expression import expression
 from ncheck.facts.clock import ClockFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Sign
+from ncheck.triage.facts.activity import ActivityFacts, ProcessActivity
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, listed, watched
 
@@ -111,7 +112,7 @@ def _numbers(ranks: Iterable[RankProcess]) -> list[int]:
     return [one.rank for one in ranks if one.rank is not None]
 
 
-_LOOPBACK = re.compile(r"^(?:localhost(?:\.localdomain)?|127\.[\d.]+|::1)$")
+_LOOPBACK = expression(r"^(?:localhost(?:\.localdomain)?|127\.[\d.]+|::1)$")
 
 
 def _addresses(job: Job, ranks: Sequence[RankProcess]) -> Iterator[Sign]:
@@ -131,7 +132,7 @@ def _addresses(job: Job, ranks: Sequence[RankProcess]) -> Iterator[Sign]:
 
 
 # /usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
-_IN_NAME = re.compile(r"/libnccl\.so\.(\d+\.\d+\.\d+)$")
+_IN_NAME = expression(r"/libnccl\.so\.(\d+\.\d+\.\d+)$")
 
 
 def _nccl(process: ProcessActivity) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ncheck.facts.flight_recorder import DumpFile, FlightRecorderFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent
 from ncheck.model.job import Job
-from ncheck.parse.flight_recorder import Dump
 from ncheck.triage.clue import Sign
+from ncheck.triage.facts.flight_recorder import DumpFile, FlightRecorderFacts
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.parse.flight_recorder import Dump
 
 READS = (FlightRecorderFacts,)
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ncheck.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
-from ncheck.facts.processes import ProcessesFacts
-from ncheck.facts.stacks import StacksFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import size
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
+from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.positions import Kind, position_of
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import clean
@@ -111,8 +111,6 @@ def _faults(one: _Used) -> Iterator[Sign]:
 
 # NVML's reasons for a low clock that are no setting and no ordinary limit of power.
 _THROTTLED = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "temperature", 0x80: "power supply"}
-
-
 _LOW, _BUSY, _QUIET = 0.8, 50, 5  # share of the usual clock; percent of use
 
 
@@ -126,7 +124,7 @@ def _slow(one: _Used, used: Sequence[_Used]) -> Iterator[Sign]:
     others = [it.gpu.looks[1].clock or 0 for it in used if it is not one and (it.gpu.looks[1].use or 0) >= _BUSY]
     pace = f"{one.shown} runs at {clock} MHz of {most} MHz"
     if reasons and clock <= _LOW * most:
-        yield one.clue("slow_rank", Grade.LIKELY, f"{pace}: held back by {', '.join(sorted(reasons))}", still=False,
+        yield one.clue("slow_rank", Grade.LIKELY, f"{pace}: slowed by {', '.join(sorted(reasons))}", still=False,
                        slow=True, next=("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",))  # fmt: skip
     elif len(others) > 1 and clock <= _LOW * median(others):
         text = f"{pace}, the others at {median(others):.0f} MHz"

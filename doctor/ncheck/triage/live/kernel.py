@@ -6,23 +6,21 @@ about a link or a server counts until a later message says that it is back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ncheck.facts.activity import TICKS
-from ncheck.facts.gpu_activity import GpuActivityFacts
-from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
+from ncheck.expression import expression
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Sign
+from ncheck.triage.facts.activity import TICKS
+from ncheck.triage.facts.gpu_activity import GpuActivityFacts
+from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.signature import Grade, Reading
 from ncheck.triage.signatures import SIGNATURES
 from ncheck.triage.watched import clean
 
 READS = (KernelMessagesFacts, GpuActivityFacts)
-
-
 _SLACK = 5.0  # seconds by which the kernel's two clocks may differ
 
 
@@ -46,7 +44,7 @@ def _gpus_of(ranks: Mapping[int, RankProcess], facts: GpuActivityFacts | None) -
 
 
 # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
-_GPU = re.compile(r"Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\)")
+_GPU = expression(r"Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\)")
 
 
 def _is_of_another_gpu(message: KernelMessage, used: tuple[str, ...]) -> bool:
@@ -91,15 +89,14 @@ def _readings(text: str) -> Iterator[Reading]:
 
 _LINK = Reading("ib_fabric", Grade.POSSIBLE, look="ip -br link")
 
-
 # What comes and goes: each pattern has the name of the thing and whether it is gone or back.
 _PASSING = (
     # nfs: server filer not responding, still trying    |    nfs: server filer OK
-    re.compile(r"nfs: server (?P<what>\S{1,255}) (?P<gone>not responding)?"),
+    expression(r"nfs: server (?P<what>\S{1,255}) (?P<gone>not responding)?"),
     # mlx5_core 0000:3b:00.0 ens1f0np0: Link down    |    igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Up 1000 Mbps
-    re.compile(r"(?P<what>[\w.-]{1,32}):? (?:NIC )?[Ll]ink (?:is )?(?:(?P<gone>[Dd]own)|[Uu]p)\b"),
+    expression(r"(?P<what>[\w.-]{1,32}):? (?:NIC )?[Ll]ink (?:is )?(?:(?P<gone>[Dd]own)|[Uu]p)\b"),
     # bond0: (slave eth1): link status definitely down, disabling slave
-    re.compile(r"slave (?P<what>[\w.-]{1,32})\): link status definitely (?:(?P<gone>down)|up)"),
+    expression(r"slave (?P<what>[\w.-]{1,32})\): link status definitely (?:(?P<gone>down)|up)"),
 )  # fmt: skip
 
 
@@ -123,12 +120,12 @@ def _lasting(messages: list[KernelMessage]) -> list[KernelMessage]:
 # watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4001]
 # oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,task_memcg=/job,task=python3,pid=4001,uid=1000
 _PROCESS = (
-    re.compile(r"process (?P<pid>\d{1,9}) \((?P<name>[^()]{1,32})\)"),
-    re.compile(r"(?:^|traps: )(?P<name>[^\[\]]{1,32})\[(?P<pid>\d{1,9})\]"),
-    re.compile(r"task (?P<name>\S{1,32}):(?P<pid>\d{1,9}) blocked"),
-    re.compile(r"\[(?P<name>\S{1,32}):(?P<pid>\d{1,9})\]$"),
-    re.compile(r"task=(?P<name>[^,]{1,32}),pid=(?P<pid>\d{1,9})"),
-    re.compile(r"pid=(?P<pid>\d{1,9})(?:, name=(?P<name>[^,]{1,32}))?"),
+    expression(r"process (?P<pid>\d{1,9}) \((?P<name>[^()]{1,32})\)"),
+    expression(r"(?:^|traps: )(?P<name>[^\[\]]{1,32})\[(?P<pid>\d{1,9})\]"),
+    expression(r"task (?P<name>\S{1,32}):(?P<pid>\d{1,9}) blocked"),
+    expression(r"\[(?P<name>\S{1,32}):(?P<pid>\d{1,9})\]$"),
+    expression(r"task=(?P<name>[^,]{1,32}),pid=(?P<pid>\d{1,9})"),
+    expression(r"pid=(?P<pid>\d{1,9})(?:, name=(?P<name>[^,]{1,32}))?"),
 )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ncheck.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.redact import redact
 from ncheck.triage.clue import Clue, Motion, Sign
-from ncheck.triage.diagnosis import Confidence, Diagnosis, diagnoses_of, shown
+from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.triage.lines import Line
+from ncheck.triage.log_reading import Confidence, LogReading, readings_of, shown
 from ncheck.triage.scan import Log, Scan
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import clean
@@ -35,9 +35,9 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     scan = Scan()
     logs = list(_read(job, cluster, scan))
     moving = [one for one in logs if one.tail.grown and _progresses(one)]
-    for diagnosis in diagnoses_of(scan) if logs else ():
-        if diagnosis.cause and diagnosis.lines:
-            yield _clue(job, diagnosis, logs, goes_on=bool(moving))
+    for reading in readings_of(scan) if logs else ():
+        if reading.cause and reading.lines:
+            yield _clue(job, reading, logs, goes_on=bool(moving))
     for one in moving:  # a rank that completes steps does so with all others
         name = one.rank.shown if one.rank else "the job"
         text = f"{name} reports progress in {clean(one.tail.path)}: {redact(clean(_last_line(one.text)))}"
@@ -63,33 +63,33 @@ def _progresses(one: _Read) -> bool:
     """Return whether what was written while the log was watched reports progress, and no trouble."""
     new = Scan()
     log = new.read("", [one.text.encode("utf-8", "replace")[-one.tail.grown :]])
-    return bool(log.last_progress) and not diagnoses_of(new)
+    return bool(log.last_progress) and not readings_of(new)
 
 
 _GRADES = {Confidence.HIGH: Grade.CERTAIN, Confidence.MEDIUM: Grade.LIKELY, Confidence.LOW: Grade.POSSIBLE}
 
 
-def _clue(job: Job, diagnosis: Diagnosis, logs: list[_Read], *, goes_on: bool) -> Clue:
-    """Return a diagnosis of the logs as a clue.
+def _clue(job: Job, reading: LogReading, logs: list[_Read], *, goes_on: bool) -> Clue:
+    """Return a reading of the logs as a clue.
 
     A rank that reports its own end counts in any case where its process has ended: else it may have dealt with it, or
     it is of an earlier life of the job.
     """
-    line = diagnosis.lines[0]
+    line = reading.lines[0]
     source = logs[line.order[0]]
-    grade = Grade.ECHO if diagnosis.echo else _GRADES[diagnosis.confidence]
-    ranks = tuple(int(rank) for rank in diagnosis.ranks if rank.isdecimal())
-    if not ranks and not diagnosis.echo and source.rank and source.rank.rank is not None and diagnosis.kind:
+    grade = Grade.ECHO if reading.echo else _GRADES[reading.confidence]
+    ranks = tuple(int(rank) for rank in reading.ranks if rank.isdecimal())
+    if not ranks and not reading.echo and source.rank and source.rank.rank is not None and reading.kind:
         ranks = (source.rank.rank,)
     places = [found.node for rank in ranks if (found := job.numbered(rank))]
-    named = [node for node in diagnosis.nodes if node in job.nodes]
+    named = [node for node in reading.nodes if node in job.nodes]
     gone = bool(ranks) and all(_is_gone(job.numbered(rank)) for rank in ranks)
-    ended = grade >= Grade.LIKELY and bool(diagnosis.kind) and gone and not source.tail.grown and not goes_on
+    ended = grade >= Grade.LIKELY and bool(reading.kind) and gone and not source.tail.grown and not goes_on
     return Clue(
-        "logs", diagnosis.cause, grade, _evidence(line, source), ranks,
-        tuple(dict.fromkeys((*named, *places))), still=not ended, others=diagnosis.others, kind=diagnosis.kind,
-        meaning=redact(diagnosis.meaning), fix=redact(diagnosis.fix),
-        next=(redact(diagnosis.look),) if diagnosis.look else (),
+        "logs", reading.cause, grade, _evidence(line, source), ranks,
+        tuple(dict.fromkeys((*named, *places))), still=not ended, others=reading.others, kind=reading.kind,
+        meaning=redact(reading.meaning), fix=redact(reading.fix),
+        next=(redact(reading.look),) if reading.look else (),
     )  # fmt: skip
 
 

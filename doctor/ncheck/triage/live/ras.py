@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.ranks import ranks_text
-from ncheck.facts.ras import RasFacts, RasNamesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
-from ncheck.parse.nccl_ras import ABORT, INIT, Communicator, MissingRank, RasProcess, RasRank, RasStatus
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.facts.ras import RasFacts, RasNamesFacts
+from ncheck.triage.parse.nccl_ras import ABORT, INIT, Communicator, MissingRank, RasProcess, RasRank, RasStatus
 from ncheck.triage.signature import Grade
 
 READS = (RasFacts, RasNamesFacts)
-
-
 _MOST = 16  # clues of one kind
 
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.ranks import ranks_text
-from ncheck.facts.sockets import Listener, SocketsFacts, master_port
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Sign
@@ -23,6 +21,8 @@ from ncheck.triage.connections import (
     leads_nowhere,
     ports_of_masters,
 )
+from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.facts.sockets import Listener, SocketsFacts, master_port
 from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _master_port(
     elif not listeners and not met and masters and len(job.ranks) > 1:
         yield Clue(
             "sockets", "slow_rank_timeout", Grade.LIKELY,
-            f"nobody listens on port {port} of {first.node}, where {first.shown} should", (0,), (first.node,),
+            f"no process listens on port {port} of {first.node}, where {first.shown} should", (0,), (first.node,),
             others=("rendezvous_misconfig", "deadlock", "storage_hang"),
             meaning="rank 0 has not opened the rendezvous: it is late, stuck, or uses another port",
         )  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ncheck.facts.activity import ActivityFacts, Group, NodeActivity
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.text import size
 from ncheck.triage.clue import Clue, Sign
+from ncheck.triage.facts.activity import ActivityFacts, Group, NodeActivity
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
 
@@ -28,11 +28,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
 
 
 _SHM = "/dev/shm"  # noqa: S108  only named
-
-
 _NEARLY_NONE = 1 << 20  # bytes: no file system of a job is as small
-
-
 _READ_ONLY_KINDS = ("squashfs", "erofs", "iso9660", "cramfs", "proc", "sysfs")
 
 
@@ -101,7 +97,7 @@ _HELD_BACK, _SATURATED, _SOME = 0.5, 0.9, 0.1
 def _limits(one: Watched) -> Iterator[Sign]:
     for group in _groups(one):
         if group.throttled >= _HELD_BACK and group.cpus is not None:
-            text = (f"{one.rank.shown} is held back in {group.throttled:.0%} of its time: its control group may use"
+            text = (f"{one.rank.shown} is throttled in {group.throttled:.0%} of its time: its control group may use"
                     f" {group.cpus:g} CPUs")  # fmt: skip
             yield one.clue("slow_rank", Grade.LIKELY, text, still=False, slow=True,
                            meaning="the CPU limit of a rank's control group slows it down")  # fmt: skip

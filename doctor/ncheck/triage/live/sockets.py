@@ -11,7 +11,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from ncheck.facts.ranks import ranks_text
-from ncheck.facts.sockets import SocketsFacts
 from ncheck.text import size
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.connections import (
@@ -24,6 +23,7 @@ from ncheck.triage.connections import (
     leads_nowhere,
     ports_of_masters,
 )  # fmt: skip
+from ncheck.triage.facts.sockets import SocketsFacts
 from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _lost(job: Job, seen: Connections, stuck: Sequence[End]) -> Iterator[Clue]:
         peer = seen.peer(end)
         again = f", sent {last.retransmits} times again" if last.retransmits else ""
         to = f"{peer.party.shown} at {end.remote}" if peer else end.remote
-        text = f"{end.party.shown} sent {size(last.sent)} to {to}, which nobody acknowledged for 2 s{again}"
+        text = f"{end.party.shown} sent {size(last.sent)} to {to}, which was not acknowledged for 2 s{again}"
         if not seen.homes_of(end.socket.remote, end.party.node):
             yield Clue(
                 "sockets", "network_stalled", Grade.POSSIBLE, text, nodes=(end.party.node,), others=("firewall",)

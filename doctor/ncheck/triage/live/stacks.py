@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncheck.facts.stacks import FileLock, ProcessStacks, StacksFacts, Thread
+from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.stacks import FileLock, ProcessStacks, StacksFacts, Thread
 from ncheck.triage.peers import Message, message_of
 from ncheck.triage.positions import (
     DESTROYS,
@@ -663,7 +664,7 @@ def _unlike(sends: Sequence[_Rank], receives: Sequence[_Rank], messages: Mapping
 
 
 # PAIR.Barrier() | self.rows.Allreduce(mine, sums) | self.comm.barrier(), but not dist.barrier() nor hvd.allreduce(x)
-_OF_COMMUNICATOR = re.compile(r"([\w.\[\]]{1,80})\.([A-Za-z]\w{0,40})\(")
+_OF_COMMUNICATOR = expression(r"([\w.\[\]]{1,80})\.([A-Za-z]\w{0,40})\(")
 
 
 def _communicator(one: _Rank) -> str:

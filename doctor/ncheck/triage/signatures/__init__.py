@@ -22,6 +22,4 @@ from ncheck.triage.signatures import (
 
 # Of several readings of one line that are equally sure, the first in this order decides the wording.
 MODULES = (nccl, gpu, infiniband, network, torch, frameworks, mpi, scheduler, machine, probe, program)
-
-
 SIGNATURES: tuple[Signature, ...] = tuple(signature for module in MODULES for signature in module.SIGNATURES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ncheck.expression import expression
 from ncheck.parse.xids import FATAL, HARMLESS
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
@@ -22,7 +23,6 @@ def _xid(match: re.Match[str]) -> Reading | None:
 
 
 _MEMORY = frozenset({"memory"})
-
 
 SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
@@ -113,7 +113,7 @@ SIGNATURES = (
     # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
     # NVRM: Xid (PCI:0000:dc:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 149
     # NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)
-    Signature(re.compile(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
+    Signature(expression(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
                          r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
     row(r"fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 # By ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
@@ -21,9 +22,7 @@ _COMPLETIONS: Mapping[int, Reading] = {
     13: Reading("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "roce_gid"), "ib"),
 }  # fmt: skip
 
-
 _ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
-
 
 # NCCL names the GIDs for RoCE only: they are the first thing to look at.
 _NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE,
@@ -47,13 +46,12 @@ _NO_ANSWER = Reading(
     meaning="the other HCA does not answer at its address: rail, cable, GID or route",
 )
 
-
 _QUEUE_PAIR = (
-    (re.compile(r"110\b|timed out"), _NO_ANSWER),
-    (re.compile(r"\b22\b|Invalid argument"), Reading("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
-    (re.compile(r"\b19\b|No such device"), Reading("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
-    (re.compile(r"\b101\b|unreachable"), Reading("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
-    (re.compile(r"\b61\b|No data"), Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
+    (expression(r"110\b|timed out"), _NO_ANSWER),
+    (expression(r"\b22\b|Invalid argument"), Reading("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
+    (expression(r"\b19\b|No such device"), Reading("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
+    (expression(r"\b101\b|unreachable"), Reading("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
+    (expression(r"\b61\b|No data"), Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
 )
 
 
@@ -63,16 +61,15 @@ def _queue_pair(match: re.Match[str]) -> Reading:
 
 _IB = frozenset({"ib", "qp"})
 
-
 SIGNATURES = (
     # NCCL WARN NET/IB: Got completion from peer 10.1.0.3<40001> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0
     Signature(
-        re.compile(r"Got completion (?:from peer .{0,300}?)?with (?:error |status=(?:\w+\()?)(\d+)"), _completion
+        expression(r"Got completion (?:from peer .{0,300}?)?with (?:error |status=(?:\w+\()?)(\d+)"), _completion
     ),
     # Completion with error at client / Failed status 12: wr_id 0 syndrom 0x81
-    Signature(re.compile(r"Failed status (\d+): wr_id"), _completion),
+    Signature(expression(r"Failed status (\d+): wr_id"), _completion),
     # NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT
-    Signature(re.compile(r"ibv_modify_qp(?:\([^)]*\))? failed(?:: | with )?(?:error )?([^,]*)"), _queue_pair),
+    Signature(expression(r"ibv_modify_qp(?:\([^)]*\))? failed(?:: | with )?(?:error )?([^,]*)"), _queue_pair),
     # Failed to modify QP 312 to RTR
     row(r"[Ff]ailed to modify QP .*to RTR", "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp"),
     # [1712000000.1] ib_mlx5_log.c:171 UCX ERROR Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81)

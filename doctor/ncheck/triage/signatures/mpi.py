@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", look="sudo journalctl -k -g oom")
 
-
 _SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
                     meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
 
-
 _BUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
-
-
 _ENDED = Reading("", Grade.ECHO, tag="gone")  # SIGABRT and SIGTERM follow the failure of another rank
 
 
@@ -24,7 +19,6 @@ def _signalled(number: str) -> Reading:
 
 
 _DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
-
 
 SIGNATURES = (
     # bash: orted: command not found
@@ -121,7 +115,7 @@ SIGNATURES = (
     row(r"pair of MPI processes are unable to reach each other", "wrong_nic", Grade.POSSIBLE, "routing", "firewall",
         "launcher_mismatch"),
     # mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).
-    Signature(re.compile(r"(?:process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<node>[A-Za-z0-9][\w.-]{0,252}) )?"
+    Signature(expression(r"(?:process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<node>[A-Za-z0-9][\w.-]{0,252}) )?"
                          r"exited on signal (?P<signal>\d+)|KILLED BY SIGNAL: (?P<other>\d+)"),
               lambda match: _signalled(match["signal"] or match["other"])),
     # ERROR: Task 1 declared addresses {...}, but has connected from a different address 192.168.101.0.

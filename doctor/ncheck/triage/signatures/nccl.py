@@ -6,7 +6,6 @@ from ncheck.triage.signature import Grade, row
 
 _RAS_PORT = frozenset({"own-port"})
 
-
 SIGNATURES = (
     # Mismatched NCCL version detected : rank 3 version 22705 rank 0 version 22703
     row(r"Mismatched NCCL version detected", "version_mismatch", Grade.CERTAIN),
@@ -155,7 +154,7 @@ SIGNATURES = (
     row(r"Failed to determine (?:local|intra)\w* ?(?:proc )?ranks|not found in the list of system hostHashes|"
         r"should be a diviser of the number of ranks in node|could not find rank for nvml dev",
         "same_hostname", Grade.LIKELY, "software_bug", "container_isolation",
-        meaning="NCCL cannot tell which ranks are on one machine", look="hostname"),
+        meaning="NCCL cannot determine which ranks are on one machine", look="hostname"),
     # NCCL WARN [Proxy service] Too many connections (256 max)
     row(r"\[Proxy [Ss]ervice\] Too many connections", "nofile_limit", Grade.POSSIBLE, "software_bug", "peer_limit"),
     # NCCL WARN Thread creation failed: Resource temporarily unavailable

@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-_LOOPBACK = re.compile(r"(?:::ffff:)?127\.|::1$|localhost$")
-
+_LOOPBACK = expression(r"(?:::ffff:)?127\.|::1$|localhost$")
 
 # the default networks of Docker and libvirt, and link-local addresses
-_BRIDGE = re.compile(r"(?:::ffff:)?(?:172\.17\.|192\.168\.122\.|169\.254\.)|fe80:", re.IGNORECASE)
-
+_BRIDGE = expression(r"(?:::ffff:)?(?:172\.17\.|192\.168\.122\.|169\.254\.)|fe80:", re.IGNORECASE)
 
 # a netmask, or no address
-_NO_ADDRESS = re.compile(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
-
+_NO_ADDRESS = expression(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
 
 # 1234, which resolvers read as 0.0.4.210
-_OF_DIGITS = re.compile(r"\d{1,10}$|(?:::ffff:)?0\.(?!0\.0\.0$)\d{1,3}\.\d{1,3}\.\d{1,3}$")
-
-
+_OF_DIGITS = expression(r"\d{1,10}$|(?:::ffff:)?0\.(?!0\.0\.0$)\d{1,3}\.\d{1,3}\.\d{1,3}$")
 _DIGITS_ALONE = Reading("numeric_hostname", Grade.LIKELY, ("rendezvous_misconfig",), "connect")
-
 
 _LOOPBACK_ADDRESS = Reading(
     "wrong_nic",
@@ -33,7 +28,6 @@ _LOOPBACK_ADDRESS = Reading(
     meaning="a rank gave the other ranks a loopback address",
 )
 
-
 _BRIDGE_ADDRESS = Reading(
     "wrong_nic",
     Grade.LIKELY,
@@ -41,7 +35,6 @@ _BRIDGE_ADDRESS = Reading(
     "connect",
     meaning="a rank gave the other ranks a bridge or link-local address, which they cannot reach",
 )
-
 
 _INVALID_ADDRESS = Reading(
     "rendezvous_misconfig",
@@ -51,7 +44,6 @@ _INVALID_ADDRESS = Reading(
     meaning="the rendezvous address is not a valid address of a node",
 )
 
-
 _BLOCKED = Reading(
     "firewall",
     Grade.LIKELY,
@@ -60,9 +52,7 @@ _BLOCKED = Reading(
     meaning="the other node is reachable and rejects the connection",
 )
 
-
 _NO_ROUTE = Reading("routing", Grade.LIKELY, ("wrong_nic",), "connect")
-
 
 _TIMED_OUT = Reading(
     "firewall",
@@ -72,7 +62,6 @@ _TIMED_OUT = Reading(
     meaning="connections to the other node time out: a firewall drops them, or the interface is the wrong one",
 )
 
-
 _REFUSED = Reading(
     "rank_crashed",
     Grade.POSSIBLE,
@@ -81,15 +70,13 @@ _REFUSED = Reading(
     meaning="nothing listens at the address that a rank gave: it died, or gave a wrong address",
 )
 
-
 _OTHER_ERROR = Reading("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
 
-
 _ERRORS = (
-    (re.compile(r"No route to"), _BLOCKED),
-    (re.compile(r"unreachable"), _NO_ROUTE),
-    (re.compile(r"timed out|[Tt]imeout"), _TIMED_OUT),
-    (re.compile(r"refused"), _REFUSED),
+    (expression(r"No route to"), _BLOCKED),
+    (expression(r"unreachable"), _NO_ROUTE),
+    (expression(r"timed out|[Tt]imeout"), _TIMED_OUT),
+    (expression(r"refused"), _REFUSED),
 )
 
 
@@ -167,15 +154,15 @@ def _advertised(match: re.Match[str]) -> Reading | None:
 SIGNATURES = (
     # NCCL WARN socketStartConnect: Connect to 10.1.0.3<40113> failed : No route to host
     # NCCL WARN socketPollConnect: Connect to 10.1.0.3<40113> returned 113(No route to host) errno 115(...)
-    Signature(re.compile(r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed ?:|returned)(?P<error>.*)"), _by_address),
+    Signature(expression(r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed ?:|returned)(?P<error>.*)"), _by_address),
     # NCCL WARN ncclOsSocketPollConnect: connect to 10.1.0.3<40113> returned Connection refused, exceeded error retry
     # NCCL WARN socketPollConnect to 10.1.0.3<40113> failed with error No route to host
-    Signature(re.compile(r"(?:connect|Connect) to (?P<address>[\w.:%-]+)<\d+> (?:returned|failed with error)"
+    Signature(expression(r"(?:connect|Connect) to (?P<address>[\w.:%-]+)<\d+> (?:returned|failed with error)"
                          r"(?P<error>.*)"), _by_address),
     # NCCL WARN socketPollConnect: connect returned No route to host, exceeded error retry count (34)
-    Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), exceeded error retry count"), _by_error_only),
+    Signature(expression(r"connect returned (?P<error>[\w ]{1,80}), exceeded error retry count"), _by_error_only),
     # NCCL WARN Call to connect timeout : Connection refused
-    Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<error>.*)"), _by_error_only),
+    Signature(expression(r"Call to connect (?:timeout|failed) ?: (?P<error>.*)"), _by_error_only),
     # NCCL WARN socketStartConnect: exceeded timeouts (3)
     row(r"socket\w{4,12}Connect: exceeded (?:connect )?timeouts", "firewall", Grade.POSSIBLE, "wrong_nic", "routing",
         tag="connect", meaning="connections to another rank time out: a firewall drops them, or the interface is the"
@@ -193,19 +180,19 @@ SIGNATURES = (
         tag="connect",
     ),
     # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
-    Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), retrying(?: \((?P<tries>\d{1,4})/)?"), _by_retry),
+    Signature(expression(r"connect returned (?P<error>[\w ]{1,80}), retrying(?: \((?P<tries>\d{1,4})/)?"), _by_retry),
     # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
     #   Message:    connect() to 192.168.122.1:1040 failed
-    Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<error>.*)"), _by_address),
+    Signature(expression(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<error>.*)"), _by_address),
     # sock.c:268 UCX ERROR connect(fd=61, dest_addr=172.17.0.1:37423) failed: Connection refused
-    Signature(re.compile(r"dest_addr=(?P<address>[\d.]+):\d+\) failed: (?P<error>.*)"), _by_address),
+    Signature(expression(r"dest_addr=(?P<address>[\d.]+):\d+\) failed: (?P<error>.*)"), _by_address),
     # [c10d] The client socket has failed to connect to [node01]:29500 (errno: 110 - Connection timed out)
-    Signature(re.compile(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_by_retry),
+    Signature(expression(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_by_retry),
     # [E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (node01, 29500).
-    Signature(re.compile(r"client socket has timed out after \w+ while trying to connect to \(?(?P<address>[^,) ]*)"),
+    Signature(expression(r"client socket has timed out after \w+ while trying to connect to \(?(?P<address>[^,) ]*)"),
               _rendezvous),
     # DistNetworkError: The client socket has failed to connect to any network address of (node01, 29500)
-    Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
+    Signature(expression(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
                          r"\(?(?P<address>[^,) ]*)"), _rendezvous),
     # RuntimeError: connect() timed out. Original timeout was 1800000 ms.
     row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig",
@@ -250,13 +237,13 @@ SIGNATURES = (
         r"Connection (?:aborted|was lost)|unexpectedly closed the connection|Transport endpoint is not connected",
         "rank_crashed", Grade.ECHO, "firewall", tag="gone", passing=True, fallback=True),
     # van.cc:291: Bind to role=worker, ip=172.17.0.2, port=41231, is_recovery=0
-    Signature(re.compile(r"(?:Bind to|assign rank=\d+ to node|is connected to others|Node)? ?role=\w{1,12},.{0,40}\bip="
+    Signature(expression(r"(?:Bind to|assign rank=\d+ to node|is connected to others|Node)? ?role=\w{1,12},.{0,40}\bip="
                          r"(?P<address>[\d.]{7,15}|[0-9a-f:]{2,39}), port="), _advertised),
     # LoadServer 172.17.0.2 Failed at 3 times error_code 14 error_message failed to connect to all addresses
-    Signature(re.compile(r"LoadServer {1,3}(?P<address>[\w.:-]{1,255}) Failed at (?P<tries>\d{1,6}) times"
+    Signature(expression(r"LoadServer {1,3}(?P<address>[\w.:-]{1,255}) Failed at (?P<tries>\d{1,6}) times"
                          r"(?P<error>.{0,300})"), _load_server),
     # Local node IP: 127.0.0.1
-    Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
+    Signature(expression(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
         r"Using IP address of)"
                          r"['\"]?[:= ]{1,3}['\"]?(?:tcp://)?(?P<address>[\d.]{7,15})"), _advertised),
     # connect: 网络不可达

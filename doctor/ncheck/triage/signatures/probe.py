@@ -19,7 +19,7 @@ SIGNATURES = (
     # /opt/nccl/lib/libnccl.so.2 lacks ncclCommInitRankConfig: it is no NCCL that can be driven
     row(r"it is no NCCL that can be driven|^cannot open libnccl:", "version_mismatch", Grade.CERTAIN,
         meaning="the copy of NCCL on this node cannot be used", look="ldconfig -p | grep libnccl"),
-    # rank 3 of 8: the launcher started other ranks than were asked for
+    # rank 3 of 8: the launcher started other ranks than requested
     row(r"the launcher started other ranks|no rank: neither the parent nor", "launcher_mismatch", Grade.CERTAIN,
         "rendezvous_misconfig"),
     # filtered: 10.1.0.3 port 41234 from 10.1.0.1: timed out
@@ -30,6 +30,7 @@ SIGNATURES = (
     # unroutable: 10.1.0.3 port 41234 from 10.1.0.1: No route to host
     row(r"^unroutable: \S+ port \d+ from", "routing", Grade.LIKELY, "firewall", "wrong_nic", tag="connect"),
     # node02 closed the connection in the middle
-    row(r"^\S+ (?:closed the connection in the middle|gave up; it says itself why)|^the connection was cut:",
+    row(r"^\S+ (?:closed the connection in the middle|gave up; it(?: says itself why|s own result has the reason))|"
+        r"^the connection was cut:",
         "rank_crashed", Grade.ECHO, "firewall", tag="gone"),
 )  # fmt: skip

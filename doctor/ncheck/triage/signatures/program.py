@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 # What may stand before a message: [rank3]:, [1,5]<stderr>:, 12: of srun -l, (Worker pid=77), a time, a pod's name.
 _BEFORE = r"(?:^|[\]\)>|:] ?|\d(?:Z|[+-]\d\d:?\d\d)? |ERROR ?-? ?|[\w/.-]\s)"
 
-
 # Exceptions of connections and of other processes: another rank ended first, or the network failed.
-_ECHOES = re.compile(
+_ECHOES = expression(
     r"Connection|BrokenPipe|EOFError|Timeout|ChildFailed|CalledProcess|ProcessRaised|ProcessExited|DistBackend|"
     r"DistStore|"
     r"DistNetwork|HorovodInternal|WorkerCrashed|ActorDied|RayActor|RayTask|EngineDead|Interrupt|SystemExit|"
@@ -19,9 +19,8 @@ _ECHOES = re.compile(
     r"Cancelled|SignalException"
 )
 
-
 # Exceptions that Python itself raises for the program's own mistakes and for the machine.
-_OWN = re.compile(
+_OWN = expression(
     r"(?:Value|Key|Index|Type|Attribute|Assertion|Name|UnboundLocal|UnicodeDecode|UnicodeEncode|ZeroDivision|"
     r"JSONDecode|"
     r"NotImplemented|Recursion|Syntax|Indentation|Overflow|FloatingPoint|Lookup|FileNotFound|FileExists|IsADirectory|"
@@ -44,7 +43,6 @@ def _exception(match: re.Match[str]) -> Reading | None:
 
 _SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_|inotify))"
 
-
 # Libraries whose names come and go with their versions.
 _LIBRARIES = (
     r"(?:torch|torchvision|tensorflow|keras|numpy|scipy|jax|jaxlib|flax|mxnet|paddle|oneflow|horovod|deepspeed|apex|"
@@ -64,7 +62,7 @@ def _other_version(match: re.Match[str]) -> Reading:
 
 SIGNATURES = (
     # AttributeError: module 'tensorflow' has no attribute 'ConfigProto'
-    Signature(re.compile(
+    Signature(expression(
         rf"AttributeError: (?:partially initialized )?module '(?P<attribute>{_LIBRARIES}(?:\.\w{{1,60}}){{0,8}})' has "
         r"no attribute|"
         rf"ImportError: cannot import name \S{{1,80}} from '(?P<module>{_LIBRARIES}(?:\.\w{{1,60}}){{0,8}})'"),
@@ -215,7 +213,7 @@ SIGNATURES = (
         meaning="a rank could not download a file", look="curl -sI https://huggingface.co"),
     # [rank3]: RuntimeError: no more data
     # my.package.errors.DataError
-    Signature(re.compile(
+    Signature(expression(
         _BEFORE + r"(?P<exception>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Failure))"
         r"(?::|\s*$)"), _exception),
     # Aborted (core dumped)

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import re
 
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
-
-
 _MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"
-
-
 _EVENTS = "kubectl get events --sort-by=.lastTimestamp"
-
 
 _SIGKILL = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
                    meaning="a rank was killed, usually because memory ran out",
                    look="sudo journalctl -k -g oom")  # fmt: skip
 
-
 _SIGSEGV = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
 
-
 _SIGBUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
-
-
 _ENDED = Reading("", Grade.ECHO, tag="gone")
-
-
 _EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
 
-
 _BY_WORDS = (
-    (re.compile(r"Killed|signal 9|137"), _SIGKILL),
-    (re.compile(r"Out Of Memory"), Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
+    (expression(r"Killed|signal 9|137"), _SIGKILL),
+    (expression(r"Out Of Memory"), Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
      meaning="Slurm killed a task that used more host memory than the job asked for", look=_MEMORY)),
-    (re.compile(r"Segmentation|signal 11|139|Illegal"), _SIGSEGV),
-    (re.compile(r"Bus error|135"), _SIGBUS),
-    (re.compile(r"Terminated|Aborted|signal 6|134|143"), _ENDED),
+    (expression(r"Segmentation|signal 11|139|Illegal"), _SIGSEGV),
+    (expression(r"Bus error|135"), _SIGBUS),
+    (expression(r"Terminated|Aborted|signal 6|134|143"), _ENDED),
 )  # fmt: skip
 
 
@@ -50,18 +39,17 @@ def _task(match: re.Match[str]) -> Reading:
 
 # By the text of Slurm's error.
 _LAUNCHES = (
-    (re.compile(r"credential expired"), Reading("clock_skew", Grade.LIKELY, ("ssh_auth",),
+    (expression(r"credential expired"), Reading("clock_skew", Grade.LIKELY, ("ssh_auth",),
      meaning="a node takes Slurm's credential for expired: its clock differs, or the launch took too long")),
-    (re.compile(r"[Cc]redential"), Reading("ssh_auth", Grade.LIKELY, ("clock_skew",),
+    (expression(r"[Cc]redential"), Reading("ssh_auth", Grade.LIKELY, ("clock_skew",),
      meaning="a node refuses Slurm's credential", look="munge -n | unmunge")),
-    (re.compile(r"prolog|could not|Unspecified"), Reading("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
-    (re.compile(r"No such file|not found|Permission"), Reading("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
+    (expression(r"prolog|could not|Unspecified"), Reading("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
+    (expression(r"No such file|not found|Permission"), Reading("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
      kind="file", meaning="the program or its folder does not exist on a node", look="pwd")),
-    (re.compile(r"layout|cpu bind|[Ii]nvalid|not available|MPI|plugin|Requested|[Ss]pecification|permitted"),
+    (expression(r"layout|cpu bind|[Ii]nvalid|not available|MPI|plugin|Requested|[Ss]pecification|permitted"),
      Reading("launcher_mismatch", Grade.LIKELY, ("rendezvous_misconfig",),
              meaning="Slurm cannot place the ranks as it was asked to", look="squeue --me; sinfo")),
 )  # fmt: skip
-
 
 _UNREACHED = Reading("firewall", Grade.POSSIBLE, ("node_failed", "launcher_mismatch"),
                      meaning="srun cannot reach the daemon of a node")  # fmt: skip
@@ -75,7 +63,7 @@ def _launch(match: re.Match[str]) -> Reading:
 SIGNATURES = (
     # srun: error: node03: task 12: Killed
     # srun: error: node03: tasks 8-15: Exited with exit code 1
-    Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
+    Signature(expression(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
               _task),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
     row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|[Ee]xceeded (?:job|step) memory limit|"
@@ -115,7 +103,7 @@ SIGNATURES = (
         meaning="the scheduler cannot start the job as it was asked for", look="squeue --me; sinfo"),
     # srun: error: Task launch for StepId=812.4 failed on node node03: Communication connection failure
     # srun: error: Application launch failed: Job credential expired
-    Signature(re.compile(rf"(?:Application launch failed|Task launch for \S{{1,60}} failed on node {_NODE}): "
+    Signature(expression(rf"(?:Application launch failed|Task launch for \S{{1,60}} failed on node {_NODE}): "
                          r"(?P<reason>.{1,120})"), _launch),
     # srun: error: slurm_receive_msgs: [[node03]:6818] failed: Socket timed out on send/recv operation
     row(r"slurm_receive_msgs?: .{0,120}(?:failed|timed out|Connection)|fwd_tree_thread: .{0,120}failed to forward|"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 
+from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _GLOO = frozenset({"gloo"})
 
-
 _HOSTNAME_IS_LOOPBACK = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_GLOO,
                                 look='getent hosts "$(hostname)"')  # fmt: skip
 
-
 _UNREACHABLE = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
                    meaning="gloo's ranks cannot reach each other's addresses", look="ip -br address")  # fmt: skip
-
 
 _FILTERED = Reading("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
 
@@ -29,15 +27,12 @@ def _gloo_pair(match: re.Match[str]) -> Reading:
 
 _WAITS = frozenset({"waits"})
 
-
 _SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
                     meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
-
 
 _KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
                   meaning="a rank was killed, usually because the"
                   " machine or its container ran out of memory", look="sudo journalctl -k -g oom")  # fmt: skip
-
 
 _SIGNALS = {
     -6: Reading("", Grade.ECHO, tag="gone"),  # SIGABRT: how the watchdog ends a process
@@ -45,7 +40,6 @@ _SIGNALS = {
     **dict.fromkeys((-11, -4, -8), _SEGFAULT),
     -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
 }
-
 
 _EXITED = Reading("rank_crashed", Grade.ECHO)
 
@@ -69,9 +63,9 @@ def _barrier(match: re.Match[str]) -> Reading:
 
 SIGNATURES = (
     # timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215
-    Signature(re.compile(r"SO_ERROR: (?P<error>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _gloo_pair),
+    Signature(expression(r"SO_ERROR: (?P<error>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _gloo_pair),
     # [.../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:19033: Connection refused
-    Signature(re.compile(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<error>.*)"), _gloo_pair),
+    Signature(expression(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<error>.*)"), _gloo_pair),
     # remote=[127.0.0.1]:14215
     row(r"^\s*remote=\[127\.", "hostname_loopback", Grade.CERTAIN, "gloo_bad_address", "wrong_nic", context=True,
         explains=_GLOO),
@@ -108,7 +102,7 @@ SIGNATURES = (
     row(r"(?<!Call to bind failed: )(?<!Call to bind failed : )Address already in use",
         "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
-    Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
+    Signature(expression(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
     row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients|RendezvousTimeoutError|RendezvousClosedError",
         "rendezvous_misconfig", Grade.POSSIBLE, "rank_crashed", "firewall", tag="store",
@@ -134,7 +128,7 @@ SIGNATURES = (
     row(r"Error type: \w*MISMATCH", "collective_mismatch", Grade.LIKELY, "slow_rank_timeout"),
     # ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 974) of binary: ...
     # [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', 'train.py'] exits with return code = -9
-    Signature(re.compile(r"\b(?:exitcode ?:|exits with return code =) (-?\d{1,5})\b"), _exit),
+    Signature(expression(r"\b(?:exitcode ?:|exits with return code =) (-?\d{1,5})\b"), _exit),
     # [E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, ...)
     row(r"[Cc]aught collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
         "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),

@@ -1,0 +1,195 @@
+"""Ranks of all-reduces by torch.distributed over gloo, on CPUs; and the store at which such ranks meet.
+
+The job's interpreter, which has torch, runs this text by `python3 -B -c TEXT ASKED` and imports torch once: the store
+and each rank are forked from it. With {"store": own ip, or ""} it writes messages, lines of JSON after "ncheck:"
+
+library   {"version", "path"}
+store     {"port"}
+
+and then reads one line for each step until its input ends: {"turn": a unique name, "meeting": {"address",
+"port"}, "rank", "world", "sizes", "seconds": for measuring, "timeout": for all of it, "variables": {NAME: value|null}}.
+For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait status}; the rank writes
+
+step      {"step": the current step}
+first     {"first": time.monotonic() as the first collective begins}
+row       {"row": {"size", "in_place", "seconds", "fastest", "slowest", "wrong"}}
+note      {"note": what was left out, and why}
+failure   {"failure": words}
+done      {"done": true}: all is measured that there is time for
+
+Element i of rank r is v(i) x (r % 7 + 1), v(i) being a small whole number that depends on the position: a float holds
+every partial sum exactly, and a missing or misplaced part is found.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import warnings
+from datetime import timedelta
+
+REPEATS = 5
+PERIOD, FACTORS = 127, 7
+FLOAT = 4  # bytes
+COPIES = 4  # of a size in memory, while it is verified
+SPENT = 3.0  # times the seconds of the collectives: data is filled and verified as well
+SMALL, STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
+WIDEST = 1000  # characters of a failure: a pipe never splits such a line
+REASONS = ("", "there is no time for it", "there is no memory for it")
+
+
+def send(**message):
+    sys.stdout.write("\nncheck:" + json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments):
+    warnings.simplefilter("ignore")  # torch warns if numpy is missing
+    import torch
+
+    send(version=str(torch.__version__), path=torch.__file__)
+    if arguments["store"]:
+        forked(store, arguments["store"])
+    for line in iter(sys.stdin.readline, ""):
+        pid = forked(one_step, json.loads(line))
+        send(pid=pid)
+        send(ended=os.waitpid(pid, 0)[1])
+
+
+def forked(work, argument):
+    """Run `work` in a child that leads a process group, and return its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setpgid(0, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        work(argument)
+    except Exception as error:  # noqa: BLE001  whatever it is, the agent gets it
+        send(failure="{}: {}".format(type(error).__name__, error)[:WIDEST])
+        os._exit(1)
+    os._exit(0)  # what torch does at a process's own end may hang where another rank died
+
+
+def store(address):
+    """Run a store until this process is ended. It listens on this address only; the default is all addresses."""
+    from torch.distributed import TCPStore
+
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    sock.bind((address, 0))
+    port, number = sock.getsockname()[1], sock.detach()
+    try:
+        tcp_store = TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=number)
+    except TypeError:  # torch before 2.0 cannot be given a socket
+        os.close(number)
+        tcp_store = TCPStore(address, 0, is_master=True, wait_for_workers=False)
+    send(port=tcp_store.port)
+    while tcp_store:
+        signal.pause()
+
+
+def one_step(asked):
+    for name, value in asked["variables"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    Rank(asked).run()
+
+
+class Rank:
+    """One rank. All ranks must launch the same collectives: they agree on the sizes that are left out."""
+
+    def __init__(self, asked):
+        import torch
+        from torch import distributed
+
+        self.torch, self.distributed = torch, distributed
+        self.rank, self.world, self.sizes = asked["rank"], asked["world"], sorted(asked["sizes"])
+        self.last = (0, 0.0)  # bytes, and seconds of one
+        torch.set_num_threads(1)  # to fill and verify is not gloo's work, and other ranks run here as well
+        self.join(asked)
+        self.ends = time.monotonic() + asked["seconds"]
+
+    def join(self, asked):
+        """Meet the other ranks."""
+        where, limit = asked["meeting"], timedelta(seconds=asked["timeout"])
+        send(step="meeting at {address} port {port}".format(**where))
+        tcp_store = self.distributed.TCPStore(where["address"], where["port"], timeout=limit, wait_for_workers=False)
+        send(step="init")
+        self.distributed.init_process_group(
+            "gloo", store=self.distributed.PrefixStore(asked["turn"], tcp_store), rank=self.rank, world_size=self.world,
+            timeout=limit,
+        )  # fmt: skip
+
+    def run(self):
+        send(step="first all-reduce", first=time.monotonic())
+        self.agreed("")
+        for size, wanted in ladder(self.sizes):
+            why = self.agreed(self.reason_against(size))
+            if why:
+                smallest = min(other for other in self.sizes if other >= size)
+                send(note="left out from {} bytes on: {}".format(smallest, why))
+                break
+            send(step="all-reduce of {} bytes".format(size))
+            self.measure(size, wanted)
+        self.distributed.barrier()  # a rank that ends closes its connections
+        send(done=True)
+
+    def reason_against(self, size):
+        """Return why this size should be left out, "" if not; the first one only for lack of memory."""
+        if size * COPIES > free_memory():
+            return REASONS[2]
+        known, seconds = self.last
+        spent = known and seconds * max(1.0, size / max(known, SMALL)) * (REPEATS + 1) * SPENT
+        return REASONS[1] if spent and time.monotonic() + spent > self.ends else ""
+
+    def agreed(self, why):
+        """Return why a size is left out, if any rank has a reason."""
+        number = self.torch.tensor([float(REASONS.index(why))])
+        self.distributed.all_reduce(number, op=self.distributed.ReduceOp.MAX)
+        return REASONS[int(number[0])]
+
+    def measure(self, size, wanted):
+        values = (self.torch.arange(max(1, size // FLOAT)) % PERIOD + 1).float()
+        factors = [rank % FACTORS + 1 for rank in range(self.world)]
+        times, wrong = [], 0
+        for _ in range(REPEATS + 1 if wanted else 1):
+            data = values * factors[self.rank]
+            self.distributed.barrier()
+            began = time.perf_counter()
+            self.distributed.all_reduce(data)
+            times.append(time.perf_counter() - began)
+            wrong += int((data != values * sum(factors)).sum())
+        times = sorted(times[1:] or times)
+        self.last = (size, times[len(times) // 2])
+        if wanted:
+            send(row={
+                "size": size, "in_place": True, "seconds": self.last[1], "fastest": times[0], "slowest": times[-1],
+                "wrong": wrong,
+            })  # fmt: skip
+
+
+def ladder(sizes):
+    """Yield (size, whether it was requested): no size is so much larger that its time cannot be predicted."""
+    known = SMALL
+    for size in sizes:
+        while size > STRIDE * known:
+            known *= STRIDE
+            yield known, False
+        yield size, True
+        known = max(known, size)
+
+
+def free_memory():
+    """Return the bytes that are available without swapping."""
+    with open("/proc/meminfo") as file:
+        # MemAvailable:   14163292 kB
+        lines = [line.split() for line in file if line.startswith("MemAvailable:")]
+    return int(lines[0][1]) * 1024 if lines else float("inf")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,37 @@
+"""A bounded part of NCCL's log: the lines that show which network is used, its warnings, and the last lines."""
+
+from collections import deque
+
+LONGEST_LINE = 400  # characters
+MOST_USED, MOST_WARNINGS, LAST = 16, 40, 30
+# node01:4711:4712 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>
+# node01:4711:4712 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>   |   ... NCCL INFO Using network IB
+_USES = ("Bootstrap", "NET/", "Using network", "Assigned NET plugin")
+
+
+class Log:
+    """Takes the output of all ranks of a node, line by line; equal lines of several ranks are kept once."""
+
+    def __init__(self):
+        self.used, self.warnings, self.seen = [], [], set()
+        self.last = deque(maxlen=LAST)
+
+    def take(self, line):
+        line = line.rstrip()[:LONGEST_LINE]
+        if not line:
+            return
+        self.last.append(line)
+        text = line.rpartition(" NCCL ")[2]
+        if "NCCL WARN" in line or "NCCL DIAG" in line:  # from 2.31 on, if its diagnostics were requested
+            self._keep(self.warnings, line, text, MOST_WARNINGS)
+        elif "Using" in text and text[len("INFO ") :].startswith(_USES):
+            self._keep(self.used, line, text, MOST_USED)
+
+    def _keep(self, kept, line, text, most):
+        if text not in self.seen and len(kept) < most:
+            self.seen.add(text)
+            kept.append(line)
+
+    def lines(self, failed):
+        """Return the warnings, and after a failure the last lines, too, in their order."""
+        return self.warnings + [line for line in self.last if failed and line not in self.warnings]

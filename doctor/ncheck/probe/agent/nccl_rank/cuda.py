@@ -1,0 +1,117 @@
+"""The CUDA driver's API, libcuda.so.1, by ctypes: a context, memory, a stream, events. No toolkit is needed."""
+
+import ctypes
+import time
+
+from ncheck.probe.agent.nccl_rank.messages import RankError
+
+NOT_READY = 600  # CUDA_ERROR_NOT_READY
+LIBRARY = "libcuda.so.1"
+_SHORT, _LONG = 0.00002, 0.001  # seconds between two looks at an event, at first and later
+_NO_DRIVER = "{}: this node has no NVIDIA driver, or the container was not given it"
+
+
+class Cuda:
+    """One device, its primary context current on this thread: that is the one that NCCL uses, too."""
+
+    def __init__(self):
+        try:
+            self.library = ctypes.CDLL(LIBRARY)
+        except OSError as error:
+            raise RankError(_NO_DRIVER.format(error)) from error
+        self.call("cuInit", ctypes.c_uint(0))
+
+    def call(self, name, *arguments):
+        """Call a function of the driver. Raises RankError with the driver's message if it fails or does not exist."""
+        function = getattr(self.library, name, None)
+        if function is None:
+            raise RankError("{} lacks {}: the driver is too old".format(LIBRARY, name))
+        code = function(*arguments)
+        if code:
+            raise RankError("{}: {} (CUDA error {})".format(name, self.words(code), code))
+
+    def words(self, code):
+        text = ctypes.c_char_p()
+        self.library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return (text.value or b"unknown error").decode("utf-8", "replace")
+
+    def driver(self):
+        """Return the driver's CUDA version, "12.8"."""
+        number = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(number))
+        return "{}.{}".format(number.value // 1000, number.value % 1000 // 10)
+
+    def enter(self, index):
+        """Take a device by its index among those that CUDA_VISIBLE_DEVICES leaves."""
+        count, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        if not 0 <= index < count.value:
+            raise RankError(
+                "a rank wants GPU {}, and this node shows {}: more ranks than GPUs".format(index, count.value)
+            )
+        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+
+    def free(self):
+        """Return the bytes of device memory that are free."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def memory(self, size):
+        """Return the address of new device memory."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address.value
+
+    def staging(self, size):
+        """Return host memory that the device copies to at full speed, or any if the driver has none."""
+        address = ctypes.c_void_p()
+        if self.library.cuMemAllocHost_v2(ctypes.byref(address), ctypes.c_size_t(size)) == 0:
+            return (ctypes.c_char * size).from_address(address.value)
+        return ctypes.create_string_buffer(size)
+
+    def to_device(self, address, data, size):
+        self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(size))
+
+    def to_host(self, data, address, size):
+        self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(size))
+
+    def on_device(self, target, source, size):
+        self.call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
+
+    def zero(self, address, size):
+        self.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(size))
+
+    def stream(self):
+        """Return a stream that keeps its order with plain copies, which run on the default one."""
+        stream = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(0))
+        return stream
+
+    def event(self):
+        event = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(event), ctypes.c_uint(0))
+        return event
+
+    def record(self, event, stream):
+        self.call("cuEventRecord", event, stream)
+
+    def wait(self, event, meanwhile):
+        """Wait until an event is complete; `meanwhile` is called again and again, and may raise."""
+        query, pause = self.library.cuEventQuery, _SHORT
+        code = query(event)
+        while code == NOT_READY:
+            meanwhile()
+            time.sleep(pause)
+            pause = min(_LONG, pause * 1.5)
+            code = query(event)
+        if code:
+            raise RankError("cuEventQuery: {} (CUDA error {})".format(self.words(code), code))
+
+    def seconds(self, before, after):
+        """Return the seconds between two events that are complete."""
+        milliseconds = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), before, after)
+        return milliseconds.value / 1000.0

@@ -1,0 +1,141 @@
+"""The measuring: each size out of place and in place, verified once, then timed on the device's own clock.
+
+Every rank must launch the same number of collectives. So what that number depends on (how long one takes, the time and
+the memory that are left) is the result of an all-reduce of its own.
+"""
+
+import ctypes
+import time
+
+from ncheck.probe.agent.nccl_rank.messages import RankError
+from ncheck.probe.agent.nccl_rank.nccl import MAX, SUM
+from ncheck.probe.agent.nccl_rank.pace import REPEATS_FAST, Pace
+from ncheck.probe.agent.nccl_rank.pattern import Pattern
+
+MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still need
+MARGIN_PART = 16  # but at most this part of the free memory
+_FLOAT, _AGREED = 4, 3
+_MEBI = 1024 * 1024
+
+
+class Measure:
+    """One rank in one communicator; `send` writes a message, `watch` knows the time."""
+
+    def __init__(self, cuda, nccl, watch, send):
+        self.cuda, self.nccl, self.watch, self.send = cuda, nccl, watch, send
+        self.stream = cuda.stream()
+        self.events = [cuda.event() for _ in range(REPEATS_FAST + 1)]
+        self.small = cuda.memory(_AGREED * _FLOAT)
+        self.meet = nccl.all_reduce(self.small, self.small, _AGREED, MAX, self.stream)
+        self.pace = Pace(watch.left())
+
+    def agree(self, *numbers):
+        """Return the largest of each number over all ranks, three at most."""
+        data = (ctypes.c_float * _AGREED)(*numbers)
+        self.cuda.to_device(self.small, data, ctypes.sizeof(data))
+        self.meet(1)
+        self._settle(self.events[0])
+        self.cuda.to_host(data, self.small, ctypes.sizeof(data))
+        return data[: len(numbers)]
+
+    def fitting(self, sizes):
+        """Return the sizes that fit into every rank's memory twice; a note names the others."""
+        free = self.cuda.free()
+        room = -self.agree(-(max(0, free - min(MARGIN, free // MARGIN_PART)) // _MEBI))[0] * _MEBI
+        for size in sizes:
+            if 2 * size > room:
+                words = "left out: {} needs {} of GPU memory, and {} can be had"
+                self.send("note", words=words.format(shown(size), shown(2 * size), shown(room)))
+        fitting = sorted({max(_FLOAT, size // _FLOAT * _FLOAT) for size in sizes if 2 * size <= room})
+        if not fitting:
+            raise RankError("out of memory: no size fits, for {} of GPU memory can be had".format(shown(room)))
+        return fitting
+
+    def run(self, sizes, rank, world):
+        """Measure all sizes that memory and time allow."""
+        sizes = self.fitting(sizes)
+        send, receive = self.cuda.memory(sizes[-1]), self.cuda.memory(sizes[-1])
+        self.pattern = Pattern(self.cuda, rank, world, sizes[-1])
+        for size in sizes:
+            self._approach(size, receive)
+            for source in (send, receive):
+                expected = self.pace.expected(size)
+                if expected > self.pace.left:
+                    what = shown(size) + (" in place" if source == receive else "")
+                    words = "left out: {} may take {:.0f} s, and {:.0f} s are left"
+                    self.send("note", words=words.format(what, expected, self.pace.left))
+                    break
+                self._row(size, source, receive)
+
+    def _approach(self, size, buffer):
+        """Run sizes between, once each, before one that is much larger than the known ones."""
+        between = self.pace.next_stride(size)
+        while between:
+            self._learn(between, self._once(self.nccl.all_reduce(buffer, buffer, between // _FLOAT, SUM, self.stream)))
+            between = self.pace.next_stride(size)
+
+    def _learn(self, size, seconds, verifying=0.0):
+        """Agree upon what a size took, and on the time that is left; return the seconds."""
+        seconds, verifying, left = self.agree(seconds, verifying, -self.watch.left())
+        self.pace.learn(size, seconds, verifying, -left)
+        return seconds
+
+    def _row(self, size, send, receive):
+        in_place = send == receive
+        self.watch.at("all-reduce of {} bytes{}".format(size, " in place" if in_place else ""))
+        launch = self.nccl.all_reduce(send, receive, size // _FLOAT, SUM, self.stream)
+        began = time.monotonic()
+        wrong, once = self._verified(size, send, receive, launch)
+        once = self._learn(size, once, time.monotonic() - began - once)
+        iterations, repeats = self.pace.plan(once)
+        times = sorted(self._timed(launch, iterations, repeats))
+        self.send(
+            "row", size=size, in_place=in_place, seconds=times[repeats // 2], fastest=times[0], slowest=times[-1],
+            wrong=wrong,
+        )  # fmt: skip
+        self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
+
+    def _verified(self, size, send, receive, launch):
+        """Sum the pattern once; return how many elements are wrong, and the seconds that it took."""
+        if receive != send:
+            self.cuda.zero(receive, size)
+        self.pattern.fill(send, size)
+        seconds = self._once(launch)
+        return self.pattern.wrong(receive, size), seconds
+
+    def _once(self, launch):
+        """Return the seconds of one all-reduce, which all ranks begin together."""
+        self.meet(1)
+        self.cuda.record(self.events[0], self.stream)
+        launch(1)
+        self._settle(self.events[1])
+        return self.cuda.seconds(*self.events[:2])
+
+    def _timed(self, launch, iterations, repeats):
+        """Return the seconds of one iteration, one number a repeat.
+
+        All is queued at once, behind a small all-reduce that lets every rank's device begin together: no rank waits for
+        a host between two repeats.
+        """
+        launch(1)
+        self.meet(1)
+        self.cuda.record(self.events[0], self.stream)
+        for repeat in range(repeats):
+            launch(iterations)
+            self.cuda.record(self.events[repeat + 1], self.stream)
+        self.cuda.wait(self.events[repeats], self.nccl.raise_failure)
+        pairs = zip(self.events, self.events[1 : repeats + 1])  # noqa: B905  Python 3.6 knows no strict
+        return [self.cuda.seconds(before, after) / iterations for before, after in pairs]
+
+    def _settle(self, event):
+        self.cuda.record(event, self.stream)
+        self.cuda.wait(event, self.nccl.raise_failure)
+
+
+def shown(size):
+    """Write bytes as people do: 8 GiB, 1.5 MiB."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return "{:.4g} {}".format(size, unit)
+        size /= 1024.0
+    return "{:.4g} GiB".format(size)

@@ -1,0 +1,148 @@
+"""libnccl.so.2 by ctypes: a communicator that can be aborted, and the all-reduce."""
+
+import ctypes
+import time
+
+from ncheck.probe.agent.nccl_rank.messages import RankError
+
+IN_PROGRESS = 7  # ncclResult_t
+FLOAT32, SUM, MAX = 7, 0, 2  # ncclDataType_t, ncclRedOp_t
+CONFIG_SINCE = 21400
+# A non-blocking communicator starts a thread for each launch in 2.26.2, and not yet in 2.22.3 (NCCL source, group.cc):
+# tens of microseconds that no job's collectives pay. From here on init is blocking; a call that does
+# not return is ended by the watch, a thread of its own, or by the parent.
+THREAD_A_LAUNCH = 22300
+_NEEDED = (
+    "ncclGetVersion", "ncclCommInitRank", "ncclAllReduce", "ncclCommGetAsyncError", "ncclCommAbort", "ncclCommDestroy",
+    "ncclGetErrorString",
+)  # fmt: skip
+_MAGIC = 0xCAFEBEEF
+_SPINS = 200  # looks at a launch in progress before sleeping between them
+
+
+class UniqueId(ctypes.Structure):
+    """The identifier by which the ranks meet; it is passed by value."""
+
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+class Config(ctypes.Structure):
+    """ncclConfig_t of 2.14: later versions set what they added themselves, by `version`."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", ctypes.c_int),
+    ]  # fmt: skip
+
+
+class Nccl:
+    """The library, and one communicator of it."""
+
+    def __init__(self, path):
+        self.path, self.comm, self.abortable = path, ctypes.c_void_p(), False
+        try:
+            self.library = ctypes.CDLL(path)
+        except OSError as error:
+            raise RankError("cannot open libnccl: {}".format(error)) from error
+        lacks = [name for name in _NEEDED if not hasattr(self.library, name)]
+        if lacks:
+            raise RankError("{} lacks {}: it is no NCCL that can be driven".format(path, ", ".join(lacks)))
+        self.library.ncclGetErrorString.restype = ctypes.c_char_p
+        number = ctypes.c_int()
+        self.check(self.library.ncclGetVersion(ctypes.byref(number)))
+        self.number = number.value
+
+    def version(self):
+        """Return "2.21.5"; before 2.9 NCCL counted with four digits, 2804."""
+        base = 10000 if self.number >= 10000 else 1000
+        return "{}.{}.{}".format(self.number // base, self.number % base // 100, self.number % 100)
+
+    def real_path(self):
+        """Return the file that was loaded, by the process's own map."""
+        try:
+            with open("/proc/self/maps") as maps:
+                paths = [line.split(None, 5)[-1].strip() for line in maps if "libnccl" in line]
+        except OSError:
+            paths = []
+        return paths[0] if paths else self.path
+
+    def unique_id(self):
+        """Return a new id: for a rank alone, or for ranks that NCCL_COMM_ID brings together."""
+        name = UniqueId()
+        self.check(self.library.ncclGetUniqueId(ctypes.byref(name)))
+        return name
+
+    def init(self, world, name, rank):
+        """Join the communicator: without blocking if that costs the collectives nothing."""
+        own = ctypes.c_int(rank), ctypes.c_int(world), ctypes.byref(self.comm)
+        config = getattr(self.library, "ncclCommInitRankConfig", None)
+        if config is None or not CONFIG_SINCE <= self.number < THREAD_A_LAUNCH:
+            self.library.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, UniqueId, ctypes.c_int]
+            self.check(self.library.ncclCommInitRank(own[2], own[1], name, own[0]))
+        else:
+            how = Config(ctypes.sizeof(Config), _MAGIC, CONFIG_SINCE, 0)
+            config.argtypes = [ctypes.c_void_p, ctypes.c_int, UniqueId, ctypes.c_int, ctypes.c_void_p]
+            code = config(own[2], own[1], name, own[0], ctypes.byref(how))
+            self.abortable = True
+            self.check(code)
+        self.abortable = True
+
+    def check(self, code):
+        """Wait for what is in progress. Raises RankError with NCCL's message if it failed."""
+        looks = 0
+        while code == IN_PROGRESS:
+            looks += 1
+            if looks > _SPINS:
+                time.sleep(0.001)
+            code = self.asynchronous()
+        if code:
+            raise RankError(self.words(code), code)
+
+    def asynchronous(self):
+        """Return the communicator's own state: an error may appear without a call."""
+        state = ctypes.c_int()
+        code = self.library.ncclCommGetAsyncError(self.comm, ctypes.byref(state))
+        return code or state.value
+
+    def raise_failure(self):
+        """Raise RankError if the communicator has failed meanwhile."""
+        code = self.asynchronous()
+        if code not in (0, IN_PROGRESS):
+            raise RankError(self.words(code), code)
+
+    def words(self, code):
+        """Return NCCL's message for a result, and its last error."""
+        text = (self.library.ncclGetErrorString(ctypes.c_int(code)) or b"").decode("utf-8", "replace")
+        last = getattr(self.library, "ncclGetLastError", None)  # since 2.13.4
+        if last is None:
+            return "{} (result {})".format(text, code)
+        last.restype, last.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+        more = (last(None) or b"").decode("utf-8", "replace").strip()
+        return "{} (result {})".format(text, code) + (": " + more if more else "")
+
+    def all_reduce(self, send, receive, count, operation, stream):
+        """Return a function that launches it. Its arguments are made once: small sizes wait for their launches."""
+        function, check = self.library.ncclAllReduce, self.check
+        arguments = (
+            ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(count), ctypes.c_int(FLOAT32),
+            ctypes.c_int(operation), self.comm, stream,
+        )  # fmt: skip
+
+        def launch(times):
+            for _ in range(times):
+                code = function(*arguments)
+                if code:
+                    check(code)
+
+        return launch
+
+    def abort(self):
+        """Make a call that hangs return. During a plain init a communicator cannot be aborted: the exit ends it."""
+        if self.abortable and self.comm.value:
+            self.library.ncclCommAbort(self.comm)
+
+    def end(self):
+        """Release the communicator in order: data that a peer has not received is sent before."""
+        finalize = getattr(self.library, "ncclCommFinalize", None)
+        if finalize is not None and CONFIG_SINCE <= self.number:
+            self.check(finalize(self.comm))
+        self.library.ncclCommDestroy(self.comm)

@@ -1,0 +1,47 @@
+"""How often each size is repeated, and which sizes there is no time for, from the times of smaller ones.
+
+All of it follows from numbers that the ranks have agreed on, so all ranks decide the same.
+"""
+
+REPEATS_FAST, REPEATS, REPEATS_SLOW = 7, 5, 3
+MOST_A_REPEAT = 20  # iterations, as nccl-tests has by default
+REPEAT = 0.05  # seconds of one repeat, about
+AT_LEAST = 2 + REPEATS_SLOW  # all-reduces of one row: verified, warmed up, timed
+SAFE = 1.5  # a larger size takes at most so many times the time that a smaller one predicts
+STRIDE = 16  # how much larger a size may be than the last whose time is known
+NOTHING = 4096  # bytes: up to a stride above it a size takes what a launch takes
+
+
+class Pace:
+    """`left` are the seconds to the earliest deadline of a rank, as of the last measurement."""
+
+    def __init__(self, left):
+        self.left = left
+        self.size, self.seconds = NOTHING, 0.0  # the largest that is known
+        self.verifying = 0.0  # seconds a byte, to fill and to compare
+
+    def learn(self, size, seconds, verifying, left):
+        """Note the seconds of one all-reduce of a size, and of its verification."""
+        self.left = left
+        if size >= self.size:
+            self.size, self.seconds = size, seconds
+            self.verifying = verifying / size
+
+    def next_stride(self, size):
+        """Return a size between the largest so far and a much larger one; None if none is needed or takes too long."""
+        too_long = STRIDE * self.seconds * AT_LEAST > self.left
+        return None if size <= STRIDE * self.size or too_long else STRIDE * self.size
+
+    def expected(self, size):
+        """Return the seconds that one row of a size may take."""
+        if size < self.size:
+            return 0.0
+        return SAFE * (AT_LEAST * self.seconds * size / self.size + self.verifying * size)
+
+    def plan(self, once):
+        """Return (iterations a repeat, repeats) for an all-reduce that took `once` seconds."""
+        once = max(once, 1e-6)
+        iterations = max(1, min(MOST_A_REPEAT, int(REPEAT / once)))
+        if REPEATS_FAST * iterations * once < min(1.0, self.left / 8):
+            return iterations, REPEATS_FAST
+        return (iterations, REPEATS) if REPEATS * iterations * once < self.left / 4 else (1, REPEATS_SLOW)

@@ -1,0 +1,106 @@
+"""What ncheck's ranks left in /dev/shm: NCCL's segments outlive the processes that made them.
+
+Their names show no owner, and a job in another container may have the same folder while its processes are invisible
+here. So only segments that our own ranks were seen to use are removed.
+"""
+
+import glob
+import os
+import threading
+
+SHM = "/dev/shm"  # noqa: S108  where NCCL and CUDA put theirs
+NAMES = ("nccl-", "cuda.shm.")
+_TO_LOOK = 3.0  # seconds
+
+
+def here(folder=SHM):
+    """Return {path: inode} of this user's NCCL and CUDA segments."""
+    found = {}
+    for path in [path for name in NAMES for path in glob.glob(folder + "/" + name + "*")]:
+        try:
+            about = os.lstat(path)
+        except OSError:
+            continue
+        if about.st_uid == os.geteuid():
+            found[path] = about.st_ino
+    return found
+
+
+def used_by(process="/proc/self", folder=SHM):
+    """Return {path: inode} of the segments that a process has mapped or open: it opens one before it maps it."""
+    found = dict(_mapped(process, folder))
+    wanted = tuple(folder + "/" + name for name in NAMES)
+    for link in glob.glob(process + "/fd/*"):
+        try:
+            path = os.readlink(link)
+            if path.startswith(wanted):
+                found[path] = os.stat(link).st_ino
+        except OSError:
+            pass  # closed meanwhile, or another user's
+    return {path: inode for path, inode in found.items() if path.startswith(wanted)}
+
+
+def _mapped(process, folder):
+    there = os.fsencode(folder)
+    try:
+        with open(process + "/maps", "rb") as file:
+            # 7f0c4e000000-7f0c4e001000 rw-s 00000000 00:1b 42      /dev/shm/nccl-Xy12Zq
+            rows = [line.split(None, 5) for line in file.read().splitlines() if there in line]
+    except OSError:
+        return {}  # it has ended, or is another user's
+    return {os.fsdecode(row[5]): int(row[4]) for row in rows if len(row) == 6}
+
+
+def seen(processes, folder=SHM, seconds=_TO_LOOK):
+    """Return the segments of these processes, and whether all could be read: one that hangs may lock its maps."""
+    found = {}
+
+    def look():
+        for process in processes:
+            found.update(used_by(process, folder))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return dict(found), not thread.is_alive()
+
+
+def removed(before, ours, folder=SHM):
+    """Remove what is there now, was not before, and is `ours`, {path: inode}; return a line for each."""
+    lines = []
+    for path, inode in sorted(here(folder).items()):
+        if before.get(path) != inode and ours.get(path) == inode:
+            try:
+                size = os.stat(path).st_size
+                os.unlink(path)
+            except OSError:
+                continue  # a rank has removed it meanwhile
+            lines.append("{} ({} bytes) was removed".format(path, size))
+    return lines
+
+
+def still(segments, folder=SHM):
+    """Return the paths of those that still exist."""
+    present = here(folder)
+    return [path for path, inode in segments.items() if present.get(path) == inode]
+
+
+def of_others(folder=SHM, seconds=_TO_LOOK):
+    """Return the paths of other visible processes, and whether all could be read."""
+    own = "/proc/{}".format(os.getpid())
+    found, whole = seen([process for process in glob.glob("/proc/[0-9]*") if process != own], folder, seconds)
+    return set(found), whole
+
+
+def unused(segments, seconds=_TO_LOOK, folder=SHM):
+    """Return those of {path: inode} that no other process has; none if not all processes could be read."""
+    others, whole = of_others(folder, seconds)
+    return {path: inode for path, inode in segments.items() if path not in others} if whole else {}
+
+
+def doubtful(before, folder=SHM, seconds=_TO_LOOK):
+    """Return a line for each new segment that no visible process has."""
+    new = [path for path, inode in sorted(here(folder).items()) if before.get(path) != inode]
+    used = of_others(folder, seconds)[0] if new else set()
+    line = "{} appeared meanwhile and its owner is unknown: it was not removed"
+    return [line.format(path) for path in new if path not in used]

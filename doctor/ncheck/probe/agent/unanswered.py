@@ -1,0 +1,41 @@
+"""The addresses to which a process's connections get no answer: some libraries wait for them without a limit."""
+
+import os
+import socket
+import struct
+
+from ncheck.agent.tcp_table import SYN_SENT, tcp_sockets
+
+
+def unanswered(pid, proc="/proc"):
+    """Return ["10.0.0.2 port 4711 from 10.0.0.1"], each once; [] if there is none, or this user may not read them."""
+    own, found = _sockets(pid, proc), set()
+    for local, remote, state, _, inode in tcp_sockets(proc):
+        if state == SYN_SENT and inode in own:
+            found.add("{} port {} from {}".format(*_place(remote) + _place(local)[:1]))
+    return sorted(found)
+
+
+def _sockets(pid, proc):
+    folder, found = "{}/{}/fd".format(proc, pid), set()
+    try:
+        numbers = os.listdir(folder)
+    except OSError:
+        return found
+    for number in numbers:
+        try:
+            link = os.readlink(os.path.join(folder, number))
+        except OSError:
+            continue  # it was closed meanwhile
+        if link.startswith("socket:["):
+            found.add(link[len("socket:[") : -1])
+    return found
+
+
+def _place(text):
+    """Return (ip, port) of "0200000A:1F90": words of an address in this machine's order, and a port."""
+    address, _, port = text.partition(":")
+    words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    ip = socket.inet_ntop(socket.AF_INET6 if len(packed) > 4 else socket.AF_INET, packed)
+    return ip, int(port, 16)

@@ -1,0 +1,236 @@
+"""What the probe measured on a node: its result of each step in which it took part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.links import ListenFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.of_plan import PLAN_FACTS
+from ncheck.facts.tools import ToolFacts
+from ncheck.facts.topology import TopologyFacts
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
+
+
+class Method(str, Enum):
+    """What carried the data. A run on CPUs is never called NCCL."""
+
+    NCCL = "nccl"  # libnccl, called by ncheck's own rank program
+    NCCL_TESTS = "nccl-tests"  # all_reduce_perf
+    GLOO = "gloo"  # torch.distributed on CPUs
+    TCP = "tcp"  # plain sockets without a library: pairs, both directions at once
+    RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
+    DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
+
+    @property
+    def act(self) -> str:
+        """What it runs, as text: plain sockets and RDMA programs do no all-reduce."""
+        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self, "all-reduce")
+
+    @property
+    def on_cpus(self) -> bool:
+        """Whether it measures no GPU: then the load of the CPUs matters."""
+        return self in (Method.GLOO, Method.TCP)
+
+    @property
+    def by_nccl(self) -> bool:
+        """Whether it measures NCCL's all-reduce between GPUs, whatever starts the ranks."""
+        return self in (Method.NCCL, Method.NCCL_TESTS)
+
+
+class Stage(str, Enum):
+    """Where a collective runs, in the order in which they run."""
+
+    INSIDE = "inside"  # the GPUs of one node; all nodes at once
+    PAIR = "pair"  # two nodes, one rank each; disjoint pairs at once
+    RAIL = "rail"  # two nodes, one pair of HCA ports
+    SCALING = "scaling"  # 2, 4, 8 ... nodes, all ranks of each
+    ALL = "all"  # every node, all ranks
+
+
+@dataclass(frozen=True)
+class Step:
+    """One collective, as every node of the group was asked for it.
+
+    round     counts from 1; steps of one round run at the same time
+    group     the nodes, in the order of the ranks
+    ranks     number of ranks of each node, in that order
+    sizes     bytes per rank
+    launcher  what starts the ranks: "agents" or "mpirun"
+    net       the value to which NCCL_NET is pinned, "" for none
+    expect    the bus bandwidth in GB/s given with --expect
+    """
+
+    round: int
+    stage: Stage
+    method: Method
+    group: tuple[str, ...]
+    ranks: tuple[int, ...]
+    sizes: tuple[int, ...]
+    launcher: str = "agents"
+    net: str = ""
+    expect: float | None = None
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return sum(self.ranks)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size: bytes per rank; seconds of one all-reduce: the median, the fastest and the slowest of the repeats.
+
+    `wrong` counts the wrong elements; None: they were not verified.
+    """
+
+    size: int
+    in_place: bool
+    seconds: float
+    fastest: float
+    slowest: float
+    wrong: int | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Bytes that one interface or HCA port of the node carried during the step, by the kernel's counters."""
+
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why this node did not finish the step.
+
+    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `words` the message, `code` the result
+    of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time. Triage finds the cause from `words` and
+    the log.
+    """
+
+    step: str
+    words: str
+    rank: int | None = None
+    code: int | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    """What a node answered about one step.
+
+    rows     the means over its own ranks
+    planned  the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the plan uses on this node
+    carried  what each device carried
+    used     NCCL's log lines about the network that it uses
+    log      NCCL's warnings, and the last lines before a failure
+    start    seconds from the question to the first collective
+    left     what had to be ended or removed, or may be left over
+    """
+
+    step: Step
+    rows: tuple[Row, ...]
+    planned: tuple[str, ...] = ()
+    carried: Mapping[str, Carried] = field(default_factory=dict)
+    version: str = ""  # of the library: "2.21.5", torch's for gloo
+    library: str = ""  # its path
+    used: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    failure: Failure | None = None
+    start: float | None = None
+    left: tuple[str, ...] = ()
+    seconds: float | None = None  # its time limit; None if it was not given one
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A step that was planned but not started, and why: what was not measured has not passed."""
+
+    step: Step
+    why: str
+
+
+LEFT_OUT = (
+    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+)
+
+
+@dataclass(frozen=True)
+class ProbeFacts:
+    """All steps in which this node took part, in their order. Absent with the reason if no probe ran.
+
+    `note` says what the method cannot measure, such as GPUs without an NCCL.
+    """
+
+    results: tuple[NodeResult, ...]
+    skipped: tuple[Skipped, ...] = ()
+    note: str = ""
+
+    def after(self, earlier: ProbeFacts) -> ProbeFacts:
+        """Return the turns of both: a node's come in several parts."""
+        return ProbeFacts(
+            (*earlier.results, *self.results), (*earlier.skipped, *self.skipped), self.note or earlier.note
+        )
+
+    def among(self, names: frozenset[str]) -> ProbeFacts:
+        """Return the steps that these nodes ran by themselves; what all give without the others nobody measured."""
+        gone = [result.step for result in self.results if not names.issuperset(result.step.group)]
+        lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
+        return ProbeFacts(
+            tuple(result for result in self.results if result.step not in gone),
+            (*(one for one in self.skipped if names.issuperset(one.step.group)), *lost),
+            self.note,
+        )
+
+
+@dataclass(frozen=True)
+class MeetingFacts:
+    """Where ranks can meet at this node: NCCL identifiers (`ids`), each for one step, or the address of a store.
+
+    `why` says why there is none, "" if there is.
+    """
+
+    ids: tuple[str, ...] = ()
+    address: str = ""
+    port: int = 0
+    version: str = ""
+    library: str = ""
+    why: str = ""
+
+
+# The commands that help where nothing was measured, by the names that are recorded.
+COMMANDS = {
+    "probe": "ncheck probe nodes.txt", "force": "ncheck probe nodes.txt --force",
+    "without": "ncheck nodes.txt --probe none",
+}  # fmt: skip
+
+TASK, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
+
+
+def _probed(evidence: Evidence) -> Read[ProbeFacts]:
+    from ncheck.probe.replies import probed
+
+    return probed(evidence)
+
+
+def _meeting(evidence: Evidence) -> Read[MeetingFacts]:
+    from ncheck.probe.replies import meeting
+
+    return meeting(evidence)
+
+
+# What the choice of a method, its steps and its expectations are made of.
+PROBE_NEEDS = (
+    *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
+)  # fmt: skip
+FACTS = (
+    Fact(ProbeFacts, (TASK,), _probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
+    Fact(MeetingFacts, (MEETING,), _meeting, MEASURING, exempt=exempt_unprobed),
+)

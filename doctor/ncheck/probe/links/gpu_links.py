@@ -1,0 +1,159 @@
+"""What the GPUs of one node let through between them: NVLS, a ring over NVLink, or PCIe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+from ncheck.expression import expression
+from ncheck.facts.topology import TopologyFacts
+from ncheck.nccl.settings import PlacedSetting, is_on, release_of, settings_of
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.probe.links.ceiling import Ceiling, Component, unknown
+from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.pcie_links import between_gpus
+
+
+def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceiling:
+    """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown)."""
+    if hardware.gpus is None or hardware.topology is None:
+        return unknown(f"how the GPUs of {node} are connected (nvidia-smi topo -m)")
+    used, models = hardware.topology.gpus[:ranks], hardware.gpus.models
+    if len(used) < ranks:
+        return unknown(f"how {ranks} ranks share the {len(used)} GPUs of {node}")
+    if len(models) > 1:
+        return unknown(f"the bandwidth between GPUs of different models ({', '.join(models)} in {node})")
+    settings = settings_of(hardware.environment, None) if hardware.environment else {}
+    if is_on(settings, "NCCL_P2P_DISABLE"):
+        return unknown(f"the bandwidth of host memory (NCCL_P2P_DISABLE is set on {node})")
+    if generation_of(models[0]) is None and any(_linked_directly(hardware.topology, used[0], gpu) for gpu in used):
+        return unknown(
+            f"how fast the {'NVLinks' if hardware.gpus.vendor == 'NVIDIA' else 'XGMI links'} of {models[0]} are"
+        )
+    return _linked(node, hardware, used, _without_nvls(node, settings, version))
+
+
+def _linked_directly(topology: TopologyFacts, one: str, other: str) -> bool:
+    return bool(bonded(topology, one, other)) or topology.pairs.get((one, other)) == "XGMI"
+
+
+def _linked(node: str, hardware: Hardware, used: tuple[str, ...], without: str) -> Ceiling:
+    generation = generation_of(hardware.gpus.models[0]) if hardware.gpus else None
+    wiring = wiring_of(hardware.topology, used, generation.most) if generation and hardware.topology else None
+    if generation is None or wiring is None:
+        return between_gpus(node, hardware, used)
+    return _over_nvlink(node, len(used), generation, wiring, without)
+
+
+def _over_nvlink(node: str, count: int, generation: Generation, wiring: Wiring, without: str) -> Ceiling:
+    ring = wiring.links * generation.each
+    links = f"{wiring.links} NVLinks x {generation.each:g} GB/s"
+    fewer = tuple(f"{wiring.links} NVLinks at {gpu} of {node}, more at its other GPUs" for gpu in wiring.fewer)
+    if not (generation.nvls and wiring.switched):
+        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
+    switch = 2 * (count - 1) / (count + 1) * generation.nvls * ring
+    if switch <= ring:
+        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
+    if without:
+        return _nvlink(ring, f"ring over NVLink: {links}", (without, *fewer))
+    return _nvlink(switch, f"NVLS over {count} GPUs: {links}", fewer)
+
+
+def _nvlink(busbw: float, term: str, lowered_by: tuple[str, ...]) -> Ceiling:
+    return Ceiling(busbw, term, lowered_by, component=Component.NVLINK)
+
+
+def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str) -> str:
+    """Return why NCCL does not use NVLS there, "" if it does."""
+    release = release_of(version)
+    if release and release[:2] < NVLS_SINCE:
+        return f"NCCL {version} has no NVLS (2.17 has)"
+    if "NCCL_NVLS_ENABLE" in settings and not is_on(settings, "NCCL_NVLS_ENABLE"):
+        return f"no NVLS: {settings['NCCL_NVLS_ENABLE'].described} on {node}"
+    algorithms = settings["NCCL_ALGO"].value.lower() if "NCCL_ALGO" in settings else ""
+    if algorithms and ("nvls" in algorithms) == algorithms.startswith("^"):
+        return f"no NVLS: {settings['NCCL_ALGO'].described} on {node}"
+    return ""
+
+
+def gpu_of_first_rank(hardware: Hardware) -> Gpu | None:
+    """Return the GPU of a node's only rank, None if its GPUs are unknown."""
+    return min(hardware.gpus.gpus, key=lambda gpu: gpu.index, default=None) if hardware.gpus else None
+
+
+NVLS_SINCE = (2, 17)
+_MOST_WITHOUT_SWITCH = 8  # GPUs
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The NVLinks of a GPU model: GB/s of each (as NCCL assumes), the most per GPU, the share that NVLS reaches."""
+
+    each: float
+    most: int
+    nvls: float | None = None
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The NVLinks of the GPU with the fewest; `switched`: all of them lead to NVSwitches."""
+
+    links: int
+    switched: bool
+    fewer: tuple[str, ...] = ()  # GPUs with fewer links than the others
+
+
+# NVIDIA H100 80GB HBM3, NVIDIA A100-SXM4-80GB, Tesla V100-SXM2-16GB, NVIDIA GeForce RTX 3090, NVIDIA RTX A6000
+_GENERATIONS = (
+    (expression(r"\bG?B[123]00\b"), Generation(40.1, 18, 0.74)),
+    (expression(r"\bG?H(?:100|200|800|20)\b"), Generation(20.6, 18, 0.85)),
+    (expression(r"\bA(?:100|800|30)\b"), Generation(20.0, 12)),
+    (expression(r"\bA(?:40|4500|5000|5500|6000)\b|\bRTX 3090"), Generation(12.0, 4)),
+    (expression(r"\bV100S?\b"), Generation(20.0, 6)),
+    (expression(r"\bRTX (?:[568]000)\b(?! Ada)|\bTITAN RTX\b"), Generation(20.0, 2)),
+    (expression(r"\bP100\b"), Generation(18.0, 4)),
+)
+
+# NV18
+_BONDED = expression(r"NV(?P<links>\d{1,2})")
+
+
+def generation_of(model: str) -> Generation | None:
+    """Return the NVLinks of this model; None for a model that has none or is unknown here."""
+    return next((generation for pattern, generation in _GENERATIONS if pattern.search(model)), None)
+
+
+def bonded(topology: TopologyFacts, one: str, other: str) -> int:
+    """Return how many NVLinks the matrix shows for two GPUs: between them, or from each to the switch."""
+    found = _BONDED.fullmatch(topology.pairs.get((one, other), ""))
+    return int(found["links"]) if found else 0
+
+
+def wiring_of(topology: TopologyFacts, used: Sequence[str], most: int) -> Wiring | None:
+    """Return the NVLinks of a ring over these GPUs; None if they form no ring.
+
+    If the matrix shows more links to all others than a GPU has, there is a switch: then each number counts all links.
+    """
+    totals = {gpu: sum(bonded(topology, gpu, one) for one in topology.gpus if one != gpu) for gpu in topology.gpus}
+    switched = any(total > most for total in totals.values())
+    if not _closed(topology, used):
+        return None
+    own = {gpu: _own(topology, gpu, used, switched=switched) for gpu in used}
+    links = min(own.values())
+    even = switched or len(used) == len(topology.gpus)  # some GPUs of a cube have fewer links to each other by design
+    return Wiring(links, switched, tuple(gpu for gpu in used if even and own[gpu] == links < max(own.values())))
+
+
+def _own(topology: TopologyFacts, gpu: str, used: Sequence[str], *, switched: bool) -> int:
+    counts = [bonded(topology, gpu, one) for one in used if one != gpu]
+    return max(counts) if switched else sum(counts)
+
+
+def _closed(topology: TopologyFacts, used: Sequence[str]) -> bool:
+    """Return whether NVLinks form a ring over all of these GPUs (for two: there and back)."""
+    if all(bonded(topology, one, other) for one, other in pairwise((*used, used[0]))):
+        return True
+    # Without a switch the ring may need another order than the GPUs' numbers, as with eight V100s in a cube.
+    orders = permutations(used[1:]) if len(used) <= _MOST_WITHOUT_SWITCH else iter(())
+    return any(all(bonded(topology, *step) for step in pairwise((used[0], *order, used[0]))) for order in orders)

@@ -1,0 +1,1 @@
+"""Parsers of the output of nccl-tests, perftest and NCCL's diagnostics."""

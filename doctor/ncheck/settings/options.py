@@ -1,0 +1,327 @@
+"""The settings of one run: one row each, with its flags, type, help, environment variable and key in ncheck.toml.
+
+To add a setting: a row here. Its default and type are the field's; `read` checks what the user gives, the same for an
+option, a variable and a line of ncheck.toml. ncheck.cli.options says which commands have the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ncheck.hostlist import unfold
+from ncheck.launchers import LAUNCHERS
+from ncheck.report import FORMATS, Output
+from ncheck.settings import values as read
+
+if TYPE_CHECKING:
+    from ncheck.facts.expected import ExpectedFacts
+    from ncheck.facts.ranks import RanksFacts
+    from ncheck.model.job import Target
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a setting is given. `heading` is that of --help; "" where no command has the option.
+
+    `read` takes text, or what TOML or click made of it, and raises ValueError. `not_in_file` says what to use instead
+    of ncheck.toml. `runs_code`: the value can contain commands, so a file that was only found needs an approval.
+    """
+
+    heading: str
+    flags: tuple[str, ...]
+    read: read.Read
+    metavar: str | None
+    help: str
+    variable: str = ""
+    key: str = ""
+    not_in_file: str = ""
+    runs_code: bool = False
+    repeated: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option in messages."""
+        return self.flags[-1]
+
+
+def _row(  # noqa: PLR0913, PLR0917  a row
+    default: T, heading: str, flags: str, read: read.Read, metavar: str | None, help: str, **more: Any  # noqa: A002, ANN401
+) -> T:  # fmt: skip
+    """Return a field of Settings; `flags` are separated by |, and `more` are the other fields of its Option."""
+    option = Option(heading, tuple(flags.split("|")), read, metavar, help, **more)
+    return field(default=default, metadata={"option": option})
+
+
+def _switch(heading: str, flag: str, help: str, **more: Any) -> bool:  # noqa: A002, ANN401
+    return _row(False, heading, flag, read.flag, None, help, **more)  # noqa: FBT003
+
+
+_NODES, SSH, _JOB, _LAUNCH, _LIMITS, _PROBE, _CHECKS, _OUTPUT = (
+    "Nodes", "SSH", "Job environment", "Job launch", "Limits", "Bandwidth test", "Checks", "Output",
+)  # fmt: skip
+_EACH_RUN = "give it as an option of each run"
+MOST_AT_ONCE = 1024
+_MOST_SLOTS = 4096
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """How to enter the environment of the job on a node; None uses the defaults of the node.
+
+    `python` is the interpreter of the job; `setup` a shell line to run before it ("module load nccl"); `enter` a
+    command that enters a container ("docker exec -i train"); `rsh` a command to use instead of ssh ("kubectl exec -i
+    {node} --").
+    """
+
+    # fmt: off
+    python: str | None = _row(
+        None, _JOB, "--python", read.shell_line, "PATH", "Python interpreter of the job.", runs_code=True,
+    )
+    setup: str | None = _row(
+        None, _JOB, "--setup", read.shell_line, "LINE",
+        "Shell line that sets up the environment: --setup 'module load nccl'.", runs_code=True,
+    )
+    enter: str | None = _row(
+        None, _JOB, "--enter", read.argv, "COMMAND",
+        "Command that enters the container of the job: --enter 'docker exec -i train'.", runs_code=True,
+    )
+    rsh: str | None = _row(
+        None, _JOB, "--rsh", read.argv, "COMMAND",
+        "Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'.", runs_code=True,
+    )
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class HostOverride:
+    """[host."node[01-04]"] in ncheck.toml: other settings for these nodes."""
+
+    nodes: str
+    environment: JobEnvironment
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """--ignore CHECK[=nodes], by name or code; None means all nodes."""
+
+    check: str
+    nodes: str | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one run. Times are in seconds."""
+
+    # fmt: off
+    nodes_file: str | None = _row(None, "", "the nodes file", read.path, None, "", key="nodes")  # "-" is standard input
+    hosts: str | None = _row(
+        None, _NODES, "-H", read.text, "HOSTS", "Node names: -H a:8,b:8 or -H 'node[01-16]'.",
+        not_in_file='name a host file by nodes = "hosts.txt", or use the option -H',
+    )
+    slurm: bool = _switch(_NODES, "--slurm", "Use the nodes of the current Slurm allocation.")
+    local: bool = _switch("", "--local", "", not_in_file="run ncheck local")
+    port: int | None = _row(
+        None, SSH, "-p|--port", read.PORT, "PORT", "Port of sshd on the nodes.", variable="NCHECK_PORT",
+    )
+    user: str | None = _row(
+        None, SSH, "-l|--user", read.user, "USER", "Log in as this user.", variable="NCHECK_USER",
+    )
+    identity: str | None = _row(
+        None, SSH, "-i", read.path, "KEY", "Log in with this private key.", variable="NCHECK_IDENTITY",
+    )
+    ssh_config: str | None = _row(
+        None, SSH, "-F", read.path, "FILE", "Use this ssh_config instead of ~/.ssh/config.",
+        variable="NCHECK_SSH_CONFIG", runs_code=True,
+    )
+    transport: str = _row(
+        "auto", SSH, "--transport", read.OneOf(("auto", "paramiko", "openssh")), None,
+        "auto: paramiko, or the ssh program if a node's configuration needs it.  [auto]", variable="NCHECK_TRANSPORT",
+    )
+    via: str = _row(
+        "ssh", _NODES, "--via", read.OneOf(("ssh", "srun")), None,
+        "How to reach the nodes. srun: as one step of the current Slurm allocation, without ssh.  [ssh]",
+        variable="NCHECK_VIA",
+    )
+    accept_new_host_keys: bool = _switch(SSH, "--accept-new-host-keys",
+        "Trust hosts that are not in known_hosts. A changed key is still refused.", not_in_file=_EACH_RUN,
+    )
+    environment: JobEnvironment = JobEnvironment()
+    overrides: tuple[HostOverride, ...] = ()
+    packages: str = _row(
+        "frameworks", _JOB, "--packages", read.OneOf(("frameworks", "all")), None,
+        "Which packages of the job's Python are compared between the nodes.  [frameworks]",
+    )
+    workdir: str | None = _row(
+        None, _JOB, "--workdir", read.path, "DIR",
+        "Folder of the job's code: its git commit and source files must be the same on all nodes.",
+    )
+    sudo: bool = _switch(_JOB, "--sudo", "Use sudo -n to read what only root can read.", runs_code=True)
+    data: tuple[str, ...] = _row(
+        (), _JOB, "--data", read.paths, "PATH",
+        "Folder or file that the job reads on every node. Can be repeated.", repeated=True,
+    )
+    storage_probe: bool = _switch(_JOB, "--storage-probe",
+        "Measure how fast every node reads --data, or the current folder: alone and all at once.",
+    )
+    width: int = _row(
+        64, _LIMITS, "--width", read.whole(1, MOST_AT_ONCE), "N", "Number of nodes to examine in parallel.  [64]",
+        variable="NCHECK_WIDTH",
+    )
+    connect_timeout: float = _row(
+        15.0, _LIMITS, "--connect-timeout", read.time_limit, "S", "Time limit of one login in seconds.  [15]",
+    )
+    command_timeout: float = _row(
+        10.0, _LIMITS, "--command-timeout", read.time_limit, "S",
+        "Time limit of one command on a node in seconds.  [10]",
+    )
+    deadline: float = _row(
+        50.0, _LIMITS, "--deadline", read.time_limit, "S", "Time limit of the whole run in seconds.  [50]",
+        variable="NCHECK_DEADLINE",
+    )
+    mesh: str = _row(
+        "auto", _LIMITS, "--mesh", read.OneOf(("auto", "all", "none")), None,
+        "Tests between nodes: TCP between all addresses, and ssh between all pairs (auto: up to 16 nodes; beyond, "
+        "the connections that Open MPI makes). none: no such tests.  [auto]",
+    )
+    probe: str = _row(
+        "auto", _PROBE, "--probe", read.OneOf(("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")), None,
+        "Method of the test. auto: NCCL if the nodes have GPUs, gloo if they only have torch, else TCP.  [auto]",
+    )
+    probe_time: float = _row(
+        60.0, _PROBE, "--probe-time", read.at_most_a_day, "S",
+        "Time limit of the test in seconds, after --deadline.  [60]",
+    )
+    probe_launcher: str = _row(
+        "agents", _PROBE, "--probe-launcher", read.OneOf(("agents", "mpirun")), None,
+        "What starts the ranks: agents (ncheck itself) or mpirun with the line of the plan.  [agents]",
+    )
+    sizes: tuple[int, ...] = _row(
+        (), _PROBE, "--sizes", read.sizes, "SIZES",
+        "Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
+    )
+    expect: float | None = _row(  # the bus bandwidth; all else is in `expected`
+        None, _CHECKS, "--expect", read.expected, "NAME=VALUE,..",
+        "What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...; "
+        "commit, with --workdir). busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should "
+        "reach.",
+    )
+    requirements: str | None = _row(
+        None, _CHECKS, "--requirements", read.path, "FILE",
+        "pip requirements that the job's Python must meet on every node.",
+    )
+    select: tuple[str, ...] = _row(
+        (), _CHECKS, "--select", read.names, "CHECK",
+        "Run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b.", repeated=True,
+    )
+    ignore: tuple[Ignore, ...] = _row(
+        (), _CHECKS, "--ignore", read.ignores, "CHECK[=NODES]",
+        "Do not fail because of this check (on these nodes). It is still printed. Can be repeated, or a,b.",
+        repeated=True,
+    )
+    fail_on: tuple[str, ...] = _row(
+        ("error", "unknown"), _CHECKS, "--fail-on", read.fail_on, "WORDS",
+        "What causes exit code 1: error, warning, info, unknown, never.  [error,unknown]", variable="NCHECK_FAIL_ON",
+    )
+    output: tuple[Output, ...] = _row(
+        (Output("console"),), _OUTPUT, "-o", read.outputs, "FORMAT[=FILE]",
+        f"Format of the report: {', '.join(FORMATS)}. Can be repeated: -o html=report.html -o console.  [console]",
+        repeated=True,
+    )
+    record: str | None = _row(
+        None, _OUTPUT, "--record", read.text, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",
+        not_in_file="use the option --record",
+    )
+    good_nodes: str | None = _row(
+        None, _OUTPUT, "--good-nodes", read.text, "FILE",
+        "Write the nodes without errors to this file, in the format of the input.",
+        not_in_file="use the option --good-nodes",
+    )
+    bad_nodes: str | None = _row(
+        None, _OUTPUT, "--bad-nodes", read.text, "FILE",
+        "Write the others to this file: unreachable, with an error, or with a check that could not run.",
+        not_in_file="use the option --bad-nodes",
+    )
+    launcher: str | None = _row(
+        None, _LAUNCH, "--for", read.OneOf(LAUNCHERS), "LAUNCHER",
+        f"{', '.join(LAUNCHERS)}.  [srun with --via srun, else mpirun if found, else torchrun if "
+        "torch is found, else env]",
+        not_in_file="use ncheck plan --for or ncheck launch --with",
+    )
+    program: tuple[str, ...] = _row((), "", "--program", read.program, None, "", not_in_file="write it after --")
+    slots: int | None = _row(
+        None, _LAUNCH, "--slots", read.whole(1, _MOST_SLOTS), "N",
+        "Ranks per node, unless the list or the number of GPUs gives it.  [1]",
+    )
+    profile: str | None = _row(
+        None, _LAUNCH, "--profile", read.OneOf(("slot", "numa")), None,
+        "How mpirun places ranks: slot (in order, unbound) or numa (bound to NUMA domains in turn).  [slot]",
+    )
+    ifname: str | None = _row(
+        None, _LAUNCH, "--ifname", read.interface, "NAME", "Network interface that the job must use.",
+    )
+    master_port: int | None = _row(
+        None, _LAUNCH, "--master-port", read.PORT, "PORT",
+        "Port on the first node where the ranks meet.  [default of the launcher]",
+    )
+    need_ports: tuple[int, ...] = _row(
+        (), _LAUNCH, "--need-port", read.ports, "PORT",
+        "A port that the job needs on every node. Can be repeated, or a,b.", repeated=True,
+    )
+    drop_bad: bool = _switch(_LAUNCH, "--drop-bad",
+        "Continue with the nodes that have no errors, and print which were left out. With --force, keep nodes "
+        "whose results are unknown.",
+        not_in_file=_EACH_RUN,
+    )
+    force: bool = _switch(_LAUNCH, "--force",
+        "Continue (print, start, measure) although errors affect the launch plan. They are still printed.",
+        not_in_file=_EACH_RUN,
+    )
+    # fmt: on
+    # What no option sets:
+    expected: ExpectedFacts | None = None  # what the user expects of every node, from --expect and --requirements
+    probe_wanted: bool = False  # ncheck probe: what could not be measured is unknown, not skipped
+    started_in: str | None = None  # the folder that ncheck was started in, where it is on a network file system
+    rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
+    target: Target | None = None  # ncheck triage: the job that it is asked about
+    ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # inside a job, by node: its launcher started them
+
+    @property
+    def longest(self) -> float:
+        """The seconds that the run may take: its deadline, and the bandwidth test after it."""
+        return self.deadline + (0.0 if self.probe == "none" else self.probe_time)
+
+    def environment_of(self, node: str) -> JobEnvironment:
+        """Return how to enter the environment of the job on this node.
+
+        The first override that names the node applies. Values that it leaves out are those of the run; "" means none.
+        """
+        for override in self.overrides:
+            if node in _members(override.nodes):
+                return _entered(override.environment, self.environment)
+        return self.environment
+
+
+@lru_cache(maxsize=256)
+def _members(nodes: str) -> frozenset[str]:
+    return frozenset(unfold(nodes))
+
+
+def _entered(own: JobEnvironment, run: JobEnvironment) -> JobEnvironment:
+    values = {name: getattr(own, name) for name in ENVIRONMENT}
+    return replace(run, **{name: value or None for name, value in values.items() if value is not None})
+
+
+def _options(*records: type[JobEnvironment | Settings]) -> dict[str, Option]:
+    rows = ((one.name, one.metadata["option"]) for record in records for one in fields(record) if one.metadata)
+    return {name: replace(row, key=row.key or name.replace("_", "-")) for name, row in rows}
+
+
+ENVIRONMENT: tuple[str, ...] = tuple(_options(JobEnvironment))
+OPTIONS: Mapping[str, Option] = _options(JobEnvironment, Settings)
+# Environment variables for job scripts and container images. Settings that are commands have none.
+VARIABLES: Mapping[str, str] = {row.variable: name for name, row in OPTIONS.items() if row.variable}

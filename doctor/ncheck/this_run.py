@@ -1,0 +1,158 @@
+"""One run: its settings, the checks that were chosen and what they read; and what it concludes of a cluster."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ncheck.blockers import OF_PLAN, blockers, for_the_probe, has_use, launcher_of_probe, measures
+from ncheck.conclude import conclude
+from ncheck.facts.learning import complete, learn, unheard
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.ranks import RanksFacts
+from ncheck.facts.run import JobFacts, PlugInFacts
+from ncheck.judge import facts_wanted
+from ncheck.model.cluster import Cluster
+from ncheck.model.evidence import Reply, Status
+from ncheck.model.fact import Absent, name_of
+from ncheck.model.finding import Severity
+from ncheck.model.plan import LaunchPlan
+from ncheck.origin import Origin, read_origin
+from ncheck.phases import wanted_facts
+
+if TYPE_CHECKING:
+    from ncheck.local_host import LocalHost
+    from ncheck.model.check import Check
+    from ncheck.model.cluster import FactType
+    from ncheck.model.node import Node
+    from ncheck.model.report import Report
+    from ncheck.probe.steps import Assessment
+    from ncheck.registry import Registry
+    from ncheck.settings import Settings
+
+TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What stays the same for the whole run."""
+
+    settings: Settings
+    registry: Registry
+    checks: tuple[Check, ...]
+    wanted: tuple[FactType, ...]
+    local_host: LocalHost | None
+    origin: Origin
+
+    @classmethod
+    def of(cls, settings: Settings, registry: Registry, local_host: LocalHost | None = None) -> Run:
+        checks = registry.select(settings.select, lambda check: has_use(check, settings))
+        wanted = wanted_facts(checks, settings)
+        return cls(settings, registry, checks, wanted, local_host, read_origin(sys.argv))
+
+    @property
+    def probes(self) -> bool:
+        return self.settings.probe != "none" and self.wants("ProbeFacts")
+
+    def wants(self, fact: str) -> bool:
+        """Tell whether the run reads a fact; by name, since a fact that is not read need not be imported."""
+        return any(name_of(one) == fact for one in self.wanted)
+
+    def listed(self, nodes: tuple[Node, ...]) -> Cluster:
+        """Return the cluster before anything was asked: the run's own facts are known of every node."""
+        own = {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
+        if self.wants("ExpectedFacts"):
+            from ncheck.facts.expected import ExpectedFacts
+
+            own[ExpectedFacts] = self.settings.expected or Absent("nothing is expected: --expect")
+        outside, ranks = Absent("ncheck does not run inside a job"), self.settings.ranks
+        return Cluster(nodes, {node.name: {**own, RanksFacts: ranks.get(node.name, outside)} for node in nodes})
+
+    def assessed(self, cluster: Cluster) -> Assessment:
+        """Judge what may block the plan by what is known so far.
+
+        Only errors count, and nothing that was measured; which nodes --drop-bad leaves out is for all checks to say. A
+        launch by MPI is of no concern to ranks that ncheck starts itself.
+        """
+        from ncheck.probe.steps import Assessment
+
+        settings = self.settings
+        busy = unheard(cluster, "the run's deadline passed, and the node was still busy")
+        cluster = complete(learn(cluster, busy, self.wanted), self.wanted, TOO_LATE)
+        checks = tuple(
+            check
+            for check in self.checks
+            if settings.drop_bad
+            or (
+                check.severity is Severity.ERROR
+                and not measures(check.listed)
+                and for_the_probe(check.listed, settings)
+            )
+        )
+        report = self.concluded(cluster, checks)
+        found = blockers(report, checks, replace(settings, launcher=launcher_of_probe(settings)))
+        return Assessment(report.plan, report.dropped, found)
+
+    def concluded(
+        self,
+        cluster: Cluster,
+        checks: tuple[Check, ...],
+        *,
+        seconds: float = 0.0,
+        interrupted: bool = False,
+        recorded: bool = False,
+    ) -> Report:
+        """Judge the cluster; with --drop-bad again without the bad nodes, until none of those that are left is bad.
+
+        Where all are bad, the report stays one on the last that were left, and says so of them all.
+        """
+        dropped: dict[str, str] = {}
+        left = cluster
+        while True:
+            report = conclude(
+                self.with_launcher(left), checks, self.settings, self.planned(left), origin=self.origin,
+                seconds=seconds, interrupted=interrupted, recorded=recorded,
+            )  # fmt: skip
+            bad = {one.node: one.reason for one in report.bad} if self.settings.drop_bad else {}
+            lost = {node.name for node in report.nodes if not node.reached}
+            bad = {name: bad[name] for name in bad if name in lost} or bad  # they may be why others are unknown
+            dropped |= bad
+            names = [name for name in cluster.names if name not in dropped]
+            if not bad or not names:
+                return replace(report, dropped={name: dropped[name] for name in cluster.names if name in dropped})
+            left = cluster.subset(names)
+
+    @property
+    def plans(self) -> bool:
+        declared = set(map(name_of, facts_wanted(self.checks)))
+        return self.probes or not self.settings.select or declared >= OF_PLAN
+
+    def with_launcher(self, cluster: Cluster) -> Cluster:
+        """Return the cluster with the launcher that will start the job: that of the plan, or of the bandwidth test."""
+        launcher = self.settings.launcher
+        if self.probes and launcher_of_probe(self.settings) == "mpirun":
+            launcher = "mpirun"
+        elif launcher is None and self.plans:
+            from ncheck.plan.plan import default_launcher
+
+            launcher = default_launcher(cluster)
+        tree = launcher in (None, "mpirun") and not (self.wants("MpiFacts") and other_mpi(cluster))
+        job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.ranks))
+        job = replace(job, local_shell=self.local_host.shell if self.local_host else "")
+        return replace(cluster, known={name: {**facts, JobFacts: job} for name, facts in cluster.known.items()})
+
+    def planned(self, cluster: Cluster) -> LaunchPlan:
+        if not self.plans:
+            return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
+        from ncheck.plan.plan import propose
+
+        as_root = any(held.user_id == 0 for held in cluster.facts(IdentityFacts).values())
+        return propose(cluster, self.settings, user_is_root=as_root, local_host=self.local_host)
+
+
+def other_mpi(cluster: Cluster) -> bool:
+    """Tell whether a node has another MPI than Open MPI, whose daemons start others."""
+    from ncheck.facts.mpi import MpiFacts
+
+    return any(mpi.implementation != "Open MPI" for mpi in cluster.facts(MpiFacts).values())

@@ -1,0 +1,370 @@
+"""What the processes of a job do: two looks at each rank and at what is beneath it, and what the node has for them.
+
+No look touches a file system that may hang: /proc names files, positions and mounts. Only the free space is asked of
+the file systems themselves, by a program with a deadline of its own.
+"""
+
+import os
+import re
+import threading
+import time
+
+from ncheck.agent import commands, control_groups
+from ncheck.agent.answers import WATCHED
+from ncheck.agent.answers.nccl_loaded import built_as
+from ncheck.agent.mount_table import mount_of, read_mounts
+
+READS = (
+    "/proc/PID/{stat,status,io,task,fd,fdinfo,cwd,limits,cgroup,mountinfo,maps,oom_score_adj} of ranks and children",
+    "/proc/{stat,meminfo,vmstat,loadavg,diskstats,pressure}, and the limits of the ranks' control groups",
+    "stat -f: free space of the folders that the ranks work in and write to, and of their /tmp",
+)
+
+_PATIENCE = 1.5  # seconds for a file system to say how much room it has
+_MOST = 1024  # processes
+_MOST_THREADS, _MOST_LISTED = 512, 24  # of one process: looked at, and in the answer
+_MOST_FILES, _MOST_WRITTEN, _MOST_MOUNTS, _MOST_SPACES = 4096, 16, 32, 16
+_LONGEST = 4096  # characters of a small file
+
+_LIBRARY = re.compile(
+    r"/lib(?:nccl|rccl|nccl-net|nccl-tuner|nccl-profiler|rccl-net|mpi|ucp|cudart|torch_cuda|torch_cpu|cuda)"
+    r"[\w.+-]*\.so[\d.]*$|/mpi_lib[\w.-]*\.so$"
+)
+_NO_FILE = ("/dev/", "/proc/", "/sys/", "/memfd:", "/anon_hugepage")
+
+
+def answer(sources, arguments, timeout):
+    """Return what each process was and did, and the node's own figures.
+
+    Asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all answers
+    about a job.
+    """
+    owners, gone = {}, []
+    for rank in arguments["ranks"]:
+        if (_stat(rank["pid"]) or {}).get("started") == rank["started"]:
+            owners[rank["pid"]] = rank["pid"]
+        else:
+            gone.append(rank["pid"])
+    ranks = list(owners)
+    for rank in arguments["ranks"]:
+        if rank["pid"] in owners:
+            for child in rank["children"]:
+                owners.setdefault(child, rank["pid"])
+    pids = list(owners)[:_MOST]
+    asides = [_Aside(_libraries, ranks), _Aside(_spaces, ranks)]  # each may hang
+    first = {pid: _look(pid) for pid in pids}
+    folders = sorted({folder for pid in ranks for folder in control_groups.folders(pid, ("memory", "cpu"))})
+    before, groups_before, begun = _node(), _read_groups(folders), time.monotonic()
+    time.sleep(WATCHED)
+    second = {pid: _look(pid) for pid in pids}
+    after, groups_after, seconds = _node(), _read_groups(folders), time.monotonic() - begun
+    libraries, spaces = [aside.result(begun + WATCHED + _PATIENCE) for aside in asides]
+    return {
+        "seconds": round(seconds, 3),
+        "gone": gone,
+        "processes": [
+            _described(pid, owners[pid], first[pid], second[pid], libraries) for pid in pids if first[pid] is not None
+        ],
+        "groups": {folder: [groups_before[folder], groups_after[folder]] for folder in folders},
+        "spaces": spaces,
+        "node": [before, after],
+        "cpus": os.cpu_count(),
+    }
+
+
+class _Aside:
+    """Work in a thread of its own, which is left to itself if it hangs."""
+
+    def __init__(self, work, argument):
+        self.found = []
+        self.thread = threading.Thread(target=lambda: self.found.append(work(argument)), daemon=True)
+        self.thread.start()
+
+    def result(self, until):
+        self.thread.join(max(0.0, until - time.monotonic()))
+        return self.found[0] if self.found else None
+
+
+def _look(pid):
+    """Return what one process is doing now; None if it is gone. What this user may not read is null."""
+    stat = _stat(pid)
+    if stat is None:
+        return None
+    files = _files(pid)
+    return {"stat": stat, "io": _io(pid), "threads": _threads(pid), "files": files, "swap": _swap(pid)}
+
+
+def _stat(path):
+    """Return the fields of /proc/PID/stat: 4711 (tmux: server) S 1 4711 ...; None if it is gone."""
+    text = _text("/proc/{}/stat".format(path))
+    if not text:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return {
+        "state": fields[0], "parent": int(fields[1]), "name": name, "minor": int(fields[7]), "major": int(fields[9]),
+        "user": int(fields[11]), "system": int(fields[12]), "started": int(fields[19]),
+        "rss": int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), "exit_code": int(fields[49]) if len(fields) > 49 else 0,
+    }  # fmt: skip
+
+
+def _io(pid):
+    text = _text("/proc/{}/io".format(pid))
+    if not text:
+        return None
+    found = dict(line.split(": ") for line in text.splitlines() if ": " in line)
+    try:
+        return [int(found[name]) for name in ("rchar", "wchar", "read_bytes", "write_bytes")]
+    except (KeyError, ValueError):
+        return None
+
+
+def _swap(pid):
+    found = re.search(r"^VmSwap:\s+(\d+) kB", _text("/proc/{}/status".format(pid)) or "", re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def _threads(pid):
+    """Return [state, name, nanoseconds on a CPU, times it was given one] of each thread; null: the kernel has none."""
+    found = {}
+    for tid in sorted(_names("/proc/{}/task".format(pid)), key=int)[:_MOST_THREADS]:
+        stat = _stat("{}/task/{}".format(pid, tid))
+        if stat:
+            ran = (_text("/proc/{}/task/{}/schedstat".format(pid, tid)) or "").split()
+            found[int(tid)] = [stat["state"], stat["name"], int(ran[0]) if ran else None, int(ran[2]) if ran else None]
+    return found
+
+
+def _files(pid):
+    """Return the files of a process by descriptor: path, and position if it is open for writing; None if refused."""
+    folder = "/proc/{}/fd".format(pid)
+    try:
+        numbers = os.listdir(folder)
+    except OSError:
+        return None
+    found = {}
+    for number in sorted(numbers, key=int)[:_MOST_FILES]:
+        path = _link(folder + "/" + number)
+        flags = pos = None
+        if path and path.startswith("/") and not path.startswith(_NO_FILE):
+            info = re.match(r"pos:\s+(\d+)\s+flags:\s+([0-7]+)", _text("/proc/{}/fdinfo/{}".format(pid, number)) or "")
+            if info:
+                pos, flags = int(info.group(1)), int(info.group(2), 8)
+        found[int(number)] = [path, pos if flags is not None and flags & os.O_ACCMODE != os.O_RDONLY else None]
+    return found
+
+
+def _described(pid, owner, first, second, libraries):
+    """Return one process as it was at both looks."""
+    if second is not None and second["stat"]["started"] != first["stat"]["started"]:
+        second = None  # another process has its number
+    last = second or first
+    files = last["files"] or {}
+    return {
+        "pid": pid, "rank_pid": owner, "name": last["stat"]["name"], "parent": last["stat"]["parent"],
+        "looks": [_short(look) for look in (first, second) if look],
+        "threads": _thread_list(pid, first["threads"], second["threads"] if second else None),
+        "thread_count": len(last["threads"]),
+        "cpus": _affinity(pid),
+        "oom_score_adj": _number(_text("/proc/{}/oom_score_adj".format(pid))),
+        "files": None if last["files"] is None else len(files),
+        "files_limit": _files_limit(pid),
+        "cwd": _link("/proc/{}/cwd".format(pid)),
+        "output": [(files.get(number) or [None])[0] for number in (1, 2)],
+        "written": _written(first["files"] or {}, files),
+        "mounts": _mounts(pid, files),
+        "groups": control_groups.folders(pid, ("memory", "cpu")),
+        "libraries": (libraries or {}).get(pid),
+    }  # fmt: skip
+
+
+def _short(look):
+    stat, io = look["stat"], look["io"] or [None] * 4
+    ran = [thread[2] for thread in look["threads"].values()]
+    turns = [thread[3] for thread in look["threads"].values()]
+    return {
+        "state": stat["state"], "user": stat["user"], "system": stat["system"], "minor": stat["minor"],
+        "major": stat["major"], "exit_code": stat["exit_code"], "rss": stat["rss"], "swap": look["swap"],
+        "ran": None if None in ran else sum(ran), "turns": None if None in turns else sum(turns),
+        "read": io[0], "written": io[1], "disk_read": io[2], "disk_written": io[3],
+    }  # fmt: skip
+
+
+def _thread_list(pid, first, second):
+    """Return the first thread, and of the others those that did not just sleep, the busiest first."""
+
+    def ran(tid):
+        then, now = first.get(tid), (second or {}).get(tid)
+        return now[2] - then[2] if then and now and None not in (then[2], now[2]) else None
+
+    last = second or first
+    busy = {tid: (last[tid][0] not in "SI", ran(tid) or 0) for tid in last}
+    chosen = sorted(last, key=lambda tid: (tid != pid, not busy[tid][0], -busy[tid][1]))[:_MOST_LISTED]
+    return [
+        {
+            "tid": tid, "name": last[tid][1], "states": [look[tid][0] for look in (first, second or {}) if tid in look],
+            "ran": ran(tid), "wait": _waits_in(pid, tid, "wchan"), "call": _waits_in(pid, tid, "syscall"),
+        }
+        for tid in chosen
+        if tid == pid or any(busy[tid])
+    ]  # fmt: skip
+
+
+def _waits_in(pid, tid, name):
+    return (_text("/proc/{}/task/{}/{}".format(pid, tid, name)) or "").strip()[:200]
+
+
+def _affinity(pid):
+    try:
+        return len(os.sched_getaffinity(pid))
+    except OSError:
+        return None
+
+
+def _files_limit(pid):
+    found = re.search(r"^Max open files\s+(\d+)", _text("/proc/{}/limits".format(pid)) or "", re.MULTILINE)
+    return int(found.group(1)) if found else None
+
+
+def _written(first, last):
+    """Return the files open for writing with their positions at both looks."""
+    found = []
+    for number, (path, pos) in last.items():
+        if pos is not None:
+            before = first.get(number) or [None, None]
+            found.append({"path": path[:_LONGEST], "from": before[1] if before[0] == path else None, "to": pos})
+    found.sort(key=lambda one: (one["from"] == one["to"], one["path"]))
+    return found[:_MOST_WRITTEN]
+
+
+def _mounts(pid, files):
+    """Return the file systems on which a process works or has files, and all network ones, without touching any."""
+    table = read_mounts(_text("/proc/{}/mountinfo".format(pid), 1 << 20) or "")
+    used = {}
+    for path in [_link("/proc/{}/cwd".format(pid))] + [path for path, _ in files.values()]:
+        if path and path.startswith("/") and not path.startswith(_NO_FILE):
+            on = mount_of(path, table)
+            if on:
+                used.setdefault(on["point"], path)
+    listed = {}
+    for one in table:
+        if one["point"] in used or one["network"]:
+            listed[one["point"]] = {
+                "point": one["point"], "type": one["type"], "source": one["source"], "options": one["options"],
+                "used": used.get(one["point"], "")[:_LONGEST],
+            }  # fmt: skip
+    return sorted(listed.values(), key=lambda one: (not one["used"], one["point"]))[:_MOST_MOUNTS]
+
+
+def _libraries(ranks):
+    """Return the communication libraries that each rank has mapped: maps can wait for a process that hangs."""
+    found, versions = {}, {}
+    for pid in ranks:
+        text = _text("/proc/{}/maps".format(pid), 1 << 24)
+        place = _link("/proc/{}/ns/mnt".format(pid))
+        if text is not None:
+            paths = {line.partition("/")[2] for line in text.splitlines() if ".so" in line}
+            mapped = sorted("/" + path for path in paths if _LIBRARY.search("/" + path))[:64]
+            for path in mapped:
+                if (place, path) not in versions:
+                    versions[place, path] = _version("/proc/{}/root{}".format(pid, path))
+            found[pid] = {path: versions[place, path] for path in mapped}
+    return found
+
+
+def _version(path):
+    """Return the version that a copy of NCCL was built as; "" for other libraries, and where it does not say."""
+    return built_as(path)[0] if os.path.basename(path).startswith("libnccl.so") else ""
+
+
+_SPACES = (("cwd", "cwd"), ("root/tmp", "/tmp"), ("root/dev/shm", "/dev/shm"))  # noqa: S108  asked only
+
+
+def _spaces(ranks):
+    """Return the room on the file systems that ranks use, each asked once by a program that may hang."""
+    wanted, files = {}, {}
+    for pid in ranks:
+        table = _mounts(pid, {})
+        for place, name in _SPACES:
+            path = _link("/proc/{}/cwd".format(pid)) if name == "cwd" else name
+            wanted.setdefault(("", path), "/proc/{}/{}".format(pid, place))
+        for number, (path, pos) in sorted((_files(pid) or {}).items()):
+            on = mount_of(path, table) if pos is not None else None
+            if pos is not None and len(files) < _MOST_SPACES:
+                files.setdefault((on and on["point"], os.path.dirname(path)), "/proc/{}/fd/{}".format(pid, number))
+    wanted.update(files)
+    workers = [(path, _Aside(_space, place)) for (_, path), place in list(wanted.items())[:_MOST_SPACES] if path]
+    until = time.monotonic() + _PATIENCE + 0.5
+    return {path: worker.result(until) or {"error": "no answer"} for path, worker in workers}
+
+
+def _space(place):
+    reply = commands.run(["stat", "-f", "-L", "-c", "%S %b %a %c %d", place], _PATIENCE)
+    if reply["status"] == "timeout":
+        return {"error": "no answer within {} s".format(_PATIENCE)}
+    numbers = reply.get("stdout", "").split()
+    if len(numbers) != 5:
+        return {"error": (reply.get("stderr") or reply.get("reason") or "cannot be read").strip()[:400]}
+    unit, blocks, free, inodes, inodes_free = [int(number) for number in numbers]
+    return {"size": unit * blocks, "free": unit * free, "files": inodes, "files_free": inodes_free}
+
+
+_GROUP_FILES = (
+    "memory.max", "memory.high", "memory.current", "memory.events", "memory.stat", "memory.pressure", "cpu.max",
+    "cpu.stat", "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "cpu.cfs_quota_us",
+    "cpu.cfs_period_us", "pids.max", "pids.current",
+)  # fmt: skip
+
+
+def _read_groups(folders):
+    found = {folder: {name: _text(folder + "/" + name) for name in _GROUP_FILES} for folder in folders}
+    for texts in found.values():
+        texts["memory.stat"] = "\n".join(_OF_MEMORY.findall(texts["memory.stat"] or ""))
+    return {folder: {name: text for name, text in texts.items() if text} for folder, texts in found.items()}
+
+
+_OF_MEMORY = re.compile(r"^(?:total_rss|total_(?:in)?active_file|anon|(?:in)?active_file) \d+$", re.MULTILINE)
+
+
+def _node():
+    """Return the figures of the node that matter, as the kernel prints them."""
+    keep = {
+        "stat": r"cpu\d*|procs_\w+", "meminfo": r"(?:Mem|Swap|Cached|Buffers|Shmem|Active|Inactive|Dirty|Writeback)\S*",
+        "vmstat": r"pswpin|pswpout|pgmajfault|oom_kill|allocstall\w*", "loadavg": r"\S+", "diskstats": r"",
+    }  # fmt: skip
+    found = {}
+    for name, wanted in keep.items():
+        lines = (_text("/proc/" + name, 1 << 20) or "").splitlines()
+        found[name] = "\n".join(line for line in lines[:4096] if re.match(r"\s*(?:{})\b".format(wanted), line))
+    for name in ("cpu", "memory", "io"):
+        found["pressure/" + name] = _text("/proc/pressure/" + name) or ""
+    return found
+
+
+def _number(text):
+    try:
+        return int(text or "")
+    except ValueError:
+        return None
+
+
+def _names(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _text(path, most=_LONGEST * 4):
+    try:
+        with open(path, "rb") as file:
+            return file.read(most).decode("utf-8", "backslashreplace")
+    except OSError:
+        return None

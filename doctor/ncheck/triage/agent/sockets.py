@@ -1,0 +1,158 @@
+"""The TCP sockets of the job's processes, read twice two seconds apart; and what stands at the ends of its rendezvous.
+
+Nothing is sent: all is read from /proc/PID/fd, /proc/PID/net and, by netlink, from the kernel's own counts.
+"""
+
+import os
+import re
+import threading
+import time
+
+from ncheck.agent.answers import WATCHED
+from ncheck.agent.answers.listen import described, pid_of
+from ncheck.agent.answers.names import resolved
+from ncheck.agent.tcp_table import LISTENS, tcp_rows
+from ncheck.triage.agent.net_namespaces import addresses, endpoint, folders, interfaces, is_still, own_namespace
+from ncheck.triage.agent.tcp_info import tcp_info
+
+READS = (
+    "/proc/PID/fd of the ranks, their children and their launchers: which sockets are theirs",
+    "/proc/PID/net/{tcp,tcp6,dev,route,fib_trie,if_inet6}: sockets, interfaces and addresses of their namespace",
+    "the kernel's counts of each TCP connection (netlink, NETLINK_SOCK_DIAG, as ss -ti: nothing is sent)",
+    "getaddrinfo(3) of MASTER_ADDR of the ranks",
+)
+
+_RESOLVING = 4.0  # seconds for all names
+_MOST, _MOST_OTHERS, _MOST_LISTENERS = 8192, 4096, 64  # sockets in the answer; of a namespace those of other processes
+
+_TIME_WAIT = "06"
+
+# what /proc/PID/fd/3 leads to, such as socket:[31337]
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+
+
+def answer(sources, arguments, timeout):
+    """Return the sockets. Asked as {"ranks", "launchers", "names": [to resolve], "ports": [of the rendezvous]}."""
+    processes = arguments["ranks"] + arguments.get("launchers", [])
+    names = {}
+    looking_up = threading.Thread(
+        target=lambda: names.update(resolved(arguments.get("names", []), _RESOLVING)), daemon=True
+    )
+    looking_up.start()
+    held = {one["pid"]: _Held(one) for one in processes}
+    spaces = folders(processes)
+    first = _look(spaces)
+    time.sleep(WATCHED)
+    last = _look(spaces)
+    for one in held.values():
+        one.look()
+    looking_up.join(_RESOLVING)
+    owned = {inode for one in held.values() for inode in one.inodes}
+    rows, left_out = [], 0
+    for one in held.values():
+        found = _sockets(one, first, last)
+        room = max(0, _MOST - sum(len(other["sockets"]) for other in rows))
+        left_out += max(0, len(found) - room)
+        rows.append({"pid": one.pid, "error": one.error, "unread": sorted(one.unread), "sockets": found[:room]})
+    ports = set(arguments.get("ports", []))
+    return {
+        "processes": rows,
+        "places": {name: _space(folder, last[name][0], owned, ports) for name, folder in spaces.items()},
+        "own": own_namespace(),
+        "names": {name: names.get(name, {"late": True}) for name in arguments.get("names", [])},
+        "left_out": left_out,
+    }
+
+
+class _Held:
+    """The sockets that a process and those beneath it have open, at either look."""
+
+    def __init__(self, asked):
+        self.pid, self.started = asked["pid"], asked["started"]
+        self.children = asked.get("children", [])
+        self.inodes, self.unread, self.error = {}, set(), None
+        self.look()
+
+    def look(self):
+        if not is_still(self.pid, self.started):
+            self.error = "gone"
+            return
+        for pid in [self.pid, *self.children]:
+            try:
+                for inode in _inodes(pid):
+                    self.inodes.setdefault(inode, pid)
+            except PermissionError:
+                self.unread.add(pid)
+            except OSError:
+                pass  # a child that has ended
+        if self.pid in self.unread:
+            self.error = "the sockets of other users' processes need root"
+
+
+def _inodes(pid):
+    folder = "/proc/{}/fd".format(pid)
+    found = set()
+    for name in os.listdir(folder):
+        try:
+            match = _SOCKET.match(os.readlink(folder + "/" + name))
+        except OSError:
+            continue  # it was closed meanwhile
+        if match:
+            found.add(match.group(1))
+    return found
+
+
+def _look(spaces):
+    """Return {namespace: (rows, counts by inode)}."""
+    own = own_namespace()
+    return {name: (list(tcp_rows(folder)), tcp_info() if name == own else {}) for name, folder in spaces.items()}
+
+
+def _sockets(held, first, last):
+    """Return what both looks saw of a process's sockets, those that wait for something before the others."""
+    found = {}
+    for turn, looked in enumerate((first, last)):
+        for name, (rows, counts) in looked.items():
+            for row in rows:
+                if row.inode in held.inodes:
+                    entry = found.setdefault((name, row.inode), _entry(name, row, held.inodes[row.inode]))
+                    entry["seen"][turn] = _seen(row, counts)
+    return sorted(found.values(), key=lambda one: not any(map(_waits, one["seen"])))
+
+
+def _entry(name, row, pid):
+    (local, local_port), (remote, remote_port) = endpoint(row.local), endpoint(row.remote)
+    return {
+        "held_by": pid, "namespace": name, "local": local, "local_port": local_port, "remote": remote,
+        "remote_port": remote_port, "seen": [None, None],
+    }  # fmt: skip
+
+
+def _seen(row, counts):
+    return {
+        "state": row.state, "sent": row.sent, "unread": row.unread, "timer": row.timer, "retransmits": row.retransmits,
+        "counts": counts.get(int(row.inode)),
+    }  # fmt: skip
+
+
+def _waits(seen):
+    return bool(seen) and (bool(seen["sent"] or seen["unread"]) or seen["state"] != "01")
+
+
+def _space(folder, rows, owned, ports):
+    """Describe a namespace: its addresses, who listens on the job's ports, and connections of other processes."""
+    listeners, others = [], []
+    for row in rows:
+        (ip, port), (remote, remote_port) = endpoint(row.local), endpoint(row.remote)
+        if row.state == LISTENS:
+            if port in ports and len(listeners) < _MOST_LISTENERS:
+                mine = row.inode in owned
+                pid = None if mine else pid_of(row.inode)
+                by = "" if mine else described(pid, row.user)
+                listeners.append({"ip": ip, "port": port, "asked": mine, "pid": pid, "by": by})
+        elif row.inode not in owned and row.state != _TIME_WAIT and not remote.startswith("127.") and remote != "::1":
+            others.append([ip, port, remote, remote_port, row.state])
+    return {
+        "addresses": addresses(folder), "interfaces": interfaces(folder), "listeners": listeners,
+        "others": others[:_MOST_OTHERS], "others_left_out": max(0, len(others) - _MOST_OTHERS),
+    }  # fmt: skip

@@ -1,0 +1,83 @@
+"""The processes of a node that may be a job's: ranks, what is beneath them, and what started them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from ncheck.expression import expression
+from ncheck.facts.answers import OPTIONAL, Key
+from ncheck.facts.definition import FINDING, Fact
+from ncheck.launchers import LAUNCHER_TABLE, RANK_VARIABLES
+from ncheck.model.evidence import Answer, JsonValue
+from ncheck.model.job import Process, Target
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.phase import Questions
+    from ncheck.settings import Settings
+
+
+@dataclass(frozen=True)
+class OtherProcess:
+    """A process of another user, by its number, and what is known of it."""
+
+    pid: int
+    user: int
+    command: str
+
+
+@dataclass(frozen=True)
+class ProcessesFacts:
+    """The processes of a node that may be a job's. `hidden`: so many others cannot be looked into by this user;
+    `left_out`: so many were, and are too many for one answer.
+
+    `gpus`: the device files that a process holds, by pid. `others` are among those that cannot be looked into, and may
+    be ranks by their command lines. `own_only`: /proc shows this user no process of others.
+    """
+
+    processes: tuple[Process, ...]
+    gpus: Annotated[Mapping[int, tuple[str, ...]], Key("processes"), _held]
+    hidden: int = 0
+    left_out: int = 0
+    others: Annotated[tuple[OtherProcess, ...], OPTIONAL] = ()
+    own_only: Annotated[bool, OPTIONAL] = False
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process and the device files that it holds."""
+
+    pid: int
+    devices: tuple[str, ...]
+
+
+def _held(processes: tuple[Holder, ...]) -> dict[int, tuple[str, ...]]:
+    return {one.pid: one.devices for one in processes if one.devices}
+
+
+PROCESSES = Answer("processes", shape=ProcessesFacts)
+
+
+def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
+    target = settings.target or Target()
+    variables: list[JsonValue] = [*sorted({one.rank for one in RANK_VARIABLES})]
+    arguments: JsonValue = {"rank_variables": variables, "match": target.match, "launchers": _LAUNCHERS.pattern}
+    return {name: (replace(PROCESSES, arguments=arguments),) for name in cluster.names}
+
+
+FACTS = (Fact(ProcessesFacts, (PROCESSES,), phase=FINDING, questions=_questions),)
+
+# mpirun -np 16 --hostfile hosts python3 train.py | /usr/bin/orted -mca ess env | srun -N 2 python3 train.py
+# /usr/bin/python3 /usr/local/bin/torchrun --nnodes 2 train.py | python -u -m torch.distributed.run train.py
+_PROGRAMS = "|".join(one for launcher in LAUNCHER_TABLE.values() for one in launcher.programs)
+_MODULES = "|".join(one for launcher in LAUNCHER_TABLE.values() for one in launcher.modules)
+_LAUNCHERS = expression(
+    rf"^(?:(?:\S*/)?(?:{_PROGRAMS})|\S*python[\d.]* (?:-\w+ )*(?:(?:\S*/)?(?:{_PROGRAMS})|-m (?:{_MODULES})))(?: |$)"
+)
+
+
+def is_launcher(process: Process) -> bool:
+    """Return whether this is a program that starts ranks, or a daemon of one."""
+    return bool(_LAUNCHERS.match(process.command))

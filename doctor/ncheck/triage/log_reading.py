@@ -1,0 +1,286 @@
+"""What the lines of a log say: the causes, best first, without those that another cause explains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import islice
+
+from ncheck.expression import expression
+from ncheck.text import printable
+from ncheck.triage.across_lines import DETECTORS
+from ncheck.triage.causes import CAUSES, SYMPTOM
+from ncheck.triage.lines import Line
+from ncheck.triage.scan import Hit, Log, Scan
+from ncheck.triage.signature import Grade, Reading
+
+MOST_EVIDENCE = 6
+MOST_RANKS = 64
+_LONGEST_EVIDENCE = 300
+
+
+class Confidence(str, Enum):
+    """How far a reading can be trusted."""
+
+    HIGH = "high"  # a line names the cause
+    MEDIUM = "medium"  # the line has this cause in most cases
+    LOW = "low"  # other causes print the same line: see `others`
+
+
+_CONFIDENCE = {Grade.CERTAIN: Confidence.HIGH, Grade.LIKELY: Confidence.MEDIUM}
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """One cause that a log points to. `cause` is a name in causes.CAUSES, "" if the log shows only symptoms.
+
+    `evidence` are the log lines that point to it, `lines` the same with file and number; `others` are the causes that
+    print the same lines. `fix` is one command that changes something, "" if none does; `look` one that shows more.
+    `ranks` and `nodes` are those that failed, the first one first, as far
+    as the log names them; `kind` says more of a program's failure.
+    `echo`: the lines show only the consequences of another rank's failure.
+    """
+
+    cause: str
+    meaning: str
+    evidence: tuple[str, ...]
+    confidence: Confidence
+    fix: str
+    look: str = ""
+    others: tuple[str, ...] = ()
+    echo: bool = False
+    kind: str = ""
+    ranks: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = field(default=(), compare=False)
+
+
+def read_lines(lines: Iterable[str]) -> tuple[LogReading, ...]:
+    """Return the causes that a log points to, best first; () if no line shows a failure.
+
+    The log may be of one rank or of many, in any order. It is untrusted: it is bounded, and only searched.
+    """
+    return readings_of(_scanned(lines))
+
+
+def readings_of(scan: Scan) -> tuple[LogReading, ...]:
+    """Return the causes that all logs of a scan point to together, best first."""
+    hits = _without_explained(_not_outlived([*scan.hits, *_hits_across_lines(scan)], scan.logs))
+    hits = hits or list(_stuck(scan.logs))
+    causes: dict[str, list[Hit]] = {}
+    for hit in hits:
+        causes.setdefault(hit.reading.cause, []).append(hit)
+    readings = tuple(_reading(hits, scan) for hits in _ranked(causes.values()))
+    return tuple(reading for reading in readings if not reading.echo) or readings
+
+
+# n1:77:80 [0] NCCL INFO NVLS Creating Multicast group nranks 8 size 2097152 on rank 0
+# n1:77:80 [0] NCCL INFO NVLS comm 0x55d0 headRank 0 nHeads 8 buffSize 4194304 memSize 2097152
+# n1:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+_MECHANISMS = (
+    (expression(r"NCCL INFO NVLS (?:Creat|[Bb]ind|[Mm]ap|rank \d|comm 0x|Import)"),
+     Reading("nvls_failure", Grade.POSSIBLE, ("fabric_manager",),
+             meaning="the log ends where NCCL sets up NVLink SHARP")),
+    (expression(r"NCCL INFO (?:Channel|Ring) .{1,200} via P2P/"),
+     Reading("p2p_acs_iommu", Grade.POSSIBLE, ("p2p_unsupported", "gpu_fault"),
+             meaning="the log ends where NCCL sets up transfers between the GPUs of a node")),
+)  # fmt: skip
+
+
+def _stuck(logs: Iterable[Log]) -> Iterator[Hit]:
+    """Yield the last lines of logs that end in NCCL's start, at one mechanism: a job that hangs may print no more."""
+    logs = list(logs)
+    if any(log.last_step or log.started or log.trouble for log in logs):
+        return
+    for log in logs:
+        for pattern, reading in _MECHANISMS:
+            if log.last and pattern.search(log.last.text):
+                yield Hit(reading, log.last)
+
+
+def _scanned(lines: Iterable[str]) -> Scan:
+    scan = Scan()
+    scan.read("", _chunks(iter(lines)))
+    return scan
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
+    while some := list(islice(lines, 5000)):
+        yield ("\n".join(some) + "\n").encode("utf-8", "replace")
+
+
+def _hits_across_lines(scan: Scan) -> Iterator[Hit]:
+    context = scan.context
+    for detect in DETECTORS:
+        for reading, members in detect(context):
+            yield from (Hit(reading, line) for line in members[:MOST_EVIDENCE])
+
+
+def progress(lines: Iterable[str]) -> Confidence | None:
+    """Return how sure it is that the job of this log works: HIGH if it finished, LOW if it ran, None for no sign."""
+    (log,) = _scanned(lines).logs
+    if log.done:
+        return Confidence.HIGH
+    return Confidence.LOW if log.last_progress or log.connected else None
+
+
+def trouble_at_the_end(lines: Iterable[str]) -> str:
+    """Return the line that sounds like a failure after the last sign of progress, or in it; "" if there is none."""
+    (log,) = _scanned(lines).logs
+    return shown(log.trouble) if log.trouble else ""
+
+
+def shown(line: Line) -> str:
+    """Return the text of a line as evidence: printable and bounded."""
+    return printable(line.text.strip(), _LONGEST_EVIDENCE)
+
+
+def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
+    """Return the hits after which the job of their log did not go on or finish."""
+    kept: list[Hit] = []
+    by_log: dict[int, list[Hit]] = {}
+    for hit in hits:
+        by_log.setdefault(hit.line.order[0], []).append(hit)
+    for index, own in by_log.items():
+        log = logs[index]
+        if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
+            continue
+        kept += [
+            hit
+            for hit in own
+            if not (hit.reading.passing and _went_on(hit, log)) and not (hit.reading.lasting and _trains(hit, logs))
+        ]
+    return kept
+
+
+def _trains(hit: Hit, logs: list[Log]) -> bool:
+    """Return whether the job made steps after a line: as a rule one rank alone reports them, perhaps in its own log."""
+    own = hit.line.order[0]
+    return any(log.last_step > (hit.line.number if log.index == own else 0) for log in logs)
+
+
+def _went_on(hit: Hit, log: Log) -> bool:
+    """Return whether the job went on after a line.
+
+    After a rank's own failure, other ranks may still print a line or two of progress.
+    """
+    enough = 3 if hit.reading.kind and not log.done > hit.line.number else 1
+    return sum(number > hit.line.number for number in log.last_progress) >= enough
+
+
+def _without_explained(hits: list[Hit]) -> list[Hit]:
+    """Return the hits without those that a context explains, and without contexts that explain nothing."""
+    tags = {hit.reading.tag for hit in hits if hit.reading.tag}
+    kept = [hit for hit in hits if not hit.reading.context or hit.reading.explains & tags]
+    explained = {tag for hit in kept for tag in hit.reading.explains}
+    return [hit for hit in kept if hit.reading.tag not in explained and (hit.reading.cause or not hit.reading.context)]
+
+
+def _ranked(causes: Collection[list[Hit]]) -> list[list[Hit]]:
+    """Return the causes by grade, highest first; equal ones by time if all their lines have one, else by line."""
+    clock = _clock([hit for hits in causes for hit in hits])
+    best_hits = [(_best_first(hits, clock)[0], hits) for hits in causes]
+    timed = all(hit.line.moment for hit, _ in best_hits)
+    best_hits.sort(key=lambda pair: (-pair[0].reading.grade, clock(pair[0]) if timed else (), pair[0].line.order))
+    return [hits for _, hits in best_hits]
+
+
+class _Clock:
+    """Orders lines by the day and time in them; by the time alone if some of them have no day."""
+
+    def __init__(self, *, days: bool) -> None:
+        self.days = days
+
+    def __call__(self, hit: Hit) -> tuple[float, ...]:
+        moment = hit.line.moment
+        if moment is None:
+            return ()
+        return (moment.day, moment.seconds) if self.days else (moment.seconds,)
+
+
+def _clock(hits: Collection[Hit]) -> _Clock:
+    return _Clock(days=all(hit.line.moment.day for hit in hits if hit.line.moment))
+
+
+def _best_first(hits: Iterable[Hit], clock: _Clock) -> list[Hit]:
+    hits = list(hits)
+    timed = all(hit.line.moment for hit in hits)
+    return sorted(hits, key=lambda hit: (-hit.reading.grade, clock(hit) if timed else (), hit.line.order))
+
+
+def _reading(hits: list[Hit], scan: Scan) -> LogReading:
+    """Return the reading for all hits of one cause, in the words of the best of them."""
+    hits = _best_first(hits, _clock(hits))
+    best = hits[0].reading
+    cause = CAUSES[best.cause] if best.cause else SYMPTOM
+    evidence: dict[str, Line] = {}
+    for hit in hits:
+        evidence.setdefault(shown(hit.line), hit.line)
+    lines = tuple(islice(evidence.values(), MOST_EVIDENCE))
+    failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
+    echo = best.grade is Grade.ECHO
+    own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself
+    ranks = [hit.reading.rank for hit in failed] + [
+        hit.line.rank or scan.rank_of_process(hit.line) for hit in own if not hit.reading.rank
+    ]
+    nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if not hit.reading.node]
+    meaning = best.meaning or cause.meaning
+    if best.tag == "waits" and (silent := _silent(scan)):
+        meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"
+        ranks += silent
+    return LogReading(
+        best.cause,
+        meaning,
+        tuple(shown(line) for line in lines),
+        _CONFIDENCE.get(best.grade, Confidence.LOW),
+        best.fix or ("" if best.look else cause.fix),
+        best.look or cause.look,
+        best.others,
+        echo,
+        best.kind,
+        tuple(filter(None, dict.fromkeys(ranks)))[:MOST_RANKS],
+        tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
+        lines,
+    )
+
+
+def _silent(scan: Scan) -> list[str]:
+    """Return the ranks that did not time out where nearly all others did: those wait for them."""
+    silent = [str(rank) for rank in range(scan.world_size) if str(rank) not in scan.timed_out]
+    return silent if len(silent) <= scan.world_size // _FEW else []
+
+
+_FEW = 4  # at most one in so many ranks is late; otherwise their logs are missing
+_WAITING = frozenset({"waits", "stall", "store", "gone"})
+_SCORES = {Confidence.HIGH: 0.95, Confidence.MEDIUM: 0.85, Confidence.LOW: 0.5}
+_ECHO_SCORE = 0.3  # a consequence of something that the log does not show
+
+
+def scores(readings: tuple[LogReading, ...]) -> tuple[float, ...]:
+    """Return how sure each reading is, from 0 to 1: of those with 0.8 or more, nine in ten are right."""
+    found = [_ECHO_SCORE if reading.echo or not reading.cause else _SCORES[reading.confidence]
+             for reading in readings]  # fmt: skip
+    if len(found) > 1 and found[0] == found[1] and _undecided(*readings[:2]):
+        found = [min(score, _RIVALS) for score in found]
+    return tuple(score if score == max(found) else round(min(score, 0.9 * max(found)), 2) for score in found)
+
+
+_RIVALS = 0.75  # two causes are equally clear, and nothing says which came first
+
+
+def _undecided(one: LogReading, other: LogReading) -> bool:
+    """Return whether nothing tells which of two came first: different logs, and lines without a time."""
+    if not one.lines or not other.lines or other.cause in one.others or one.cause in other.others:
+        return False
+    first, second = one.lines[0], other.lines[0]
+    return first.file != second.file and not (first.moment and second.moment)
+
+
+def alternatives(reading: LogReading) -> tuple[LogReading, ...]:
+    """Return the other causes that print the same lines as a reading that is not sure, each as a reading."""
+    return tuple(
+        replace(reading, cause=name, meaning=CAUSES[name].meaning, fix=CAUSES[name].fix,
+                look=CAUSES[name].look, others=(), kind="", ranks=(), nodes=())
+        for name in reading.others
+    )  # fmt: skip
