@@ -64,15 +64,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("lab")
         used = getattr(item, "fixturenames", ())
         for marker, fixtures in MARKED_BY_FIXTURE.items():
-            if fixtures.intersection(used):
+            if not fixtures.isdisjoint(used):
                 item.add_marker(marker)
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
     """Return 0 for tests of the first kind that begins, and more for each later kind."""
-    kinds = (number for number, marker in enumerate(FIRST) if item.get_closest_marker(marker))
-    return next(kinds, len(FIRST))
+    marked = {mark.name for mark in item.iter_markers()}
+    return next((number for number, marker in enumerate(FIRST) if marker in marked), len(FIRST))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,9 @@ import pytest
 from ncheck.cli.main import commands
 from ncheck.registry import load_checks
 from ncheck.settings.file import read_settings_file
-from ncheck.settings.values import READ
+from ncheck.settings.options import OPTIONS
+
+from tests.commands import command_of, names
 
 TREE = Path(__file__).parents[1]
 PAGES = {
@@ -46,6 +48,7 @@ def generated() -> dict[str, str]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     ["README.md", "docs/api.md", "docs/checks.md", "docs/coverage.md", "docs/guide.md", "docs/integrations.md"],
@@ -54,6 +57,7 @@ def test_a_document_shows_what_the_program_says_now(path: str) -> None:
     assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
 
 
+@pytest.mark.slow
 def test_all_generated_documents_are_compared() -> None:
     assert sorted(generated()) == [
         "README.md",
@@ -67,6 +71,7 @@ def test_all_generated_documents_are_compared() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_manual_page_is_what_the_commands_say() -> None:
     written = (TREE / "docs" / "ncheck.1").read_text(encoding="utf-8")
     assert written == generated()["docs/ncheck.1"], "out of date: make docs"
@@ -165,8 +170,8 @@ def ncheck_context() -> click.Context:
 @pytest.mark.parametrize("page", COMMAND_PAGES)
 def test_every_command_line_of_a_page_can_be_typed(page: str) -> None:
     for words in typed_commands(page):
-        name, args = (words[0], words[1:]) if words and words[0] in commands.commands else ("check", words)
-        command = commands.commands[name]
+        name, args = (words[0], words[1:]) if words and words[0] in names() else ("check", words)
+        command = command_of(name)
         try:
             context = command.make_context(name, list(args), parent=ncheck_context())
         except click.exceptions.Exit:  # --help
@@ -177,8 +182,8 @@ def test_every_command_line_of_a_page_can_be_typed(page: str) -> None:
         except click.ClickException as error:
             pytest.fail(f"{page}: ncheck {shlex.join(words)}: {error.format_message()}")
         for option, value in context.params.items():
-            if value not in (None, ()) and option in READ:
-                READ[option](value)  # raises ValueError
+            if value not in (None, ()) and option in OPTIONS:
+                OPTIONS[option].read(value)  # raises ValueError
 
 
 def test_every_command_is_in_the_guide() -> None:

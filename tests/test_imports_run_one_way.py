@@ -22,7 +22,7 @@ GUESTS = {"psutil", "netifaces", "pynvml", "torch"}
 # What a part may import of the house; whatever is not named here is held by the rules below alone.
 ALLOWED = {
     "ncheck.agent": {"ncheck.agent"},
-    "ncheck.hostlist": {"ncheck.text"},
+    "ncheck.hostlist": {"ncheck.expression", "ncheck.text"},
     "ncheck.ssh": {"ncheck.ssh"},
     "ncheck.text": set[str](),
 }
@@ -39,17 +39,36 @@ FORBIDDEN = {
     "ncheck.report": RUNS | {"ncheck.judge", "ncheck.facts", "ncheck.plan", "ncheck.probe"},
 }
 
-# What a check may import: the names of `ncheck` itself, and these modules and packages.
+# What a check may import, beside the names of `ncheck` itself: docs/api.md names it as public.
 PUBLIC = {
-    "ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.parity", "ncheck.text", "ncheck.topology",
+    "ncheck.expression", "ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.parity", "ncheck.text",
+    "ncheck.topology", "ncheck.parse.cuda_compatibility", "ncheck.parse.interface_names",
 }  # fmt: skip
 
-# The checks of measured bandwidth also use the arithmetic of the probe and the signatures of NCCL's log, those of GPUs
-# the table of drivers that `ncheck read` uses.
-ALSO_PUBLIC = {
-    "ncheck_checks.gpus": {"ncheck.parse"},
-    "ncheck_checks.measured": {"ncheck.model", "ncheck.parse", "ncheck.probe", "ncheck.triage"},
+# The checks of what was measured read the probe's results: fifteen of them, and no other check.
+MEASURED = "ncheck_checks.measured."
+OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
+
+# What only one use needs. Of the rest, these open a room: inside a function, or for types.
+ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read")
+OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.conclude", "ncheck.demo", "ncheck.pipeline")
+
+# What a room uses of another one.
+BETWEEN_ROOMS = {
+    ("ncheck.probe", "ncheck.triage.log_reading"): "why an all-reduce failed is in NCCL's log",
+    ("ncheck.read", "ncheck.triage.causes"): "a log is read as triage reads it",
+    ("ncheck.read", "ncheck.triage.log_reading"): "the same",
+    ("ncheck.read", "ncheck.triage.parse.nccl_ras"): "so is what NCCL's RAS prints",
+    ("ncheck.read", "ncheck.probe.parse.nccl_tests"): "the output of nccl-tests is read and measured by one parser",
+    ("ncheck.triage", "ncheck.hook.launchers"): "a rank of a running job is known by the same variables",
 }
+
+# Circles that stay. How a fact is read is typed with the cluster that its questions are made of, and a cluster knows by
+# the logins, which are facts, who can be asked. The parser of the probe's results is long: its facts import it late.
+CIRCLES = [
+    {"ncheck.facts.definition", "ncheck.facts.login", "ncheck.model.cluster", "ncheck.model.phase"},
+    {"ncheck.probe.facts", "ncheck.probe.replies"},
+]
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -80,22 +99,64 @@ def part(module: str) -> str:
     return parts[0] if parts[0] == "ncheck_checks" else ".".join(parts[:2])
 
 
-def at_import(path: Path, known: frozenset[str]) -> set[str]:
-    """Return the modules of the house that a file imports as soon as it is imported itself."""
-    found: set[str] = set()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            inside = {f"{node.module}.{alias.name}" for alias in node.names} & known
-            found |= inside or {node.module} & known
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & known
+@cache
+def house() -> dict[str, dict[str, bool]]:
+    """Return which modules each module imports, anywhere in it; True where it does as soon as it is imported itself."""
+    known = frozenset(name for name, _ in modules())
+    found: dict[str, dict[str, bool]] = {}
+    for name, path in modules():
+        tree = ast.parse(path.read_text())
+        everywhere, at_once = (_named(nodes, known) - {name} for nodes in (ast.walk(tree), iter(tree.body)))
+        found[name] = {other: other in at_once for other in everywhere}
     return found
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    known = frozenset(name for name, _ in modules())
-    graph = {name: at_import(path, known) - {name} for name, path in modules()}
+def _named(nodes: Iterator[ast.AST], known: frozenset[str]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            each = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {inner if inner in known else node.module for inner in each.values()}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & known
+
+
+def room_of(module: str) -> str:
+    return next((room for room in ROOMS if module == room or module.startswith(room + ".")), "")
+
+
+def test_no_module_imports_itself_by_way_of_others_be_it_in_a_function_or_for_types() -> None:
+    graph = {name: set(others) for name, others in house().items()}
+    for circle in CIRCLES:
+        first = min(circle)
+        assert circle & graph[first], first
+        for name in circle:  # seen as one module
+            graph[name] -= circle
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError, with the cycle
+
+
+def test_nothing_imports_a_room_but_who_opens_it() -> None:
+    wrong = [
+        (name, other)
+        for name, others in house().items()
+        for other, at_once in others.items()
+        if room_of(other) and room_of(name) != room_of(other) and not _may_open(name, other, at_once=at_once)
+    ]
+    assert wrong == []
+
+
+def _may_open(name: str, other: str, *, at_once: bool) -> bool:
+    if room_of(name):
+        return (room_of(name), other) in BETWEEN_ROOMS
+    if name.startswith(MEASURED):
+        return True
+    return not at_once and name.startswith(OPENERS)
+
+
+def test_each_exception_between_rooms_is_needed() -> None:
+    used = {(room_of(name), other) for name, others in house().items() for other in others}
+    assert set(BETWEEN_ROOMS) - used == set()
 
 
 def test_the_lowest_parts_import_nothing_of_the_house_but_what_lies_below() -> None:
@@ -113,13 +174,13 @@ def test_what_knows_judges_plans_or_reports_runs_nothing() -> None:
 
 
 def test_a_check_imports_only_public_names() -> None:
+    names = {f"ncheck.{public}" for public in ncheck.__all__}
     wrong: dict[str, set[str]] = {}
-    for name, path in modules():
+    for name, others in house().items():
         if name.startswith("ncheck_checks."):
-            allowed = PUBLIC | ALSO_PUBLIC.get(".".join(name.split(".")[:2]), set())
-            names = {f"ncheck.{public}" for public in ncheck.__all__}
-            ours = {other for other in imported(path) if other.split(".")[0] in HOMES and other != "ncheck"}
-            private = {other for other in ours if part(other) not in allowed and other not in names}
+            allowed = PUBLIC | (OF_MEASURED if name.startswith(MEASURED) else set())
+            ours = {other for other in others if other.split(".")[0] == "ncheck" and other not in {"ncheck", *names}}
+            private = {other for other in ours if not {other, part(other)} & allowed}
             wrong |= {name: private} if private else {}
     assert wrong == {}
 
@@ -135,7 +196,7 @@ def test_the_checks_need_nothing_but_ncheck_and_ncheck_never_imports_them() -> N
 
 def test_the_agent_needs_nothing_but_the_standard_library() -> None:
     for name, path in modules():
-        if name.startswith("ncheck.agent"):
+        if name.startswith(("ncheck.agent", "ncheck.probe.agent", "ncheck.triage.agent")):
             roots = {other.split(".")[0] for other in imported(path)}
             assert roots - sys.stdlib_module_names <= {"ncheck"} | GUESTS, name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import sysconfig
 from importlib.metadata import distribution
 from pathlib import Path
@@ -74,3 +75,22 @@ def test_the_wheel_carries_its_licence_and_no_tests() -> None:
     names = {str(file) for file in distribution("cluster-ncheck").files or ()}
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "release/", "bench/")) for name in names)
+
+
+MODULES = 136  # of ours, for the checks of ssh on one host: who needs more writes the new number, and why
+START = """
+import sys
+sys.argv = ["ncheck", "-H", "nowhere.invalid", "--select", "NC1", "--config", "none"]
+from ncheck.__main__ import main
+main()
+print(*(name for name in sys.modules if name.split(".")[0] in ("ncheck", "ncheck_checks")))
+"""
+
+
+@under_make
+def test_a_run_imports_what_its_checks_need_and_no_room(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", START], cwd=tmp_path, capture_output=True, text=True, check=True)
+    names = done.stdout.splitlines()[-1].split()
+    assert len(names) <= MODULES * 1.05
+    rooms = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.plan")
+    assert [name for name in names if name.startswith(rooms)] == []

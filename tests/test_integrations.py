@@ -22,6 +22,8 @@ import yaml
 from ncheck.cli.main import commands
 from ncheck.inventory.hostfile import listed_line
 
+from tests.commands import command_of
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "integrations.md").read_text(encoding="utf-8")
 HOST = os.uname().nodename
@@ -78,7 +80,7 @@ def report(path: Path, *bad: dict[str, object]) -> None:
     begun = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() - 60))
     node = {"name": HOST, "transport": "local", "recorded": False}
     finding = {"code": "NC402", "check": "ib-port-polling"}
-    saved = {"schema": "ncheck.report/1", "host": HOST, "time": begun, "interrupted": False, "nodes": [node],
+    saved = {"schema": "ncheck.report/2", "host": HOST, "time": begun, "interrupted": False, "nodes": [node],
              "findings": [finding], "bad": bad}  # fmt: skip
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(saved))
@@ -233,7 +235,7 @@ def typed(command: list[str]) -> list[str]:
     first, name, *words = command
     assert first == "ncheck"
     parent = commands.make_context("ncheck", [], resilient_parsing=True)
-    commands.commands[name].make_context(name, list(words), parent=parent)
+    command_of(name).make_context(name, list(words), parent=parent)
     return command
 
 
@@ -333,7 +335,6 @@ SNIPPETS = {
     "deepspeed": "# DeepSpeed\n",
     "pytorch_lightning": "# Lightning, started by",
 }
-
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 

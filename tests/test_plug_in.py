@@ -79,7 +79,7 @@ def test_its_check_runs_on_the_nodes_of_a_recording(site: Path) -> None:
     done = run_ncheck(site, "replay", recording, "--select", "SITE001", "-o", "json")
     report = json.loads(done.stdout)
     reached = [node["name"] for node in report["nodes"] if node["reached"]]
-    assert {verdict["node"]: verdict["outcome"] for verdict in report["verdicts"]} == {
+    assert {node: verdict["outcome"] for verdict in report["verdicts"] for node in verdict["nodes"]} == {
         node["name"]: "failed" if node["reached"] else "unknown" for node in report["nodes"]
     }
     assert [(finding["code"], finding["nodes"], finding["message"]) for finding in report["findings"]] == [

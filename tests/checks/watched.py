@@ -6,7 +6,7 @@ import importlib.util
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -49,7 +49,6 @@ class Watched:
 
     findings: list[Finding] = field(default_factory=list)
     hostile: list[Finding] = field(default_factory=list)  # the same cases on nodes whose names would run commands
-    fuzzed: list[Finding] = field(default_factory=list)  # the same cases, one text of a fact at a time made hostile
     healthy: int = 0  # cases without a finding, in which some node passed or was rightly skipped
 
 
@@ -63,12 +62,52 @@ def file_of_tests(check: Check) -> Path:
 def watched(check: Check) -> Watched:
     """Run every case of the check's test file that needs nothing, and watch what the check says in it."""
     seen = Watched()
+
+    def keep(checks: Sequence[Check], nodes: Nodes, judgement: Judgement) -> None:
+        own = _own(check, judgement)
+        outcomes = {verdict.outcome for verdict in judgement.verdicts if verdict.code == check.code}
+        seen.findings += own
+        seen.healthy += not own and bool(outcomes & {Outcome.PASSED, Outcome.SKIPPED})
+        renamed = {f"{name}{HOSTILE}": _without_a_line(facts) for name, facts in nodes.items()}
+        seen.hostile += _own(check, judge(checks, renamed))
+
+    _run_cases(check, keep)
+    return seen
+
+
+@cache
+def fuzzed(check: Check) -> tuple[Finding, ...]:
+    """Run the cases again with one text of a fact at a time made hostile, and return what the check says."""
+    seen: list[Finding] = []
+    tries: Counter[str] = Counter()
+
+    def keep(_checks: Sequence[Check], nodes: Nodes, _judgement: Judgement) -> None:
+        for place, sick in _sickened(nodes, tries):
+            found = _own(check, judge([check], sick))
+            tries[place] += WORTH if found else 1
+            seen.extend(found)
+
+    _run_cases(check, keep)
+    return tuple(seen)
+
+
+def _own(check: Check, judgement: Judgement) -> list[Finding]:
+    return [finding for finding in judgement.findings if finding.code == check.code]
+
+
+def _run_cases(check: Check, keep: Callable[[Sequence[Check], Nodes, Judgement], None]) -> None:
+    """Run the cases, and show whoever keeps something what was judged and how."""
+
+    def judge_and_keep(checks: Sequence[Check], nodes: Nodes) -> Judgement:
+        judgement = judge(checks, nodes)
+        keep(checks, nodes, judgement)
+        return judgement
+
     module = _loaded(file_of_tests(check))
-    module.judge = _watching(check, seen)  # type: ignore[attr-defined]
+    module.judge = judge_and_keep  # type: ignore[attr-defined]
     for name, case in list(vars(module).items()):
         if name.startswith("test_") and inspect.isfunction(case) and not inspect.signature(case).parameters:
             case()
-    return seen
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -81,26 +120,6 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[name] = module  # a check that a test defines looks up its page here
     spec.loader.exec_module(module)
     return module
-
-
-def _watching(check: Check, seen: Watched):  # type: ignore[no-untyped-def]  # noqa: ANN202  the signature of judge
-    tries: Counter[str] = Counter()
-
-    def judge_and_keep(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
-        judgement = judge(checks, nodes)
-        own = [finding for finding in judgement.findings if finding.code == check.code]
-        outcomes = {verdict.outcome for verdict in judgement.verdicts if verdict.code == check.code}
-        seen.findings += own
-        seen.healthy += not own and bool(outcomes & {Outcome.PASSED, Outcome.SKIPPED})
-        renamed = judge(checks, {f"{name}{HOSTILE}": _without_a_line(facts) for name, facts in nodes.items()})
-        seen.hostile += [finding for finding in renamed.findings if finding.code == check.code]
-        for place, sick in _sickened(nodes, tries):
-            found = [finding for finding in judge([check], sick).findings if finding.code == check.code]
-            tries[place] += WORTH if found else 1
-            seen.fuzzed += found
-        return judgement
-
-    return judge_and_keep
 
 
 def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nodes]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.parse.read import read_all, read_any
+from ncheck.read.text import read_all, read_any
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"])
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.parse.read import read_text
-from ncheck.triage.logs import SURE, LogReport, examine_logs
+from ncheck.read.text import read_text
+from ncheck.triage.diagnosis import SURE
+from ncheck.triage.logs import LogReport, examine_logs
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"]) / "hangs"
 LEAST_RIGHT, MOST_WRONG = 0.85, 0.05  # among the lines of many ranks

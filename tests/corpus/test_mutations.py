@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 from ncheck.parse.capture import plain_text
-from ncheck.parse.read import read_all, read_any
-from ncheck.report.reading import as_json, as_text
+from ncheck.read.report import as_json, as_text
+from ncheck.read.text import read_all, read_any
 
 from tests.corpus.test_corpus import rows, text_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.evidence import Reply, Status
-from ncheck.parse.topology_matrix import RANK, parse_topology
+from ncheck.parse.topology_matrix import RANK, Matrix, parse_topology
 
 from tests.boards import GPU, SWITCH, Board, Device, asked, compile_driver, topology_of
 
@@ -39,7 +39,7 @@ def groups(names: Sequence[str], near: Callable[[str, str], bool]) -> dict[str, 
     return number
 
 
-def board_of(matrix: TopologyFacts) -> Board:
+def board_of(matrix: Matrix) -> Board:
     """Return a board whose devices lie as near to each other as the matrix says."""
     names = (*matrix.gpus, *matrix.nics)
     numa = matrix.numa_affinity
@@ -71,7 +71,7 @@ def board_of(matrix: TopologyFacts) -> Board:
     return Board({gpu: devices[gpu] for gpu in matrix.gpus}, nics, links)
 
 
-def links_of(matrix: TopologyFacts, gpu: str) -> list[tuple[int, int, str]]:
+def links_of(matrix: Matrix, gpu: str) -> list[tuple[int, int, str]]:
     """Return the links to each GPU; more than a GPU has lead to switches."""
     bonded = {other: int(matrix.pairs[gpu, other][2:]) for other in matrix.gpus if matrix.pairs[gpu, other][:2] == "NV"}
     if sum(bonded.values()) > _MOST_LINKS:

@@ -52,12 +52,12 @@ class Run:
 
     def verdicts(self, *nodes: str) -> dict[tuple[str, str], str]:
         """Map (code, node) to the outcome, of these nodes or of all."""
-        verdicts = (v for v in self.report["verdicts"] if not nodes or v["node"] in nodes)
-        return {(v["code"], v["node"]): v["outcome"] for v in verdicts}
+        pairs = ((v, node) for v in self.report["verdicts"] for node in v["nodes"] if not nodes or node in nodes)
+        return {(v["code"], node): v["outcome"] for v, node in pairs}
 
-    def told(self, node: str) -> dict[str, str]:
+    def not_passed(self, node: str) -> dict[str, str]:
         """Map the codes that did not pass on a node to "outcome: reason"."""
-        verdicts = (v for v in self.report["verdicts"] if v["node"] == node and v["outcome"] != "passed")
+        verdicts = (v for v in self.report["verdicts"] if node in v["nodes"] and v["outcome"] != "passed")
         return {v["code"]: f"{v['outcome']}: {v['reason']}" for v in verdicts}
 
     def failed(self) -> dict[str, set[str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -128,15 +130,34 @@ def triage_lab(lab: Lab) -> Lab:
     return lab
 
 
+def once(place: Path, run: Callable[[], Run]) -> Run:
+    """Return the run that the first worker made: the labs of all workers are alike."""
+    with place.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        if made := file.read():
+            found: Run = pickle.loads(made)  # noqa: S301  our own
+            return found
+        file.write(pickle.dumps(first := run()))
+        return first
+
+
 @pytest.fixture(scope="session")
-def healthy(running_lab: Lab) -> Run:
+def of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of this run of the tests."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def healthy(running_lab: Lab, of_all_workers: Path) -> Run:
     """Return what ncheck says of the healthy lab."""
-    run = ncheck(running_lab, *PATIENT, hard_limit=HANGS)
+    run = once(of_all_workers / "healthy", lambda: ncheck(running_lab, *PATIENT, hard_limit=HANGS))
     assert run.exit_code == 0, f"the lab is not healthy, or this machine too busy: {run.report['findings']}"
     return run
 
 
 @pytest.fixture(scope="session")
-def wide_healthy(running_wide_lab: Lab) -> Run:
+def wide_healthy(running_wide_lab: Lab, of_all_workers: Path) -> Run:
     """Return what ncheck says of the lab of several NICs before anything is done to it."""
-    return ncheck(running_wide_lab, *PATIENT, hard_limit=HANGS)
+    return once(of_all_workers / "wide-healthy", lambda: ncheck(running_wide_lab, *PATIENT, hard_limit=HANGS))

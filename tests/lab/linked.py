@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ncheck.facts.learning import learn
 from ncheck.facts.links import CONNECT, LinkFacts, ListenFacts
 from ncheck.fleet.engines import engines
-from ncheck.fleet.fleet import ConnectedFleet
+from ncheck.fleet.fleet import Fleet
 from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply
@@ -50,7 +50,7 @@ def linked(
     replies: dict[str, Reply] = {}
     phases = collection_phases(cluster, _WANTED, run)
     kept = asked_later(phases, cluster)
-    with ConnectedFleet(nodes, run, engines(run), observer or Silent(), kept=kept) as fleet:
+    with Fleet(nodes, run, engines(run), observer or Silent(), kept=kept) as fleet:
         for number, phase in enumerate(phases):
             before(f"{number} {phase.stage}")
             seconds = fleet.begin(phase)

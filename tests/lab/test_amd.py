@@ -39,8 +39,9 @@ def test_healthy_nodes_are_green_by_either_tool_for_an_ordinary_user(lab: Lab) -
 
     assert run.failed() == {}
     assert [v for v in run.report["verdicts"] if v["outcome"] == "unknown"] == []
-    assert {node["facts"]["GPUs"] for node in run.report["nodes"]} == {"8 x AMD Instinct MI300X, driver 6.16.6"}
-    assert {node["system"]["topology"] for node in run.report["nodes"]} == {"8 GPUs, XGMI all to all"}
+    gpus = [system["gpus"] for system in run.report["systems"]]
+    assert [(one["models"], one["driver"]) for one in gpus] == [({"AMD Instinct MI300X": 8}, "6.16.6")] * len(gpus)
+    assert {system["topology"] for system in run.report["systems"]} == {"8 GPUs, XGMI all to all"}
 
 
 def test_a_lost_gpu_bad_memory_and_a_tool_that_hangs_are_named(lab: Lab) -> None:

@@ -21,7 +21,7 @@ def test_equal_clones_are_the_same_code_and_their_commit_can_be_expected(lab: La
         node.sh(CLONE)
     run = examined(lab, "--workdir", "/opt/code")
     assert run.exit_code == 0, run.failed()
-    (commit,) = {node["system"]["commit"] for node in run.report["nodes"]}
+    (commit,) = {system["commit"] for system in run.report["systems"]}
 
     expected = examined(lab, "--workdir", "/opt/code", "--expect", f"commit={commit[:7]}", "--select", "NC2,NC9")
     assert (expected.exit_code, expected.failed()) == (0, {})
@@ -34,7 +34,7 @@ def test_an_edit_another_commit_and_a_missing_folder_are_named_on_their_nodes(la
 
     run = examined(lab, "--workdir", "/opt/code", "--select", "NC220,NC223")
 
-    assert run.failed() == {"NC220": {"node01"}, "NC223": {"node04"}}, run.told("node01")
+    assert run.failed() == {"NC220": {"node01"}, "NC223": {"node04"}}, run.not_passed("node01")
     (found,) = [one for one in run.report["findings"] if one["code"] == "NC220"]
     assert found["message"].endswith(": train.py")
 

@@ -8,17 +8,7 @@ from .layers import PACKAGES, ROOT
 from .promises import HANGS, PATIENT, examined
 
 
-def test_python_names_the_interpreter_that_is_asked(lab: Lab) -> None:
-    for node in lab.nodes[:2]:
-        node.sh("python3 -m venv --without-pip --system-site-packages /opt/job")
-
-    run = examined(lab, "--python", "/opt/job/bin/python3", nodes=lab.names[:2])
-
-    assert run.exit_code == 0, run.failed()
-    assert {n["interpreter"] for n in run.report["nodes"]} == {"/opt/job/bin/python3 3.11.2 (--python)"}
-
-
-def test_an_interpreter_that_one_node_lacks_is_named_there(lab: Lab) -> None:
+def test_python_names_the_interpreter_that_is_asked_and_a_node_that_lacks_it_is_named(lab: Lab) -> None:
     for node in lab.nodes[1:]:
         node.sh("python3 -m venv --without-pip --system-site-packages /opt/job")
 
@@ -26,6 +16,9 @@ def test_an_interpreter_that_one_node_lacks_is_named_there(lab: Lab) -> None:
 
     assert run.exit_code == 1
     assert {node for nodes in run.failed().values() for node in nodes} == {"node01"}, run.failed()
+    asked = {node["name"]: node["interpreter"] for node in run.report["nodes"] if node["name"] != "node01"}
+    assert asked == dict.fromkeys(lab.names[1:], "/opt/job/bin/python3 3.11.2 (--python)")
+    assert [run.unknown(name) for name in asked] == [set()] * 3
 
 
 TRAIN = "/opt/train"  # where torch lies, and nowhere else
@@ -41,7 +34,9 @@ def test_torch_outside_the_logins_python_is_found_where_this_shell_has_it(lab: L
 
     listing(lab, lab.names)
     unnamed = ran("-o", "json", active=False)
-    assert (unnamed.exit_code, unnamed.failed(), unnamed.unknown("node01")) == (0, {}, set()), unnamed.told("node01")
+    assert (unnamed.exit_code, unnamed.failed(), unnamed.unknown("node01")) == (0, {}, set()), unnamed.not_passed(
+        "node01"
+    )
     assert unnamed.report["name_python"] == "ncheck nodes.txt --python PATH"
     assert unnamed.report["plan"]["blockers"] == []
 
@@ -68,22 +63,18 @@ def test_torch_outside_the_logins_python_is_found_where_this_shell_has_it(lab: L
     assert differing.unknown("node02") == differing.unknown("node03") == set()
 
 
-def test_setup_runs_before_all_else_and_what_it_sets_counts(lab: Lab) -> None:
-    for node in lab.nodes[:2]:
+def test_setup_runs_before_all_else_and_what_it_sets_counts_and_where_it_fails_the_node_is_named(lab: Lab) -> None:
+    for node in lab.nodes[:3]:
         node.sh("python3 -m venv --without-pip --system-site-packages /opt/job")
-
-    run = examined(lab, "--setup", "source /opt/job/bin/activate; echo loaded", nodes=lab.names[:2])
-
-    assert run.exit_code == 0, run.failed()
-    assert {n["interpreter"] for n in run.report["nodes"]} == {"/opt/job/bin/python3 3.11.2 (active venv)"}
-
-
-def test_a_setup_that_fails_on_one_node_is_named(lab: Lab) -> None:
     lab.nodes[1].sh("touch /opt/broken")
 
-    run = examined(lab, "--setup", "test ! -e /opt/broken", nodes=lab.names[:2])
+    setup = "source /opt/job/bin/activate; echo loaded; test ! -e /opt/broken"
+    run = examined(lab, "--setup", setup, nodes=lab.names[:3])
 
-    assert run.failed() == {"NC126": {"node02"}}, run.told("node02")
+    assert run.failed() == {"NC126": {"node02"}}, run.not_passed("node02")
+    entered = {node["name"]: node["interpreter"] for node in run.report["nodes"] if node["name"] != "node02"}
+    assert entered == dict.fromkeys(("node01", "node03"), "/opt/job/bin/python3 3.11.2 (active venv)")
+    assert run.unknown("node01") == run.unknown("node03") == set()
 
 
 def test_enter_goes_into_the_container_on_every_node(lab: Lab) -> None:

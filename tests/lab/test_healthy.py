@@ -15,10 +15,15 @@ OF_THIS_MACHINE = {
     "no control group limits the memory",
 }
 
+OTHER = ("-p", "10001")
 
-@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
-@pytest.mark.parametrize("port", [(), ("-p", "10001")], ids=["port 22", "port 10001"])
-@pytest.mark.parametrize("transport", ["auto", "openssh"])
+
+# Each two of user, port and transport meet once.
+@pytest.mark.parametrize(
+    ("user", "port", "transport"),
+    [(ROOT, (), "auto"), (ROOT, OTHER, "openssh"), (ADA, (), "openssh"), (ADA, OTHER, "auto")],
+    ids=["root, port 22", "root, OpenSSH, port 10001", "ada, OpenSSH, port 22", "ada, port 10001"],
+)
 def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_is_skipped(
     lab: Lab, user: User, port: tuple[str, ...], transport: str
 ) -> None:
@@ -56,7 +61,7 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
 
 
 def test_each_verdict_is_there_once(healthy: Run) -> None:
-    verdicts = [(v["code"], v["node"]) for v in healthy.report["verdicts"]]
+    verdicts = [(v["code"], node) for v in healthy.report["verdicts"] for node in v["nodes"]]
     assert len(verdicts) == len(set(verdicts))
     nodes = {node["name"] for node in healthy.report["nodes"]}
     assert set(verdicts) == {(code, node) for code, _ in verdicts for node in nodes}

@@ -39,7 +39,9 @@ def test_limits_that_a_launched_job_gets_on_one_node_only_are_named(lab: Lab, he
         run = examined(lab)
 
     _, second, third, fourth = lab.names
-    assert run.failed() == {"NC615": {second}, "NC616": {third}, "NC619": {fourth}}, [run.told(n) for n in lab.names]
+    assert run.failed() == {"NC615": {second}, "NC616": {third}, "NC619": {fourth}}, [
+        run.not_passed(n) for n in lab.names
+    ]
     assert run.finding("NC615")["message"].startswith(f"open files (nofile) limited to 2000 on {second}; ")
     assert run.finding("NC619")["message"] == (
         "a control group allows 300 processes and threads; a job here needs 1024"
@@ -57,7 +59,7 @@ def test_a_process_that_a_file_system_does_not_let_go_is_named(lab: Lab, healthy
         run = begin(lab, "nodes.txt", "-o", "json", *QUICK).wait(HANGS)
 
     failed = run.failed()
-    assert failed["NC620"] == {node.name}, run.told(node.name)
+    assert failed["NC620"] == {node.name}, run.not_passed(node.name)
     assert {name for nodes in failed.values() for name in nodes} == {node.name}, failed
     assert "in the kernel: cat" in run.finding("NC620")["message"]
     others_whole(run, healthy, node.name)

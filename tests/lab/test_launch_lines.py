@@ -10,6 +10,7 @@ import re
 import pytest
 
 from . import faults
+from .command import Run
 from .hosts import Lab
 from .launching import Launched, Watch, launched
 from .layers import ADA, ROOT, User
@@ -35,6 +36,12 @@ def without_interfaces(line: str) -> str:
 def held_to(line: str, network: str) -> str:
     """Return the line with MPI's own traffic on this network, and the launch as it was."""
     return re.sub(r"(--mca btl_tcp_if_include) \S+", rf"\1 {network}", line)
+
+
+def test_the_fast_network_is_named_by_a_list_of_names_that_no_host_has_two_of(wide_healthy: Run) -> None:
+    setting = wide_healthy.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]
+    assert setting["value"] == "=enp3s0,fast0"
+    assert "the job's network is 10.78.0.0/24" in setting["reason"]
 
 
 @pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
@@ -97,6 +104,7 @@ def test_a_nic_that_is_up_and_goes_nowhere_is_named_and_gone_round(wide_lab: Lab
 
     assert "10.78.0.0/24 is not used: node03 cannot reach any node on 10.78.0.0/24, and no node can reach it" in told
     assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
+    assert "NCCL_SOCKET_IFNAME==eth0" in line
     assert ended_well(done), done
     assert BEGUN in forced.said, forced
     assert SMALL not in forced.said, forced

@@ -29,11 +29,8 @@ def open_to_others(lab: Lab, name: str, mode: int) -> Iterator[None]:
         path.chmod(before)
 
 
-@pytest.mark.parametrize("checking", ["accept-new", "no"])
-def test_nodes_that_accept_new_host_keys_need_no_known_hosts_and_get_none(
-    lab: Lab, healthy: Run, checking: str
-) -> None:
-    for node in lab.nodes:
+def test_nodes_that_accept_new_host_keys_need_no_known_hosts_and_get_none(lab: Lab, healthy: Run) -> None:
+    for node, checking in zip(lab.nodes, ("accept-new", "accept-new", "no", "no"), strict=True):
         node.write("/root/.ssh/config", f"StrictHostKeyChecking {checking}\n", 0o600)
         node.sh(f"rm {KNOWN_HOSTS}")
 
@@ -85,8 +82,12 @@ def test_aliases_and_a_port_in_the_heads_configuration_alone_are_information(lab
     assert run.exit_code == 0
 
 
-def test_a_node_that_was_re_imaged_is_one_finding_about_that_node(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
+def test_a_node_that_was_re_imaged_and_one_that_runs_no_command_for_other_nodes_are_one_finding_each(
+    lab: Lab, healthy: Run
+) -> None:
+    node, shut = lab.nodes[1:3]
+    shut.sh("printf 'Match Address 10.77.0.0/28\\n  ForceCommand /bin/bash\\n' >> /etc/ssh/sshd_config")
+    faults.restart_sshd(shut)
     key = faults.change_host_key(node)
     lab.host_keys[node.name], before = key, lab.host_keys[node.name]
     known = "".join(layers.known_host(name, lab.addresses[name], lab.host_keys[name]) for name in lab.names)
@@ -96,25 +97,13 @@ def test_a_node_that_was_re_imaged_is_one_finding_about_that_node(lab: Lab, heal
     finally:
         lab.host_keys[node.name] = before
 
-    (finding,) = run.report["findings"]
-    assert (finding["code"], finding["nodes"], finding["where"]) == ("NC132", ["node02"], "node[01,03-04]")
-    assert finding["message"].startswith(
-        "the host key of node02 is not the one in known_hosts of node[01,03-04]: it was re-imaged"
-    )
-    others_whole(run, healthy, node.name)
-
-
-def test_a_node_that_runs_no_command_for_other_nodes_is_named(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
-    node.sh("printf 'Match Address 10.77.0.0/28\\n  ForceCommand /bin/bash\\n' >> /etc/ssh/sshd_config")
-    faults.restart_sshd(node)
-
-    run = examined(lab)
-
-    (finding,) = run.report["findings"]
-    assert (finding["code"], finding["nodes"]) == ("NC132", ["node02"])
-    assert finding["message"].startswith("ssh from node[01,03-04] to node02 fails: no-shell")
-    others_whole(run, healthy, node.name)
+    found = {tuple(one["nodes"]): (one["code"], one["message"]) for one in run.report["findings"]}
+    assert {nodes: code for nodes, (code, _) in found.items()} == {("node02",): "NC132", ("node03",): "NC132"}, found
+    changed = "the host key of node02 is not the one in known_hosts of node[01,03-04]: it was re-imaged"
+    assert found["node02",][1].startswith(changed), found
+    assert found["node03",][1].startswith("ssh from node[01-02,04] to node03 fails: no-shell"), found
+    assert [one["where"] for one in run.report["findings"] if one["nodes"] == ["node02"]] == ["node[01,03-04]"]
+    others_whole(run, healthy, node.name, shut.name)
 
 
 @pytest.mark.parametrize(

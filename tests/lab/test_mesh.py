@@ -25,70 +25,44 @@ def logins_from_the_head(lab: Lab) -> list[int]:
     return [sum(line.startswith("Accepted ") and f" from {HEAD} " in line for line in log.splitlines()) for log in logs]
 
 
-def test_a_node_that_lets_nobody_in_is_named_alone(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[2]
-    faults.firewall(node, f"tcp dport {MESH} {faults.SYN} drop")
+def test_a_node_that_resets_one_that_lets_nobody_in_and_one_that_loses_large_packets_are_named_each_alone(
+    lab: Lab, healthy: Run
+) -> None:
+    resetting, silent, losing = lab.nodes[1:]
+    faults.firewall(resetting, f"tcp dport {MESH} {faults.SYN} reject with tcp reset")
+    faults.firewall(silent, f"tcp dport {MESH} {faults.SYN} drop")
+    faults.firewall(losing, f"tcp dport {MESH} tcp sport {MESH} meta length > 600 drop")
 
     run = examined(lab)
 
-    assert red(run) == {"NC311": {node.name}}, run.told(node.name)
-    assert run.finding("NC311")["message"].startswith(
-        "node03 cannot be reached on 10.77.0.0/24 by any node: no answer; "
-    )
+    told = {node.name: run.not_passed(node.name) for node in lab.nodes}
+    assert red(run) == {"NC310": {resetting.name}, "NC311": {silent.name}, "NC314": {losing.name}}, told
+    for code, words in {
+        "NC310": "node02 cannot be reached on 10.77.0.0/24 by any node: refused; ",
+        "NC311": "node03 cannot be reached on 10.77.0.0/24 by any node: no answer; ",
+        "NC314": "large packets to node04 are lost on 10.77.0.0/24, from every other node: "
+        "small packets pass (MTU 1500 at both ends",
+    }.items():
+        assert run.finding(code)["message"].startswith(words), run.finding(code)
     assert run.exit_code == 1
-    others_whole(run, healthy, node.name)
+    others_whole(run, healthy, resetting.name, silent.name, losing.name)
 
 
-def test_a_node_that_resets_connections_is_named_alone(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
-    faults.firewall(node, f"tcp dport {MESH} {faults.SYN} reject with tcp reset")
-
-    run = examined(lab)
-
-    assert red(run) == {"NC310": {node.name}}, run.told(node.name)
-    assert run.finding("NC310")["message"].startswith("node02 cannot be reached on 10.77.0.0/24 by any node: refused; ")
-    others_whole(run, healthy, node.name)
-
-
-def test_a_filter_against_one_node_is_one_way(lab: Lab, healthy: Run) -> None:
-    near, far = lab.nodes[2], lab.nodes[1]
+def test_a_filter_against_one_node_is_one_way_and_a_route_into_nothing_names_both_ends(lab: Lab) -> None:
+    one, far, near, other = lab.nodes
     faults.firewall(near, f"ip saddr {far.address} tcp dport {MESH} {faults.SYN} drop")
+    faults.lose_the_way(one, other.address, MESH)
     before = logins_from_the_head(lab)
 
     run = examined(lab)
 
     by_ncheck = [count + 1 for count in before]
     assert logins_from_the_head(lab) == [by_ncheck[0] + 1, *by_ncheck[1:]]  # and one by the ssh program: NC134
-    assert red(run) == {"NC313": {near.name, far.name}}, run.told(near.name)
+    assert red(run) == {"NC312": {one.name, other.name}, "NC313": {near.name, far.name}}, run.not_passed(near.name)
     assert run.finding("NC313")["message"].startswith(
         "node03 reaches node02 on 10.77.0.0/24, but node02 does not reach node03: no answer; "
     )
-    others_whole(run, healthy, near.name, far.name)
-
-
-def test_a_route_into_nothing_names_both_ends(lab: Lab, healthy: Run) -> None:
-    near, far = lab.nodes[0], lab.nodes[2]
-    faults.lose_the_way(near, far.address, MESH)
-
-    run = examined(lab)
-
-    assert red(run) == {"NC312": {near.name, far.name}}, run.told(near.name)
-    assert "node01 and node03 cannot reach each other on 10.77.0.0/24" in run.finding("NC312")["message"]
-    others_whole(run, healthy, near.name, far.name)
-
-
-def test_a_hole_for_large_packets_is_told_with_its_direction(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[3]
-    faults.firewall(node, f"tcp dport {MESH} tcp sport {MESH} meta length > 600 drop")
-
-    run = examined(lab)
-
-    assert red(run) == {"NC314": {node.name}}, run.told(node.name)
-    assert run.finding("NC314")["message"].startswith(
-        "large packets to node04 are lost on 10.77.0.0/24, from every other node: "
-        "small packets pass (MTU 1500 at both ends"
-    )
-    others_whole(run, healthy, node.name)
+    assert "node01 and node04 cannot reach each other on 10.77.0.0/24" in run.finding("NC312")["message"]
 
 
 def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_with_who_needs_it(lab: Lab) -> None:
@@ -100,7 +74,7 @@ def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_wit
 
     run = examined(lab, "--master-port", "10005", "--need-port", "10006,10007")
 
-    assert red(run) == {"NC316": {first.name, third.name}, "NC318": {"node02", "node03", "node04"}}, run.told(
+    assert red(run) == {"NC316": {first.name, third.name}, "NC318": {"node02", "node03", "node04"}}, run.not_passed(
         first.name
     )
     taken = {tuple(one["nodes"]): one["message"] for one in run.report["findings"] if one["code"] == "NC316"}
@@ -118,7 +92,7 @@ def test_what_breaks_in_a_network_that_is_faster_than_the_one_that_carries_is_an
     run = examined(wide_lab)
 
     more = {code: nodes for code, nodes in red(run).items() if code not in red(wide_healthy)}
-    assert more == {"NC329": {node.name}}, run.told(node.name)
+    assert more == {"NC329": {node.name}}, run.not_passed(node.name)
     finding = run.finding("NC329")
     assert finding["severity"] == "error"
     assert finding["message"] == (
@@ -138,5 +112,5 @@ def test_what_breaks_beside_a_network_that_carries_and_is_as_fast_is_a_warning(w
         wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
 
     more = {code: nodes for code, nodes in red(run).items() if code not in red(before)}
-    assert more == {"NC319": {node.name}}, run.told(node.name)
+    assert more == {"NC319": {node.name}}, run.not_passed(node.name)
     assert run.finding("NC319")["severity"] == "warning"

@@ -41,7 +41,7 @@ def stages(run: Run) -> set[str]:
 
 
 def reason(run: Run, code: str, node: str = "node01") -> str:
-    return run.told(node)[code]
+    return run.not_passed(node)[code]
 
 
 @pytest.mark.parametrize("command", [("probe",), ()], ids=["probe", "check"])
@@ -49,7 +49,7 @@ def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, .
     told(lab.nodes)
     run = probed(lab, "--probe", "auto", command=command)
     assert codes(run) == {}
-    assert (run.exit_code, run.outcomes()["unknown"]) == (0, 0), run.told("node01")
+    assert (run.exit_code, run.outcomes()["unknown"]) == (0, 0), run.not_passed("node01")
     assert (run.report["probe"]["ran"], run.report["probe"]["means"]) == (True, "nccl")
     assert stages(run) == {"inside", "pair", "scaling", "all"}
     (whole,) = (one for one in run.report["measurements"] if one["stage"] == "all")
@@ -86,19 +86,12 @@ def test_a_host_that_hangs_is_ended_and_the_rest_is_measured(lab: Lab, where: st
     assert whole["nodes"] == ["node01", "node02", "node04"]
 
 
-def test_a_rank_that_dies_is_told_with_its_signal(lab: Lab) -> None:
+def test_a_rank_that_dies_and_wrong_sums_are_errors_of_their_hosts(lab: Lab) -> None:
     told(lab.nodes)
     told(lab.nodes[1:2], "die=collective")
-    run = probed(lab)
-    assert codes(run)["NC701"] == ["node02"]
-    assert run.exit_code == 1
-
-
-def test_wrong_sums_are_an_error_of_their_host(lab: Lab) -> None:
-    told(lab.nodes)
     told(lab.nodes[3:], "wrong=3")
     run = probed(lab)
-    assert codes(run)["NC702"] == ["node04"]
+    assert (codes(run)["NC701"], codes(run)["NC702"]) == (["node02"], ["node04"])
     assert run.exit_code == 1
 
 
@@ -118,7 +111,7 @@ def test_who_presses_ctrl_c_hears_what_is_known_and_leaves_nothing(lab: Lab) -> 
     listing(lab, lab.names)
     with nothing_left(lab):
         running = begin(lab, "probe", "nodes.txt", "-o", "json", *SIZES, *UNHURRIED, *PATIENT)
-        _wait_for(lab.nodes[2], "ncheck.agent.tasks.nccl_rank.main")
+        _wait_for(lab.nodes[2], "ncheck.probe.agent.nccl_rank.main")
         running.interrupt()
         run = running.wait(HANGS)
     assert (run.exit_code, run.report["interrupted"]) == (130, True)
@@ -133,10 +126,9 @@ def _wait_for(node: Node, called: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_run_without_the_probe_says_so(lab: Lab) -> None:
-    run = probed(lab, "--probe", "none", command=())
-    assert (run.report["probe"]["ran"], run.exit_code) == (False, 0)
-    assert reason(run, "NC701") == "skipped: --probe none"
+def test_a_run_without_the_probe_says_so(healthy: Run) -> None:
+    assert (healthy.report["probe"]["ran"], healthy.exit_code) == (False, 0)
+    assert reason(healthy, "NC701") == "skipped: --probe none"
 
 
 def test_without_the_bad_ones_the_good_ones_are_measured(lab: Lab) -> None:

@@ -78,8 +78,8 @@ def test_a_build_without_mpi_is_no_test_of_the_network(lab: Lab) -> None:
     with_nccl_tests(lab)
     run = probed(lab, "--probe", "nccl-tests")
     assert stages(run) == {("inside", 2)}
-    assert outcome(run, "NC701") == {"unknown"}, run.told("node01")
-    assert "was built without MPI" in run.told("node01")["NC701"]
+    assert outcome(run, "NC701") == {"unknown"}, run.not_passed("node01")
+    assert "was built without MPI" in run.not_passed("node01")["NC701"]
     assert run.exit_code == 1
 
 
@@ -90,7 +90,7 @@ def test_a_rank_that_hangs_under_the_line_is_ended_with_the_step_and_nothing_is_
     run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
     (whole,) = measured(run, ALL)
     assert whole["measured"] is None, whole
-    assert outcome(run, "NC701") & {"failed", "unknown"}, run.told("node02")
+    assert outcome(run, "NC701") & {"failed", "unknown"}, run.not_passed("node02")
     assert run.exit_code == 1
 
 

@@ -60,7 +60,8 @@ def settings(made: BareHosts, **more: object) -> Settings:
 
 
 def outcomes(report: Report) -> dict[str, str]:
-    return {verdict.node: verdict.outcome.value for verdict in report.verdicts if verdict.code == "NC425"}
+    verdicts = [verdict for verdict in report.verdicts if verdict.code == "NC425"]
+    return {node: verdict.outcome.value for verdict in verdicts for node in verdict.nodes}
 
 
 def lose_link(host: BareHost) -> Callable[[], object]:

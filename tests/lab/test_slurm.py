@@ -42,8 +42,8 @@ def without_the_way(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report without what says how the nodes were reached."""
     nodes = [{key: value for key, value in node.items() if key not in OF_THE_LOGIN} for node in report["nodes"]]
     of_ways = ("no SSH is used", "--via srun is not used")
-    skipped = {(v["code"], v["node"]) for v in report["verdicts"] if v["reason"] in of_ways}
-    verdicts = [v for v in report["verdicts"] if (v["code"], v["node"]) not in skipped]
+    skipped = {v["code"] for v in report["verdicts"] if v["reason"] in of_ways}
+    verdicts = [v for v in report["verdicts"] if v["code"] not in skipped]
     rest = {key: value for key, value in report.items() if key not in OF_THE_RUN}
     return {**rest, "nodes": nodes, "verdicts": verdicts}
 

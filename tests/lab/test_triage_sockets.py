@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ncheck.facts.jobs import job_of
 from ncheck.model.job import Target
 from ncheck.observer import Silent
 from ncheck.pipeline import triage
 from ncheck.settings import JobEnvironment, Settings
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.live import cluster_of, counters, rendezvous, sockets
 from ncheck.triage.signature import Grade
 

@@ -28,7 +28,6 @@ UNREACHED: dict[str, tuple[str, Fault]] = {
     "start-up file that replaces the shell": ("NC129", lambda node: faults.start_up_file(node, "exec sh")),
 }
 
-
 # Two at a time, for two to be whole: each run waits for what never answers.
 NAMES = tuple(UNREACHED)
 PAIRS = tuple(NAMES[start : start + 2] for start in range(0, len(NAMES), 2))
@@ -55,7 +54,7 @@ def test_a_node_that_is_not_reached_is_named_with_its_cause(
 def _blamed(run: Run, codes: Mapping[str, set[str]]) -> None:
     """Only NC001 and the cause fail, on these nodes alone; what needs them is unknown there, and nothing passed."""
     hurt = set().union(*codes.values())
-    assert run.failed() == {"NC001": hurt, **codes}, [run.told(node) for node in sorted(hurt)]
+    assert run.failed() == {"NC001": hurt, **codes}, [run.not_passed(node) for node in sorted(hurt)]
     told = run.verdicts(*hurt)
     assert {c for (c, _), outcome in told.items() if outcome == "passed" and c >= "NC2"} == set()
     assert all(finding["fix"] for finding in run.report["findings"] if finding["code"] in codes)
@@ -81,31 +80,20 @@ def test_a_server_on_another_port_is_named_and_the_fix_starts_one_without_system
     assert mended.failed() == {}
 
 
-def test_a_name_that_does_not_resolve_is_named(lab: Lab, healthy: Run) -> None:
-    run = examined(lab, nodes=(*lab.names, "node99"))
-
-    assert run.failed() == {"NC001": {"node99"}, "NC110": {"node99"}}
-    others_whole(run, healthy)
-
-
-def test_a_host_key_that_is_unknown_is_not_trusted_unless_asked(lab: Lab, healthy: Run) -> None:
-    name = lab.names[2]
+def test_an_unknown_name_and_an_unknown_host_key_are_named_and_only_a_key_that_never_changed_is_trusted_if_asked(
+    lab: Lab, healthy: Run
+) -> None:
+    name, changed = lab.names[2], lab.nodes[0]
     known = (lab.root / "root/.ssh/known_hosts").read_text().splitlines(keepends=True)
     with lab.file_on_head("root/.ssh/known_hosts", "".join(line for line in known if not line.startswith(name))):
-        run = examined(lab)
-        assert run.failed() == {"NC001": {name}, "NC117": {name}}
+        run = examined(lab, nodes=(*lab.names, "node99"))
+        assert run.failed() == {"NC001": {name, "node99"}, "NC117": {name}, "NC110": {"node99"}}
         others_whole(run, healthy, name)
 
+        faults.change_host_key(changed)
         trusting = ncheck(lab, *PATIENT, "--accept-new-host-keys", hard_limit=HANGS)
-        assert trusting.verdicts() == healthy.verdicts()
-
-
-def test_a_host_key_that_changed_is_never_accepted(lab: Lab) -> None:
-    faults.change_host_key(lab.nodes[0])
-
-    run = examined(lab, "--accept-new-host-keys", nodes=lab.names[:2])
-
-    assert run.failed() == {"NC001": {"node01"}, "NC118": {"node01"}}
+        assert trusting.failed() == {"NC001": {changed.name}, "NC118": {changed.name}}
+        others_whole(trusting, healthy, changed.name)
 
 
 def test_all_nodes_unreached_is_no_green_report(lab: Lab) -> None:

@@ -13,32 +13,29 @@ KNOWN_HOSTS = "root/.ssh/known_hosts"
 
 
 @pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_hashed_known_hosts_are_known(lab: Lab, healthy: Run, transport: str) -> None:
+def test_hashed_names_wildcards_and_bad_lines_of_known_hosts_are_read_and_a_revoked_key_is_refused(
+    lab: Lab, healthy: Run, transport: str
+) -> None:
+    """The first node is known by its hash and the last by a pattern; the third has no route."""
     with lab.file_on_head(KNOWN_HOSTS):
         lab.head("ssh-keygen", "-q", "-H", "-f", f"/{KNOWN_HOSTS}")
         (lab.root / (KNOWN_HOSTS + ".old")).unlink()
-        assert "node01" not in (lab.root / KNOWN_HOSTS).read_text()
-        run = examined(lab, "-p", "10001", "--transport", transport)
+        hashed = (lab.root / KNOWN_HOSTS).read_text().splitlines(keepends=True)
+        assert "node01" not in "".join(hashed)
+        others = [line for line in hashed if lab.host_keys["node04"].public.split()[1] not in line]
+        wild = f"node0[5-9],node0?,!node01 {lab.host_keys['node04'].public}"
+        revoked = f"@revoked * {lab.host_keys['node02'].public}"
+        bad = "@nonsense\nnode01 ssh-ed25519 !!!\n\x00\xff\n"
+        (lab.root / KNOWN_HOSTS).write_text(bad + wild + revoked + "".join(others))
+        lab.head("ip", "route", "add", "unreachable", lab.addresses["node03"])
+        try:
+            run = examined(lab, "-p", "10001", "--transport", transport)
+        finally:
+            lab.head("ip", "route", "delete", "unreachable", lab.addresses["node03"])
 
-    others_whole(run, healthy)
-
-
-def test_wildcards_and_bad_lines_of_known_hosts_harm_no_other_line(lab: Lab, healthy: Run) -> None:
-    keys = [f"node0?,!node09 {lab.host_keys[name].public}" for name in lab.names]
-    with lab.file_on_head(KNOWN_HOSTS, "@nonsense\nnode01 ssh-ed25519 !!!\n\x00\xff\n" + "".join(keys)):
-        run = examined(lab)
-
-    assert run.verdicts() == healthy.verdicts()
-
-
-@pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_a_revoked_host_key_is_refused(lab: Lab, healthy: Run, transport: str) -> None:
-    text = (lab.root / KNOWN_HOSTS).read_text()
-    with lab.file_on_head(KNOWN_HOSTS, f"@revoked * {lab.host_keys['node02'].public}{text}"):
-        run = examined(lab, "--transport", transport)
-
-    assert run.failed() == {"NC001": {"node02"}, "NC119": {"node02"}}, run.told("node02")
-    others_whole(run, healthy, "node02")
+    failed = {"NC001": {"node02", "node03"}, "NC119": {"node02"}, "NC113": {"node03"}}
+    assert run.failed() == failed, (run.not_passed("node02"), run.not_passed("node03"))
+    others_whole(run, healthy, "node02", "node03")
 
 
 def test_a_node_behind_a_jump_host_is_reached_through_it(lab: Lab, healthy: Run) -> None:
@@ -56,44 +53,25 @@ def test_ssh_config_by_option_names_host_port_user_and_key(lab: Lab) -> None:
     with lab.file_on_head("root/config", config), lab.file_on_head("root/adas-key", key, 0o600):
         run = examined(lab, "-F", "config", "--mesh", "none", nodes=("a",))
 
-    assert run.exit_code == 0, run.told("a")
+    assert run.exit_code == 0, run.not_passed("a")
     (node,) = run.report["nodes"]
     assert (node["name"], node["host_name"], node["user"], node["port"]) == ("a", "node01", "ada", 10001)
 
 
 @pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_too_many_keys_offered_is_a_cause_of_its_own(lab: Lab, healthy: Run, transport: str) -> None:
-    node = lab.nodes[1]
-    node.sh("sed -i '1i MaxAuthTries 2' /etc/ssh/sshd_config")
-    faults.restart_sshd(node)
+def test_too_many_keys_offered_and_a_login_that_wants_a_person_are_causes_of_their_own(
+    lab: Lab, healthy: Run, transport: str
+) -> None:
+    few, asking = lab.nodes[1:3]
+    few.sh("sed -i '1i MaxAuthTries 2' /etc/ssh/sshd_config")
+    asking.sh("sed -i '1i AuthenticationMethods publickey,password\\nPasswordAuthentication yes' /etc/ssh/sshd_config")
+    for node in (few, asking):
+        faults.restart_sshd(node)
     lines = "".join(f"IdentityFile ~/.ssh/other{number}\n" for number in range(4)) + "IdentityFile ~/.ssh/id_ed25519\n"
     others = [lab.file_on_head(f"root/.ssh/other{number}", layers.new_key().private, 0o600) for number in range(4)]
     with others[0], others[1], others[2], others[3], lab.file_on_head("root/.ssh/config", lines):
         run = examined(lab, "--transport", transport)
 
-    assert run.failed() == {"NC001": {node.name}, "NC121": {node.name}}, run.told(node.name)
-    others_whole(run, healthy, node.name)
-
-
-@pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_a_login_that_wants_a_person_is_a_cause_of_its_own(lab: Lab, healthy: Run, transport: str) -> None:
-    node = lab.nodes[1]
-    node.sh("sed -i '1i AuthenticationMethods publickey,password\\nPasswordAuthentication yes' /etc/ssh/sshd_config")
-    faults.restart_sshd(node)
-
-    run = examined(lab, "--transport", transport)
-
-    assert run.failed() == {"NC001": {node.name}, "NC122": {node.name}}, run.told(node.name)
-    others_whole(run, healthy, node.name)
-
-
-@pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_a_node_without_a_route_is_a_cause_of_its_own(lab: Lab, healthy: Run, transport: str) -> None:
-    lab.head("ip", "route", "add", "unreachable", lab.addresses["node02"])
-    try:
-        run = examined(lab, "--transport", transport)
-    finally:
-        lab.head("ip", "route", "delete", "unreachable", lab.addresses["node02"])
-
-    assert run.failed() == {"NC001": {"node02"}, "NC113": {"node02"}}, run.told("node02")
-    others_whole(run, healthy, "node02")
+    failed = {"NC001": {few.name, asking.name}, "NC121": {few.name}, "NC122": {asking.name}}
+    assert run.failed() == failed, (run.not_passed(few.name), run.not_passed(asking.name))
+    others_whole(run, healthy, few.name, asking.name)

@@ -1,4 +1,4 @@
-"""A node to talk to: this machine under /bin/sh, by the real transport, session and agent."""
+"""A node to talk to: this machine under /bin/sh, by the real transport, session and agent; and evidence by hand."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
-from ncheck.model.evidence import Evidence, JsonValue, Reply, Source
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted
+from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Source
 from ncheck.model.node import Node
 
 Ask = Callable[..., Evidence]
 Heard = Callable[[Session], object]
+Answered = Callable[[Mapping[Source, Reply]], Evidence]
 MINORS = range(6, 15)
 
 
@@ -91,9 +92,19 @@ def talk(sources: Sequence[Source], wanted: Wanted, heard: Heard) -> Evidence:
         session.greet(time.monotonic())
         if wanted.agent:
             session.start()
-            session.collect(sources)
+            session.collect(Request(sources))
     except SessionEndedError as error:
         known.fail(error.cause, error.detail)
     finally:
         session.bye()
     return known.evidence()
+
+
+@pytest.fixture
+def answered() -> Answered:
+    """Return a function that makes a reached node's evidence of what each source answered; others were never asked."""
+
+    def made(replies: Mapping[Source, Reply]) -> Evidence:
+        return Evidence("node01", Login(reached=True), replies={source.key: reply for source, reply in replies.items()})
+
+    return made

@@ -51,15 +51,14 @@ def found(report: Report) -> list[Finding]:
 
 
 def unknown(report: Report) -> set[tuple[str, str]]:
-    return {
-        (one.code, one.node) for one in report.verdicts if one.code in GPU_CHECKS and one.outcome.value == "unknown"
-    }
+    found = (one for one in report.verdicts if one.code in GPU_CHECKS and one.outcome.value == "unknown")
+    return {(one.code, node) for one in found for node in one.nodes}
 
 
 def test_a_healthy_cluster_of_mi300x_is_fine() -> None:
     report = judged(*FOUR)
     assert (found(report), unknown(report)) == ([], set())
-    system = report.nodes[0].system
+    system = report.systems[0]
     assert system.gpus
     assert (system.gpus.count, dict(system.gpus.models), system.gpus.driver) == (
         8,

@@ -174,7 +174,7 @@ def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_i
     def useless(launcher: str | None, *, inside: bool) -> set[str]:
         ranks = {"a": RanksFacts(1, (0,))} if inside else {}
         settings = Settings(launcher=launcher, ranks=ranks)
-        return {check.code for check in load_checks().checks if not has_use(check, settings)}
+        return {check.code for check in load_checks().listed if not has_use(check, settings)}
 
     assert useless(None, inside=False) == useless("torchrun", inside=False) == RANKS | EXPECTED
     assert useless("torchrun", inside=True) == useless("srun", inside=True) == OF_LAUNCHERS | EXPECTED
@@ -184,4 +184,4 @@ def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_i
 
 def test_checks_of_what_is_expected_have_a_use_only_where_something_is() -> None:
     settings = Settings(expected=ExpectedFacts(gpus=8))
-    assert {check.code for check in load_checks().checks if not has_use(check, settings)} == RANKS
+    assert {check.code for check in load_checks().listed if not has_use(check, settings)} == RANKS

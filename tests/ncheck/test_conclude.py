@@ -8,7 +8,19 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from ncheck import HERE, Absent, Check, NodeView, Problem, Report, Severity, Unread, cluster_check, node_check
+from ncheck import (
+    HERE,
+    PLAN_VALUES,
+    Absent,
+    Check,
+    NodeView,
+    Problem,
+    Report,
+    Severity,
+    Unread,
+    cluster_check,
+    node_check,
+)
 from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
@@ -23,7 +35,6 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, JsonValue, Login, Reply, Status
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.nccl.settings import PLAN_VALUES
 from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again

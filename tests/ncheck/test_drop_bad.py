@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.bad_nodes import bad_nodes, found_bad
+from ncheck.bad_nodes import found_bad
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Skipped, Stage, Step
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -18,6 +17,7 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import BadNode, NodeSummary, Probe, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import replay
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Skipped, Stage, Step
 from ncheck.registry import load_checks
 from ncheck.report.json import as_json
 from ncheck.report.summary import headline, left_out
@@ -26,7 +26,7 @@ from ncheck.settings import Ignore, Settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 POLLING = Finding("NC402", "ib-port-polling", Severity.ERROR, ("b",), "mlx5_3 polls", (), "ibstat mlx5_3")
-UNKNOWN = Verdict("gpu-count-differs", "NC501", "c", Outcome.UNKNOWN, "nvidia-smi hangs")
+UNKNOWN = Verdict("gpu-count-differs", "NC501", ("c",), Outcome.UNKNOWN, "nvidia-smi hangs")
 
 
 def replayed(cluster: str, **told: object) -> Report:
@@ -40,7 +40,8 @@ def report(*findings: Finding, verdicts: tuple[Verdict, ...] = (), plan: LaunchP
 
 
 def bad(one: Report, settings: Settings | None = None) -> dict[str, str]:
-    return bad_nodes(one, load_checks().select(()), settings or Settings())
+    found = found_bad(one, load_checks().select(()), settings or Settings())
+    return {bad.node: bad.reason for bad in found}
 
 
 def test_a_node_with_an_error_is_dropped_and_all_else_is_judged_without_it() -> None:
@@ -48,7 +49,7 @@ def test_a_node_with_an_error_is_dropped_and_all_else_is_judged_without_it() -> 
     assert list(judged.dropped) == ["gpu02"]
     assert judged.dropped["gpu02"].startswith("NC402 ib-port-polling: ")
     assert [node.name for node in judged.nodes] == ["gpu01", "gpu03", "gpu04"]
-    assert {verdict.node for verdict in judged.verdicts} == {"gpu01", "gpu03", "gpu04"}
+    assert {node for one in judged.verdicts for node in one.nodes} == {"gpu01", "gpu03", "gpu04"}
     assert (judged.exit_code, judged.findings) == (0, ())
     assert " -np 24 -H gpu01:8,gpu03:8,gpu04:8 " in judged.plan.lines["mpirun"]
     assert '"dropped": {"gpu02": "NC402' in as_json(judged)
@@ -78,7 +79,7 @@ def test_of_two_nodes_only_the_dead_one_is_dropped(two_nodes: Path) -> None:
 def test_of_two_nodes_only_the_dead_one_is_bad(two_nodes: Path) -> None:
     judged = replay(str(two_nodes), Settings(), Silent())
     assert list(bad(judged)) == ["gpu03"]
-    left = [verdict for verdict in judged.verdicts if verdict.node == "gpu02"]
+    left = [verdict for verdict in judged.verdicts if "gpu02" in verdict.nodes]
     assert [verdict for verdict in left if verdict.outcome is Outcome.UNKNOWN] == []
     assert any(verdict.reason == "no other node could be reached" for verdict in left)
     assert judged.exit_code == 1
@@ -174,7 +175,7 @@ def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone(
 
 
 def test_a_node_is_not_bad_because_nothing_was_measured() -> None:
-    unmeasured = Verdict("all-reduce-failed", "NC701", "b", Outcome.UNKNOWN, "the time was over")
+    unmeasured = Verdict("all-reduce-failed", "NC701", ("b",), Outcome.UNKNOWN, "the time was over")
     assert bad(report(verdicts=(unmeasured,))) == {}
     slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
     assert bad(report(slow)) == {"b": "NC710 node-slow: it is slow"}

@@ -1,6 +1,6 @@
 """What a hostile node answers can crash no check, steer no terminal, and come to stand in no line but in quotes.
 
-Each recorded answer of a healthy cluster is made hostile in many ways, all chosen by a seed, and judged.
+Each recorded answer of a healthy cluster is made hostile in several ways, all chosen by a seed, and judged.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from ncheck.fleet.recording import load
+from ncheck.launchers import LAUNCHERS
 from ncheck.model.evidence import Evidence, Reply, Status
-from ncheck.model.plan import LAUNCHERS
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
@@ -31,7 +31,8 @@ Path_ = tuple[str | int, ...]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CLUSTERS = ("healthy-4x8-h100", "names-that-differ", "one-way-and-hole")
-TRIES = 2  # of each answer
+TRIES = 3  # of each answer
+AT_ONCE = 6  # answers in one replay: it costs more than they do
 FORMS = ("console", "json")  # of each report; a page is the dearest form, and one of each answer is enough
 
 # Each is a name, path, address or value in which a shell, a terminal or a program would find what to do.
@@ -50,11 +51,12 @@ NO_TEXT: tuple[Any, ...] = (
 # What a shell would obey, where it stands in neither quotes nor a comment.
 ALIVE = ("$(PWNED", "`PWNED", ";PWNED", "\nPWNED", "&PWNED", "|PWNED", ">PWNED", "{PWNED", " PWNED", "\u2028", "\u202e")
 
-KEYS = [
-    (cluster, key)
+KEYS = {
+    cluster: [key for key, reply in load(FIXTURES / cluster)[1].replies.items() if reply.status is Status.OK]
     for cluster in CLUSTERS
-    for key, reply in load(FIXTURES / cluster)[1].replies.items()
-    if reply.status is Status.OK
+}
+TOGETHER = [
+    (cluster, keys[place : place + AT_ONCE]) for cluster, keys in KEYS.items() for place in range(0, len(keys), AT_ONCE)
 ]
 
 
@@ -153,12 +155,14 @@ def hold_lines(held: list[str]) -> None:
     assert subprocess.run(["bash", "-n"], input=told_all.encode(), check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("cluster", "key"), KEYS)
-def test_an_answer_made_hostile_harms_nothing(cluster: str, key: str) -> None:
-    chance, nodes = Random(f"{cluster} {key}"), load(FIXTURES / cluster)  # noqa: S311  the same in every run
-    held = judged(hostile(nodes, key, chance), forms=(*FORMS, "html"))
-    for _ in range(TRIES - 1):
-        held += judged(hostile(nodes, key, chance))
+@pytest.mark.parametrize(("cluster", "keys"), TOGETHER)
+def test_an_answer_made_hostile_harms_nothing(cluster: str, keys: list[str]) -> None:
+    chance, nodes, held = Random(f"{cluster} {keys[0]}"), load(FIXTURES / cluster), list[str]()  # noqa: S311  the same in every run
+    for number in range(TRIES):
+        sick = nodes
+        for key in keys:
+            sick = hostile(sick, key, chance)
+        held += judged(sick, forms=FORMS if number else (*FORMS, "html"))
     hold_lines(held)
 
 

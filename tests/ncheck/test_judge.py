@@ -70,7 +70,7 @@ def colour_to_type(node: NodeView) -> Iterator[Problem]:
 
 
 def outcomes(judgement: Judgement) -> dict[str, tuple[str, str]]:
-    return {verdict.node: (verdict.outcome.value, verdict.reason) for verdict in judgement.verdicts}
+    return {verdict.nodes[0]: (verdict.outcome.value, verdict.reason) for verdict in judgement.verdicts}
 
 
 def colours(**names: object) -> dict[str, Facts]:
@@ -80,9 +80,9 @@ def colours(**names: object) -> dict[str, Facts]:
 def test_a_node_check_fails_passes_and_doubts_node_by_node() -> None:
     judgement = judge([node_is_red], colours(a="red", b="blue", c="dim"))
     assert judgement.verdicts == [
-        Verdict("node-is-red", "NC801", "a", Outcome.FAILED, "it is red"),
-        Verdict("node-is-red", "NC801", "b", Outcome.PASSED),
-        Verdict("node-is-red", "NC801", "c", Outcome.UNKNOWN, "too dark to tell"),
+        Verdict("node-is-red", "NC801", ("a",), Outcome.FAILED, "it is red"),
+        Verdict("node-is-red", "NC801", ("b",), Outcome.PASSED),
+        Verdict("node-is-red", "NC801", ("c",), Outcome.UNKNOWN, "too dark to tell"),
     ]
     assert judgement.findings == [Finding("NC801", "node-is-red", Severity.ERROR, ("a",), "it is red", (), "paint it")]
 
@@ -90,9 +90,9 @@ def test_a_node_check_fails_passes_and_doubts_node_by_node() -> None:
 def test_what_is_unread_is_unknown_what_is_absent_is_skipped_and_what_needs_root_says_so() -> None:
     nodes = colours(a=Unread("it hung"), b=Absent("no paint"), c=Unread("kernel log", needs_root=True))
     assert judge([node_is_red], nodes).verdicts == [
-        Verdict("node-is-red", "NC801", "a", Outcome.UNKNOWN, "it hung"),
-        Verdict("node-is-red", "NC801", "b", Outcome.SKIPPED, "no paint"),
-        Verdict("node-is-red", "NC801", "c", Outcome.SKIPPED, "kernel log", needs_root=True),
+        Verdict("node-is-red", "NC801", ("a",), Outcome.UNKNOWN, "it hung"),
+        Verdict("node-is-red", "NC801", ("b",), Outcome.SKIPPED, "no paint"),
+        Verdict("node-is-red", "NC801", ("c",), Outcome.SKIPPED, "kernel log", needs_root=True),
     ]
 
 
@@ -233,3 +233,48 @@ def test_a_check_that_says_what_no_check_can_say_has_crashed() -> None:
     judgement = judge([fix_is_none], {"a": {Colour: Colour("red")}})
     assert judgement.findings == []
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.CRASHED]
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """A fact that no module makes."""
+
+
+@node_check("NC812", Severity.ERROR, Unmade)
+def node_reads_what_nothing_makes(node: NodeView) -> Iterator[Problem]:
+    yield Problem(str(node[Unmade]), "make it")
+
+
+@cluster_check("NC813", Severity.ERROR, Unmade)
+def cluster_reads_what_nothing_makes(cluster: Cluster) -> Iterator[Problem]:
+    yield from (Problem(name, "make it") for name in cluster.facts(Unmade))
+
+
+@node_check("NC814", Severity.ERROR, Colour, also=(Unmade,))
+def node_may_read_what_nothing_makes(node: NodeView) -> Iterator[Problem]:
+    yield Problem(node[Colour].name, "paint it")
+
+
+def test_a_fact_that_nothing_makes_is_unknown_and_never_health() -> None:
+    nodes: dict[str, Facts] = {
+        name: {Colour: Colour("blue"), LoginFacts: LoginFacts(Login(reached=True))} for name in "ab"
+    }
+    judgement = judge(
+        [node_reads_what_nothing_makes, cluster_reads_what_nothing_makes, node_may_read_what_nothing_makes], nodes
+    )
+    nothing = "nothing makes Unmade: its module has no FACTS with it"
+    assert [(one.nodes, one.outcome, one.reason) for one in judgement.joined[:2]] == [
+        (("a", "b"), Outcome.UNKNOWN, nothing), (("a", "b"), Outcome.UNKNOWN, nothing),
+    ]  # fmt: skip
+    assert [(one.nodes, one.outcome) for one in judgement.joined[2:]] == [(("a", "b"), Outcome.CRASHED)]
+
+
+def test_a_check_cannot_change_what_others_see() -> None:
+    cluster = Cluster.of({"a": {Colour: Colour("red")}})
+    with pytest.raises(TypeError):
+        del cluster.facts(Colour)["a"]  # type: ignore[attr-defined]
+
+
+def test_the_nodes_that_are_left_keep_their_order() -> None:
+    cluster = Cluster.of({name: {Colour: Colour("red")} for name in "hgfedcba"})
+    assert list(cluster.subset(["a", "c", "e", "g", "h"]).known) == ["h", "g", "e", "c", "a"]

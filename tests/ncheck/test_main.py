@@ -46,6 +46,7 @@ def test_version_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -
     assert heavy & set(modules.split()) == set()
 
 
+@pytest.mark.slow
 def test_the_pages_of_the_checks_are_there_where_python_drops_docstrings(tmp_path: Path) -> None:
     pages = [
         run_ncheck("explain", "NC125", cwd=tmp_path, PYTHONPATH=PACKAGES, PYTHONOPTIMIZE=optimize)

@@ -16,17 +16,18 @@ from typing import Any
 
 import pytest
 from ncheck.errors import RecordingError
-from ncheck.facts import every_fact
 from ncheck.facts.learning import learn
 from ncheck.fleet.recording import decode, loaded
+from ncheck.launchers import LAUNCHERS
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence
-from ncheck.model.plan import LAUNCHERS
 from ncheck.observer import Silent
 from ncheck.phases import collection_phases
 from ncheck.pipeline import judge_again
 from ncheck.report import show
 from ncheck.settings import Settings
+
+from tests.every_fact import every_fact
 
 pytestmark = pytest.mark.slow
 
@@ -157,7 +158,7 @@ def test_a_mutated_recording_gives_one_verdict_per_node_and_check_and_ends_well(
     launcher = chance.choice((None, *LAUNCHERS))
     settings = Settings(launcher=launcher, program=("python", "train.py"), drop_bad=chance.random() < 0.2)
     report = judge_again(evidence, settings, Silent())
-    judged = [(verdict.node, verdict.code) for verdict in report.verdicts]
+    judged = [(node, verdict.code) for verdict in report.verdicts for node in verdict.nodes]
     assert len(judged) == len(set(judged)) == len(report.nodes) * len({code for _, code in judged})
     assert [verdict.reason for verdict in report.verdicts if verdict.outcome.value == "crashed"] == []
     assert report.exit_code in (0, 1)

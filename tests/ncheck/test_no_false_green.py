@@ -12,13 +12,16 @@ from ncheck.facts import amd
 from ncheck.facts.fabric_manager import SERVICES
 from ncheck.facts.firewall import IPTABLES
 from ncheck.facts.isolation import ACS
+from ncheck.facts.learning import sources_for
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
-from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.judge import facts_wanted
+from ncheck.model.evidence import TURN, Evidence, Reply, Status
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
+from ncheck.registry import load_checks
 from ncheck.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -30,6 +33,7 @@ QUERY = "index,name,uuid,pci.bus_id,memory.total,memory.used,driver_version --fo
 UNENDED = {"timeout"}  # a program that hangs is a sickness, whoever else tells the same
 UNASKED = {"timeout", "failed", "unanswered"}
 UNREADABLE = {*UNASKED, "denied"}
+WHOLE = "unanswered"  # the loss after which all checks judge, too
 
 # What a clean run can do without, why, and which loss of it is missed all the same. All else is always missed.
 TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
@@ -76,11 +80,7 @@ MAY_BE_MISSING = {
 
 LINKS = {"NC307", "NC310", "NC311", "NC312", "NC313", "NC314", "NC315", "NC319"}  # every check of links in the mesh
 
-ANSWERED = [
-    key
-    for key, reply in HEALTHY[0].replies.items()
-    if not key.startswith(TREES) and reply.status is not Status.NOT_ASKED
-]
+ANSWERED = [key for key, reply in HEALTHY[0].replies.items() if not key.startswith(TREES)]
 
 
 def losses(reply: Reply) -> Iterator[tuple[str, Reply]]:
@@ -98,8 +98,22 @@ def losses(reply: Reply) -> Iterator[tuple[str, Reply]]:
             yield f"value {value!r}", replace(reply, value=value)
 
 
-def judged(nodes: tuple[Evidence, ...]) -> Report:
-    return judge_again(nodes, Settings(), Silent())
+# The sources of each check, but for the checks of ncheck itself: they hear of whatever the others could not read.
+READ = {
+    check.code: {source.key for source in sources_for(facts_wanted([check]))}
+    for check in load_checks().checks
+    if not check.code.startswith("NC0")
+}
+
+
+def readers(key: str) -> tuple[str, ...]:
+    """Return what to select to judge all that a reply can change: a check is shown what it declares and no more."""
+    source = key.rpartition(TURN)[0] or key
+    return ("NC0", *(code for code, sources in READ.items() if source in sources))
+
+
+def judged(nodes: tuple[Evidence, ...], select: tuple[str, ...] = ()) -> Report:
+    return judge_again(nodes, Settings(select=select), Silent())
 
 
 def test_the_cluster_is_healthy_to_begin_with() -> None:
@@ -126,7 +140,8 @@ def test_fewer_links_than_were_asked_for_are_unknown(answer: str) -> None:
 
     report = judged((sick, *others))
 
-    outcomes = {(one.code, one.node): one.outcome.value for one in report.verdicts if one.code in LINKS}
+    links = (one for one in report.verdicts if one.code in LINKS)
+    outcomes = {(one.code, node): one.outcome.value for one in links for node in one.nodes}
     assert {code for (code, node), outcome in outcomes.items() if (node, outcome) == ("gpu01", "unknown")} == LINKS
     assert "failed" not in outcomes.values()
     assert report.exit_code == 1
@@ -138,8 +153,9 @@ def test_what_one_node_does_not_answer_is_missed(key: str) -> None:
     missed = set()
     for loss, reply in losses(first.replies[key]):
         sick = replace(first, replies={**first.replies, key: reply})
-        report = judged((sick, *others))
+        report = judged((sick, *others), readers(key))
         assert not [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"]
+        assert loss != WHOLE or judged((sick, *others)).exit_code == report.exit_code
         missed |= {loss} if report.exit_code else set()
     every = {loss for loss, _ in losses(first.replies[key])}
     must = TOLD_OTHERWISE[key][1] if key in TOLD_OTHERWISE else every

@@ -11,7 +11,7 @@ import ncheck
 import pytest
 from ncheck.origin import command_line, read_origin
 
-from tests.recorded.test_fixtures import FIXTURES
+from tests.recorded.replayed import FIXTURES
 
 
 def test_the_time_has_its_zone_and_host_and_user_are_those_of_this_process() -> None:

@@ -101,9 +101,9 @@ def test_a_declared_check_compares_all_gpu_models_unless_it_says_otherwise() -> 
 
 def test_what_is_moot_is_skipped_and_a_doubt_outweighs_it() -> None:
     assert judge([paint_is_dry], {"a": node(None), "b": node(None, "shut"), "c": node("red")}).verdicts == [
-        Verdict("paint-is-dry", "NC812", "a", Outcome.SKIPPED, "no paint in the tin"),
-        Verdict("paint-is-dry", "NC812", "b", Outcome.UNKNOWN, "the tin is shut"),
-        Verdict("paint-is-dry", "NC812", "c", Outcome.PASSED),
+        Verdict("paint-is-dry", "NC812", ("a",), Outcome.SKIPPED, "no paint in the tin"),
+        Verdict("paint-is-dry", "NC812", ("b",), Outcome.UNKNOWN, "the tin is shut"),
+        Verdict("paint-is-dry", "NC812", ("c",), Outcome.PASSED),
     ]
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
-import ncheck.facts
 from ncheck.agent.answers import module_of
+from ncheck.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
 from ncheck.facts.code import CODE
 from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.environment import ENVIRONMENT
@@ -19,6 +16,7 @@ from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
+from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.facts.packages import PACKAGES
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.programs import PROGRAMS
@@ -32,8 +30,9 @@ from ncheck.model.phase import Answered, NotAsked
 from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
 from ncheck.settings import Settings
 
-MODULES = [import_module(found.name) for found in pkgutil.iter_modules(ncheck.facts.__path__, "ncheck.facts.")]
-DEFINITIONS: list[Fact[object]] = [fact for module in MODULES for fact in getattr(module, "FACTS", ())]
+from tests.every_fact import every_fact
+
+DEFINITIONS: list[Fact[object]] = [one for fact in every_fact() if (one := definition_of(fact))]
 
 
 def test_what_a_question_needs_is_wanted_too_down_to_the_last() -> None:
@@ -47,7 +46,13 @@ def test_no_fact_is_wanted_twice_for_each_would_be_parsed_twice() -> None:
 
 def test_each_fact_is_defined_once_in_the_module_of_its_record() -> None:
     assert len(DEFINITIONS) >= 30
-    assert [one.record for one in DEFINITIONS if definition_of(one.record) is not one] == []
+    assert len(every_fact()) == len(set(every_fact())) == len(DEFINITIONS)
+
+
+def test_the_facts_that_are_spoken_of_by_name_are_there() -> None:
+    assert frozenset(fact.__name__ for fact in PLAN_FACTS) == OF_PLAN
+    named = {*RELIED_ON, *OF_MPI, *MEASURED, "HorovodFacts"}
+    assert named <= {fact.__name__ for fact in every_fact()}
 
 
 def test_every_fact_is_read_in_a_phase_that_there_is() -> None:

@@ -15,8 +15,8 @@ from ncheck.fleet.recording import load, save
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Severity
 from ncheck.observer import Silent
-from ncheck.parse.read import read_text
 from ncheck.pipeline import judge_again
+from ncheck.read.text import read_text
 from ncheck.redact import REDACTED, redact, redact_record, redact_value, secret_name
 from ncheck.report import FORMATS, show
 from ncheck.report.json import as_json
@@ -49,6 +49,9 @@ CUT = {
     "seen ghp_" + "a1" * 18 + " there": "seen <redacted> there",
     "seen AKIA" + "A1" * 8: "seen <redacted>",
     "PGPASSWORD=x": "PGPASSWORD=<redacted>",
+    "AUTHOR\u0131ZATION: Basic dXNlcjpwYXNz": "AUTHOR\u0131ZATION: <redacted>",
+    "docker\tlogin -u me -p abc": "docker\tlogin -u me -p <redacted>",
+    "http\0-a\0me:abc\0GET": "http\0-a\0me:<redacted>\0GET",
     "MYSQL_PWD=x": "MYSQL_PWD=<redacted>",
     "SSHPASS=x": "SSHPASS=<redacted>",
     "DB_PASS=x": "DB_PASS=<redacted>",
@@ -218,26 +221,21 @@ KEPT = (
 )
 
 
-@pytest.mark.parametrize(("text", "left"), CUT.items(), ids=range(len(CUT)))
-def test_a_secret_is_cut_and_what_stands_around_it_is_kept(text: str, left: str) -> None:
-    assert redact(text) == left
+def test_a_secret_is_cut_and_what_stands_around_it_is_kept() -> None:
+    assert {text: redact(text) for text in CUT} == CUT
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_secret_is_cut(kind: str) -> None:
-    text, left = KINDS[kind]
-    assert redact(text) == left
-    assert redact(left) == left
+def test_every_kind_of_secret_is_cut() -> None:
+    assert {kind: (text, redact(text)) for kind, (text, _) in KINDS.items()} == KINDS
 
 
-@pytest.mark.parametrize("text", KEPT)
-def test_what_a_parser_needs_and_no_thief_wants_is_kept(text: str) -> None:
-    assert redact(text) == text
+def test_what_a_parser_needs_and_no_thief_wants_is_kept() -> None:
+    assert [redact(text) for text in KEPT] == list(KEPT)
 
 
-@pytest.mark.parametrize("text", CUT)
-def test_redacting_twice_is_redacting_once(text: str) -> None:
-    assert redact(redact(text)) == redact(text)
+def test_redacting_twice_is_redacting_once() -> None:
+    once = [*CUT.values(), *(left for _, left in KINDS.values())]
+    assert [redact(left) for left in once] == once
 
 
 def test_fields_named_like_secrets_are_cut_at_any_depth_and_numbers_only_beyond_doubt() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import ncheck_checks
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
-from ncheck.registry import TOPICS, Registry, load_checks
+from ncheck.registry import INDEX, Registry, as_index, listed_in, load_checks
 
 GOOD = '''"""Paint is wet"""
 from ncheck import NodeView, Problem, Severity, node_check
@@ -70,6 +74,15 @@ def test_a_plug_in_that_raises_is_told_and_ours_are_all_there(site: Path) -> Non
     assert registry.broken == (BrokenPlugIn("paint-broken", "OSError: no brush", fix),)
 
 
+def test_a_plug_in_that_declares_what_is_no_fact_is_broken_and_ours_are_all_there(site: Path) -> None:
+    before = ours()
+    wrong = GOOD.format(code="NC999").replace("IdentityFacts)\ndef", "(IdentityFacts,))\ndef")
+    distribution(site, "paint-wrong", "paint_wrong", wrong)
+    registry = load_checks()
+    assert tuple(check.code for check in registry.checks) == before
+    assert [one.name for one in registry.broken] == ["paint-wrong"]
+
+
 def test_a_check_of_a_broken_plug_in_is_none_and_the_answer_says_why(site: Path) -> None:
     distribution(site, "paint-broken", "paint_broken", "raise OSError('no brush')")
     with pytest.raises(SettingsError) as caught:
@@ -100,26 +113,35 @@ def test_a_plug_in_whose_module_comes_from_elsewhere_is_broken(site: Path, tmp_p
     assert broken.why == f"ImportError: paint_shadowed comes from {intruder}, not from the distribution paint-shadowed"
 
 
-def test_what_is_loaded_for_a_selection_is_all_that_it_means() -> None:
-    every = load_checks()
-    of_each = [word for check in every.checks for word in (check.code, check.name)]
-    for word in (*TOPICS, *TOPICS.values(), "nc1", "Network", *of_each):
-        assert load_checks((word,)).select((word,)) == every.select((word,))
-    assert load_checks(("NC1", "nccl-version-differs")).checks == every.checks
-    assert load_checks(("NC1", "versions")).checks == every.select(("NC1", "NC2"))
+def test_the_index_says_of_each_check_what_the_check_says_itself() -> None:
+    rows = json.loads(as_index())
+    assert tuple(map(listed_in, sorted(rows, key=lambda row: row["code"]))) == load_checks().listed
+    assert [check.listed for check in load_checks().checks] == list(load_checks().listed)
 
 
-def test_a_selection_leaves_out_the_topics_that_it_cannot_mean() -> None:
-    asking = "import sys; from ncheck.registry import load_checks; load_checks(('NC1', 'host')); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True).stdout.split()
-    topics = {name for name in loaded if name.startswith("ncheck_checks.") and name.count(".") == 1}
-    assert topics == {"ncheck_checks.ssh", "ncheck_checks.host"}
+def test_with_an_index_a_selection_imports_no_other_check(tmp_path: Path) -> None:
+    shutil.copytree(Path(ncheck_checks.__file__).parent, tmp_path / "ncheck_checks")
+    (tmp_path / "ncheck_checks" / INDEX).write_text(as_index())
+    asking = (
+        "import sys; from ncheck.registry import load_checks; "
+        "chosen = load_checks().select(('NC201', 'gpu-hot')); assert len(chosen) == 2; "
+        "print(*(name for name in sys.modules if name.startswith('ncheck_checks.') and name.count('.') == 2))"
+    )
+    path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+    done = subprocess.run(
+        [sys.executable, "-c", asking],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout.split() == ["ncheck_checks.versions.nccl_version_differs", "ncheck_checks.gpus.gpu_hot"]
 
 
-def test_with_a_plug_in_nothing_is_left_out_so_that_its_codes_are_held_against_all(site: Path) -> None:
+def test_the_codes_of_a_plug_in_are_held_against_all_of_ours(site: Path) -> None:
     distribution(site, "paint-thief", "paint_thief", GOOD.format(code="NC201"))
-    registry = load_checks(("NC1",))
-    assert [check.name for check in registry.checks if check.code == "NC201"] == ["nccl-version-differs"]
+    registry = load_checks()
+    assert [check.name for check in registry.select(("NC201",))] == ["nccl-version-differs"]
     assert [broken.name for broken in registry.broken] == ["paint-thief"]
 
 

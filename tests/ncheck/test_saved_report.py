@@ -19,7 +19,7 @@ POLLING = {"node": "gpu01", "codes": ["NC402"], "reached": True, "unknown": Fals
            "reason": "NC402 ib-port-polling: mlx5_3 has no link partner"}  # fmt: skip
 FINDING = {"code": "NC402", "check": "ib-port-polling", "severity": "error"}
 HEALTHY: Mapping[str, object] = {
-    "schema": "ncheck.report/1", "host": "gpu01", "time": BEGUN, "interrupted": False, "findings": [], "bad": [],
+    "schema": "ncheck.report/2", "host": "gpu01", "time": BEGUN, "interrupted": False, "findings": [], "bad": [],
     "nodes": [{"name": "gpu01", "transport": "local", "recorded": False}],
 }  # fmt: skip
 FAULTY = {**HEALTHY, "findings": [FINDING], "bad": [POLLING]}
@@ -32,6 +32,7 @@ def verdict(report: object, here: Now = HERE, max_age: float = 1800) -> SavedVer
 def test_an_error_on_this_node_is_the_reason_to_drain_it() -> None:
     message = "gpu01: NC402 ib-port-polling: mlx5_3 has no link partner (4 min ago)"
     assert verdict(FAULTY) == SavedVerdict("ncheck: NC402 ib-port-polling", message)
+    assert verdict({**FAULTY, "schema": "ncheck.report/1"}) == verdict(FAULTY)  # of an earlier version
 
 
 def test_a_node_without_an_error_keeps_its_jobs() -> None:
@@ -49,7 +50,7 @@ def test_a_reason_is_short_and_has_nothing_that_a_shell_or_scontrol_would_read()
     ({**FAULTY, "nodes": [*FAULTY["nodes"], {"name": "b"}]}, "it is not a report of ncheck local"),  # type: ignore[misc]
     ({**FAULTY, "nodes": [{"transport": "paramiko", "recorded": False}]}, "it is not a report of ncheck local"),
     ({**FAULTY, "nodes": [{"transport": "local", "recorded": True}]}, "it is not a report of ncheck local"),
-    ({**FAULTY, "schema": "ncheck.report/2"}, "it is not a report of this version of ncheck"),
+    ({**FAULTY, "schema": "ncheck.report/3"}, "it is not a report of this version of ncheck"),
     ({**FAULTY, "time": "noon"}, "it does not say when it was made"),
     ({**FAULTY, "time": "2026-11-22T14:04:05+01:00"}, "it comes from the future: a clock was set back"),
     ({**FAULTY, "bad": [{**POLLING, "unknown": True, "reason": "NC505 unknown: hangs"}]},

@@ -95,7 +95,7 @@ def test_an_approval_covers_the_ssh_configuration_and_what_it_includes(
     config.write_text("Include ${EVIL}\n")
     capsys.readouterr()
     assert main(["allow"]) == 2
-    words = "ssh-config: what it includes cannot be told or read, so this cannot be approved"
+    words = "ssh-config: the files that it includes are unknown or unreadable, so it cannot be approved"
     assert capsys.readouterr().err == f"ncheck: {words}\n"
 
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import ncheck
 from ncheck.facts.topology import TopologyFacts
-from ncheck.model.report import NodeSummary
+from ncheck.model.fact import name_of
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 from ncheck.registry import load_checks
 from ncheck.report.listing import page_url
 from ncheck.system import system_of
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from tests.recorded.replayed import replayed
+
 TOPICS = {
     "gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces", "machine", "os", "disks", "topology",
 }  # fmt: skip
 
 
-def nodes(cluster: str) -> dict[str, NodeSummary]:
-    return {node.name: node for node in ncheck.replay(FIXTURES / cluster).nodes}
+def systems(cluster: str) -> dict[str, System]:
+    return replayed(cluster).system_of
 
 
 def test_a_healthy_node_has_every_value() -> None:
-    system = nodes("mixed-nccl")["gpu03"].system
+    report = replayed("mixed-nccl")
+    assert [system.nodes for system in report.systems] == [("gpu01", "gpu02", "gpu04"), ("gpu03",)]
+    assert report.nodes[2].addresses["eno1"] == ("10.20.0.13/24", "fe80::3:2/64")
+    system = report.system_of["gpu03"]
     assert system.gpus == SystemGpus(8, {"NVIDIA H100 80GB HBM3": 8}, "550.127.08", "12.4", 684166479872)
     assert (system.nccl, system.nccl_path) == ("2.20.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.20.5")
     assert (system.mpi, system.mpi_version, system.horovod) == ("Open MPI", "4.1.6", "0.28.1")
@@ -34,8 +35,8 @@ def test_a_healthy_node_has_every_value() -> None:
     assert len(system.ports) == 8
     assert system.interfaces
     assert system.interfaces[:2] == (
-        SystemInterface("eno1", "physical", True, 1500, 25.0, ("10.20.0.13/24", "fe80::3:2/64")),  # noqa: FBT003  its columns
-        SystemInterface("eno2", "physical", False, 1500, None, ()),  # noqa: FBT003  the same
+        SystemInterface("eno1", "physical", True, 1500, 25.0, "10.20.0.0/24"),  # noqa: FBT003  its columns
+        SystemInterface("eno2", "physical", False, 1500, None, ""),  # noqa: FBT003  the same
     )
     assert system.machine == SystemMachine(
         "5.15.0-105-generic", "x86_64", "Supermicro SYS-821GE-TNHR", "Intel(R) Xeon(R) Platinum 8468", 2, 96, 192, 2,
@@ -63,12 +64,12 @@ def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:
 
 
 def test_of_a_node_that_was_not_reached_everything_is_unknown_with_the_reason() -> None:
-    system = nodes("one-node-down")["gpu03"].system
-    assert system == System(unknown=dict.fromkeys(TOPICS, "not reached (refused)"))
+    system = systems("one-node-down")["gpu03"]
+    assert system == System(nodes=("gpu03",), unknown=dict.fromkeys(TOPICS, "not reached (refused)"))
 
 
 def test_a_bridge_of_containers_is_no_interface_for_data() -> None:
-    interfaces = nodes("docker0-and-veth")["gpu01"].system.interfaces or ()
+    interfaces = systems("docker0-and-veth")["gpu01"].interfaces or ()
     assert {"docker0", "lo"} & {one.name for one in interfaces} == set()
 
 
@@ -77,6 +78,13 @@ def test_a_check_and_the_reports_know_the_same_address_of_its_page() -> None:
 
 
 def test_each_finding_has_the_title_and_the_address_of_its_page() -> None:
-    (finding, *_) = ncheck.replay(FIXTURES / "mixed-nccl").findings
+    (finding, *_) = replayed("mixed-nccl").findings
     assert finding.title == "The NCCL version differs between nodes"
     assert finding.page == "https://github.com/ncheck/ncheck/blob/main/docs/checks.md#nc201"
+
+
+def test_a_plug_ins_own_fact_of_the_same_name_is_another_fact() -> None:
+    own = type("OsFacts", (), {"__module__": "site_checks.os"})
+    assert system_of({own: own()}) == System(absent={}, unknown={})
+    assert name_of(own) == "site_checks.os.OsFacts"
+    assert name_of(TopologyFacts) == "TopologyFacts"

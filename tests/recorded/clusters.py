@@ -8,7 +8,7 @@ from dataclasses import replace
 from ncheck.model.evidence import Cause
 
 from .gpus import BUSES, numa
-from .host import Hca, Host, Nic
+from .host import IN_A_SUBNET, Hca, Host, Nic, address
 from .network import LOOPBACK_TYPE
 from .probe import measured
 
@@ -17,7 +17,8 @@ INFINIBAND_TYPE = 32
 
 def cluster(*names: str) -> tuple[Host, ...]:
     """Return healthy nodes of 8 H100s with NVLink, 8 HCAs and a 25G Ethernet NIC each, that all reach each other."""
-    hosts = (Host(name, number, nics(number), hcas()) for number, name in enumerate(names, 1))
+    prefix = 24 if len(names) < IN_A_SUBNET else 16
+    hosts = (Host(name, number, nics(number, prefix=prefix), hcas()) for number, name in enumerate(names, 1))
     return tuple(replace(host, peers=tuple(name for name in names if name != host.name)) for host in hosts)
 
 
@@ -26,10 +27,10 @@ def hcas() -> tuple[Hca, ...]:
     return tuple(Hca(f"mlx5_{i}", f"0000:{int(bus, 16) + 1:02x}:00.0", numa(i)) for i, bus in enumerate(BUSES))
 
 
-def nics(number: int, ethernet: str = "eno1") -> tuple[Nic, ...]:
+def nics(number: int, ethernet: str = "eno1", prefix: int = 24) -> tuple[Nic, ...]:
     """Return the interfaces of a healthy node: its Ethernet NIC carries the addresses, IPoIB has none."""
     lo = Nic("lo", driver="", pci="", speed=None, mtu=65536, type=LOOPBACK_TYPE)
-    wire = Nic(ethernet, f"10.20.0.{10 + number}", default_route=True)
+    wire = Nic(ethernet, address(number), prefix, default_route=True)
     spare = Nic("eno2", running=False, pci="0000:05:00.1")
     ipoib = (
         Nic(

@@ -6,10 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import NAMESPACE_DNS, uuid5
 
-from ncheck.model.evidence import Cause, Reply
+from ncheck.model.evidence import Cause, Note, Reply
+from ncheck.network.ssh_edges import ALL_PAIRS_UP_TO, edges
 
 H100 = "NVIDIA H100 80GB HBM3"
 A100 = "NVIDIA A100-SXM4-80GB"
+
+
+IN_A_SUBNET = 245  # nodes with addresses of 10.20.0.0/24; more are in 10.20.0.0/16
+
+
+def address(number: int) -> str:
+    """Return the address of a node's Ethernet NIC."""
+    block, place = divmod(number, IN_A_SUBNET)
+    return f"10.20.{block}.{10 + place}"
+
+
+def mac(number: int, index: int) -> str:
+    """Return a hardware address, locally administered: nobody's card."""
+    return f"02:5e:10:{number >> 8:02x}:{number & 0xFF:02x}:{index:02x}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +97,15 @@ class Host:
     picked: str = ""
     planned: str = ""
     broken: tuple[tuple[str, str, str], ...] = ()  # links that failed: the other node, its address, the cause
-    probe: Mapping[str, Reply] | None = None  # what it told of the probe; None: nothing was to be measured
+    probe: Mapping[str, Reply | Note] | None = None  # what it told of the probe; None: nothing was to be measured
+
+    @property
+    def ssh_peers(self) -> tuple[str, ...]:
+        """The peers that ncheck asks it to reach by ssh: in large clusters those that a launch starts from it."""
+        if len(self.peers) < ALL_PAIRS_UP_TO:
+            return self.peers
+        names = sorted((self.name, *self.peers))
+        return tuple(names[other] for other in edges(len(names), "auto").get(self.number - 1, ()))
 
     def identifier(self, what: str) -> str:
         """Return a UUID that is this node's own and the same at every making."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncheck.facts import every_fact
 from ncheck.facts.learning import sources_for
 from ncheck.facts.os_release import OS_RELEASE
 from ncheck.facts.ssh_peers import FROM_HERE, PEERS
 from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
-from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
+from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Note, Reply, Status
+
+from tests.every_fact import every_fact
 
 from .amd import no_amd
 from .clusters import CLUSTERS
@@ -18,6 +19,7 @@ from .fabric import fabric_replies
 from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
 from .hcas import hca_replies
+from .host import address
 from .host_state import host_state_replies
 from .links import link_replies
 from .machine import machine_replies
@@ -27,7 +29,7 @@ from .network import network_replies
 from .nvlinks import nvlink_replies
 from .pci import pci_replies
 from .pcie import pcie_replies
-from .probe import none_asked
+from .probe import answered, none_asked
 from .software import PYTHON, software_replies
 from .storage import storage_replies
 from .unasked import unasked_replies
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "net:[4026531840]"  # the first of every kernel: the nodes are no containers
 UNCERTAINTY = 0.0003  # seconds
+_NO_PEERS = Reply(Status.NOT_ASKED, "no ssh to other nodes to test from here")
 _UBUNTU = 'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nID=ubuntu\nID_LIKE=debian\n'
 
 
@@ -48,24 +51,24 @@ def evidence(host: Host, place: int) -> Evidence:
     if host.cause:
         login = Login(reached=False, cause=host.cause, detail=host.detail, transport="paramiko", port=22)
         return Evidence(host.name, login, places=listed, slots=host.gpus)
-    login = Login(
-        reached=True, transport="paramiko", address=f"10.20.0.{10 + host.number}", port=22, user="train", seconds=0.06
-    )
+    login = Login(reached=True, transport="paramiko", address=address(host.number), port=22, user="train", seconds=0.06)
+    known = replies(host)
     greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, f"{PYTHON} ({host.python})", host.noise)
     return Evidence(
         host.name,
         login,
         greeting,
-        replies(host),
+        answered(known),
         clock_offset=host.clock,
         clock_uncertainty=UNCERTAINTY,
         places=listed,
         slots=host.gpus,
+        notes={key: note for key, note in known.items() if isinstance(note, Note)},
     )
 
 
-def replies(host: Host) -> dict[str, Reply]:
-    """Return the answers to every source of every reader, and to nothing else."""
+def replies(host: Host) -> dict[str, Reply | Note]:
+    """Return the answers to every source of every reader, or a note, and to nothing else."""
     known = {
         **gpu_replies(host),
         **no_amd(),
@@ -94,13 +97,13 @@ def replies(host: Host) -> dict[str, Reply]:
 def _asked_by_us(host: Host) -> dict[str, Reply]:
     """Return what the session itself settles: the clock, and ssh from the node to the others and from here to it."""
     ran: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 0.19, "cut_short": False, "ran": True, "port": None}
-    said: dict[str, JsonValue] = dict.fromkeys(host.peers, ran)
+    said: dict[str, JsonValue] = dict.fromkeys(host.ssh_peers, ran)
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),
         OS_RELEASE.key: Reply(Status.OK, value=_UBUNTU, seconds=0.001),
         TOOLS.key: Reply(Status.OK, value={"tools": {}}, seconds=0.01),
-        PEERS.key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
+        PEERS.key: Reply(Status.OK, value={"peers": said}, seconds=0.6) if said else _NO_PEERS,
         FROM_HERE.key: Reply(Status.OK, value={"peers": {host.name: ran}}),
     }
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.nccl_pick import PICK
 from ncheck.facts.planned_pick import PLANNED
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import JsonValue, Note, Reply, Status
 
+from .host import address
 from .software import LIBRARIES
 
 if TYPE_CHECKING:
@@ -17,23 +18,21 @@ if TYPE_CHECKING:
 NOTHING_TO_TRY = "the plan sets nothing that NCCL reads"
 
 
-def pick_replies(host: Host) -> dict[str, Reply]:
+def pick_replies(host: Host) -> dict[str, Reply | Note]:
     """Return both answers; under the plan only where the plan has something to set."""
-    address = f"10.20.0.{10 + host.number}"
-    unplanned = Reply(Status.NOT_ASKED, NOTHING_TO_TRY)
     asked: JsonValue = {"variables": {"NCCL_SOCKET_IFNAME": f"={host.planned}"}, "interfaces": [host.planned]}
     return {
-        PICK.key: _answer(host, host.picked or address, {}),
-        PLANNED.key: _answer(host, address, asked) if host.planned else unplanned,
+        PICK.key: _answer(host, host.picked or address(host.number), {}),
+        PLANNED.key: _answer(host, address(host.number), asked) if host.planned else Note(NOTHING_TO_TRY),
     }
 
 
-def _answer(host: Host, address: str, asked: JsonValue) -> Reply:
+def _answer(host: Host, ip: str, asked: JsonValue) -> Reply:
     value: JsonValue = {
         "version": host.nccl,
         "path": f"{LIBRARIES}/libnccl.so.{host.nccl}",
         "code": 0,
-        "id": _identifier(host, address),
+        "id": _identifier(host, ip),
         "words": "",
         "rendezvous": "",
         "asked": asked,
@@ -41,7 +40,7 @@ def _answer(host: Host, address: str, asked: JsonValue) -> Reply:
     return Reply(Status.OK, value=value, seconds=0.05)
 
 
-def _identifier(host: Host, address: str) -> str:
+def _identifier(host: Host, ip: str) -> str:
     """Return the 128 bytes: a random number, AF_INET, a port, the address."""
     magic, port = (0x6E636368_65636B00 + host.number).to_bytes(8, "little"), (40000 + host.number).to_bytes(2, "big")
-    return (magic + b"\2\0" + port + IPv4Address(address).packed).ljust(128, b"\0").hex()
+    return (magic + b"\2\0" + port + IPv4Address(ip).packed).ljust(128, b"\0").hex()

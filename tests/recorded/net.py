@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from ncheck.facts.arrivals import ARRIVALS
@@ -11,7 +12,9 @@ from ncheck.facts.names import HOST_NAME, NAMES
 from ncheck.facts.neighbours import ARP
 from ncheck.facts.net_settings import CONF, NET, SETTINGS
 from ncheck.facts.routes import ROUTES
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import JsonValue, Note, Reply, Status
+
+from .host import address, mac
 
 if TYPE_CHECKING:
     from .host import Host
@@ -22,12 +25,12 @@ _DENIED = "Operation not permitted (you must be root)"
 _UFW = "# /etc/ufw/ufw.conf\n#\n\nENABLED=no\n\nLOGLEVEL=low\n"
 
 
-def net_replies(host: Host) -> dict[str, Reply]:
+def net_replies(host: Host) -> dict[str, Reply | Note]:
     """Return the answers about networks, by source key."""
     return {
         SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
-        ARRIVALS.key: Reply(Status.NOT_ASKED, reason="one interface, and no strict rp_filter"),
-        ROUTES.key: Reply(Status.NOT_ASKED, reason="wherever NCCL picks lies in a subnet of its own"),
+        ARRIVALS.key: Note("one interface, and no strict rp_filter"),
+        ROUTES.key: Note("wherever NCCL picks lies in a subnet of its own"),
         BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
         SERVICES.key: Reply(Status.OK, exit_status=0, stdout="inactive\nactive\n", seconds=0.01),
         UFW.key: Reply(Status.OK, value=_UFW, seconds=0.001),
@@ -42,8 +45,13 @@ def net_replies(host: Host) -> dict[str, Reply]:
 
 
 def _names(host: Host) -> JsonValue:
-    """Return what /etc/hosts says of the node and of those that it reaches."""
-    return {"names": {name: _address(name) for name in sorted((host.name, *host.peers))}}
+    """Return what /etc/hosts says of the node, the first node, and those that it is asked to reach by ssh."""
+    first = min((host.name, *host.peers))
+    return {"names": {name: _address(name) for name in sorted({host.name, first, *host.ssh_peers})}}
+
+
+def _number(name: str) -> int:
+    return int(name.lstrip(ascii_lowercase))  # gpu01
 
 
 def _neighbours(host: Host) -> str:
@@ -51,17 +59,14 @@ def _neighbours(host: Host) -> str:
     wire = next(nic for nic in host.nics if nic.default_route)
     index = host.nics.index(wire) + 1
     rows = [("10.20.0.1", "0x2", "02:5e:10:00:ff:01"), ("10.20.0.99", "0x0", "00:00:00:00:00:00")]
-    rows += [
-        (f"10.20.0.{10 + int(name[-2:])}", "0x2", f"02:5e:10:00:{int(name[-2:]):02x}:{index:02x}")
-        for name in host.peers
-    ]
+    rows += [(address(_number(name)), "0x2", mac(_number(name), index)) for name in host.peers]
     lines = [f"{ip:16} 0x1         {flags}         {mac}     *        {wire.name}" for ip, flags, mac in rows]
     header = "IP address       HW type     Flags       HW address            Mask     Device"
     return "".join(f"{line}\n" for line in (header, *lines))
 
 
 def _address(name: str) -> JsonValue:
-    return {"addresses": [f"10.20.0.{10 + int(name[-2:])}"]}  # gpu01
+    return {"addresses": [address(_number(name))]}
 
 
 def _settings(host: Host) -> JsonValue:

@@ -8,12 +8,12 @@ from ncheck.facts.infiniband import IBSTAT, SYSFS
 from ncheck.facts.nics import INTERFACES
 from ncheck.model.evidence import JsonValue, Reply, Status
 
+from .host import mac
+
 if TYPE_CHECKING:
     from .host import Hca, Host, Nic
 
 LOOPBACK_TYPE = 772
-
-
 _STATES = {"Down": 1, "Initializing": 2, "Armed": 3, "Active": 4}
 _PHYSICAL = {"Polling": 2, "Disabled": 3, "LinkUp": 5}
 RATES = {10: "10 Gb/sec (4X SDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
@@ -47,7 +47,7 @@ def _interface(host: Host, nic: Nic, index: int) -> JsonValue:
         "operstate": "unknown" if nic.loopback else ("up" if nic.running else "down"),
         "mtu": nic.mtu,
         "speed": nic.speed if nic.running else None,
-        "mac": "00:00:00:00:00:00" if nic.loopback else _mac(host, index),
+        "mac": "00:00:00:00:00:00" if nic.loopback else mac(host.number, index),
         "master": nic.master,
         "lower": list(nic.lower),
         "device": f"/sys/devices/pci0000:00/{nic.pci}" if physical else None,
@@ -75,10 +75,6 @@ def _addresses(host: Host, nic: Nic, index: int) -> list[JsonValue]:
     if not nic.ip:
         return [link] if nic.link_local else []
     return [{"ip": nic.ip, "prefix": nic.prefix, "family": 4, "scope": "global"}, link]
-
-
-def _mac(host: Host, index: int) -> str:
-    return f"02:5e:10:00:{host.number:02x}:{index:02x}"  # locally administered: nobody's card
 
 
 def ibstat(host: Host) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from ncheck.facts.probe import MEETING, TASK, Method, ProbeFacts, Stage, Step
-from ncheck.facts.probe_replies import probed
 from ncheck.hostlist import fold
-from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
+from ncheck.model.evidence import Evidence, JsonValue, Login, Note, Reply, Status
+from ncheck.probe.facts import MEETING, TASK, Method, ProbeFacts, Stage, Step
 from ncheck.probe.methods.driver import GIB, KIB, MIB, step_arguments
+from ncheck.probe.replies import probed
 from ncheck.probe.results import collectives
 from ncheck.probe.schedule import pair_rounds, scaling_groups
 
@@ -28,12 +28,11 @@ INSIDE = 490.0  # GB/s: NVLS over 8 H100s
 # Seconds before anything flows, by stage
 ALPHA = {Stage.INSIDE: 3e-5, Stage.PAIR: 6e-5, Stage.SCALING: 1.2e-4, Stage.ALL: 3.5e-4}
 CHATTER = 1_900_000  # bytes of ssh and of the ranks' meeting, by the Ethernet NIC
-NOT_ASKED = Reply(Status.NOT_ASKED, "--probe none")
 
 
-def none_asked() -> dict[str, Reply]:
-    """Return the answers of a node on which nothing was to be measured."""
-    return {TASK.key: NOT_ASKED, MEETING.key: NOT_ASKED}
+def none_asked() -> dict[str, Reply | Note]:
+    """Return the notes of a node on which nothing was to be measured."""
+    return dict.fromkeys((TASK.key, MEETING.key), Note("--probe none"))
 
 
 def measured(
@@ -55,6 +54,11 @@ def measured(
     return tuple(replace(host, probe={MEETING.key: _met(host), **run.replies[host.name]}) for host in hosts)
 
 
+def answered(replies: Mapping[str, Reply | Note]) -> dict[str, Reply]:
+    """Return what the node itself answered."""
+    return {key: reply for key, reply in replies.items() if isinstance(reply, Reply)}
+
+
 @dataclass
 class _Run:
     """One probe as it goes on: the replies of each node so far."""
@@ -62,7 +66,7 @@ class _Run:
     hosts: Mapping[str, Host]
     slow: Mapping[str, float]
     number: int = 0
-    replies: dict[str, dict[str, Reply]] = field(default_factory=dict)
+    replies: dict[str, dict[str, Reply | Note]] = field(default_factory=dict)
 
     def each(self, groups: Sequence[tuple[str, ...]], stage: Stage, sizes: tuple[int, ...]) -> None:
         """Run these groups at once."""
@@ -77,7 +81,7 @@ class _Run:
         self.number += 1 if nodes else 0
         asked = step_arguments(self.step(tuple(self.hosts), Stage.ALL, SWEEP))
         for node in nodes:
-            why = Reply(Status.NOT_ASKED, f"--drop-bad left out {fold(nodes)}", asked=asked)
+            why = Note(f"--drop-bad left out {fold(nodes)}", asked=asked)
             self.replies[node][f"{TASK.key}#{self.number}"] = why
 
     def step(self, group: tuple[str, ...], stage: Stage, sizes: tuple[int, ...]) -> Step:
@@ -87,7 +91,8 @@ class _Run:
 
     def known(self) -> dict[str, ProbeFacts]:
         told = {
-            node: probed(Evidence(node, Login(reached=True), replies=replies)) for node, replies in self.replies.items()
+            node: probed(Evidence(node, Login(reached=True), replies=answered(replies)))
+            for node, replies in self.replies.items()
         }
         return {node: facts for node, facts in told.items() if isinstance(facts, ProbeFacts)}
 

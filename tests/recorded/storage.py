@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.storage import STORAGE
 from ncheck.facts.storage_probe import STORAGE_PROBE
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import JsonValue, Note, Reply, Status
 
 
-def storage_replies() -> dict[str, Reply]:
+def storage_replies() -> dict[str, Reply | Note]:
     """Return the folders and the mounts, by source key."""
     mount: dict[str, JsonValue] = {
         "point": "/home", "type": "nfs4", "source": "10.20.0.2:/export/home", "root": "/", "options": "rw,relatime",
@@ -24,5 +24,5 @@ def storage_replies() -> dict[str, Reply]:
     }  # fmt: skip
     return {
         STORAGE.key: Reply(Status.OK, value=answer, seconds=0.01),
-        STORAGE_PROBE.key: Reply(Status.NOT_ASKED, "no --storage-probe"),
+        STORAGE_PROBE.key: Note("no --storage-probe"),
     }

@@ -76,7 +76,7 @@ def test_nodes_without_switches_and_containers_are_skipped_and_what_was_not_read
     }
     judgement = judge([fabric_not_ready], nodes)
     assert judgement.findings == []
-    assert {one.node: one.outcome for one in judgement.verdicts} == {
+    assert {one.nodes[0]: one.outcome for one in judgement.verdicts} == {
         "pcie": Outcome.SKIPPED, "vm": Outcome.SKIPPED, "container": Outcome.SKIPPED,
         "unread": Outcome.UNKNOWN, "failed": Outcome.UNKNOWN,
         "no-gpu": Outcome.SKIPPED,

@@ -46,7 +46,7 @@ def test_what_could_not_be_read_is_unknown_and_what_is_not_there_is_skipped() ->
         [gpu_memory_broken], {**HEALTHY, "mig": node(MIG), "unread": unread, "hung": node(h100(0), hung=1)}
     )
     assert judgement.findings == []
-    assert {one.node: (one.outcome, one.reason) for one in judgement.verdicts} == {
+    assert {one.nodes[0]: (one.outcome, one.reason) for one in judgement.verdicts} == {
         "h100": (Outcome.PASSED, ""),
         "consumer": (Outcome.SKIPPED, "no GPU of this node reports ECC errors"),
         "vgpu": (Outcome.SKIPPED, "no GPU of this node reports ECC errors"),

@@ -80,7 +80,7 @@ def test_a_lost_gpu_that_nvml_cannot_name_is_one_finding_with_its_address() -> N
 def test_it_is_silent_on_healthy_nodes_of_every_kind() -> None:
     judgement = judge([gpu_unusable], {**HEALTHY, "mig": node(MIG)})
     assert judgement.findings == []
-    assert {one.node: one.outcome for one in judgement.verdicts} == {
+    assert {one.nodes[0]: one.outcome for one in judgement.verdicts} == {
         "h100": Outcome.PASSED, "consumer": Outcome.PASSED, "vgpu": Outcome.PASSED, "mig": Outcome.PASSED,
         "none": Outcome.SKIPPED,
     }  # fmt: skip

@@ -58,7 +58,7 @@ def test_a_node_that_could_not_be_read_whole_is_unknown_and_not_compared() -> No
     nodes = {"n1": node(h100(0), h100(1)), "n2": node(h100(0), h100(1)), "n3": lost, "n4": node(h100(0), hung=1)}
     judgement = judge([nvlink_down], nodes)
     assert judgement.findings == []
-    assert {one.node: one.reason for one in judgement.verdicts if one.outcome is Outcome.UNKNOWN} == {
+    assert {one.nodes[0]: one.reason for one in judgement.verdicts if one.outcome is Outcome.UNKNOWN} == {
         "n3": "the state of the NVLinks of GPU 1 (0000:10:00.0) could not be read: GPU is lost",
         "n4": "the state of the NVLinks could not be read of every GPU: GPU 1 does not answer",
     }

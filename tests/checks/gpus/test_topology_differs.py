@@ -90,7 +90,7 @@ def test_a_matrix_with_fewer_gpus_than_the_node_has_is_unknown() -> None:
     one_row = {**node("NV12"), TopologyFacts: TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})}
     judgement = judge([topology_differs], {"n1": node("NV12"), "n2": one_row, "n3": node("NV12")})
     assert judgement.verdicts[1] == Verdict(
-        "topology-differs", "NC504", "n2", Outcome.UNKNOWN, "nvidia-smi shows 1 of the node's 3 GPUs"
+        "topology-differs", "NC504", ("n2",), Outcome.UNKNOWN, "nvidia-smi shows 1 of the node's 3 GPUs"
     )
 
 

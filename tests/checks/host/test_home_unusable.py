@@ -15,8 +15,6 @@ from .folders import folder
 
 HOME = "/home/me"
 MISSING = folder(HOME, exists=False, writable=False)
-
-
 HEALTHY = folder(HOME)
 
 

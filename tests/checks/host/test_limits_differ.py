@@ -53,5 +53,5 @@ def test_what_is_an_error_of_its_own_is_not_named_twice_and_root_is_exempt_from_
 
 def test_limits_that_could_not_be_read_are_unknown() -> None:
     nodes = {"a": node(), "b": {**node(), LimitsFacts: Unread("no answer")}, "c": node()}
-    outcomes = {one.node: one.outcome for one in judge([limits_differ], nodes).verdicts}
+    outcomes = {one.nodes[0]: one.outcome for one in judge([limits_differ], nodes).verdicts}
     assert outcomes == {"a": Outcome.PASSED, "b": Outcome.UNKNOWN, "c": Outcome.PASSED}

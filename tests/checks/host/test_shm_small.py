@@ -109,4 +109,6 @@ def test_gpus_that_could_not_be_read_leave_it_unknown() -> None:
 def test_one_that_could_not_be_read_is_unknown() -> None:
     nodes = node(GIB)
     nodes["n1"] = {**nodes["n1"], LimitsFacts: LimitsFacts(None, Unread("not mounted"))}
-    assert judge([shm_small], nodes).verdicts == [Verdict("shm-small", "NC604", "n1", Outcome.UNKNOWN, "not mounted")]
+    assert judge([shm_small], nodes).verdicts == [
+        Verdict("shm-small", "NC604", ("n1",), Outcome.UNKNOWN, "not mounted")
+    ]

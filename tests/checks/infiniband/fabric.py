@@ -19,8 +19,6 @@ from ncheck.model.finding import Outcome
 PASSED, SKIPPED, FAILED = Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED
 
 Judge = Callable[[Sequence[Check], Mapping[str, Facts]], Judgement]  # a test hands over its own: it is watched
-
-
 Both = tuple[HcaPort, HcaPortDetails]  # a port, and its details
 
 

@@ -80,7 +80,7 @@ def test_a_counter_that_has_stood_at_its_largest_value_for_years_is_skipped() ->
     (verdict,) = judge(CHECK, {"n1": node({"link_downed": 255}, {"link_downed": 255})}).verdicts
     assert (verdict.outcome, verdict.reason) == (
         Outcome.SKIPPED,
-        "link_downed of mlx5_0:1 stands at its largest value and cannot grow (sudo perfquery -R sets it to 0)",
+        "link_downed of mlx5_0:1 is at its largest value and cannot grow (sudo perfquery -R sets it to 0)",
     )
 
 
@@ -121,7 +121,7 @@ def test_a_port_counts_where_ibstat_fails_too() -> None:
     ill = {**node({}, {"link_downed": 1}), InfinibandFacts: unread}
     unsure = {**without_hca({}, {}), InfinibandFacts: unread, NicFacts: unread}
     judgement = judge(CHECK, {"n1": ill, "n2": unsure})
-    assert [(verdict.node, verdict.outcome.value) for verdict in judgement.verdicts] == [
+    assert [(verdict.nodes[0], verdict.outcome.value) for verdict in judgement.verdicts] == [
         ("n1", "failed"), ("n2", "unknown"),
     ]  # fmt: skip
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Facts
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.topology.hardware import HARDWARE_FACTS
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.links.hardware import HARDWARE_FACTS
 
 GIB = 2**30
 H100 = "NVIDIA H100 80GB HBM3"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 
 MIB = 2**20
 PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))

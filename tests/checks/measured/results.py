@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.model.cluster import Facts
+from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)

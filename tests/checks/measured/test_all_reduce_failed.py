@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Skipped, Stage
 from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Skipped, Stage
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .results import broken, late, probed, rows, step, well
@@ -31,7 +31,7 @@ def found(nodes: dict[str, Facts]) -> list[Finding]:
 
 
 def outcomes(nodes: dict[str, Facts]) -> dict[str, Outcome]:
-    return {verdict.node: verdict.outcome for verdict in judged(nodes).verdicts}
+    return {verdict.nodes[0]: verdict.outcome for verdict in judged(nodes).verdicts}
 
 
 def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost_it() -> None:
@@ -159,7 +159,7 @@ def test_a_node_that_says_nothing_while_the_others_came_to_the_end_is_unknown() 
     nodes = probed(n1=well(PAIR))
     assert found(nodes) == []
     verdicts = judged(nodes).verdicts
-    assert [(one.node, one.outcome) for one in verdicts] == [("n1", Outcome.PASSED)]
+    assert [(one.nodes[0], one.outcome) for one in verdicts] == [("n1", Outcome.PASSED)]
 
 
 def test_a_stage_that_was_never_begun_is_unknown_and_not_passed() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .results import broken, late, step, well
 
-ECHO = "{} gave up; it says itself why"
+ECHO = "{} gave up; its own result has the reason"
 LETS_NOT_THROUGH = "something between the nodes, such as a firewall, blocks their connections"
 NOBODY_KNOWS = "; either end of the connection may be at fault"
 EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
 from .results import MIB, probed, rows, step, well

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import ProbeFacts, Stage
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import ProbeFacts, Stage
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 
 from .bandwidths import board, inside, part, probed, together

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck_checks.measured.link_slow import link_slow
 
 from .test_node_slow import GIB, RINGS, cluster, facts, result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
 STEP = Step(9, Stage.ALL, Method.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
@@ -24,7 +24,7 @@ def nodes(*first: str, second: tuple[str, ...] = (), failure: Failure | None = N
 
 
 def outcomes(facts: dict[str, Facts]) -> dict[str, Outcome]:
-    return {verdict.node: verdict.outcome for verdict in judge([nccl_diagnostics_found], facts).verdicts}
+    return {verdict.nodes[0]: verdict.outcome for verdict in judge([nccl_diagnostics_found], facts).verdicts}
 
 
 def test_ranks_that_a_line_names_are_their_nodes_and_the_summary_says_no_more() -> None:

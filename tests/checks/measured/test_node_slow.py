@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.topology.hardware import HARDWARE_FACTS
+from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.links.hardware import HARDWARE_FACTS
 from ncheck_checks.measured.node_slow import node_slow
 
 GIB = 2**30

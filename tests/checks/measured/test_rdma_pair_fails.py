@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Failure
 from ncheck.facts.tools import ToolFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import Failure
 from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 
 from .rails_by_hand import cluster, pair
@@ -20,7 +20,7 @@ LINE = (
 
 
 def outcomes(nodes: dict[str, Facts]) -> dict[str, Outcome]:
-    return {verdict.node: verdict.outcome for verdict in judge([rdma_pair_fails], nodes).verdicts}
+    return {verdict.nodes[0]: verdict.outcome for verdict in judge([rdma_pair_fails], nodes).verdicts}
 
 
 def test_two_that_met_nobody_else_are_both_named_with_the_line_that_repeats_it() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.probe import Failure
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
+from ncheck.probe.facts import Failure
 from ncheck.probe.rails import gate
 from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow
 
@@ -14,7 +14,7 @@ from .rails_by_hand import cluster, pair
 
 
 def outcomes(nodes: dict[str, Facts]) -> dict[str, Outcome]:
-    return {verdict.node: verdict.outcome for verdict in judge([rdma_pair_slow], nodes).verdicts}
+    return {verdict.nodes[0]: verdict.outcome for verdict in judge([rdma_pair_slow], nodes).verdicts}
 
 
 def test_a_port_that_is_slow_with_two_partners_is_named_alone() -> None:

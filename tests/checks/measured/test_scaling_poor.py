@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Method, Stage
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.facts import Method, Stage
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import part, probed

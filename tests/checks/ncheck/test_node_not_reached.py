@@ -24,14 +24,14 @@ def test_a_node_that_was_not_reached_fails_with_its_cause() -> None:
 def test_a_node_that_our_side_could_not_reach_is_unknown_and_not_blamed() -> None:
     judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(DROPPED)}})
     reason = "unreachable, but the node is not at fault (overloaded): dropped 5 times before the banner"
-    assert judgement.verdicts == [Verdict("node-not-reached", "NC001", "a", Outcome.UNKNOWN, reason)]
+    assert judgement.verdicts == [Verdict("node-not-reached", "NC001", ("a",), Outcome.UNKNOWN, reason)]
     assert judgement.findings == []
 
 
 def test_a_node_that_was_never_tried_is_not_called_unreachable() -> None:
     late = Login(reached=False, cause=Cause.NOT_TRIED, detail="not tried: the run's deadline passed")
     judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(late)}})
-    assert judgement.verdicts == [Verdict("node-not-reached", "NC001", "a", Outcome.UNKNOWN, late.detail)]
+    assert judgement.verdicts == [Verdict("node-not-reached", "NC001", ("a",), Outcome.UNKNOWN, late.detail)]
 
 
 def test_it_is_silent_on_a_reached_node_even_without_python() -> None:

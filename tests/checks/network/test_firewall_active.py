@@ -90,6 +90,6 @@ def test_every_input_chain_must_accept_new_connections() -> None:
 
 
 def test_rules_that_only_root_can_read_are_skipped_if_no_service_is_active() -> None:
-    verdicts = {verdict.node: verdict for verdict in judged(HIDDEN).verdicts}
+    verdicts = {verdict.nodes[0]: verdict for verdict in judged(HIDDEN).verdicts}
     assert (verdicts["n1"].outcome, verdicts["n1"].needs_root) == (Outcome.SKIPPED, True)
     assert judged(Unread("systemctl hung")).verdicts[0].outcome is Outcome.UNKNOWN

@@ -58,5 +58,5 @@ def test_a_node_that_says_nothing_of_the_node_with_the_port_is_unknown() -> None
     facts = nodes()
     facts["n2"] = {**facts["n2"], LinkFacts: LinkFacts((), (), frozenset({"n3"}))}
     verdicts = judge([job_port_unreachable], facts).verdicts
-    assert [verdict.node for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN] == ["n2"]
+    assert [verdict.nodes[0] for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN] == ["n2"]
     assert verdicts[1].reason == "n2 tested no port of n1, which the job needs: 10001"

@@ -88,7 +88,9 @@ def test_if_the_nodes_own_addresses_are_unknown_the_deviating_answer_is_reported
 
 
 def test_a_resolver_that_does_not_answer_is_unknown_on_its_node() -> None:
-    verdicts = {verdict.node: verdict.outcome for verdict in judged(cluster(n3={"n1": Resolved(late=True)})).verdicts}
+    verdicts = {
+        verdict.nodes[0]: verdict.outcome for verdict in judged(cluster(n3={"n1": Resolved(late=True)})).verdicts
+    }
     assert verdicts == {"n1": Outcome.PASSED, "n2": Outcome.PASSED, "n3": Outcome.UNKNOWN}
 
 

@@ -56,6 +56,6 @@ def test_it_is_silent_where_all_picks_lie_in_own_subnets() -> None:
 
 def test_a_kernel_that_could_not_be_asked_leaves_it_unknown_there() -> None:
     verdicts = judge([nccl_picks_unroutable], cluster(Unread("the agent's routes did not end"))).verdicts
-    assert [(verdict.node, verdict.outcome) for verdict in verdicts] == [
+    assert [(verdict.nodes[0], verdict.outcome) for verdict in verdicts] == [
         ("n1", Outcome.UNKNOWN), ("n2", Outcome.PASSED),
     ]  # fmt: skip

@@ -36,9 +36,9 @@ def only_its_cause_is_red(  # noqa: PLR0913  the check, and what its finding say
         where=where, kind=kind, summary=finding.summary,
     )  # fmt: skip
     reached = judged(Login(reached=True))
-    assert (reached.verdicts, reached.findings) == ([Verdict(check.name, code, "a", Outcome.PASSED)], [])
+    assert (reached.verdicts, reached.findings) == ([Verdict(check.name, code, ("a",), Outcome.PASSED)], [])
     otherwise = judged(Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit"))
-    unknown = Verdict(check.name, code, "a", Outcome.UNKNOWN, "not reached (transport)")
+    unknown = Verdict(check.name, code, ("a",), Outcome.UNKNOWN, "not reached (transport)")
     assert (otherwise.verdicts, otherwise.findings) == ([unknown], [])
 
 

@@ -18,7 +18,7 @@ CHANGED, UNKNOWN, REFUSED = Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_UNKNOWN, Caus
 
 
 def outcomes(nodes: dict[str, object]) -> dict[str, Outcome]:
-    return {verdict.node: verdict.outcome for verdict in judge([node_to_node_ssh_fails], nodes).verdicts}  # type: ignore[arg-type]
+    return {verdict.nodes[0]: verdict.outcome for verdict in judge([node_to_node_ssh_fails], nodes).verdicts}  # type: ignore[arg-type]
 
 
 def test_a_login_that_mpirun_on_the_first_node_needs_is_named_with_the_cause_and_a_line_to_type_there() -> None:

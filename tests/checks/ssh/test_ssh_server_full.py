@@ -34,7 +34,7 @@ def test_a_login_that_got_further_passed_and_one_that_did_not_is_unknown() -> No
     }
     judgement = judge([ssh_server_full], nodes)
     assert judgement.findings == []
-    assert [(verdict.node, verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
+    assert [(verdict.nodes[0], verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
         ("reached", Outcome.PASSED, ""),
         ("refused", Outcome.PASSED, ""),
         ("down", Outcome.UNKNOWN, "not reached (filtered)"),

@@ -30,11 +30,11 @@ def test_what_start_up_files_print_is_shown() -> None:
 
 def test_a_quiet_login_is_green() -> None:
     judgement = judge([start_up_files_print], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("start-up-files-print", "NC130", "a", Outcome.PASSED)]
+    assert judgement.verdicts == [Verdict("start-up-files-print", "NC130", ("a",), Outcome.PASSED)]
 
 
 def test_a_node_that_was_not_reached_is_unknown() -> None:
     login = Login(reached=False, cause=Cause.REFUSED)
     judgement = judge([start_up_files_print], {"a": {LoginFacts: LoginFacts(login)}})
     reason = "not reached (refused)"
-    assert judgement.verdicts == [Verdict("start-up-files-print", "NC130", "a", Outcome.UNKNOWN, reason)]
+    assert judgement.verdicts == [Verdict("start-up-files-print", "NC130", ("a",), Outcome.UNKNOWN, reason)]

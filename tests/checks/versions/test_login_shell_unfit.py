@@ -62,7 +62,7 @@ def test_it_is_skipped_in_slurm_with_another_mpi_on_this_machine_itself_and_wher
         nodes("/bin/fish", "/bin/fish", itself=True), nodes("", "/bin/fish"),
     )  # fmt: skip
     verdicts = [judge([login_shell_unfit], case).verdicts for case in cases]
-    assert [one.outcome for own in verdicts for one in own if one.node == "n2"] == [Outcome.SKIPPED] * 4
+    assert [one.outcome for own in verdicts for one in own if one.nodes[0] == "n2"] == [Outcome.SKIPPED] * 4
 
 
 def test_the_mpirun_of_a_distribution_that_always_names_its_prefix_counts_as_prefixed() -> None:

@@ -13,8 +13,6 @@ from ncheck_checks.versions.nccl_copies_differ import nccl_copies_differ
 WHEEL = NcclCopy("/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel")
 HPCX = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.19.3", "environment")
 SYSTEM = NcclCopy("/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3", "2.18.3", "loader")
-
-
 PYTHON = InterpreterFacts("/opt/venv/bin/python", "3.11.2", "active venv", {"torch": "2.3.1"})
 
 

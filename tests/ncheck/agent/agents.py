@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ncheck.agent.answers import module_of
+from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, Wanted
 from ncheck.model.evidence import Answer, JsonValue, Reply
 from ncheck.model.node import Node
 
@@ -23,13 +24,13 @@ class Agent:
             os.urandom(8).hex(), time.monotonic() + 300, connect_timeout=60.0, command_timeout=60.0,
             environment=environment,
         )  # fmt: skip
-        self.session = Session(LocalEngine().connect(self.known.node, 60.0), self.known, wanted, lambda _: None)
+        self.session = Session(LocalEngine().connect(self.known.node, 60.0), self.known, wanted, module_text)
         self.session.greet(time.monotonic())
         self.session.start()
 
     def ask(self, source: Answer) -> Reply:
         assert module_of(source.name).answer
-        self.session.collect((source,))
+        self.session.collect(Request((source,)))
         return self.known.replies[source.key]
 
     def bye(self) -> None:

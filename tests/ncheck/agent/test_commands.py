@@ -44,6 +44,7 @@ def test_what_lies_in_the_systems_own_folders_is_found_by_any_login() -> None:
     assert run(["ldconfig", "--version"], LONG, {"PATH": "/nowhere"})["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_keeps_what_it_said() -> None:
     reply = run(["sh", "-c", "echo first; exec sleep 600"], 3)
     assert (reply["status"], reply["exit_status"], reply["stdout"]) == ("timeout", None, "first\n")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from pathlib import Path
 
 import pytest
-from ncheck.agent.files import LARGEST_FILE, open_regular, read_file, read_tree
+from ncheck.agent.files import LARGEST_FILE, matching, open_regular, read_file, read_tree
 from ncheck.agent.sources import Sources
+from ncheck.facts.learning import sources_for
+from ncheck.model.evidence import Tree
+
+from tests.every_fact import every_fact
 
 
 def test_a_tree_tells_text_links_folders_and_failures_apart(tmp_path: Path) -> None:
@@ -20,6 +25,20 @@ def test_a_tree_tells_text_links_folders_and_failures_apart(tmp_path: Path) -> N
         f"{tmp_path}/port/state": "4: ACTIVE\n",
         "/proc/self/mem": {"error": "Input/output error"},
     }
+
+
+def test_a_pattern_matches_what_it_does_in_the_standard_library(tmp_path: Path) -> None:
+    for name in ("eth0", "eth10", "ib0", ".hidden", "e", "a*b", "port1", "port12", "x[1]"):
+        (tmp_path / name / "device").mkdir(parents=True)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    parts = ("*", "eth*", "*0", "e*h*0", "e*e", "port[0-9]", "[ei]*", "[!e]*[0-9]", "a*b", "dangling", "none", "file")
+    patterns = [f"{tmp_path}/{part}{rest}" for part in parts for rest in ("", "/device", "/dev*", "/*/x")]
+    patterns += [
+        pattern for source in sources_for(every_fact()) if isinstance(source, Tree) for pattern in source.patterns
+    ]
+    assert {one: matching(one) for one in patterns} == {one: sorted(glob.glob(one)) for one in patterns}  # noqa: PTH207
+    assert matching("/*", f"{tmp_path}/a*b") == [f"{tmp_path}/a*b/device"]
 
 
 def test_no_match_is_an_empty_tree() -> None:

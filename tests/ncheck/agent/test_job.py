@@ -123,8 +123,7 @@ def test_one_interpreter_alone_is_not_asked_twice(tmp_path: Path, venv: Path) ->
     sources = Sources({"PATH": str(venv / "bin")})
     sources.start({"environment": {"active": {"VIRTUAL_ENV": str(venv), "python": str(tmp_path / "nowhere")}}})
     assert not (tmp_path / "log").exists()
-    with pytest.raises(KeyError):  # it says too little
-        answer(sources, None, 5.0)
+    answer(sources, None, 5.0)
     assert (tmp_path / "log").read_text() == "asked\n"
 
 

@@ -14,6 +14,6 @@ MUTE = "import os, sys; os.close(1); os.close(2); sys.stdin.read()"
 def test_a_child_that_will_say_no_more_counts_as_ended() -> None:
     child = KeptChild([sys.executable, "-c", MUTE], dict(os.environ))
     before = child.lives
-    said = list(child.told(time.monotonic() + 60))
-    assert (before, said, child.lives, child.process.poll()) == (True, [], False, None)
+    lines = list(child.messages(time.monotonic() + 60))
+    assert (before, lines, child.lives, child.process.poll()) == (True, [], False, None)
     child.end()

@@ -115,6 +115,7 @@ def test_missing_libraries_are_the_loaders_words_and_whether_the_own_folder_help
     assert (orted.trouble, orted.helped) == (f"orted: {lost}", True)
 
 
+@pytest.mark.slow
 def test_a_daemon_that_hangs_is_ended_and_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ncheck.agent.answers.mpi_daemon._EACH", 3.0)
     prefix = open_mpi(home / "openmpi")

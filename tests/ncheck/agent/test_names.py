@@ -39,6 +39,7 @@ def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     over.set()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("silent_resolver")
 def test_a_resolver_that_does_not_answer_costs_its_time_and_no_other_name() -> None:
     began = time.monotonic()

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from ncheck.agent.guard import descendants
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.framing import on_the_wire
-from ncheck.fleet.session import Known, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, Wanted
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.node import Node
 
@@ -31,15 +30,14 @@ from pathlib import Path
 from ncheck.model.evidence import Command
 from ncheck.model.node import Node
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Wanted
-from ncheck.fleet.session import Session
+from ncheck.fleet.session import Known, Request, Session, Wanted
 source = Command(("sh", "-c", sys.argv[1]), timeout=300)
 known = Known(Node("here"))
 wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60)
 session = Session(LocalEngine().connect(known.node, 60), known, wanted, str)
 session.greet(time.monotonic())
 session.start()
-session.collect((source,))
+session.collect(Request((source,)))
 """
 
 
@@ -143,7 +141,7 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
     session = Session(stream, known, wanted, str)
     session.greet(time.monotonic())
     session.start()
-    session._post({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
+    session.posted += Request((source,)).frame
     session._send_posted()
     assert followed.ended(followed.next_process())
     stream.close()

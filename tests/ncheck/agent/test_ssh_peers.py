@@ -102,11 +102,13 @@ def test_a_login_that_was_dropped_for_want_of_room_is_tried_again(ssh: Path, tmp
     assert said("a") == {"a": (0, "", False, True)}
 
 
+@pytest.mark.slow
 def test_an_ssh_that_does_not_end_is_ended(ssh: Path) -> None:
     script(ssh, "exec sleep 600")
     assert said("a", timeout=1.0, within=60.0) == {"a": (None, "", False, False)}
 
 
+@pytest.mark.slow
 def test_peers_for_which_there_was_no_time_say_so(ssh: Path) -> None:
     script(ssh, "exec sleep 600")
     assert said("a", "b", timeout=15.0, within=2.0) == {"a": (None, "", True, False), "b": (None, "", True, False)}

@@ -108,6 +108,7 @@ def test_what_is_no_path_of_this_system_fails_in_words(tmp_path: Path) -> None:
     assert long["state"] == {"error": "File name too long", "code": "ENAMETOOLONG"}
 
 
+@pytest.mark.slow
 def test_a_file_system_that_hangs_is_one_without_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A real one that hangs takes a kernel to make: the lab has it.
     real = os.statvfs

@@ -26,6 +26,7 @@ def test_work_that_is_known_to_be_slow_may_go_on() -> None:
     assert within(0.01, going_on.wait, more=more) == [True]
 
 
+@pytest.mark.slow
 def test_a_source_that_hangs_is_a_time_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     never = threading.Event()
     # A real file system that hangs takes a kernel to make: the lab has one.

@@ -10,11 +10,12 @@ import pytest
 from ncheck.agent import answers
 from ncheck.agent.answers import module_of
 from ncheck.cli.dry_run import dry_run
-from ncheck.facts import every_fact
 from ncheck.facts.learning import definition_of, sources_for
 from ncheck.model.evidence import Answer, Command, File, Tree
 from ncheck.settings import JobEnvironment, Settings
 from ncheck.triage.live import facts_read
+
+from tests.every_fact import every_fact
 
 
 def told(**settings: object) -> str:

@@ -16,16 +16,17 @@ from ncheck.report.changes import BETTER, OTHER, WORSE, Change, changes
 from ncheck.report.expected import expectations
 from ncheck.settings.file import read_file
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+from tests.recorded.replayed import FIXTURES, replayed
+
 GOOD, MIXED = str(FIXTURES / "healthy-4x8-h100"), str(FIXTURES / "mixed-nccl")
 NCCL = "NC201 nccl-version-differs: NCCL differs"
 
 
 def test_what_all_nodes_have_is_a_table_that_a_later_run_reads(tmp_path: Path) -> None:
-    text = expectations(replace(ncheck.replay(GOOD), time="2026-11-22T10:00:00+00:00"))
+    text = expectations(replace(replayed("healthy-4x8-h100"), time="2026-11-22T10:00:00+00:00"))
     assert text.splitlines()[:3] == [
         "# What 4 nodes have in common: gpu[01-04], 2026-11-22T10:00:00+00:00.",
-        "# Read it, delete what may change, and keep it in ncheck.toml: every later run holds all nodes to it.",
+        "# Read it, delete what may change, and keep it in ncheck.toml: every later run checks all nodes against it.",
         "[expect]",
     ]
     file = tmp_path / "ncheck.toml"
@@ -33,12 +34,12 @@ def test_what_all_nodes_have_is_a_table_that_a_later_run_reads(tmp_path: Path) -
     values: Any = read_file(file, "ncheck.toml", None)[0].values
     _, expected = values["expect"]
     assert (expected.gpus, expected.gpu, expected.hcas) == (8, "NVIDIA H100 80GB HBM3", 8)
-    assert expected.versions["nccl"] == ncheck.replay(GOOD).nodes[0].system.nccl
+    assert expected.versions["nccl"] == replayed("healthy-4x8-h100").systems[0].nccl
 
 
 def test_a_run_that_is_held_to_what_it_found_is_good(tmp_path: Path) -> None:
     file = tmp_path / "ncheck.toml"
-    file.write_text(expectations(ncheck.replay(GOOD)))
+    file.write_text(expectations(replayed("healthy-4x8-h100")))
     held = ncheck.replay(GOOD, config=str(file), select="NC9")
     assert (held.findings, held.exit_code) == ((), 0)
     not_read = {"NC906", "NC907"}
@@ -49,13 +50,13 @@ def test_a_run_that_is_held_to_what_it_found_is_good(tmp_path: Path) -> None:
 
 
 def test_the_commit_is_expected_where_the_code_was_read() -> None:
-    report = ncheck.replay(GOOD)
-    nodes = tuple(replace(node, system=replace(node.system, commit="97ff6cfd9c86")) for node in report.nodes)
-    assert 'commit = "97ff6cfd9c86"' in expectations(replace(report, nodes=nodes)).splitlines()
+    report = replayed("healthy-4x8-h100")
+    systems = tuple(replace(system, commit="97ff6cfd9c86") for system in report.systems)
+    assert 'commit = "97ff6cfd9c86"' in expectations(replace(report, systems=systems)).splitlines()
 
 
 def test_what_differs_is_a_comment() -> None:
-    report = ncheck.replay(MIXED)
+    report = replayed("mixed-nccl")
     assert "# nccl differs: 2.21.5 on gpu[01-02,04], 2.20.5 on gpu03" in expectations(report).splitlines()
 
 
@@ -69,7 +70,7 @@ def test_a_run_that_is_not_good_is_no_model(capsys: pytest.CaptureFixture[str]) 
 
 def test_what_got_worse_comes_first() -> None:
     path = "/usr/lib/x86_64-linux-gnu/libnccl.so"
-    assert changes(ncheck.replay(GOOD), ncheck.replay(MIXED)) == (
+    assert changes(replayed("healthy-4x8-h100"), replayed("mixed-nccl")) == (
         Change(WORSE, ("gpu03",), NCCL, "error"),
         Change(OTHER, ("gpu03",), "nccl: 2.21.5 -> 2.20.5"),
         Change(OTHER, ("gpu03",), f"nccl_path: {path}.2.21.5 -> {path}.2.20.5"),
@@ -77,7 +78,7 @@ def test_what_got_worse_comes_first() -> None:
 
 
 def test_what_was_mended_is_better() -> None:
-    found = changes(ncheck.replay(MIXED), ncheck.replay(GOOD))
+    found = changes(replayed("mixed-nccl"), replayed("healthy-4x8-h100"))
     assert found[-1] == Change(BETTER, ("gpu03",), f"no longer: {NCCL}", "error")
 
 
@@ -88,7 +89,7 @@ def test_a_node_that_is_lost_is_worse_and_its_findings_are_not_better(tmp_path: 
         for one in load(Path(MIXED))
     ]
     save(tmp_path / "new", [replace(one, recorded=False) for one in nodes])
-    found = changes(ncheck.replay(MIXED), ncheck.replay(str(tmp_path / "new")))
+    found = changes(replayed("mixed-nccl"), ncheck.replay(str(tmp_path / "new")))
     assert Change(WORSE, ("gpu03",), "is not reached: refused") in found
     assert Change(OTHER, ("gpu03",), f"cannot be seen any longer: {NCCL}", "error") in found
     assert [one for one in found if one.how == BETTER] == []

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from ncheck.cli.main import commands, main
+from ncheck.cli.main import main
 from ncheck.errors import EXIT_USAGE
 from ncheck.settings import JobEnvironment, Settings
+
+from tests.commands import command_of, names
 
 
 def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -38,11 +40,10 @@ def refused(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "--help")
     assert code == 0
-    assert sorted(commands.commands) == [
+    assert sorted(names()) == [
         "allow",
         "check",
         "completion",
-        "coverage",
         "demo",
         "diff",
         "explain",
@@ -60,7 +61,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "verdict",
         "version",
     ]
-    assert all(f"\n  {name} " in out for name in commands.commands)
+    assert all(f"\n  {name} " in out for name in names())
 
 
 @pytest.mark.parametrize(("words", "begin"), [
@@ -76,7 +77,7 @@ def test_help_and_version_are_found_by_each_of_their_names(
 
 
 def test_help_of_a_command_is_what_the_command_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in commands.commands:
+    for name in names():
         assert told(capsys, "help", name) == told(capsys, name, "--help")
 
 
@@ -88,7 +89,7 @@ def test_help_of_no_command_says_where_they_are(capsys: pytest.CaptureFixture[st
 def options_of(*names: str) -> set[str]:
     """Return the options of these commands that are settings."""
     others = {"nodes", "config", "color", "detail", "dry_run"}
-    return {param.name or "" for name in names for param in commands.commands[name].params} - others
+    return {param.name or "" for name in names for param in command_of(name).params} - others
 
 
 def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
@@ -325,7 +326,7 @@ def test_our_own_bug_is_exit_code_3_and_a_traceback_only_when_asked_for(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by\x1b[2Jzero")
 
-    monkeypatch.setattr(commands.commands["schema"], "callback", broken)
+    monkeypatch.setattr(command_of("schema"), "callback", broken)
     code, out, err = told(capsys, "schema")
     assert (code, out) == (3, "")
     assert "ZeroDivisionError: by?[2Jzero (test_main.py:" in err
@@ -343,7 +344,7 @@ def test_whoever_ends_the_process_from_inside_cannot_make_it_green(
     def leaves(*_: object) -> None:
         raise SystemExit(0)  # as a library or a plug-in might
 
-    monkeypatch.setattr(commands.commands["schema"], "callback", leaves)
+    monkeypatch.setattr(command_of("schema"), "callback", leaves)
     assert told(capsys, "schema")[0] == 3
 
 
@@ -359,7 +360,7 @@ def test_an_interrupt_is_exit_code_130(capsys: pytest.CaptureFixture[str], monke
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands.commands["schema"], "callback", interrupted)
+    monkeypatch.setattr(command_of("schema"), "callback", interrupted)
     assert told(capsys, "schema") == (130, "", "ncheck: interrupted\n")
 
 
@@ -379,7 +380,7 @@ def test_read_ends_where_a_file_never_does(capsys: pytest.CaptureFixture[str], t
     assert "/dev/zero is larger than 8 MiB" in refused(capsys, "read", "ibstat", "/dev/zero")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe} is a pipe that nobody writes to\n"
+    assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe} is a pipe that no process writes to\n"
 
 
 def test_read_waits_for_a_pipe_that_is_written_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

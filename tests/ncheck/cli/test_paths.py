@@ -104,11 +104,17 @@ def test_a_path_that_cannot_be_written_is_a_usage_error(
     refused(capsys, words, place / kind)
 
 
+ALL_CLOSED = "<&- >&- 2>&-"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
-    ("command", "code"), [("-", 2), ("plan -", 2), ("local --select NC001", 0), ("read log -", 0), ("list", 0)]
-)
+    ("command", "code", "closed"),
+    [
+        ("-", 2, ALL_CLOSED), ("plan -", 2, ALL_CLOSED), ("local --select NC001", 0, ALL_CLOSED), ("list", 0, ">&-"),
+        *(("read log -", 0, one) for one in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", ALL_CLOSED)),
+    ],
+)  # fmt: skip
 def test_a_stream_that_is_closed_is_an_empty_one(command: str, code: int, closed: str) -> None:
     line = f"exec {sys.executable} -m ncheck {command} {closed}"
     done = subprocess.run(["/bin/sh", "-c", line], input=b"", capture_output=True, timeout=120, check=False)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from ncheck.cli.main import main
-from ncheck.parse.read import read_text
+from ncheck.read.text import read_text
 
 OOM = "node03:1:1 [0] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
 

@@ -66,10 +66,11 @@ def test_the_ssh_is_real_and_what_is_recorded_says_so(report: Report) -> None:
 
 
 def test_no_node_of_the_demo_was_short_of_an_answer(report: Report) -> None:
-    unknown = {verdict.node for verdict in report.verdicts if verdict.outcome.value == "unknown"}
-    assert unknown == {"gpu06"}
+    unknown = {verdict.nodes for verdict in report.verdicts if verdict.outcome.value == "unknown"}
+    assert unknown == {("gpu06",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["healthy-4x8-h100", "slow-node-and-rail"])
 def test_a_probe_over_ssh_asks_what_the_recording_holds_and_tells_what_its_replay_tells(name: str) -> None:
     """The schedule is the real one: a step that was recorded otherwise would have no answer."""
@@ -102,6 +103,7 @@ def test_the_users_own_ssh_is_neither_read_nor_written(tmp_path: Path) -> None:
     assert sorted(path.name for path in home.rglob("*")) == [".ssh", "config", "known_hosts"]
 
 
+@pytest.mark.slow
 def test_it_runs_as_an_ordinary_user_outside_the_checkout(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     python = ordinary_python() if os.geteuid() == 0 else sys.executable

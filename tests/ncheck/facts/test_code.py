@@ -51,5 +51,5 @@ def test_a_node_that_was_not_asked_has_no_code(answered: Answered) -> None:
     ],
 )
 def test_what_is_no_path_commit_or_digest_is_no_fact(answered: Answered, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is not an absolute path|without a digest|that is none"):
+    with pytest.raises(ValueError, match=r"is not an absolute path|without a digest|no commit"):
         code(answered({CODE: Reply(Status.OK, value={**SAID, **wrong})}))

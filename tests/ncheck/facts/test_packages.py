@@ -77,7 +77,7 @@ def test_a_name_or_version_that_no_pip_has_is_left_out(answered: Answered) -> No
 @pytest.mark.parametrize("row", [[], ["1"], ["1", "", ""]])
 def test_a_row_of_another_length_is_no_package(answered: Answered, row: list[str]) -> None:
     said: Any = {"packages": {"a": row}, "markers": {}}
-    with pytest.raises(ValueError, match="unpack"):
+    with pytest.raises(ValueError, match="not 2 values"):
         packages(answered({PACKAGES: Reply(Status.OK, value=said)}))
 
 

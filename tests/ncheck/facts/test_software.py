@@ -8,7 +8,7 @@ from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
 from ncheck.facts.horovod import CHECK_BUILD, HorovodFacts, horovod
 from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts, TorchBuild, interpreter
 from ncheck.facts.learning import facts_of
-from ncheck.facts.limits import LIMITS, LimitsFacts, limits
+from ncheck.facts.limits import LIMITS, LimitsFacts
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH, MpiFacts, mpi
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
@@ -150,7 +150,8 @@ def test_the_jobs_environment_lies_over_the_logins(answered: Answered) -> None:
 def test_unlimited_is_none_and_an_unread_shm_is_not_zero(answered: Answered) -> None:
     asked = {**LIMIT, "open_files": 1024, "shm": {"error": "not mounted"}}
     unread = Unread("/dev/shm: not mounted")  # noqa: S108  it is only named
-    assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, unread, open_files=1024)
+    facts = facts_of(answered({LIMITS: value(asked)}), (LimitsFacts,))
+    assert facts[LimitsFacts] == LimitsFacts(None, unread, open_files=1024)
 
 
 @pytest.mark.parametrize("reply", [Reply(Status.TIMEOUT, seconds=10), Reply(Status.FAILED, reason="cut")])

@@ -13,7 +13,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
-from ncheck.model.phase import Answered as AnsweredHere
+from ncheck.model.phase import NotAsked
 from ncheck.settings import Settings
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
@@ -80,5 +80,4 @@ def test_without_time_it_is_a_failure_that_says_what_to_type() -> None:
     assert FACT.questions
     cluster = Cluster((Node("n1"),), {"n1": LOGIN})
     (question,) = FACT.questions(cluster, Settings(storage_probe=True, data=("/data",)), 4.2)["n1"]
-    assert isinstance(question, AnsweredHere)
-    assert (question.reply.status, "--deadline" in question.reply.reason) == (Status.FAILED, True)
+    assert question == NotAsked(STORAGE_PROBE, "there was no time left for it: give a longer --deadline", failed=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ncheck.facts.probe import Failure, NodeResult, ProbeFacts
-from ncheck.facts.probe_replies import probed
 from ncheck.model.evidence import Evidence, Login, Reply, Status
+from ncheck.probe.facts import Failure, NodeResult, ProbeFacts
+from ncheck.probe.replies import probed
 
 MIB = 2**20
 ASKED: dict[str, Any] = {

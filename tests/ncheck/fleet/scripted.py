@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ncheck.fleet.engine import Engine, LoginFailedError, Stream
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.fleet import ConnectedFleet
+from ncheck.fleet.fleet import Fleet
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Source
 from ncheck.model.node import Node
@@ -99,7 +99,7 @@ def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
     """Yield all evidence of these phases, then of `more`, one by one as a pipeline takes them."""
     later = frozenset().union(*(one.nodes for one in phases[1:]))
     kept, probe_time = (later, 0.0) if more is None else (frozenset(n.name for n in nodes), settings.probe_time)
-    with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
+    with Fleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         try:
             for one in (*phases, Phase("waiting", frozenset(), None)):
                 yield from _asked(fleet, one)
@@ -111,7 +111,7 @@ def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
             raise
 
 
-def _asked(fleet: ConnectedFleet, one: Phase) -> Iterator[Evidence]:
+def _asked(fleet: Fleet, one: Phase) -> Iterator[Evidence]:
     seconds = fleet.begin(one)
     yield from fleet.ask(one, one.questions(Cluster((), {}), seconds) if one.questions else {})
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from ncheck.agent.frames import LARGEST, MOST, framed, packed
 from ncheck.fleet.engines.command import RshEngine
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Status
 from ncheck.model.node import Node
 from ncheck.settings import Settings
@@ -91,7 +91,7 @@ def talk(stream: Scripted, *, modules: list[str] | None = None) -> Evidence:
     try:
         session.greet(time.monotonic())
         session.start()
-        session.collect((HELLO,))
+        session.collect(Request((HELLO,)))
     except SessionEndedError as error:
         known.fail(error.cause, error.detail)
     return known.evidence()

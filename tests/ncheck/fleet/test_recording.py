@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ncheck.errors import RecordingError
 from ncheck.fleet import recording
-from ncheck.fleet.recording import MAX_FILE, MAX_VALUES, Recorder, decode, encode, load, load_trusted, save
-from ncheck.model.evidence import Cause, Evidence, Greeting, Login, Reply, Status
+from ncheck.fleet.recording import MAX_FILE, MAX_VALUES, Recorder, Recording, decode, encode, load, save
+from ncheck.model.evidence import Cause, Evidence, Greeting, Login, Note, Reply, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,10 @@ REACHED = Evidence(
         "command:ibstat": Reply(Status.OK, exit_status=0, stdout="tab\t\udcff\n", stderr="é", seconds=0.25),
         "file:/x": Reply(Status.OK, value={}),
         "answer:a": Reply(Status.TIMEOUT, reason="5 s", value=[1, 2.5, None, {"deep": [True]}], truncated=True),
+    },
+    notes={
+        "answer:b": Note("it has nothing of the kind"),
+        "answer:c#3": Note("no time", failed=True, remedy="probe", asked={"nodes": ["gpu01"]}),
     },
     clock_offset=-0.5,
     clock_uncertainty=0.001,
@@ -197,8 +201,16 @@ def test_a_truncated_a_foreign_and_a_newer_file_are_told_apart() -> None:
     foreigners: tuple[object, ...] = ([], {}, {"a": 1}, None, 5, {"ncheck_recording": "1"}, {"ncheck_recording": True})
     for foreign in foreigners:
         assert refused(foreign) == "not a recording of ncheck"
-    newer = {**document(), "ncheck_recording": 2}
-    assert refused(newer) == "format 2, newer than this ncheck reads (1); install the ncheck that wrote it"
+    newer = {**document(), "ncheck_recording": 3}
+    assert refused(newer) == "format 3, newer than this ncheck reads (2); install the ncheck that wrote it"
+
+
+def test_what_format_1_has_among_the_replies_is_read_as_notes() -> None:
+    """A node that was not asked had a reply of its own status; a skipped step had one with what was to be asked."""
+    replies = {"answer:b#3": {"status": "not-asked", "reason": "no time", "asked": {"round": 3}}}
+    older = {**document(replies=replies), "ncheck_recording": 1}
+    _, _, evidence = decode(json.dumps(older).encode(), "gpu01.json")
+    assert (evidence.replies, evidence.notes) == ({}, {"answer:b#3": Note("no time", asked={"round": 3})})
 
 
 @pytest.mark.parametrize(("position", "count"), [(1, 1), (-1, 1), ("0", 1), (0, None), (0, 10**9), (True, 2)])
@@ -265,10 +277,19 @@ def test_a_folder_larger_than_any_recording_is_not_read_to_its_end(
     limit: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(tmp_path, (REACHED, LOST))
-    (tmp_path / "gpu02.json").write_text("not read")
+    second = tmp_path / "gpu02.json"
+    second.write_text(second.read_text().partition("\n")[0] + "\nnot read")
     monkeypatch.setattr(recording, limit, most)
     with pytest.raises(RecordingError, match=r"gpu01\.json: with the files before it, larger than any recording"):
         load(tmp_path)
+
+
+def test_heads_are_bounded_too_and_hold_no_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, (replace(REACHED, notes={"answer:x": Note("not needed")}), LOST))
+    assert [head.notes for head in Recording(tmp_path).heads] == [{}, {}]
+    monkeypatch.setattr(recording, "MAX_FOLDER", 100)
+    with pytest.raises(RecordingError, match=r"gpu01\.json: with the files before it, larger than any recording"):
+        Recording(tmp_path)
 
 
 def test_a_folder_of_more_files_than_any_recording_is_not_listed_to_its_end(
@@ -297,8 +318,25 @@ def test_a_folder_of_more_files_than_any_recording_is_not_listed_to_its_end(
 def test_what_no_listing_and_no_login_can_have_is_refused(evidence: Evidence, words: str, tmp_path: Path) -> None:
     save(tmp_path, (evidence,))
     with pytest.raises(RecordingError) as caught:
-        load_trusted(str(tmp_path))
+        list(Recording(tmp_path).evidence())
     assert str(caught.value) == f"{tmp_path}: gpu02 {words}"
+
+
+def test_a_file_that_another_program_wrote_anew_is_read_as_before(tmp_path: Path) -> None:
+    save(tmp_path, (LOST, replace(LOST, node="gpu03")))
+    before = load(tmp_path)
+    for path in tmp_path.iterdir():
+        path.write_text(json.dumps(json.loads(path.read_text()), indent=2))
+    assert load(tmp_path) == before
+
+
+def test_a_file_that_changes_between_its_head_and_its_answers_is_refused(tmp_path: Path) -> None:
+    save(tmp_path, (LOST, replace(LOST, node="gpu03")))
+    recording = Recording(tmp_path)
+    (tmp_path / "gpu02.json").write_bytes((tmp_path / "gpu03.json").read_bytes())
+    with pytest.raises(RecordingError) as caught:
+        list(recording.evidence())
+    assert str(caught.value) == f"{tmp_path / 'gpu02.json'}: it changed while it was read; try again"
 
 
 def test_a_whole_number_has_64_bits() -> None:

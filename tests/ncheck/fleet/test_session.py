@@ -240,6 +240,7 @@ def end_now(session: Session) -> None:
     session.wanted = replace(session.wanted, deadline=time.monotonic())
 
 
+@pytest.mark.slow
 def test_what_came_before_the_deadline_is_kept(ask: Ask) -> None:
     slow = Command(("sleep", "600"), timeout=300)
     evidence = ask(HELLO, slow, heard=end_now)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import socket
 import subprocess
 import threading
@@ -24,7 +23,6 @@ from ncheck.hook.meeting import job_token, meet
 from ncheck.hook.wire import End
 
 VERDICT = {"problems": [], "summary": "all is well"}
-_MANY = 8192
 PATIENCE = 20.0  # seconds after which a test that waits for an event has failed
 
 StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
@@ -38,7 +36,8 @@ def free_port() -> int:
 
 
 def child(*argv: str, stdin: int = DEVNULL, stdout: int = DEVNULL, pass_fds: tuple[int, ...] = ()) -> Popen[bytes]:
-    return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=PIPE, pass_fds=pass_fds, start_new_session=True)
+    stderr = PIPE if stdout == PIPE else DEVNULL  # a part of a node has no pipes
+    return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds, start_new_session=True)
 
 
 def echo(sock: socket.socket) -> Popen[bytes]:
@@ -231,14 +230,3 @@ def nothing_left() -> Iterator[None]:
         thread.join(PATIENCE)
     more = files().items() - opened.items(), children() - started, set(threading.enumerate()) - threads
     assert more == (set(), set(), set())
-
-
-@pytest.fixture
-def many_files() -> Iterator[None]:
-    """Let this process open many files, as far as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MANY if hard == resource.RLIM_INFINITY else min(_MANY, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -5,23 +5,19 @@ from __future__ import annotations
 import base64
 import pickle
 import zlib
-from pathlib import Path
 
-import ncheck
 import pytest
 from ncheck.hook.late_report import unpacked
 from ncheck.hook.verdict import packed
 from ncheck.hook.wire import LARGEST_FROM_HUB, MOST_VALUES
 from ncheck.model.report import Report
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+from tests.recorded.replayed import CLUSTERS, replayed
 
 
-@pytest.mark.parametrize(
-    "folder", sorted(path for path in FIXTURES.iterdir() if path.is_dir()), ids=lambda path: path.name
-)
-def test_a_report_comes_back_as_it_was(folder: Path) -> None:
-    report = ncheck.replay(folder)
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_report_comes_back_as_it_was(cluster: str) -> None:
+    report = replayed(cluster)
     late = unpacked(packed(report))
     assert late.exit_code == report.exit_code
     assert type(late) is Report
@@ -36,7 +32,7 @@ def test_nothing_is_unpacked_before_somebody_looks() -> None:
 
 
 def test_a_report_that_nobody_has_looked_at_compares_prints_and_pickles_like_any_other() -> None:
-    report = ncheck.replay(FIXTURES / "healthy-4x8-h100")
+    report = replayed("healthy-4x8-h100")
     text = packed(report)
     assert unpacked(text) == report
     assert report == unpacked(text)

@@ -15,7 +15,6 @@ from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing
 
 TOLD = Told(VERDICT)
 
-
 # Ranks as real processes, or meetings that wait.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import struct
 import time
@@ -18,7 +19,7 @@ from ncheck.hook.launchers import Rank
 from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import GREETING, ForeignError, job_token
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, many_files, nothing_left  # noqa: F401  fixtures
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
 
 # Ranks as real processes, or meetings that wait.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
@@ -47,6 +48,17 @@ class Held:
         assert self.first.result(20) == TOLD
         assert time.monotonic() - began < 5.0
         assert [member.rank for member in self.job.attendances[0].members] == [0, 1]
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let this process open many files, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pytest
 from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.hub import Hub
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, many_files, nothing_left  # noqa: F401  fixtures
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
 
 # Ranks as real processes, or meetings that wait.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
@@ -155,8 +155,7 @@ def test_a_child_inherits_only_its_own_socket() -> None:
 
     def start(sock: socket.socket) -> Popen[bytes]:
         process = child("ls", "/proc/self/fd", stdout=PIPE, pass_fds=(sock.fileno(),))
-        assert process.stdout
-        seen.extend(process.stdout.read().decode().split())
+        seen.extend(process.communicate()[0].decode().split())
         return job.keep(process)
 
     with open(os.devnull), closing(socket.socket()):  # noqa: PTH123
@@ -309,16 +308,21 @@ def test_it_works_at_the_last_moment() -> None:
             assert outcome == TOLD
 
 
-@pytest.mark.usefixtures("many_files")
 def test_five_hundred_ranks_meet() -> None:
-    size = threading.stack_size(256 * 1024)
-    try:
-        job = Job(512, timeout=60.0)
-        futures = [job.start(number) for number in range(512)]
-        assert [future.result(60) for future in futures] == [TOLD] * 512
-    finally:
-        threading.stack_size(size)
-    assert job.attendances[0].missing == ()
+    """Each is a process, as in a job: five hundred threads of one interpreter mostly wait for each other."""
+    done = run(
+        "import os\n"
+        "from tests.ncheck.hook.gathering import Job, VERDICT\nfrom ncheck.hook.attendance import Told\n"
+        "job = Job(512, timeout=50.0)\n"
+        "pids = []\n"
+        "for number in range(1, 512):\n"
+        "    pids.append(os.fork())\n"
+        "    if not pids[-1]:\n"
+        "        os._exit(job.meet(number) != Told(VERDICT))\n"
+        "assert job.meet(0) == Told(VERDICT)\n"
+        "print([pid for pid in pids if os.waitpid(pid, 0)[1]], job.attendances[0].missing)"
+    )
+    assert (done.stdout, done.stderr) == ("[] ()\n", "")
 
 
 def test_the_import_is_fast_and_thin() -> None:

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from ncheck.facts import every_fact
-from ncheck.facts.definition import OF_TRIAGE
+from ncheck.facts.definition import FINDING, LOOKING
 from ncheck.facts.gpus import DEVICES, SMI
 from ncheck.facts.learning import definition_of
 from ncheck.facts.limits import LIMITS
 from ncheck.facts.links import CONNECT
-from ncheck.facts.probe import TASK
 from ncheck.facts.ssh_peers import PEERS
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.framing import on_the_wire
 from ncheck.hook.node_part import guarded_answers, own_questions
 from ncheck.model.evidence import Answer, Command, File, Source
+from ncheck.probe.facts import TASK
+
+from tests.every_fact import every_fact
 
 KNOWN = own_questions()
 REFUSED = {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
@@ -79,6 +80,6 @@ def test_no_question_may_take_longer_than_a_minute() -> None:
 
 def test_what_triage_asks_is_answered_to_nobody_inside_a_job() -> None:
     known = {definition_of(fact) for fact in every_fact()}
-    asked = {source.key for one in known if one and one.phase in OF_TRIAGE for source in one.sources}
+    asked = {source.key for one in known if one and one.phase in {FINDING, LOOKING} for source in one.sources}
     assert {"answer:processes", "answer:stacks", "answer:flight-recorder"} <= asked
     assert asked & KNOWN.keys() == set()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import ncheck
 import pytest
 from ncheck.facts.ranks import RanksFacts
 from ncheck.hook.launchers import Rank
@@ -18,9 +16,13 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
 from ncheck.registry import load_checks
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+from tests.recorded.replayed import CLUSTERS, replayed
+
 CHECKS = load_checks().checks
-HEALTHY = ncheck.replay(FIXTURES / "healthy-4x8-h100")
+
+
+def healthy() -> Report:
+    return replayed("healthy-4x8-h100")
 
 
 def verdict(report: Report, **request: Any) -> dict[str, Any]:
@@ -29,12 +31,12 @@ def verdict(report: Report, **request: Any) -> dict[str, Any]:
     return verdict_of(report, CHECKS, ranks, asked)
 
 
-def with_findings(*findings: tuple[str, Severity, str], report: Report = HEALTHY) -> Report:
+def with_findings(*findings: tuple[str, Severity, str], report: Report | None = None) -> Report:
     made = tuple(
         Finding(code, load_checks().one(code).name, severity, ("gpu01",), message, (), "true")
         for code, severity, message in findings
     )
-    return replace(report, findings=made)
+    return replace(report or healthy(), findings=made)
 
 
 def decision(**words: Any) -> tuple[Any, ...]:
@@ -42,8 +44,8 @@ def decision(**words: Any) -> tuple[Any, ...]:
 
 
 def test_a_healthy_job_goes_on_without_a_word() -> None:
-    assert decision(**verdict(HEALTHY)) == (False, False, "", "", "")
-    assert decision(**verdict(HEALTHY, strict=True)) == (False, False, "", "", "")
+    assert decision(**verdict(healthy())) == (False, False, "", "", "")
+    assert decision(**verdict(healthy(), strict=True)) == (False, False, "", "", "")
 
 
 def test_an_error_stops_the_job_with_the_worst_first_its_fix_and_where_to_read_more() -> None:
@@ -94,7 +96,7 @@ def test_what_only_networks_between_nodes_suffer_from_stops_no_job_on_one_node()
 
 
 def test_strict_stops_for_what_is_unknown() -> None:
-    report = replace(ncheck.replay(FIXTURES / "one-node-down"), findings=(), exit_code=1)
+    report = replace(replayed("one-node-down"), findings=(), exit_code=1)
     loose = verdict(report)
     assert (loose["stop"], loose["unsure"], loose["short"]) == (False, False, "")
     assert "could not run on" in loose["warning"]
@@ -112,8 +114,8 @@ PLANNED = LaunchPlan(
         "GLOO_SOCKET_IFNAME": Setting("eth0", "not sure", decided=False),
     },
     per_node={
-        HEALTHY.nodes[0].name: {"NCCL_IB_HCA": Setting("mlx5_0", "rail 0")},
-        HEALTHY.nodes[1].name: {"NCCL_IB_HCA": Setting("mlx5_1", "rail 1")},
+        healthy().nodes[0].name: {"NCCL_IB_HCA": Setting("mlx5_0", "rail 0")},
+        healthy().nodes[1].name: {"NCCL_IB_HCA": Setting("mlx5_1", "rail 1")},
     },
 )
 
@@ -140,10 +142,10 @@ def test_apply_sets_what_was_decided_for_all_or_for_this_node_and_nothing_that_s
     for name in PLANNED.env:
         monkeypatch.delenv(name, raising=False)
     report = replace(
-        HEALTHY,
+        healthy(),
         plan=PLANNED,
         nodes=tuple(
-            replace(node, name=name) for node, name in zip(HEALTHY.nodes, ("gpu01", "gpu02", "c", "d"), strict=True)
+            replace(node, name=name) for node, name in zip(healthy().nodes, ("gpu01", "gpu02", "c", "d"), strict=True)
         ),
     )
     monkeypatch.setattr(os, "environ", {"PATH": "/bin"})
@@ -162,7 +164,7 @@ def test_apply_sets_nothing_but_what_a_plan_can_hold(monkeypatch: pytest.MonkeyP
     assert os.environ == {"NCCL_IB_HCA": "mlx5_0"}
 
 
-@pytest.mark.parametrize("folder", sorted(path for path in FIXTURES.iterdir() if path.is_dir()), ids=lambda at: at.name)
-def test_all_that_a_plan_holds_can_be_applied(folder: Path) -> None:
-    plan = ncheck.replay(folder).plan
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_all_that_a_plan_holds_can_be_applied(cluster: str) -> None:
+    plan = replayed(cluster).plan
     assert {*plan.env, *(name for settings in plan.per_node.values() for name in settings)} <= APPLIED

@@ -8,25 +8,25 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
-from ncheck.model.cluster import Cluster, NodeView
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent
 from ncheck.network.link_problems import ALSO, READS, Weight, on, problems
 from ncheck.parse.interface_names import Kind
 
 
-def node(number: int, rack: int, links: LinkFacts) -> NodeView:
+def facts_of_node(number: int, rack: int, links: LinkFacts) -> Facts:
     """Return a node that has an address in the subnet of its rack, and a router behind it."""
     address = Address(f"10.{rack}.0.{number}", 24)
     nic = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(address,), default_route=True)
     facts: dict[type[object], object] = dict.fromkeys((*READS, *ALSO), Absent("not asked"))
-    return NodeView(f"n{number}", {**facts, NicFacts: NicFacts((nic,)), LinkFacts: links,
-                                   EnvironmentFacts: EnvironmentFacts({}, {})})  # fmt: skip
+    return {**facts, NicFacts: NicFacts((nic,)), LinkFacts: links, EnvironmentFacts: EnvironmentFacts({}, {})}
 
 
 def racks(*, broken: bool) -> Cluster:
     """Return n1 and n2 in one rack, n3 in another: n1 and n3 may not reach each other across the routers."""
-    views = (node(one, rack, _tried(one, rack, broken=broken)) for one, rack in _RACKS.items())
-    return Cluster.of({view.name: view.facts for view in views})
+    return Cluster.of(
+        {f"n{one}": facts_of_node(one, rack, _tried(one, rack, broken=broken)) for one, rack in _RACKS.items()}
+    )
 
 
 _RACKS = {1: 1, 2: 1, 3: 2}

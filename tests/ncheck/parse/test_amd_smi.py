@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.parse.amd_smi import parse_amd
-from ncheck.parse.read import read_any, read_as
+from ncheck.read.text import read_any, read_as
 
 LIST = """AMDSMI Tool: 24.5.1+c5106a9 | AMDSMI Library version: 24.5.2.0 | ROCm version: 6.1.2
 GPU: 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from ncheck.parse.capture import decoded, lines_of
-from ncheck.parse.read import read_text
+from ncheck.read.text import read_text
 
 SMI_LIST = "\n".join(f"GPU {index}: NVIDIA L4 (UUID: GPU-{index})" for index in range(4))
 TOPO = """\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID

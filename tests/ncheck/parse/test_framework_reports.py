@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.parse.read import read_text
+from ncheck.read.text import read_text
 
 
 def test_the_build_of_horovod() -> None:

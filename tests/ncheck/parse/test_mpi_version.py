@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.read import read_text
+from ncheck.read.text import read_text
 
 
 @pytest.mark.parametrize(("text", "mpi", "version"), [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.read import read_any, read_as, read_text
+from ncheck.read.text import read_any, read_as, read_text
 
 SMI = """Tue Mar  3 09:00:00 2026
 +-----------------------------------------------------------------------------------------+

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from ncheck.facts.topology import TopologyFacts
-from ncheck.parse.topology_matrix import closest_nics, parse_topology
+from ncheck.parse.topology_matrix import Matrix, closest_nics, parse_topology
 
 MATRIX = """\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
 GPU0\t X \tNV18\tPIX\tSYS\t0-31,64-95\t0\t\tN/A
@@ -30,7 +29,7 @@ SAME = {
     ("GPU0", "GPU1"): "NV18", ("GPU0", "NIC0"): "PIX", ("GPU0", "NIC1"): "SYS", ("GPU1", "NIC0"): "SYS",
     ("GPU1", "NIC1"): "PXB", ("NIC0", "NIC1"): "SYS",
 }  # fmt: skip
-FACTS = TopologyFacts(
+FACTS = Matrix(
     gpus=("GPU0", "GPU1"),
     nics=("NIC0", "NIC1"),
     pairs={

@@ -9,7 +9,7 @@ from typing import Any
 
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface
-from ncheck.model.plan import MEETING_PORTS
+from ncheck.launchers import MEETING_PORTS
 from ncheck.network.subnets import SubnetAddress
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import Host, Launch, Line, OutOfBand, SshOptions

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.mpi import MpiFacts
+from ncheck.launchers import LAUNCHER_TABLE, LAUNCHERS
 from ncheck.local_host import LocalHost
-from ncheck.model.plan import LAUNCHER_TABLE, LAUNCHERS, LaunchPlan, Setting
+from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetMembers
 from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
@@ -363,7 +364,7 @@ def test_horovodrun_looks_itself_where_nothing_can_be_named() -> None:
 def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
     apart = launch(cards=("eno1", "enp3s0"))
     assert LINES["horovodrun"](apart).reasons == (
-        f"no interface name stands for {SUBNET} on all nodes: MPI gets the subnet, NCCL its own variable",
+        f"the interface in {SUBNET} has no common name on all nodes: MPI gets the subnet, NCCL its own variable",
         "a Horovod without MPI (gloo) needs one name for all nodes and cannot start with this line",
     )
     elsewhere = launch(local_host=LocalHost({"10.9.0.9": "eno1"}))

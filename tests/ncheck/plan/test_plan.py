@@ -14,6 +14,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
+from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
@@ -21,7 +22,6 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.plan import PLAN_FACTS
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
 

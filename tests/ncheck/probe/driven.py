@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ncheck.facts.learning import facts_of, learn
-from ncheck.facts.probe import PROBE_NEEDS, MeetingFacts, ProbeFacts
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster, Facts, FactType
-from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.model.evidence import Answer, Evidence, Note, Reply, Status
 from ncheck.model.node import Node
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.model.plan import Blocker, LaunchPlan
-from ncheck.probe.steps import Assessment, probe_steps
+from ncheck.probe.facts import PROBE_NEEDS, MeetingFacts, ProbeFacts
+from ncheck.probe.steps import Assessment, Progress, next_step
 from ncheck.settings import Settings
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -64,7 +64,7 @@ class Driven:
 
     def __post_init__(self) -> None:
         evidence = load(FIXTURES / self.cluster)
-        self.evidence = {one.node: replace(one, replies={}, recorded=False) for one in evidence}
+        self.evidence = {one.node: replace(one, replies={}, notes={}, recorded=False) for one in evidence}
         self.known: dict[str, Facts] = {
             one.node: {**facts_of(one, set(PROBE_NEEDS) - {MeetingFacts}), **self.facts.get(one.node, {})}
             for one in evidence
@@ -72,43 +72,39 @@ class Driven:
         self.told: list[tuple[str, tuple[tuple[str, ...], ...]]] = []
         self.asked: list[Mapping[str, Any]] = []
         self.replies: dict[str, dict[str, Reply]] = {name: {} for name in self.evidence}
+        self.notes: dict[str, dict[str, Note]] = {name: {} for name in self.evidence}
 
     def run(self) -> Driven:
-        judged = iter((self.dropped, {**self.dropped, **self.dropped_later}))
-
-        def assess(_cluster: Cluster) -> Assessment:
-            return Assessment(LaunchPlan(), next(judged), self.against)
-
-        steps = probe_steps(self.cluster_now(), assess, self.settings, lambda: self.now)
-        act = next(steps, None)
-        while act:
+        found = Assessment(LaunchPlan(), self.dropped, self.against)
+        later = replace(found, dropped={**self.dropped, **self.dropped_later})
+        progress = Progress.of(self.cluster_now(), found, self.settings, self.now)
+        while step := next_step(progress, self.cluster_now(), self.now):
             began = self.now
-            seconds = act.seconds or 0.0
+            seconds = step.seconds or 0.0
             longest = 0.0
             groups: dict[tuple[str, ...], None] = {}
-            assert act.questions
-            for name, questions in act.questions(self.cluster_now(), seconds).items():
+            assert step.questions
+            for name, questions in step.questions(self.cluster_now(), seconds).items():
+                notes = {one.source.key: one.note for one in questions if isinstance(one, NotAsked)}
                 replies = {}
                 for question in questions:
+                    if isinstance(question, NotAsked):
+                        continue
                     key, reply = self.reply(name, question, groups)
                     longest = max(longest, reply.seconds if reply else seconds)
                     if reply:
                         replies[key] = reply
-                self.take(name, replies)
+                self.take(name, replies, notes)
             self.now = began + longest
-            self.told.append((act.stage, tuple(groups)))
-            try:
-                act = steps.send(self.cluster_now())
-            except StopIteration:
-                break
+            if step.nodes:
+                self.told.append((step.stage, tuple(groups)))
+            progress = step.after(self.cluster_now(), later if step.assess else None)
         return self
 
     def cluster_now(self) -> Cluster:
         return Cluster(tuple(Node(name) for name in self.evidence), dict(self.known))
 
     def reply(self, name: str, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
-        if isinstance(question, NotAsked):
-            return question.source.key, Reply(Status.NOT_ASKED, question.reason)
         if isinstance(question, Answered):
             return question.source.key, question.reply
         assert isinstance(question, Answer)
@@ -125,9 +121,10 @@ class Driven:
         asked = arguments if question.turn is not None else None
         return question.key, replace(said, asked=asked) if said else None
 
-    def take(self, name: str, replies: dict[str, Reply]) -> None:
+    def take(self, name: str, replies: dict[str, Reply], notes: dict[str, Note]) -> None:
         self.replies[name].update(replies)
-        evidence = replace(self.evidence[name], replies=replies)
+        self.notes[name].update(notes)
+        evidence = replace(self.evidence[name], replies=replies, notes=notes)
         self.known = dict(learn(self.cluster_now(), [evidence], (ProbeFacts, MeetingFacts)).known)
 
     def stages(self) -> list[str]:
@@ -145,4 +142,7 @@ class Driven:
 
 def evidence_of(driven: Driven) -> list[Evidence]:
     """Return what a recording of it would hold, of the probe alone."""
-    return [replace(one, replies=driven.replies[name], recorded=True) for name, one in driven.evidence.items()]
+    return [
+        replace(one, replies=driven.replies[name], notes=driven.notes[name], recorded=True)
+        for name, one in driven.evidence.items()
+    ]

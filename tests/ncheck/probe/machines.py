@@ -10,12 +10,12 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
-from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.results import Collective, collectives
-from ncheck.topology.hardware import Hardware
 
 V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 A100_PCIE, H100_NVL, B200, L40S = "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA B200", "NVIDIA L40S"

@@ -10,12 +10,12 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Method, Stage
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import Blocker, LaunchPlan, Setting
 from ncheck.probe.choice import Chosen, Refused, choose
+from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.context import ProbeContext, context_of
 from ncheck.probe.methods.driver import driver_named
 from ncheck.settings import Settings
@@ -128,10 +128,10 @@ def test_more_ranks_than_gpus_are_refused() -> None:
 
 def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
-    force = "ncheck probe nodes.txt --force"
-    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); to measure anyway: {force}"
+    share = "50% of the memory of GPU 0 on gpu02"
+    words = f"GPUs are in use on gpu02 ({share}); to measure anyway: ncheck probe nodes.txt --force"
     assert why(choose(ground(changed), ())) == words
-    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, force)
+    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, "force")
     assert isinstance(choose(ground(changed, probe="nccl", force=True), ()), Chosen)
     assert isinstance(choose(ground({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
 
@@ -139,8 +139,8 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
     words = "blocked by "
     this, that = Blocker("NC208 this", ("gpu01",), code="NC208"), Blocker("that", ("gpu02",))
-    assert choose(ground(), (this,)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
-    assert choose(ground(), (that,)) == Refused(f"{words}that", "ncheck nodes.txt --probe none")
+    assert choose(ground(), (this,)) == Refused(f"{words}NC208 this", "NC208")
+    assert choose(ground(), (that,)) == Refused(f"{words}that", "without")
     assert why(choose(ground(), (that, this))) == f"{words}that (and 1 more)"
 
 

@@ -18,6 +18,8 @@ from tests.recorded.clusters import FOUR, HEALTHY
 from tests.recorded.make import evidence
 from tests.recorded.probe import measured
 
+pytestmark = pytest.mark.slow
+
 LEFT = ("gpu01", "gpu02", "gpu04")
 # For servers and head in one process.
 DROPPING = Settings(drop_bad=True, connect_timeout=60.0, command_timeout=60.0, deadline=240.0, probe_time=240.0)
@@ -39,7 +41,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
         return examine(replace(settings, record=made, rehearsal=True), Silent()), made
 
 
-@pytest.mark.slow
 def test_all_nodes_together_are_the_others_and_the_run_is_clean(run: tuple[Report, str]) -> None:
     report, _ = run
     whole = {one.stage: one.nodes for one in report.measurements if one.stage in ("scaling", "all")}
@@ -67,5 +68,5 @@ def test_who_replays_it_with_the_bad_node_hears_that_not_all_were_measured(run: 
     assert {finding.code: finding.nodes for finding in again.findings} == {"NC710": ("gpu03",)}
     assert again.probe is not None
     assert again.probe.notes == ("not measured on all 4 nodes together: --drop-bad left out gpu03",)
-    untold = {verdict.node: verdict.reason for verdict in again.verdicts if verdict.outcome.value == "unknown"}
-    assert untold == {"gpu03": "the all-reduce on 4 nodes was skipped: --drop-bad left out gpu03"}
+    untold = {verdict.nodes: verdict.reason for verdict in again.verdicts if verdict.outcome.value == "unknown"}
+    assert untold == {("gpu03",): "the all-reduce on 4 nodes was skipped: --drop-bad left out gpu03"}

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
-from ncheck.facts.probe import Carried, Method, Stage
 from ncheck.probe.expected import Expected, expectation, expected
-from ncheck.topology.hardware import HARDWARE_FACTS, Hardware, hardware_of
+from ncheck.probe.facts import Carried, Method, Stage
+from ncheck.probe.links.hardware import HARDWARE_FACTS, Hardware, hardware_of
 
 from tests.ncheck.probe.machines import (
     A100,

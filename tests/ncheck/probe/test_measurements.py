@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
 from ncheck.probe.expected import Expected
+from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.probe.measurements import measured, measured_with
 from ncheck.probe.results import Collective
 from ncheck.probe.why_none import Facts

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.model.cluster import Facts
 from ncheck.probe.expected import Expected
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.probe.measurements import measured_with
 from ncheck.probe.results import collectives, gaps, missing_sizes, unverified, verified
 

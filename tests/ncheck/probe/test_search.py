@@ -6,7 +6,7 @@ from math import log2
 from random import Random
 
 import pytest
-from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Stage, Step
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds
 from ncheck.probe.search import Meeting, Search, SlowLink, Suspect, searched
@@ -25,7 +25,7 @@ def linked(found: Search) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("slow", [0, 1, 2])
-@pytest.mark.parametrize("count", [4, 5, 7, 16, 33])
+@pytest.mark.parametrize("count", [4, 5, 7, 16, pytest.param(33, marks=pytest.mark.slow)])
 def test_all_slow_nodes_are_found_none_invented_and_the_rounds_are_few(count: int, slow: int) -> None:
     for seed in SEEDS:
         random = Random(seed)  # noqa: S311
@@ -66,7 +66,7 @@ def test_few_nodes_meet_again_only_where_a_pair_is_near_a_bound() -> None:
     assert near.rounds[2:4] == [(("n01", "n03"),), (("n02", "n03"), ("n00", "n01"))]
 
 
-@pytest.mark.parametrize("count", [3, 4, 5, 8, 16, 33, 64])
+@pytest.mark.parametrize("count", [3, 4, 5, 8, 16, *(pytest.param(many, marks=pytest.mark.slow) for many in (33, 64))])
 def test_a_noise_of_ten_percent_invents_no_node_and_hides_none_below_six_tenths(count: int) -> None:
     for seed in SEEDS:
         random = Random(100 * count + seed)  # noqa: S311

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Carried, Method, NodeResult, Stage, Step
+from ncheck.probe.facts import Carried, Method, NodeResult, Stage, Step
+from ncheck.probe.links.ceiling import Component
 from ncheck.probe.shortfalls import Observation, busiest, idle_rails, observations
-from ncheck.topology.ceiling import Component
 
 from tests.ncheck.probe.machines import H100, L40S, board, bus, places
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import ProbeFacts, Stage
 from ncheck.model.check import Inconclusive, NotApplicable
+from ncheck.probe.facts import ProbeFacts, Stage
+from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.results import Collective
 from ncheck.probe.shortfalls import compared, inside_share, without_expectation
-from ncheck.topology.hardware import Hardware
 
 from tests.ncheck.probe.machines import H100, board, places, rails, ran, with_rails
 

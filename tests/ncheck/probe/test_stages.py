@@ -8,12 +8,12 @@ from typing import Any
 
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import TASK, Failure, ProbeFacts, Skipped, Stage, Step
-from ncheck.facts.probe_replies import probed
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.evidence import Evidence, Login, Reply, Status
+from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.plan import Blocker
+from ncheck.probe.facts import TASK, Failure, ProbeFacts, Skipped, Stage, Step
+from ncheck.probe.replies import probed
 from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
 from ncheck.settings import Settings
@@ -131,7 +131,7 @@ def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_othe
 
     driven = Driven(meeting=meeting).run()
     assert [one.failure for one in driven.probed("gpu01").results if one.failure] == [
-        Failure("meeting", "it told of no place where ranks can meet")
+        Failure("meeting", "it has no meeting point for the ranks")
     ]
     assert driven.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
 
@@ -223,14 +223,14 @@ def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
     driven = Driven().run()
     early: dict[str, Facts] = {node: {ProbeFacts: ProbeFacts(driven.probed(node).results[:1])} for node in ALL[:3]}
     notes = noted({**early, "gpu04": {}})
-    source, reply = notes["gpu01"]
-    facts = probed(Evidence("gpu01", Login(reached=True), replies={source: reply}))
+    source, note = notes["gpu01"]
+    facts = probed(Evidence("gpu01", Login(reached=True), notes={source: note}))
     assert isinstance(facts, ProbeFacts)
     (skipped,) = facts.skipped
     assert (skipped.step.stage, skipped.step.group, skipped.why) == (
         Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
     )  # fmt: skip
-    assert notes["gpu04"] == (TASK.key, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
+    assert notes["gpu04"] == (TASK.key, Note("ncheck was interrupted", failed=True, remedy="probe"))
     assert noted({"gpu01": {ProbeFacts: Absent("--probe none")}}) == {}
 
 
@@ -241,11 +241,11 @@ def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> N
     assert notes["gpu01"][0] == f"answer:turn#{last.step.round + 1}"
 
 
-def noted(known: Mapping[str, Facts]) -> dict[str, tuple[str, Reply]]:
-    """Return what an interrupt notes on reached nodes of which this is known: the key and its reply."""
+def noted(known: Mapping[str, Facts]) -> dict[str, tuple[str, Note]]:
+    """Return what an interrupt notes on reached nodes of which this is known, with its key."""
     reached = {name: {LoginFacts: LoginFacts(Login(reached=True)), **facts} for name, facts in known.items()}
     evidence = cut_short(Cluster.of(reached), "ncheck was interrupted")
-    return {one.node: next(iter(one.replies.items())) for one in evidence}
+    return {one.node: next(iter(one.notes.items())) for one in evidence}
 
 
 def test_a_recording_of_it_tells_the_same() -> None:

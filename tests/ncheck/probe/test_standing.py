@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.model.cluster import Facts
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Probe, Report, Standing
 from ncheck.probe.expected import Expected
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.probe.measurements import measured_with
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page

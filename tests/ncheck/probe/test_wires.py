@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.probe import Carried, Method, Stage
+from ncheck.probe.facts import Carried, Method, Stage
+from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.shortfalls import by_infiniband, shows_links
-from ncheck.topology.hardware import Hardware
 
 from tests.ncheck.probe.machines import H100, board, rail, ran, with_rails
 

@@ -10,6 +10,7 @@ from ncheck.hostlist import fold
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import NodeSummary, Probe, Report
+from ncheck.model.system import System, SystemGpus, SystemPort
 
 CHECKS = {
     "NC001": "node-not-reached",
@@ -23,12 +24,14 @@ CHECKS = {
     "NC501": "gpu-count-differs",
     "NC506": "gpu-xid-reported",
 }
-FACTS = {
-    "GPUs": "8 x NVIDIA H100 80GB HBM3, driver 550.54.15",
-    "NCCL": "2.21.5 from /opt/conda/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2",
-    "MPI": "Open MPI 4.1.6",
-    "InfiniBand": "8 x 400 Gb/s Active",
-}
+SYSTEM = System(
+    gpus=SystemGpus(8, {"NVIDIA H100 80GB HBM3": 8}, "550.54.15", "12.4", 8 * 80 * 2**30),
+    nccl="2.21.5",
+    nccl_path="/opt/conda/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2",
+    mpi="Open MPI",
+    mpi_version="4.1.6",
+    ports=tuple(SystemPort(f"mlx5_{at}:1", "Active", "LinkUp", 400.0, "InfiniBand") for at in range(8)),
+)
 PLAN = LaunchPlan(
     env={
         "NCCL_SOCKET_IFNAME": Setting("=bond0", "docker0 and bond0 have addresses; only bond0 reaches every node"),
@@ -50,7 +53,7 @@ def names(number: int) -> tuple[str, ...]:
 def node(name: str) -> NodeSummary:
     return NodeSummary(
         name, reached=True, address=f"10.1.0.{int(name[4:]) % 250}", port=22, user="ada", transport="paramiko",
-        host_name=name, interpreter="/opt/conda/bin/python 3.11.7 (active conda)", slots=8, seconds=0.12, facts=FACTS,
+        host_name=name, interpreter="/opt/conda/bin/python 3.11.7 (active conda)", slots=8, seconds=0.12,
     )  # fmt: skip
 
 
@@ -61,35 +64,36 @@ def lost(name: str, cause: str, detail: str) -> NodeSummary:
 def verdicts(nodes: Sequence[str], other: Mapping[tuple[str, str], Verdict]) -> tuple[Verdict, ...]:
     """Every check passed on every node but where `other` says something else."""
     return tuple(
-        other.get((code, one), Verdict(check, code, one, Outcome.PASSED))
+        other.get((code, one), Verdict(check, code, (one,), Outcome.PASSED))
         for code, check in CHECKS.items()
         for one in nodes
     )
 
 
 def report(nodes: Sequence[NodeSummary], findings: Sequence[Finding], other: Sequence[Verdict]) -> Report:
-    special = {(verdict.code, verdict.node): verdict for verdict in other}
+    special = {(verdict.code, node): verdict for verdict in other for node in verdict.nodes}
     for finding in findings:
         for name in finding.nodes:
-            special[finding.code, name] = Verdict(finding.check, finding.code, name, Outcome.FAILED, finding.message)
+            special[finding.code, name] = Verdict(finding.check, finding.code, (name,), Outcome.FAILED, finding.message)
     all_verdicts = verdicts([one.name for one in nodes], special)
     bad = any(f.severity is Severity.ERROR and not f.ignored for f in findings)
     unsure = any(one.outcome is Outcome.UNKNOWN for one in all_verdicts)
     return Report(
         exit_code=int(bad or unsure), nodes=tuple(nodes), verdicts=all_verdicts, findings=tuple(findings), plan=PLAN,
         measurements=(), probe=PROBE, version="0.1.0", seconds=3.24, fail_on=("error", "unknown"),
+        systems=(replace(SYSTEM, nodes=tuple(one.name for one in nodes if one.reached)),),
     )  # fmt: skip
 
 
 def everywhere_else(code: str, name: str, reason: str) -> list[Verdict]:
     """Return unknown verdicts for one node, for all checks but those that judge the login."""
     login = {"NC001", "NC110", "NC112", "NC118", code}
-    return [Verdict(check, c, name, Outcome.UNKNOWN, reason) for c, check in CHECKS.items() if c not in login]
+    return [Verdict(check, c, (name,), Outcome.UNKNOWN, reason) for c, check in CHECKS.items() if c not in login]
 
 
 def no_root(nodes: Sequence[str]) -> list[Verdict]:
     reason = "journalctl -k and dmesg: permission denied"
-    return [Verdict("gpu-xid-reported", "NC506", one, Outcome.SKIPPED, reason, needs_root=True) for one in nodes]
+    return [Verdict("gpu-xid-reported", "NC506", (one,), Outcome.SKIPPED, reason, needs_root=True) for one in nodes]
 
 
 def nccl(nodes: Sequence[str], told: str, evidence: Sequence[str], wanted: str = "2.21.5") -> Finding:
@@ -115,9 +119,10 @@ def mixed_nccl() -> Report:
         summary="mlx5_3 has no link",
     )  # fmt: skip
     summaries = [node(one) for one in nodes]
-    summaries[3] = replace(summaries[3], facts={**FACTS, "NCCL": f"2.18.3 from {path}"})
     told = "2.21.5 on node[01-03], 2.18.3 on node04 (3 to 1)"
-    return report(summaries, [nccl(["node04"], told, evidence), xid], no_root(nodes))
+    made = report(summaries, [nccl(["node04"], told, evidence), xid], no_root(nodes))
+    older = replace(SYSTEM, nodes=nodes[3:], nccl="2.18.3", nccl_path=path)
+    return replace(made, systems=(replace(SYSTEM, nodes=nodes[:3]), older))
 
 
 def one_down() -> Report:
@@ -169,7 +174,7 @@ def tie() -> Report:
 def all_unknown() -> Report:
     nodes = names(4)
     reason = "not reached (deadline)"
-    other = [Verdict(check, code, one, Outcome.UNKNOWN, reason) for code, check in CHECKS.items() for one in nodes]
+    other = [Verdict(check, code, (one,), Outcome.UNKNOWN, reason) for code, check in CHECKS.items() for one in nodes]
     summaries = [lost(one, "deadline", "the run ended before this node was asked") for one in nodes]
     made = report(summaries, (), other)
     return replace(made, exit_code=130, interrupted=True, plan=LaunchPlan(notes=("no plan: no node was reached",)))
@@ -214,11 +219,11 @@ REPORTS = {
 
 
 @pytest.fixture(params=sorted(REPORTS))
-def named_report(request: pytest.FixtureRequest) -> tuple[str, Report]:
+def named_report(request: pytest.FixtureRequest, reports: dict[str, Report]) -> tuple[str, Report]:
     """Each report in turn, with its name."""
-    return request.param, REPORTS[request.param]()
+    return request.param, reports[request.param]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def reports() -> dict[str, Report]:
     return {name: made() for name, made in REPORTS.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ncheck.facts.probe import Method
 from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Standing, Traffic
-from ncheck.probe.standing import of_share
+from ncheck.probe.facts import Method
+from ncheck.probe.standing import of_share, with_shares
 
 MIB = 2**20
 NODES = tuple(f"gpu{number:02d}" for number in range(1, 5))
@@ -78,7 +78,7 @@ def probe(pairs: tuple[Pair, ...], carried: tuple[Traffic, ...], means: str = "n
         version=by.split()[1],
         rounds=5,
         pairs=pairs,
-        traffic=carried,
+        traffic=with_shares(carried, together=True),
     )
 
 

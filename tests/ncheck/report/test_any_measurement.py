@@ -13,7 +13,7 @@ from random import Random
 import jsonschema
 import pytest
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
+from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Probe, Report, Share, Traffic
 from ncheck.report import FORMATS, show
 from ncheck.report.schema import report_schema
 
@@ -55,7 +55,7 @@ def any_report(chance: Random) -> Report:
         ran=chance.random() < 0.9, reason=chance.choice(TEXTS), means=chance.choice(("nccl", "tcp", "")),
         version=chance.choice(TEXTS), pairs=tuple(Pair((a, b), chance.choice(RATES)) for a, b in sorted(pairs)),
         traffic=tuple(
-            Traffic(node, device, chance.choice((0, 1, 2**64)), 2**63, chance.random() < 0.5)
+            Traffic(node, device, chance.choice((0, 1, 2**64)), 2**63, chance.random() < 0.5, chance.choice([*Share]))
             for node, device in devices
         ),
         notes=tuple(chance.choices(TEXTS, k=3)),
@@ -90,11 +90,10 @@ def shown(report: Report, form: str) -> str:
 @pytest.mark.parametrize("seed", range(8))
 def test_any_measurement_is_shown_in_every_form(seed: int) -> None:
     report = any_report(Random(seed))  # noqa: S311  the same in every run
-    for form in FORMATS:
-        shown(report, form)
-    jsonschema.validate(json.loads(shown(report, "json"), parse_constant=pytest.fail), report_schema())
-    page = shown(report, "html")
-    tags = Tags()
+    pages = {form: shown(report, form) for form in FORMATS}
+    told = json.loads(pages["json"], parse_constant=pytest.fail)
+    jsonschema.Draft202012Validator(report_schema()).validate(told)
+    page, tags = pages["html"], Tags()
     tags.feed(page)
     assert (tags.handlers, "img" in tags.tags, "<script>alert" in page) == ([], False, False)
     assert re.search(r'="[^"]*\b(?:nan|inf)\b', page) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.model.finding import Outcome, Severity, Verdict
+from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
 
@@ -42,8 +42,7 @@ def test_unknown_and_crashed_are_never_folded_into_what_passed(reports: dict[str
     report = reports["healthy"]
     for outcome in (Outcome.UNKNOWN, Outcome.CRASHED):
         dark = tuple(
-            Verdict(one.check, one.code, one.node, outcome, "why") if one.code == "NC501" else one
-            for one in report.verdicts
+            replace(one, outcome=outcome, reason="why") if one.code == "NC501" else one for one in report.verdicts
         )
         assert rows(check_matrix(replace(report, verdicts=dark)))["NC501"] == (outcome.value,)
 

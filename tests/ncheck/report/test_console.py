@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 from ncheck.report import quiet
@@ -183,7 +183,7 @@ def test_what_only_says_again_that_a_node_is_unreachable_is_not_printed(reports:
 
 def test_an_unknown_check_on_a_reached_node_is_a_line_with_its_reason(reports: dict[str, Report]) -> None:
     first, *others = reports["healthy"].verdicts
-    unknown = Verdict(first.check, first.code, first.node, Outcome.UNKNOWN, "nvidia-smi ended with exit status 9")
+    unknown = replace(first, outcome=Outcome.UNKNOWN, reason="nvidia-smi ended with exit status 9")
     lines = in_utf8(replace(reports["healthy"], verdicts=(unknown, *others), exit_code=1)).splitlines()
     assert lines[0] == "? Not verified: 1 check unknown on node01; launch plan usable"
     assert "? node-not-reached unknown on node01: nvidia-smi ended with exit status 9" in lines

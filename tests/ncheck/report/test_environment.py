@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from pathlib import Path
 
-import ncheck
 import pytest
 from markdown_it import MarkdownIt
 from ncheck.model.report import NodeSummary, Report
@@ -14,9 +12,9 @@ from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface,
 from ncheck.report import show
 from ncheck.report.environment import Row, environment
 
-from .test_markdown import texts
+from tests.recorded.replayed import replayed
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+from .test_markdown import texts
 
 MACHINE = SystemMachine("6.8.0-45-generic", "x86_64", "", "AMD EPYC 9654", 2, 192, 384, 2, 1622832254976)
 SYSTEM = System(
@@ -24,8 +22,8 @@ SYSTEM = System(
     nccl="2.21.5",
     ports=(SystemPort("mlx5_0:1", "Active", "LinkUp", 400.0, "InfiniBand"),
            SystemPort("mlx5_1:1", "Down", "Polling", None, "InfiniBand")),
-    interfaces=(SystemInterface("eno1", "physical", True, 9000, 25.0, ("10.0.0.1/24",)),  # noqa: FBT003
-                SystemInterface("ib0", "infiniband", True, 2044, 400.0, ())),  # noqa: FBT003
+    interfaces=(SystemInterface("eno1", "physical", True, 9000, 25.0, "10.0.0.0/24"),  # noqa: FBT003
+                SystemInterface("ib0", "infiniband", True, 2044, 400.0)),  # noqa: FBT003
     python="/home/ann/venv/bin/python",
     python_version="3.11.7",
     frameworks={"torch": "2.5.1"},
@@ -40,8 +38,9 @@ SYSTEM = System(
 
 
 def report(base: Report, **systems: System) -> Report:
-    nodes = tuple(NodeSummary(name, reached=True, system=system) for name, system in systems.items())
-    return replace(base, nodes=nodes, findings=(), bad=(), measurements=())
+    nodes = tuple(NodeSummary(name, reached=True) for name in systems)
+    held = tuple(replace(system, nodes=(name,)) for name, system in systems.items())
+    return replace(base, nodes=nodes, systems=held, findings=(), bad=(), measurements=())
 
 
 def test_every_row_of_a_node(reports: dict[str, Report]) -> None:
@@ -103,7 +102,7 @@ def test_nodes_that_differ_have_rows_of_their_own_with_the_larger_group_first(re
 def tables(request: pytest.FixtureRequest) -> list[str]:
     """Return the cells of a recorded cluster's report."""
     stream = io.StringIO()
-    show(ncheck.replay(FIXTURES / request.param), "markdown", stream, {})
+    show(replayed(request.param), "markdown", stream, {})
     tokens = MarkdownIt("gfm-like", {"linkify": False}).enable("table").parse(stream.getvalue())
     return [*texts(tokens, "th"), *texts(tokens, "td"), *texts(tokens, "paragraph")]
 

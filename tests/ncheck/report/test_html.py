@@ -21,6 +21,7 @@ from ncheck.model.check import PAGES
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Pair, Report, Traffic
+from ncheck.model.system import System
 from ncheck.report import show
 from ncheck.report.html import as_html, curve_of
 
@@ -89,19 +90,20 @@ def evil(report: Report) -> Report:
     finding = Finding(
         "NC201", "nccl-version-differs", Severity.ERROR, ("node01",), HOSTILE, (HOSTILE,) * 5, f"echo {HOSTILE}"
     )
-    unknown = Verdict("gpu-count-differs", "NC501", "node02", Outcome.UNKNOWN, HOSTILE)
+    unknown = Verdict("gpu-count-differs", "NC501", ("node02",), Outcome.UNKNOWN, HOSTILE)
     nodes = tuple(
-        replace(node, interpreter=HOSTILE, detail=HOSTILE, host_name=HOSTILE, facts={HOSTILE: HOSTILE})
+        replace(node, interpreter=HOSTILE, detail=HOSTILE, host_name=HOSTILE, addresses={HOSTILE: (HOSTILE,)})
         for node in report.nodes
     )
+    systems = (System(nodes=("node01",), mpi=HOSTILE, mpi_version=HOSTILE, unknown={"gpus": HOSTILE}),)
     one = everywhere(by=HOSTILE, limited_by=HOSTILE, lowered_by=(HOSTILE,))
     lost = everywhere(measured=None, curve=(), stage="pair", failed=HOSTILE)
     ran = probe((Pair(("node01", "node02"), 1.0), Pair(("node01", "node03"), None)),
                 (Traffic("node01", HOSTILE, 10**10, 0, planned=True),))  # fmt: skip
     plan = LaunchPlan({HOSTILE: Setting(HOSTILE, HOSTILE)}, {"mpirun": HOSTILE}, (HOSTILE,), {"mpirun": (HOSTILE,)})
     return replace(
-        report, nodes=nodes, findings=(finding,), verdicts=(*report.verdicts, unknown), measurements=(one, lost),
-        probe=replace(ran, reason=HOSTILE), plan=plan, boards=(EVIL_BOARD,),
+        report, nodes=nodes, systems=systems, findings=(finding,), verdicts=(*report.verdicts, unknown),
+        measurements=(one, lost), probe=replace(ran, reason=HOSTILE), plan=plan, boards=(EVIL_BOARD,),
     )  # fmt: skip
 
 

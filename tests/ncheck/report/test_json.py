@@ -29,7 +29,9 @@ def closed_schema() -> dict[str, Any]:
 def test_each_report_is_valid_by_the_schema_and_has_no_member_that_it_lacks(named_report: tuple[str, Report]) -> None:
     _, report = named_report
     report = dataclasses.replace(
-        report, measurements=(Measurement("all-reduce busbw", 371.2, 390.0, "GB/s", "NIC", ("node01", "node02")),)
+        report,
+        verdicts=report.verdicts[:2000],  # those of a thousand nodes are alike
+        measurements=(Measurement("all-reduce busbw", 371.2, 390.0, "GB/s", "NIC", ("node01", "node02")),),
     )
     jsonschema.Draft202012Validator(closed_schema()).validate(json.loads(as_json(report)))
 

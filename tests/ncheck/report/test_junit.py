@@ -78,9 +78,9 @@ def test_what_is_ignored_is_skipped_and_what_is_only_worth_knowing_passes(report
 
 
 def test_unknown_is_an_error_whatever_fail_on_says(reports: dict[str, Report]) -> None:
-    dark = Verdict("gpu-count-differs", "NC501", "node02", Outcome.UNKNOWN, "nvidia-smi hangs")
+    dark = Verdict("gpu-count-differs", "NC501", ("node02",), Outcome.UNKNOWN, "nvidia-smi hangs")
     report = reports["healthy"]
-    others = tuple(one for one in report.verdicts if (one.code, one.node) != ("NC501", "node02"))
+    others = tuple(one for one in report.verdicts if (one.code, one.nodes) != ("NC501", ("node02",)))
     xml = read(replace(report, verdicts=(*others, dark), fail_on=("never",), exit_code=0))
     assert results(case(xml, "node02", "NC501 gpu-count-differs")) == [(Error, "error", "nvidia-smi hangs")]
     assert xml.errors == 1

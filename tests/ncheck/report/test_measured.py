@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.facts.probe import Method
 from ncheck.model.report import Pair, Report, Standing, Traffic
-from ncheck.probe.standing import of_share
+from ncheck.probe.facts import Method
+from ncheck.probe.standing import of_share, with_shares
 from ncheck.report import measured as say
 from ncheck.report.measured import Line, carried, heat, labels, print_measured
 from ncheck.report.page import Page
@@ -129,12 +129,16 @@ def test_no_picture_is_drawn_of_one_pair_or_of_pairs_that_all_failed() -> None:
     assert heat(probe((Pair(("a", "b"), None), Pair(("a", "c"), None)), ()), ()) is None
 
 
+def lines(*traffic: Traffic, together: bool = True) -> tuple[Line, ...]:
+    return carried(with_shares(traffic, together=together))
+
+
 def test_bytes_that_left_by_another_nic_than_the_plans_are_pointed_at() -> None:
     by_plan = Traffic("n1", "mlx5_0:1", 50_000_000_000, 0, planned=True)
     astray = Traffic("n2", "eno1", 40_000_000_000, 0, planned=False)
     chatter = Traffic("n1", "eno1", 1_000_000, 0, planned=False)
-    assert carried((by_plan, chatter)) == (Line("sent by mlx5_0:1 on n1: 50 GB"),)
-    assert carried((by_plan, astray)) == (
+    assert lines(by_plan, chatter) == (Line("sent by mlx5_0:1 on n1: 50 GB"),)
+    assert lines(by_plan, astray) == (
         Line("sent by mlx5_0:1 on n1: 50 GB"),
         Line("sent by eno1 on n2: 40 GB (not in the plan)", odd=True),
     )
@@ -143,18 +147,18 @@ def test_bytes_that_left_by_another_nic_than_the_plans_are_pointed_at() -> None:
 def test_what_ranks_of_one_node_send_each_other_by_loopback_left_by_no_nic() -> None:
     by_plan = tuple(Traffic(name, "eth0", 33_200_000, 0, planned=True) for name in ("n1", "n2"))
     inside = tuple(Traffic(name, "lo", 33_200_100, 0, planned=False) for name in ("n1", "n2"))
-    assert carried((*by_plan, *inside)) == (
+    assert lines(*by_plan, *inside) == (
         Line("sent by eth0 on n[1-2]: 33.2 MB each"),
         Line("sent inside the node, by lo on n[1-2]: 33.2 MB each"),
     )
-    assert carried((*by_plan, replace(inside[0], sent=500))) == (Line("sent by eth0 on n[1-2]: 33.2 MB each"),)
+    assert lines(*by_plan, replace(inside[0], sent=500)) == (Line("sent by eth0 on n[1-2]: 33.2 MB each"),)
 
 
 def test_who_had_fewer_steps_is_not_odd_where_the_nodes_never_ran_together() -> None:
     busy, idle = (Traffic(name, "eth0", sent, 0, planned=True) for name, sent in (("n1", 66_400_000), ("n2", 100)))
-    assert carried((busy, idle), together=False) == (Line("sent by eth0 on n[1-2]: 100 B to 66.4 MB each"),)
-    assert carried((busy, replace(idle, sent=10_000_000)))[-1].odd
-    assert carried((replace(busy, sent=900), idle)) == ()
+    assert lines(busy, idle, together=False) == (Line("sent by eth0 on n[1-2]: 100 B to 66.4 MB each"),)
+    assert lines(busy, replace(idle, sent=10_000_000))[-1].odd
+    assert lines(replace(busy, sent=900), idle) == ()
 
 
 def test_more_than_all_is_kept_only_where_the_links_are_known() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.recording import load_trusted
+from ncheck.fleet.recording import load
 from ncheck.model.evidence import Cause, Reply, Status
 from ncheck.model.finding import Outcome
 from ncheck.observer import Silent
@@ -23,21 +23,21 @@ HEALTHY = Path(__file__).parents[3] / "fixtures" / "healthy-4x8-h100"
     [(Cause.NO_PYTHON, "python3 does not run"), (Cause.NOT_ENTERED, "the job's environment cannot be entered")],
 )
 def test_a_node_without_an_agent_is_named_once(cause: Cause, summary: str) -> None:
-    *others, last = load_trusted(str(HEALTHY))
-    mute = replace(last, login=replace(last.login, cause=cause, detail="its own words"), replies={})
+    *others, last = load(HEALTHY)
+    mute = replace(last, login=replace(last.login, cause=cause, detail="its own words"), replies={}, notes={})
     settings = Settings(select=("ssh", "host", "gpus", "network"))
     report = judge_again([*others, mute], settings, Silent())
     not_run, unknown = unreached_and_unknown(report)
-    assert (unknown, {verdict.node for verdict in not_run}) == ([], {mute.node})
+    assert (unknown, {verdict.nodes for verdict in not_run}) == ([], {(mute.node,)})
     assert {verdict.reason for verdict in not_run} == {
         f"{cause.value}: its own words", f"the login ended before this step ({cause.value})",
     }  # fmt: skip
     assert headline(report, fold_findings(report.findings)).text == f"Not ready: {mute.node}: {summary}"
-    assert all(verdict.outcome is not Outcome.UNKNOWN for verdict in report.verdicts if verdict.node != mute.node)
+    assert all(verdict.outcome is not Outcome.UNKNOWN for verdict in report.verdicts if mute.node not in verdict.nodes)
 
 
 def test_a_driver_that_hangs_is_named_once() -> None:
-    *others, last = load_trusted(str(HEALTHY))
+    *others, last = load(HEALTHY)
     late = Reply(Status.TIMEOUT, seconds=10.0)
     hung = {key: late for key in last.replies if "nvidia-smi" in key or key in ("answer:gpus", "answer:gpu-health")}
     report = judge_again([*others, replace(last, replies={**last.replies, **hung})], Settings(), Silent())

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import ncheck
 import pytest
+from ncheck.cli.examine import observer_for
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
 from ncheck.observer import Observer
-from ncheck.report.progress import FAILURES_SHOWN, PlainLines, observer_for
+from ncheck.report.progress import FAILURES_SHOWN, PlainLines
 
 REFUSED = Login(reached=False, cause=Cause.REFUSED, detail="nothing listens on 10.0.0.2 port 22")
 
@@ -52,6 +53,7 @@ def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_p
     for stage in ("measuring inside", "measuring pairs, round 1"):
         for node in nodes(2):
             lines.stage(node.name, stage, slow=True)
+    lines.ended.set()
     assert stream.getvalue() == (
         "ncheck: connecting to 2 nodes\n"
         "ncheck: measuring inside, 4.0 s elapsed\n"
@@ -65,6 +67,7 @@ def test_a_stage_of_a_long_run_says_how_long_it_took_and_may_take() -> None:
     lines.started(nodes(1))
     for stage in ("measuring inside", "measuring pairs", "measuring all"):
         lines.stage("node01", stage, slow=True)
+    lines.ended.set()
     assert stream.getvalue().splitlines()[1:] == [
         "ncheck: measuring inside, 4.0 s elapsed, at most 56 s left",
         "ncheck: measuring pairs, 42 s elapsed, at most 18 s left",
@@ -140,7 +143,7 @@ def test_a_log_that_cannot_be_written_does_not_end_the_run() -> None:
 
 def test_neither_a_pipe_nor_a_dumb_terminal_imports_rich() -> None:
     code = (
-        "import sys; from ncheck.report.progress import observer_for; observer_for(sys.stderr, {'TERM': 'xterm'}); "
+        "import sys; from ncheck.cli.examine import observer_for; observer_for(sys.stderr, {'TERM': 'xterm'}); "
         "print('rich' in sys.modules)"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(ncheck.__file__).parent.parent)}

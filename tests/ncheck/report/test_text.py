@@ -57,7 +57,7 @@ def test_findings_that_refer_to_other_causes_stay_apart() -> None:
 
 def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
     unknown = [
-        Verdict(check, code, node, Outcome.UNKNOWN, reason)
+        Verdict(check, code, (node,), Outcome.UNKNOWN, reason)
         for check, code, reason in (("x", "NC1", "slow"), ("y", "NC2", "not reached"), ("z", "NC3", "not reached"))
         for node in ("node01", "node02")
     ]
@@ -68,12 +68,12 @@ def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
 
 
 def test_reasons_that_name_their_own_node_fold_too() -> None:
-    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, f"{node} fell silent") for node in NODES]
+    unknown = [Verdict("x", "NC1", (node,), Outcome.UNKNOWN, f"{node} fell silent") for node in NODES]
     assert fold_verdicts(unknown) == (FoldedVerdicts("node[01-03] fell silent", ("x",), NODES),)
 
 
 def test_a_reason_that_names_one_of_its_nodes_is_one_reason() -> None:
-    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, "GPUs are in use on node03") for node in NODES]
+    unknown = [Verdict("x", "NC1", (node,), Outcome.UNKNOWN, "GPUs are in use on node03") for node in NODES]
     assert fold_verdicts(unknown) == (FoldedVerdicts("GPUs are in use on node03", ("x",), NODES),)
 
 

@@ -168,7 +168,7 @@ def test_nothing_told_is_not_called_ready(reports: dict[str, Report]) -> None:
 
 def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> None:
     first, *others = reports["healthy"].verdicts
-    unknown = Verdict(first.check, first.code, first.node, Outcome.UNKNOWN, "nvidia-smi ended with exit status 9")
+    unknown = replace(first, outcome=Outcome.UNKNOWN, reason="nvidia-smi ended with exit status 9")
     out = in_utf8(replace(reports["healthy"], verdicts=(unknown, *others), exit_code=1))
     assert "? Not verified: 1 check unknown on node01; launch plan usable\n" in out
     assert "exit code 1: unknown results count as failures (--fail-on error,unknown)\n" in out
@@ -185,7 +185,7 @@ def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dic
 
 def test_what_was_skipped_is_told_with_the_reasons_that_spare_more_than_one_check(reports: dict[str, Report]) -> None:
     absent = {"NC402": "no InfiniBand", "NC404": "no InfiniBand", "NC501": "no GPU"}
-    skipped = tuple(Verdict(f"of-{code}", code, "node01", Outcome.SKIPPED, why) for code, why in absent.items())
+    skipped = tuple(Verdict(f"of-{code}", code, ("node01",), Outcome.SKIPPED, why) for code, why in absent.items())
     passed = reports["healthy"].verdicts
     out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped)))
     assert "- 3 checks skipped on node01: no InfiniBand (2); other reasons (1)\n" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,19 @@ def test_a_command_runs_and_tells_its_output_its_errors_and_its_status(site: Sit
     assert stream.receive(60) == b"out\n"
     assert stream.receive(60) == b""
     assert (stream.exit_status(60), stream.stderr()) == (3, b"err\n")
+    stream.close()
+
+
+THREADS = {"paramiko": 1, "openssh": 1}  # that a connection adds to the one that uses it
+
+
+def test_a_connection_holds_no_more_threads_than_before(site: Site, sshd: Sshd, known: Known) -> None:
+    known(port := sshd())
+    threads = threading.active_count()
+    stream = site.with_lines(Port=port).connect()
+    stream.send(b"echo out\n", 60)
+    assert stream.receive(60) == b"out\n"
+    assert threading.active_count() - threads <= THREADS[site.kind]
     stream.close()
 
 

@@ -34,6 +34,7 @@ METHODS = {
         "write_all": ("out",),
     },
     paramiko.Transport: {
+        "_log": ("level", "msg", "args"),
         "auth_none": ("username",),
         "auth_publickey": ("username", "key", "event"),
         "close": (),

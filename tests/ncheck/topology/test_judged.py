@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.parse.read import read_as
+from ncheck.read.text import read_as
 
 TWO_SOCKETS = """\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity
 GPU0\t X \tNV4\tSYS\tSYS\tPIX\tSYS\t0-31\t0

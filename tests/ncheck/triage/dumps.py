@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from ncheck.parse.flight_recorder import Dump, read
+from ncheck.triage.parse.flight_recorder import Dump, read
 
 Entry = dict[str, Any]
 WORLD = ("0", "default_pg")

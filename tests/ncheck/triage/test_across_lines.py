@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage import Confidence, Diagnosis, diagnose
+from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 
 
 def causes(*lines: str) -> list[str]:
-    return [diagnosis.cause for diagnosis in diagnose(lines)]
+    return [reading.cause for reading in read_lines(lines)]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def timed_out(rank: int, number: int, operation: str = "ALLREDUCE", size: int = 
 
 
 def test_the_rank_with_the_lowest_sequence_number_called_fewer_collectives() -> None:
-    found = diagnose([timed_out(0, 20), timed_out(1, 20), timed_out(2, 19), timed_out(3, 20)])[0]
+    found = read_lines([timed_out(0, 20), timed_out(1, 20), timed_out(2, 19), timed_out(3, 20)])[0]
     assert (found.cause, found.ranks[0], found.confidence) == ("collective_mismatch", "2", Confidence.LOW)
 
 
@@ -111,13 +111,13 @@ def test_the_group_may_stand_in_the_line_after_that_of_the_collective() -> None:
         "[rank{0}]:[E] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Timeout at NCCL work: {1}, last enqueued NCCL work: 127"
     )
     lines = [timed_out(rank, number, group="") for rank, number in ((0, 122), (1, 126))]
-    found = diagnose([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
+    found = read_lines([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
     assert (found.cause, found.ranks) == ("collective_mismatch", ("0",))
     assert causes(*lines) == ["slow_rank_timeout"]
 
 
 def test_ranks_that_pass_other_sizes_to_one_collective_do_not_match() -> None:
-    found = diagnose([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
+    found = read_lines([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
     assert (found.cause, found.confidence) == ("collective_mismatch", Confidence.MEDIUM)
 
 
@@ -141,8 +141,8 @@ STARTED = f"{INFO}comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1a000 - Init COMPLETE
 DOCKER0 = f"{INFO}NET/Socket : Using [0]docker0:172.17.0.1<0>"
 
 
-def wrong_nic(*lines: str) -> Diagnosis:
-    found = diagnose(lines)[0]
+def wrong_nic(*lines: str) -> LogReading:
+    found = read_lines(lines)[0]
     assert found.cause == "wrong_nic", found
     return found
 
@@ -212,10 +212,10 @@ def test_interfaces_that_do_no_harm_are_no_fault() -> None:
 def test_a_log_that_ends_in_the_start_of_one_mechanism_names_it() -> None:
     nvls = f"{INFO}NVLS Creating Multicast group nranks 8 size 2097152 on rank 0"
     p2p = f"{INFO}Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
-    assert [(one.cause, one.confidence, one.fix, one.evidence) for one in diagnose([p2p, nvls, "", ""])] == [
+    assert [(one.cause, one.confidence, one.fix, one.evidence) for one in read_lines([p2p, nvls, "", ""])] == [
         ("nvls_failure", Confidence.LOW, "export NCCL_NVLS_ENABLE=0", (nvls,))
     ]
-    assert [(one.cause, one.confidence, one.fix) for one in diagnose([nvls, p2p])] == [
+    assert [(one.cause, one.confidence, one.fix) for one in read_lines([nvls, p2p])] == [
         ("p2p_acs_iommu", Confidence.LOW, "export NCCL_P2P_DISABLE=1")
     ]
     assert causes(nvls, p2p, f"{INFO}Connected all rings") == causes(nvls, STARTED, p2p) == []
@@ -231,14 +231,14 @@ PLACE = "Error: No available node types can fulfill resource request {'CPU': 1.0
 
 
 def test_what_waits_for_hosts_tasks_and_nodes_is_named() -> None:
-    (found,) = diagnose(["Attempted to launch horovod task servers.", HOSTS])
+    (found,) = read_lines(["Attempted to launch horovod task servers.", HOSTS])
     assert (found.cause, found.confidence, found.others) == (
         "firewall", Confidence.LOW, ("nic_names_differ", "ssh_auth", "hostname_loopback"),
     )  # fmt: skip
     assert causes(HOSTS, "Notified all the hosts that the registration is complete.") == []
-    (found,) = diagnose(TASKS)
+    (found,) = read_lines(TASKS)
     assert (found.cause, found.confidence, found.ranks) == ("slow_rank_timeout", Confidence.LOW, ("0", "2"))
     assert found.meaning == "tasks 0, 2 did not come to a barrier that the others wait at: look at their logs"
-    found = diagnose(["Local node IP: 10.1.0.1", PLACE])[0]
+    found = read_lines(["Local node IP: 10.1.0.1", PLACE])[0]
     assert (found.cause, found.confidence) == ("wrong_nic", Confidence.MEDIUM)
     assert causes("Local node IP: 192.168.7.1", PLACE) == causes(PLACE) == ["launcher_mismatch"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ncheck.parse.flight_recorder import Dump, read
 from ncheck.triage.causes import CAUSES
 from ncheck.triage.clue import Clue
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.parse.flight_recorder import Dump, read
 from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.dumps import Entry, call, dump, gloo, pickled, steps, transfer, value
@@ -92,7 +92,7 @@ def test_a_dump_that_could_not_be_read_accuses_nobody() -> None:
 def test_where_most_dumps_are_missing_nobody_is_accused() -> None:
     ((cause, grade, ranks, text),) = said({3: waiting()})
     assert (cause, grade, ranks) == ("slow_rank_timeout", Grade.ECHO, ())
-    assert text == f"rank 3 waits {WAITED}; ranks 0 to 2 wrote no dump, so who is missing is not known"
+    assert text == f"rank 3 waits {WAITED}; ranks 0 to 2 wrote no dump, so the missing rank is unknown"
 
 
 def test_of_missing_dumps_and_a_rank_that_is_behind_both_are_possible() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import OtherProcess, ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.triage import join
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.processes import OtherProcess, ProcessesFacts
 from ncheck.triage.join import LiveReport, examine_job
 from ncheck.triage.live import Reader
 from ncheck.triage.signature import Grade
@@ -159,7 +159,7 @@ def test_a_job_that_nobody_could_watch_is_not_healthy(monkeypatch: pytest.Monkey
 def test_a_job_that_stands_still_for_no_reason_that_was_seen_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = examined(STILL, monkeypatch)
     assert answers(report) == [("unknown", 0.3, ())]
-    assert report.summary == ("not certain: the job stands still, and nothing that was seen of 4 processes shows why")
+    assert report.summary == ("not certain: the job makes no progress, and nothing seen in 4 processes shows why")
 
 
 def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:

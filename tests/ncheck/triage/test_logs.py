@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.triage.causes import UNKNOWN
-from ncheck.triage.logs import SURE, Candidate, Evidence, LogReport, examine_logs
+from ncheck.triage.diagnosis import SURE, Diagnosis, Evidence
+from ncheck.triage.logs import LogReport, examine_logs
 
 WATCHDOG = (
     "[rank{0}]:[E822 10:30:00.1 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout: "
@@ -23,7 +24,7 @@ def report(folder: Path, texts: Mapping[str, str]) -> LogReport:
     return examine_logs([str(folder / name) for name in texts], io.BytesIO())
 
 
-def best(folder: Path, text: str) -> Candidate:
+def best(folder: Path, text: str) -> Diagnosis:
     return report(folder, {"job.log": text}).diagnoses[0]
 
 
@@ -33,7 +34,7 @@ def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: P
     found = report(tmp_path, texts)
     path = str(tmp_path / "rank3.log")
     assert found.diagnoses == (
-        Candidate(
+        Diagnosis(
             "rank_crashed", 0.85, "a rank stopped with ValueError in its own program", "exception",
             (Evidence(path, 3, "ValueError: no more data"),), (3,), (), "",
             (f"less +3 {path}", "sudo journalctl -k -g 'oom|segfault|Xid'"),

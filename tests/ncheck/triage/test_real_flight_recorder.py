@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.model.fact import Unread
-from ncheck.parse.flight_recorder import Dump, is_dump, read
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.parse.flight_recorder import Dump, is_dump, read
 from ncheck.triage.signature import Grade
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ SIZE = 3
 
 # Each rank says when it has come as far as it will, and dumps when it is told to.
 PROGRAM = """
-import os, sys, threading
+import os, pickle, sys, time
 import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
@@ -40,6 +40,9 @@ def step():
         dist.all_reduce(torch.ones(4), async_op=True)
 
 
+# A call is marked as ended by another thread, a moment after it returned.
+while not all(call["retired"] for call in pickle.loads(c10d._dump_fr_trace())["entries"]):
+    time.sleep(0.01)
 step()
 print("ready", flush=True)
 sys.stdin.readline()
@@ -83,7 +86,8 @@ def dumped(folder: Path, fault: str) -> tuple[dict[int, Dump], dict[int, Dump]]:
                 one.stdin.flush()
     finally:
         for one in ranks:
-            one.communicate(timeout=60)
+            one.kill()
+            one.communicate()
     made: list[dict[int, Dump]] = [{}, {}]
     for rank in range(SIZE):
         for held, name in zip(made, ("", ".json"), strict=True):

@@ -8,10 +8,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from ncheck.triage import CAUSES
-from ncheck.triage.causes import SYMPTOM, Cause, filled
+from ncheck.triage.causes import CAUSES, SYMPTOM, Cause, filled
 from ncheck.triage.literals import Index, literals
-from ncheck.triage.signature import Grade, Reading, Signature
+from ncheck.triage.signature import Grade, Reading
 from ncheck.triage.signatures import MODULES, SIGNATURES
 
 # "    # NCCL WARN Duplicate GPU detected : rank 2 and rank 3 both on CUDA device 3b000" and the signature below it
@@ -95,20 +94,19 @@ def test_every_fix_changes_something_and_no_command_has_a_placeholder() -> None:
 
 def test_every_command_is_one_valid_shell_command() -> None:
     known: list[Cause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
-    for fix in {command for one in known for command in (one.fix, one.look)}:
-        assert "\n" not in fix
-        assert "{" not in fix
-        read = subprocess.run(["sh", "-n", "-c", fix], capture_output=True, text=True, check=False, timeout=60)
-        assert (read.returncode, read.stderr) == (0, ""), fix
+    typed = sorted({command for one in known for command in (one.fix, one.look)} - {""})
+    assert [command for command in typed if "\n" in command or "{" in command] == []
+    script = "\n".join(f"one() {{\n{command}\n}}" for command in typed)
+    read = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, check=False, timeout=60)
+    assert (read.returncode, read.stderr) == (0, ""), typed
 
 
 def test_all_signatures_are_used() -> None:
     assert len(SIGNATURES) == sum(len(module.SIGNATURES) for module in MODULES)
 
 
-@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.pattern.pattern[:40])
-def test_every_alternative_of_a_signature_requires_a_word(signature: Signature) -> None:
-    assert () not in literals(signature.pattern)
+def test_every_alternative_of_a_signature_requires_a_word() -> None:
+    assert [signature.pattern.pattern for signature in SIGNATURES if () in literals(signature.pattern)] == []
 
 
 def test_the_words_of_a_pattern_are_those_of_each_alternative() -> None:

@@ -140,7 +140,7 @@ def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 def test_a_pipe_is_read_to_its_end_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert examine(pipe).unread == (Unreadable(str(pipe), "is a pipe that nobody writes to"),)
+    assert examine(pipe).unread == (Unreadable(str(pipe), "is a pipe that no process writes to"),)
     both_ends = os.open(pipe, os.O_RDWR)
     os.write(both_ends, LOG * 600)
     (source,) = module.sources([str(pipe)], io.BytesIO())

@@ -270,7 +270,7 @@ def test_a_node_that_is_not_allocated_is_an_error_of_the_list() -> None:
         ({"transport": "openssh", "user": "ann"},
          "--via srun uses no ssh login: remove --user and --transport, or log in by ssh with --via ssh"),
         ({"rsh": "kubectl exec -i {node} --"},
-         "--via srun and --rsh are two ways to the nodes: remove one of them (--via ssh, --rsh '')"),
+         "--via srun and --rsh exclude each other: remove one of them (--via ssh, --rsh '')"),
     ],
 )  # fmt: skip
 def test_options_that_contradict_are_refused(tmp_path: Path, flags: dict[str, object], message: str) -> None:

@@ -9,7 +9,6 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface
-from ncheck.facts.probe import MeetingFacts, Method, Stage, Step
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
@@ -17,6 +16,7 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetAddress, SubnetMembers
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.networks import Network
+from ncheck.probe.facts import MeetingFacts, Method, Stage, Step
 from ncheck.probe.methods.context import ProbeContext
 from ncheck.probe.methods.driver import CannotTakePartError, Driver, NodeTask, driver_named, task_arguments
 from ncheck.settings import Settings

@@ -12,13 +12,12 @@ import pytest
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import PROBE_NEEDS, Method, Stage, Step
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
 from ncheck.phases import with_needs
 from ncheck.plan.plan import propose
-from ncheck.probe.methods.children import Ended
+from ncheck.probe.facts import PROBE_NEEDS, Method, Stage, Step
 from ncheck.probe.methods.context import ProbeContext, context_of
 from ncheck.probe.methods.driver import NodeTask
 from ncheck.probe.methods.mpirun import (
@@ -29,6 +28,7 @@ from ncheck.probe.methods.mpirun import (
     line_for,
     started_by,
 )
+from ncheck.process import Ended
 from ncheck.settings import Settings
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"

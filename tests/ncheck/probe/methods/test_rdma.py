@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Method, ProbeFacts, Stage
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.fact import Absent
+from ncheck.probe.facts import Method, ProbeFacts, Stage
 from ncheck.probe.rails import Rail, failing, rails, second_partners, slow
 from ncheck.settings import Settings
 

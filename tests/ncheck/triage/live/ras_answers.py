@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ncheck.facts.processes import ProcessesFacts
-from ncheck.facts.ras import RAS, RasFacts, RasNamesFacts, names, ras
+from ncheck.facts.learning import facts_of
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
+from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.facts.ras import RAS, RasFacts, RasNamesFacts
 
 from tests.standins.nccl_ras import Comm, answer, comm
 
@@ -26,7 +27,7 @@ def evidence(node: str, *texts: str, addresses: Sequence[str] = (), error: str =
     """Return what the agent of a node answers if RAS says these texts, ten seconds apart; none: it was not asked."""
     asked: list[JsonValue] = [
         {
-            "at": 10.0 * number, "form": "json" if text.startswith("{") else "text", "text": text,
+            "at": 10.0 * number, "text": text,
             "whole": bool(text), "silent": silent, "error": error,
         }
         for number, text in enumerate(texts)
@@ -42,8 +43,7 @@ def evidence(node: str, *texts: str, addresses: Sequence[str] = (), error: str =
 def seen(*nodes: Evidence) -> Cluster:
     """Return the cluster of these nodes: each was looked at, and its ranks are the job's."""
     known: Mapping[str, Mapping[FactType, object]] = {
-        one.node: {ProcessesFacts: ProcessesFacts((), {}), RasFacts: ras(one), RasNamesFacts: names(one)}
-        for one in nodes
+        one.node: {ProcessesFacts: ProcessesFacts((), {}), **facts_of(one, (RasFacts, RasNamesFacts))} for one in nodes
     }
     return cluster(known)
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ncheck.agent.answers.stacks import answer
 from ncheck.agent.sources import Sources
-from ncheck.facts.shapes import misfit
-from ncheck.facts.stacks import STACKS, StacksFacts, stacks
+from ncheck.facts.answers import decoded
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.job import Job, Process, RankProcess
+from ncheck.triage.agent.stacks import answer
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.stacks import STACKS, StacksFacts, stacks
 from ncheck.triage.live.stacks import signs
 from ncheck.triage.signature import Grade
 
@@ -48,7 +48,7 @@ class Running:
             for one in job.ranks
         ]
         value = answer(sources or Sources(), {"ranks": asked, "native": native}, 20.0)
-        assert not misfit(value, STACKS.shape)
+        assert decoded(value, STACKS.shape)
         found = stacks(Evidence(NODE, Login(reached=True), replies={STACKS.key: Reply(Status.OK, value=value)}))
         assert isinstance(found, StacksFacts), found
         return found, list(signs(job, Cluster.of({NODE: {StacksFacts: found}})))

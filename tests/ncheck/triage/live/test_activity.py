@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.activity import ActivityFacts, MountUse, Thread, Written
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
 from ncheck.model.job import RankProcess
 from ncheck.triage.clue import Clue, Motion
+from ncheck.triage.facts.activity import ActivityFacts, MountUse, Thread, Written
 from ncheck.triage.live.activity import signs
 from ncheck.triage.signature import Grade
 
@@ -68,7 +68,7 @@ def test_a_rank_that_a_profiler_stops_for_a_moment_is_not_stopped() -> None:
 def test_a_rank_that_has_ended_is_named_with_the_signal() -> None:
     killed = watched(4001, states="ZZ", exit_code=9, **IDLE)
     assert clues(killed) == [
-        clue("rank_crashed", Grade.CERTAIN, f"{R1} has ended by SIGKILL, and nobody took note of it"
+        clue("rank_crashed", Grade.CERTAIN, f"{R1} has ended by SIGKILL, and its parent did not collect it"
              " (state Z)", still=False, kind="killed"),
     ]  # fmt: skip
     assert motions(killed)[1] == (1, False, f"{R1} is in state Z")
@@ -147,7 +147,7 @@ def test_who_waits_for_fuse_sleeps_so_that_a_signal_can_wake_it_and_is_stuck_all
 def test_a_data_loader_that_has_died_is_named() -> None:
     assert clues(watched(5001, 4001, states="ZZ", exit_code=9, **IDLE)) == [
         clue("data_loader", Grade.LIKELY, f"pid 5001 (python3) beneath {R1} has ended by SIGKILL, and"
-             " nobody took note of it (state Z)", kind="killed"),
+             " its parent did not collect it (state Z)", kind="killed"),
     ]  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
-from ncheck.facts.processes import ProcessesFacts
-from ncheck.facts.sockets import SocketsFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
+from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.facts.sockets import SocketsFacts
 from ncheck.triage.live.counters import signs
 from ncheck.triage.signature import Grade
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.activity import ActivityFacts
 from ncheck.facts.clock import ClockFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.job import Job
 from ncheck.triage.clue import Clue
+from ncheck.triage.facts.activity import ActivityFacts
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.differences import signs
 from ncheck.triage.signature import Grade
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ncheck.facts.flight_recorder import DumpFile, FlightRecorderFacts
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
-from ncheck.parse.flight_recorder import Dump
 from ncheck.triage.clue import Clue
+from ncheck.triage.facts.flight_recorder import DumpFile, FlightRecorderFacts
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live import readers
 from ncheck.triage.live.flight_recorder import signs
+from ncheck.triage.parse.flight_recorder import Dump
 from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.dumps import dump, steps

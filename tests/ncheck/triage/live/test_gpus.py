@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.gpus import signs
 from ncheck.triage.signature import Grade
 
@@ -104,7 +104,7 @@ def test_memory_errors_are_certain_while_they_come_and_a_lead_later() -> None:
 def test_a_gpu_that_is_too_hot_is_slow_and_one_at_its_power_limit_is_not() -> None:
     hot = replace(WORKS, clock=900, throttled=0x40)
     assert clues(gpu(0), gpu(1, hot)) == [
-        ("slow_rank", Grade.LIKELY, f"{R1} runs at 900 MHz of 1980 MHz: held back by temperature", (1,), ("node0",),
+        ("slow_rank", Grade.LIKELY, f"{R1} runs at 900 MHz of 1980 MHz: slowed by temperature", (1,), ("node0",),
          False, True),
     ]  # fmt: skip
     capped = replace(WORKS, clock=1400, throttled=0x4)

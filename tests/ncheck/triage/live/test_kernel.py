@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ncheck.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
-from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.clue import Clue
+from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
+from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.live.kernel import signs
 from ncheck.triage.signature import Grade
 

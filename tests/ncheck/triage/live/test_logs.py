@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.model.fact import Unread
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.triage.live.logs import signs
 from ncheck.triage.signature import Grade
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job
 from ncheck.triage.clue import Clue, Motion
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.ras import signs
 from ncheck.triage.signature import Grade
 

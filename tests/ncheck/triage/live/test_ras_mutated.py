@@ -96,13 +96,8 @@ def check(answers: int, seed: int) -> float:
     return longest
 
 
-def test_five_thousand_answers_with_errors() -> None:
-    assert check(5_000, seed=1) < 1
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_answers_with_errors() -> None:
-    assert check(100_000, seed=2) < 1
+def test_ten_thousand_answers_with_errors() -> None:
+    assert check(10_000, seed=1) < 1
 
 
 def test_the_longest_hostile_answers_take_linear_time() -> None:

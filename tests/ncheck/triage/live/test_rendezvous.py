@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from ncheck.facts.names import Resolved
-from ncheck.facts.sockets import Listener, SocketsFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.facts.sockets import Listener, SocketsFacts
 from ncheck.triage.live.rendezvous import signs
 from ncheck.triage.signature import Grade
 

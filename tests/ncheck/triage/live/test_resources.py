@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.facts.activity import ActivityFacts, Group, MountUse, NodeActivity, Space, Written
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
 from ncheck.triage.clue import Clue
+from ncheck.triage.facts.activity import ActivityFacts, Group, MountUse, NodeActivity, Space, Written
 from ncheck.triage.live.resources import signs
 from ncheck.triage.signature import Grade
 
@@ -109,7 +109,7 @@ def test_processes_that_the_kernel_killed_in_the_group_are_counted() -> None:
 
 def test_a_rank_that_its_group_holds_back_is_slow() -> None:
     assert clues(**group(cpus=2.0, throttled=0.9)) == [
-        ("slow_rank", Grade.LIKELY, (f"{R0} is held back in 90% of its time: its control group may use"
+        ("slow_rank", Grade.LIKELY, (f"{R0} is throttled in 90% of its time: its control group may use"
          " 2 CPUs"), (0,), False, True),
     ]  # fmt: skip
     assert clues(**group(cpus=2.0, throttled=0.1)) == []

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.sockets import Connection, Seen, Socket, SocketsFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Motion
+from ncheck.triage.facts.sockets import Connection, Seen, Socket, SocketsFacts
 from ncheck.triage.live.sockets import signs
 from ncheck.triage.signature import Grade
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ncheck.triage.signature import Grade
 
-from tests.ncheck.agent.test_stacks import with_py_spy
+from tests.ncheck.triage.agent.test_stacks import with_py_spy
 from tests.ncheck.triage.live.running import clues, motions, running
 
 pytest.importorskip("torch")

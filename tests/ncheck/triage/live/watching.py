@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ncheck.facts.activity import ActivityFacts, Look, MountUse, ProcessActivity, Space, Thread
-from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job
+from ncheck.triage.facts.activity import ActivityFacts, Look, MountUse, ProcessActivity, Space, Thread
+from ncheck.triage.facts.processes import ProcessesFacts
 
 from .jobs import cluster, spread
 

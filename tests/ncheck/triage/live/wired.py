@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ncheck.facts.sockets import NetworkPlace, Seen, Socket, SocketsFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Sign
+from ncheck.triage.facts.sockets import NetworkPlace, Seen, Socket, SocketsFacts
 from ncheck.triage.signature import Grade
 
 SPACE = "net:[1]"

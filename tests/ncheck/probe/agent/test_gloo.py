@@ -1,0 +1,169 @@
+"""Two agents let gloo sum over loopback, by a real torch where one is installed beside the tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from ncheck.model.evidence import Answer, JsonValue, Status
+from ncheck.probe.agent.gloo_rank import ladder
+
+from tests.ncheck.agent.agents import Agent, at_once
+
+pytestmark = pytest.mark.slow
+
+NODES = ("node01", "node02")
+KIB = 1024
+Said = dict[str, Any]
+
+
+@pytest.fixture
+def torch() -> None:
+    """Skip where no torch is; in CI one always is."""
+    if not find_spec("torch"):
+        words = "torch is not installed beside the tests: make test TORCH=1"
+        pytest.fail(words) if os.environ.get("CI") == "true" else pytest.skip(words)
+
+
+@pytest.fixture
+def agents() -> Iterator[tuple[Agent, Agent]]:
+    both = Agent(python=sys.executable), Agent(python=sys.executable)
+    yield both
+    for agent in both:
+        agent.bye()
+
+
+def meet(agent: Agent) -> Said:
+    asked: JsonValue = {"means": "gloo", "count": 3, "variables": {}, "address": "127.0.0.1"}
+    reply = agent.ask(Answer("meeting", 120.0, asked))
+    assert isinstance(reply.value, dict), reply
+    return reply.value
+
+
+def asked(rank: int, meeting: Said, **changed: JsonValue) -> Answer:
+    arguments: dict[str, JsonValue] = {
+        "round": 1, "stage": "all", "means": "gloo", "group": list(NODES), "ranks": [1, 1],
+        "sizes": [8, 256 * KIB], "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
+        "planned": ["lo"], "timeout": 120.0, "variables": {"GLOO_SOCKET_IFNAME": "lo"}, "first": rank,
+        "meeting": {"address": meeting["address"], "port": meeting["port"]}, "seconds": 60.0,
+    }  # fmt: skip
+    return Answer("turn", 120.0, {**arguments, **changed}, turn=1)
+
+
+def test_no_step_of_a_ladder_is_so_large_that_nobody_can_tell_how_long_it_takes() -> None:
+    assert [*ladder([8, KIB, 2**30])] == [(8, True), (KIB, True), (2**22, False), (2**28, False), (2**30, True)]
+    assert [*ladder([2**20, 2**24])] == [(2**20, True), (2**24, True)]
+
+
+def turns(agents: tuple[Agent, Agent], meeting: Said, **changed: JsonValue) -> list[Said]:
+    replies = at_once(agents, [asked(rank, meeting, **changed) for rank in (0, 1)])
+    assert all(reply.succeeded for reply in replies), replies
+    return [reply.value for reply in replies]  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("torch")
+def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(agents: tuple[Agent, Agent]) -> None:
+    meeting = meet(agents[0])
+    for number in (1, 2):
+        for said in turns(agents, meeting, round=number):
+            assert [(row["size"], row["in_place"], row["wrong"]) for row in said["rows"]] == [
+                (8, True, 0), (256 * KIB, True, 0),
+            ]  # fmt: skip
+            assert all(0 < row["fastest"] <= row["seconds"] <= row["slowest"] for row in said["rows"])
+            assert (said["failure"], said["log"], said["left"], said["used"]) == (None, [], [], [])
+            assert said["version"].startswith("2.")
+            assert said["library"].endswith("/torch/__init__.py")
+            assert said["carried"]["lo"]["sent"] > 256 * KIB
+            assert said["start"] > 0
+
+
+@pytest.mark.usefixtures("torch")
+def test_sizes_that_there_is_no_time_or_memory_for_are_left_out_by_both(agents: tuple[Agent, Agent]) -> None:
+    meeting = meet(agents[0])
+    for said in turns(agents, meeting, sizes=[8, KIB], seconds=0.0):
+        assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)
+        assert said["log"] == ["left out from 1024 bytes on: there is no time for it"]
+    for said in turns(agents, meeting, sizes=[8, 2**50], round=2, seconds=1e6):
+        assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)
+        assert said["log"] == [f"left out from {2**50} bytes on: there is no memory for it"]
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_rank_that_waits_in_vain_is_ended_with_its_time(agents: tuple[Agent, Agent]) -> None:
+    meeting, before = meet(agents[0]), processes()
+    said: Any = agents[0].ask(asked(0, meeting, timeout=10.0)).value
+    assert said["rows"] == []
+    assert (said["failure"]["rank"], said["failure"]["step"], said["failure"]["late"]) == (0, "init", True)
+    assert processes() == before
+    assert [len(said["rows"]) for said in turns(agents, meeting, round=2)] == [2, 2]
+
+
+@pytest.mark.usefixtures("torch")
+def test_only_the_address_of_the_jobs_network_is_listened_on(agents: tuple[Agent, Agent]) -> None:
+    before = {one.laddr for one in listening()}
+    port = meet(agents[0])["port"]
+    assert {one.laddr for one in listening()} - before == {("127.0.0.1", port)}
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_turn_leaves_nothing_that_listens(agents: tuple[Agent, Agent]) -> None:
+    meeting = meet(agents[0])
+    before = {one.laddr for one in listening()}
+    assert [said["failure"] for said in turns(agents, meeting)] == [None, None]
+    assert {one.laddr for one in listening()} - before == set()
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_store_ends_with_the_agent(agents: tuple[Agent, Agent]) -> None:
+    port = meet(agents[0])["port"]
+    assert [one.laddr.port for one in listening() if one.laddr.port == port]
+    agents[0].bye()
+    await_that(lambda: not [one for one in listening() if one.laddr.port == port])
+
+
+def test_an_interpreter_without_torch_says_so(tmp_path: Path) -> None:
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    agent = Agent(python=str(bare))
+    said: Any = agent.ask(asked(0, {"address": "127.0.0.1", "port": 9})).value
+    assert said["failure"] == {
+        "step": "importing torch", "words": "ModuleNotFoundError: No module named 'torch'", "rank": 0, "code": None,
+        "late": False,
+    }  # fmt: skip
+    assert said["log"][-1] == "ModuleNotFoundError: No module named 'torch'"
+    meeting: JsonValue = {"means": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
+    reply = agent.ask(Answer("meeting", 60.0, meeting))
+    assert (reply.status, reply.reason) == (Status.MISSING, "ModuleNotFoundError: No module named 'torch'")
+    agent.bye()
+
+
+def listening() -> list[Any]:
+    """Return the sockets on which what this test started listens; neighbours have their own."""
+    started = {child.pid for child in psutil.Process().children(recursive=True)}
+    sockets = psutil.net_connections("tcp")
+    return [one for one in sockets if one.status == psutil.CONN_LISTEN and one.pid in started]
+
+
+def processes() -> int:
+    """Count what runs the program here: the child that has torch, its store, and ranks."""
+    lines = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            lines.append(child.cmdline())
+    return sum(any("the store at which such ranks meet" in word for word in line) for line in lines)
+
+
+def await_that(happens: Any) -> None:
+    """Wait for it, a minute at most."""
+    end = time.monotonic() + 60
+    while not happens():
+        assert time.monotonic() < end

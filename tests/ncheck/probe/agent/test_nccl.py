@@ -1,0 +1,116 @@
+"""Ranks of one node over its loopback, by stand-ins for NCCL and the driver: what they tell, and that nothing stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from .driven_ranks import ALL_RIGHT, FAR, DrivenRanks, shape
+
+pytestmark = pytest.mark.slow
+
+SHM = Path("/dev/shm")  # noqa: S108  where NCCL puts its segments
+
+
+@pytest.mark.parametrize("version", ["22105", "22703"])
+def test_each_size_is_measured_out_of_place_and_in_place_and_verified(measured: DrivenRanks, version: str) -> None:
+    said = measured([0, 1, 2], nccl=f"version={version}")
+    assert said["failure"] is None
+    assert shape(said) == ALL_RIGHT
+    assert all(0 < row["fastest"] <= row["seconds"] <= row["slowest"] for row in said["rows"])
+    assert said["version"] == {"22105": "2.21.5", "22703": "2.27.3"}[version]
+    assert said["library"].endswith("/libnccl.so.2")
+    assert (said["log"], said["left"]) == ([], [])
+    assert 0 < said["start"] < FAR
+
+
+def test_a_launch_that_is_in_progress_is_waited_for(measured: DrivenRanks) -> None:
+    assert shape(measured([0, 1], nccl="version=22105,lazy=1")) == ALL_RIGHT
+
+
+def test_a_library_older_than_its_configuration_is_opened_in_the_plain_way(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="version=21210", flags=("-DWITHOUT_CONFIG",))
+    assert (said["version"], shape(said)) == ("2.12.10", ALL_RIGHT)
+
+
+def test_one_gpu_is_measured_alone(measured: DrivenRanks) -> None:
+    assert shape(measured([0])) == ALL_RIGHT
+
+
+def test_two_nodes_sum_together(measured: DrivenRanks) -> None:
+    said = measured([0, 1], beside="")
+    assert shape(said) == ALL_RIGHT
+    assert shape(said["beside"]) == ALL_RIGHT
+
+
+def test_the_bytes_that_an_interface_moved_are_told(measured: DrivenRanks) -> None:
+    moved = measured([0, 1])["carried"]["lo"]
+    assert moved["sent"] > 2 * (1 << 20)
+    assert moved["received"] > 2 * (1 << 20)
+
+
+def test_the_log_says_which_network_is_used_once_for_all_ranks(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="ib=1", variables={"NCCL_NET": "IB", "NCCL_SOCKET_IFNAME": "=lo"})
+    told = sorted({line.rpartition("NCCL INFO ")[2].rpartition("<")[0] or line[-16:] for line in said["used"]})
+    assert [line.partition(":127.0.0.1")[0] for line in told] == [
+        "Bootstrap: Using lo", "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB lo", "Using network IB",
+    ]  # fmt: skip
+
+
+def test_wrong_elements_are_counted(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="wrong=5,rank=1")
+    assert said["failure"] is None
+    assert shape(said) == [(8, False, 2), (8, True, 2), (1 << 20, False, 5), (1 << 20, True, 5)]
+
+
+def test_a_segment_that_the_ranks_leave_is_removed_and_told(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="shm=leave")
+    assert shape(said) == ALL_RIGHT
+    assert len(said["left"]) == 2
+    assert all(line.startswith(f"{SHM}/nccl-") and line.endswith(" (4096 bytes) was removed") for line in said["left"])
+
+
+def test_a_segment_that_came_meanwhile_and_is_nobodys_stays_and_is_told_where_a_rank_died(
+    measured: DrivenRanks, tmp_path: Path
+) -> None:
+    theirs = SHM / f"nccl-of-another-job-{os.getpid()}"  # whose processes are in another container
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\ncase $* in *zlib*) : > {theirs};; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    try:
+        said = measured([0, 1], python=str(python), nccl="shm=leave,die=collective,at=4")
+        assert theirs.exists()
+        removed = [line for line in said["left"] if line.endswith(" (4096 bytes) was removed")]
+        rest = [f"{theirs} appeared meanwhile and its owner is unknown: it was not removed"]
+        assert (len(removed), said["left"]) == (2, removed + rest)
+        theirs.unlink()
+        said = measured([0, 1], python=str(python))
+        assert (theirs.exists(), said["left"]) == (True, [])  # all ranks told last what they had, and this was not it
+    finally:
+        theirs.unlink()
+
+
+def test_sizes_that_do_not_fit_are_left_out_and_told(measured: DrivenRanks) -> None:
+    said = measured([0, 1], cuda="memory=16777216", sizes=[8, 1 << 20, 1 << 30])
+    assert shape(said) == ALL_RIGHT
+    assert said["log"] == ["left out: 1 GiB needs 2 GiB of GPU memory, and 14 MiB can be had"]
+
+
+def test_a_size_for_which_there_is_no_time_is_left_out_and_told(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="rate=2000000", timeout=40.0, sizes=[8, 65536, 1 << 28])
+    assert [row["size"] for row in said["rows"]] == [8, 8, 65536, 65536]
+    assert said["log"][0].startswith("left out: 256 MiB may take ")
+
+
+def test_the_jobs_own_log_file_and_rendezvous_are_not_used(measured: DrivenRanks, tmp_path: Path) -> None:
+    job = {"NCCL_DEBUG_FILE": str(tmp_path / "log"), "NCCL_TOPO_DUMP_FILE": str(tmp_path / "topo")}
+    said = measured([0, 1], job={**job, "NCCL_COMM_ID": "192.0.2.1:1"})
+    assert shape(said) == ALL_RIGHT
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_oldest_and_the_newest_python_run_the_ranks(measured: DrivenRanks, python3: str) -> None:
+    assert shape(measured([0, 1], python=python3)) == ALL_RIGHT

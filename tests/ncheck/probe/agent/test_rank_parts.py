@@ -1,0 +1,166 @@
+"""The parts of a rank and of its turn that need neither a library nor a process."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+from ncheck.probe.agent.nccl_log import Log
+from ncheck.probe.agent.nccl_rank.measure import shown
+from ncheck.probe.agent.nccl_rank.messages import RankError
+from ncheck.probe.agent.nccl_rank.pace import Pace
+from ncheck.probe.agent.nccl_rank.pattern import BLOCK, PERIOD, Pattern, block, scale
+from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
+from ncheck.probe.agent.ranks import first_cause
+
+WORLD = 10_000  # ranks: more than any cluster of today has
+EXACT = 2**24  # whole numbers up to which a float has each
+
+
+class HostMemory:
+    """Stands in for a device whose memory is the host's."""
+
+    def staging(self, size: int) -> Any:
+        return ctypes.create_string_buffer(size)
+
+    def to_device(self, address: int, data: bytes, size: int) -> None:
+        ctypes.memmove(address, data, size)
+
+    def on_device(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def to_host(self, data: Any, address: int, size: int) -> None:
+        ctypes.memmove(data, address, size)
+
+
+def floats(data: bytes) -> list[float]:
+    return list(memoryview(data).cast("f"))
+
+
+def test_sums_of_the_pattern_are_whole_numbers_that_a_float_holds() -> None:
+    assert max(floats(block(sum(map(scale, range(WORLD))), 8))) < EXACT
+    assert floats(block(3, 8))[:3] == [3.0, 6.0, 9.0]
+    assert len(block(1, 8)) == PERIOD * 4
+    assert len(block(1, BLOCK + 1)) == BLOCK
+
+
+@pytest.mark.parametrize("size", [4, 4 * PERIOD, 4 * PERIOD * 3 + 4, 1 << 22, BLOCK + (1 << 20)])
+def test_one_wrong_element_is_found_wherever_it_is(size: int) -> None:
+    pattern = Pattern(HostMemory(), 0, 1, size)
+    memory = ctypes.create_string_buffer(size)
+    address = ctypes.addressof(memory)
+    pattern.fill(address, size)
+    assert pattern.wrong(address, size) == 0
+    for place in {0, size // 2 // 4 * 4, size - 4}:
+        kept = ctypes.string_at(address + place, 4)
+        ctypes.memset(address + place, 0, 4)
+        assert pattern.wrong(address, size) == 1
+        ctypes.memmove(address + place, kept, 4)
+    assert pattern.wrong(address, size) == 0
+
+
+@pytest.mark.parametrize("shift", [1, 128, 1 << 15, 1 << 18])
+def test_a_chunk_that_landed_elsewhere_is_found(shift: int) -> None:
+    size = 1 << 21
+    pattern = Pattern(HostMemory(), 0, 1, size)
+    memory = ctypes.create_string_buffer(size + 4 * shift)
+    pattern.fill(ctypes.addressof(memory), size + 4 * shift)
+    assert pattern.wrong(ctypes.addressof(memory) + 4 * shift, size) > size // 8
+
+
+def test_a_buffer_that_was_never_written_is_wholly_wrong() -> None:
+    pattern = Pattern(HostMemory(), 0, 2, 1 << 16)
+    memory = ctypes.create_string_buffer(1 << 16)
+    assert pattern.wrong(ctypes.addressof(memory), 1 << 16) == 1 << 14
+
+
+def test_small_sizes_are_launched_often_and_slow_ones_seldom() -> None:
+    assert Pace(60.0).plan(1e-5) == (20, 7)
+    assert Pace(60.0).plan(5e-3) == (10, 7)
+    assert Pace(60.0).plan(0.1) == (1, 7)
+    assert Pace(60.0).plan(2.0) == (1, 5)
+    assert Pace(20.0).plan(4.0) == (1, 3)
+
+
+def test_the_way_to_a_much_larger_size_is_felt() -> None:
+    pace = Pace(60.0)
+    assert pace.next_stride(65536) is None
+    assert pace.next_stride(1 << 30) == 65536
+    pace.learn(65536, 0.001, 0.0, 59.0)
+    assert pace.next_stride(1 << 30) == 1 << 20
+    pace.learn(1 << 20, 1.0, 0.0, 50.0)
+    assert pace.next_stride(1 << 30) is None, "the next would take longer than is left"
+    assert pace.expected(1 << 30) > pace.left
+    assert pace.expected(65536) == 0.0
+
+
+def test_verifying_counts_as_time() -> None:
+    pace = Pace(60.0)
+    pace.learn(1 << 20, 0.0, 1.0, 60.0)
+    assert pace.expected(1 << 21) == pytest.approx(3.0)
+
+
+def test_a_rank_takes_its_own_gpu() -> None:
+    assert gpu_of({"gpus": [4, 5], "rank": 9}, 1, {"CUDA_VISIBLE_DEVICES": "7"}) == 5
+    assert gpu_of({"gpus": [4, 5]}, 1, {}) == 5
+    assert gpu_of({}, 3, {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}) == 3
+    assert gpu_of({}, 3, {"CUDA_VISIBLE_DEVICES": "3"}) == 0, "the launcher shows each rank one"
+    with pytest.raises(RankError, match="rank 2 of this node has no GPU: 2 were found for it"):
+        gpu_of({"gpus": [0, 1]}, 2, {})
+
+
+def test_a_parents_word_outweighs_a_launchers_variables() -> None:
+    slurm = {"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}
+    assert placed({}, slurm) == (3, 1, 4)
+    assert placed({"rank": 0, "local": 0, "world": 2}, slurm) == (0, 0, 2)
+    assert placed({}, {**slurm, "OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}) == (2, 0, 4)
+
+
+def test_sizes_are_shown_as_people_write_them() -> None:
+    assert [shown(size) for size in (8, 65536, 3 << 19, 8 << 30)] == ["8 bytes", "64 KiB", "1.5 MiB", "8 GiB"]
+
+
+INFO = "node01:{}:99 [{}] NCCL INFO {}"
+
+
+def test_the_log_keeps_the_networks_and_the_warnings_of_several_ranks_once() -> None:
+    log = Log()
+    for pid in (11, 12):
+        log.take(INFO.format(pid, 0, "Bootstrap: Using eth0:10.0.0.1<0>"))
+        log.take(INFO.format(pid, 0, "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>"))
+        log.take(INFO.format(pid, 0, "Using network IB"))
+        log.take(INFO.format(pid, 0, "NCCL_NET set by environment to IB."))
+        log.take(f"node01:{pid}:99 [0] init.cc:1 NCCL WARN Mismatched NCCL version detected")
+    assert log.used == [
+        INFO.format(11, 0, "Bootstrap: Using eth0:10.0.0.1<0>"),
+        INFO.format(11, 0, "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>"),
+        INFO.format(11, 0, "Using network IB"),
+    ]
+    assert log.lines(None) == ["node01:11:99 [0] init.cc:1 NCCL WARN Mismatched NCCL version detected"]
+    assert log.lines({"step": "init"})[-2] == INFO.format(12, 0, "NCCL_NET set by environment to IB.")
+
+
+def test_a_log_without_end_is_kept_small() -> None:
+    log = Log()
+    for number in range(10_000):
+        log.take(f"h:1:2 [0] x.cc:1 NCCL WARN {number} " + "x" * 10_000)
+    told = log.lines({"step": "init"})
+    assert len(told) == 40 + 30
+    assert max(map(len, told)) == 400
+
+
+class Failed:
+    """A rank that has failed so."""
+
+    def __init__(self, rank: int, code: int | None, *, late: bool = False) -> None:
+        self.failure = {"step": "init", "words": "", "rank": rank, "code": code, "late": late}
+
+
+def test_who_failed_by_itself_outweighs_who_lost_it_and_who_only_waited() -> None:
+    late, lost, puzzled, own = Failed(0, None, late=True), Failed(1, 6), Failed(2, 3), Failed(3, -11)
+    assert first_cause([late, lost, puzzled, own])["rank"] == 3
+    assert first_cause([late, lost, puzzled])["rank"] == 2
+    assert first_cause([late, lost])["rank"] == 1
+    assert first_cause([late])["rank"] == 0
+    assert first_cause([]) is None

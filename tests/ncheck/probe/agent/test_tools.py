@@ -1,0 +1,170 @@
+"""The turns that run somebody else's program: stand-ins of nccl-tests and perftest, and what the head makes of them."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.agent.answers import MissingError
+from ncheck.agent.sources import Sources
+from ncheck.probe.agent.turn import answer
+from ncheck.probe.facts import Method, Stage, Step
+from ncheck.probe.replies import shaped
+
+STANDINS = Path(__file__).parents[3] / "lab" / "standins"
+SIZES = (1 << 20, 1 << 21)
+INSIDE = Step(1, Stage.INSIDE, Method.NCCL_TESTS, ("n1",), (2,), SIZES)
+PAIR = Step(1, Stage.RAIL, Method.RDMA, ("n1", "n2"), (1, 1), (65536,))
+OPTIONS = ["-b", "1048576", "-e", "2097152", "-f", "2"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("gcc") is None:
+        pytest.skip("no C compiler here")
+    made: Path = tmp_path_factory.mktemp("tools")
+    source = STANDINS / "all_reduce_perf.c"
+    subprocess.run(["gcc", "-O1", "-o", str(made / "all_reduce_perf"), str(source)], check=True)
+    shutil.copy(STANDINS / "ib_write_bw", made / "ib_write_bw")
+    return made
+
+
+def sources(folder: Path, **environment: str) -> Sources:
+    return Sources({"PATH": f"{folder}:/usr/bin:/bin", **environment})
+
+
+def inside(folder: Path, *, limit: float = 60.0, **environment: str) -> dict[str, Any]:
+    asked: Any = {"means": "nccl-tests", "options": OPTIONS, "ranks": [2], "timeout": limit, "variables": {}}
+    told: dict[str, Any] = dict(shaped(INSIDE, asked, answer(sources(folder, **environment), asked, limit)))
+    return told
+
+
+def test_the_table_of_all_reduce_perf_becomes_rows(folder: Path) -> None:
+    told = inside(folder)
+    assert [(row["size"], row["in_place"], row["wrong"]) for row in told["rows"]] == [
+        (size, in_place, 0) for size in SIZES for in_place in (False, True)
+    ]
+    assert all(row["fastest"] == row["seconds"] == row["slowest"] > 0 for row in told["rows"])
+    assert (told["failure"], told["version"], told["library"]) == (None, "2.32.3", str(folder / "all_reduce_perf"))
+    assert told["used"] == ["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>"]
+
+
+def test_wrong_elements_are_rows_and_no_failure_to_run(folder: Path) -> None:
+    told = inside(folder, STANDIN_WRONG="3")
+    assert (told["failure"], {row["wrong"] for row in told["rows"]}) == (None, {3})
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        ("STANDIN_CUT", "its table is not whole: it was cut off, or not readable"),
+        ("STANDIN_DIES", "Test CUDA failure common.cu:730 'out of memory'"),
+    ],
+)
+def test_a_table_without_its_end_is_a_failure_in_the_programs_words(folder: Path, trouble: str, words: str) -> None:
+    environment: Any = {trouble: "1"}
+    told = inside(folder, **environment)
+    assert (told["rows"], told["failure"]["words"], told["failure"]["late"]) == ([], words, False)
+
+
+def test_one_that_hangs_is_ended_with_the_time_and_is_late(folder: Path) -> None:
+    told = inside(folder, limit=1.0, STANDIN_HANG="1")
+    assert (told["rows"], told["failure"]["late"]) == ([], True)
+
+
+def test_without_the_program_there_is_no_turn(tmp_path: Path) -> None:
+    asked: Any = {
+        "means": "nccl-tests",
+        "options": [],
+        "ranks": [2],
+        "timeout": 5.0,
+        "variables": {"PATH": str(tmp_path)},
+    }
+    with pytest.raises(MissingError, match="no all_reduce_perf on the PATH"):
+        answer(Sources({"PATH": str(tmp_path)}), asked, 5.0)
+
+
+def test_separate_tests_of_each_process_are_not_taken_for_one_of_all(folder: Path) -> None:
+    two = Step(1, Stage.PAIR, Method.NCCL_TESTS, ("n1", "n2"), (1, 1), SIZES, "mpirun")
+    line = [str(folder / "all_reduce_perf"), *OPTIONS, "-g", "1"]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout * 2
+    output: Any = {"stdout": said, "stderr": "", "exit_status": 0, "status": "ok", "seconds": 1.0}
+    failure: Any = shaped(two, {}, {"rows": [], "output": output})["failure"]
+    assert failure["words"] == (
+        "all_reduce_perf ran 2 tables of 1 rank each instead of 2 ranks together: it was built without MPI"
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def rdma(folder: Path, limit: float = 60.0, *, ports: list[int] | None = None, **environment: str) -> list[Any]:
+    """Return what the server and the client of one pair tell."""
+    asked: Any = {
+        "means": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 100,
+        "gid": None, "ports": ports or free_ports(3), "address": "127.0.0.1", "timeout": limit, "variables": {},
+    }  # fmt: skip
+    told: dict[bool, Any] = {}
+
+    def take(*, serves: bool) -> None:
+        own = {**asked, "serves": serves}
+        told[serves] = shaped(PAIR, own, answer(sources(folder, **environment), own, limit))
+
+    threads = [threading.Thread(target=take, kwargs={"serves": serves}) for serves in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [told[True], told[False]]
+
+
+def test_a_server_and_a_client_find_each_other_and_tell_the_bandwidth(folder: Path) -> None:
+    server, client = rdma(folder, STANDIN_GBITS="392.11")
+    assert (server["failure"], client["failure"], client["version"]) == (None, None, "ib_write_bw")
+    (row,) = client["rows"]
+    assert (row["size"], row["wrong"]) == (65536, None)
+    assert row["size"] * 8 / row["seconds"] / 1e9 == pytest.approx(392.11)
+
+
+def test_a_port_that_is_taken_is_passed_over_by_both(folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))  # it does not listen: whoever calls is refused
+        server, client = rdma(folder, ports=[taken.getsockname()[1], *free_ports(2)], STANDIN_GBITS="100")
+    assert (server["failure"], client["failure"]) == (None, None)
+
+
+def test_hcas_that_do_not_reach_each_other_fail_in_the_programs_words(folder: Path) -> None:
+    words = " Failed to modify QP 0x87 to RTR\n Unable to Connect the HCA's through the link"
+    failures = [told["failure"] for told in rdma(folder, STANDIN_FAILS=words)]
+    said = "Failed to modify QP 0x87 to RTR; Unable to Connect the HCA's through the link"
+    assert [(one["step"], one["words"], one["late"]) for one in failures] == [("write", said, False)] * 2
+
+
+@pytest.mark.slow
+def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder: Path) -> None:
+    server, client = rdma(folder, 8.0, STANDIN_HANG="1")
+    assert [(one["failure"]["step"], one["failure"]["late"]) for one in (server, client)] == [("write", True)] * 2
+    asked: Any = {
+        "means": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 9,
+        "gid": None, "ports": free_ports(2), "address": "127.0.0.1", "timeout": 1.0, "variables": {}, "serves": False,
+    }  # fmt: skip
+    alone: Any = shaped(PAIR, asked, answer(sources(folder), asked, 1.0))
+    assert alone["failure"]["step"] == "connect"
+
+
+def test_a_device_whose_name_is_an_option_is_not_run(folder: Path) -> None:
+    asked: Any = {"means": "rdma", "tool": "ib_write_bw", "device": "--help;", "serves": True, "timeout": 5.0}
+    with pytest.raises(ValueError, match="a device of that name cannot be"):
+        answer(sources(folder), asked, 5.0)
