@@ -16,10 +16,10 @@ import time
 import zlib
 
 from ncheck.cli.process import collect_garbage_rarely
-from ncheck.facts.flight_recorder import FLIGHT_RECORDER, DumpFile, FlightRecorderFacts, flight_recorder
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
-from ncheck.parse.flight_recorder import Dump
+from ncheck.triage.facts.flight_recorder import FLIGHT_RECORDER, DumpFile, FlightRecorderFacts, flight_recorder
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.parse.flight_recorder import Dump
 
 MOST_SECONDS, MOST_MIB = 10.0, 200.0  # for 1,024 dumps
 

@@ -55,12 +55,9 @@ def standins() -> Iterator[Path]:
 
 def started(libraries: Path) -> Start:
     """Run a turn of 16 ranks as a node's agent does."""
-    from ncheck.agent.answers import (
-        meeting,
-        turn,
-    )
     from ncheck.agent.sources import Sources
     from ncheck.fleet.bootstrap import module_text
+    from ncheck.probe.agent import meeting, turn
 
     environment = {
         **os.environ, "LD_LIBRARY_PATH": str(libraries),

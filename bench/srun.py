@@ -51,14 +51,13 @@ class Cost:
 
 def measure(count: int) -> Cost:
     """Send what a run over so many nodes does."""
-    from ncheck.agent.frames import packed
     from ncheck.facts.learning import sources_for
     from ncheck.facts.links import ListenFacts, ask_connect
     from ncheck.facts.login import IdentityFacts, LoginFacts
     from ncheck.facts.nics import Address, Interface, NicFacts
     from ncheck.fleet.bootstrap import bootstrap
     from ncheck.fleet.engines.step import Step, StepStream
-    from ncheck.fleet.framing import on_the_wire
+    from ncheck.fleet.session import Request
     from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import Login
     from ncheck.model.node import Node
@@ -87,12 +86,9 @@ def measure(count: int) -> Cost:
         }  # fmt: skip
     cluster = Cluster(tuple(map(Node, names)), known, token="0f3a")  # noqa: S106  no secret
     sources = sources_for(wanted_facts(load_checks().select(()), settings))
-    first = packed({"do": "collect", "id": 1, "sources": [on_the_wire(source) for source in sources]})
+    first = Request(sources).frame
     asked = ask_connect(cluster, settings, 40.0)
-    mesh = {
-        name: packed({"do": "collect", "id": 2, "sources": [on_the_wire(question)]})
-        for name, (question,) in asked.items()
-    }
+    mesh = {name: Request(questions).frame for name, questions in asked.items()}
     script = bootstrap("0f3a99bc12d4e5f6", 60.0, shared=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "srun")
