@@ -314,7 +314,8 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             process, control = examiner
             now = time.monotonic()
             request = _request(rank, options, attendance, waited=now - began, until=now + seconds)
-            _send(control, request, sockets)
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has ended: the hub says so, with its last words
+                _send(control, request, sockets)
             return process
 
         return meet(

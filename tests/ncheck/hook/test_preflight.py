@@ -251,14 +251,19 @@ def test_modules_beside_the_script_with_names_of_the_library_disturb_nothing(tmp
 
 
 def test_an_examination_that_crashes_is_one_warning_and_strict_stops_for_it(tmp_path: Path) -> None:
-    variables = plug_in(tmp_path, "import os; os._exit(9)")
+    gone = tmp_path / "gone"
+    variables = plug_in(tmp_path, f"import os; open({str(gone)!r}, 'w').close(); os._exit(9)")
     first, second = run(2, variables={**variables, "LOCAL_RANK": "0"}, select=RANKS)
     assert first.said == second.said == {"findings": [], "nodes": [], "exit_code": 0}
     warning = "ncheck: warning: the nodes of this job were not checked: the checks ended without a report\n"
     assert first.stderr == warning
 
     message = "ncheck could not check this job, and strict is set: the nodes of this job were not checked: the checks "
-    strict = run(2, variables=variables, select=RANKS, strict=True)
+    gone.unlink()
+    environ = job(2, **variables)
+    early = start(0, environ, select=RANKS, strict=True)
+    wait_for(gone.exists)  # the examiner has ended when the last rank comes: it takes no request any more
+    strict = ended([early, start(1, environ, select=RANKS, strict=True)])
     assert [rank.said["message"] for rank in strict] == [message + "ended without a report"] * 2
 
 
