@@ -7,7 +7,7 @@ from .command import Run
 from .hosts import Lab
 from .promises import examined, others_whole
 
-FIREWALL = "NC358"  # what stands in a node's rules is told too, and rightly
+FIREWALL = "NC358"  # the rules of the firewall are a finding too, and rightly
 MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
 
 
@@ -35,8 +35,8 @@ def test_a_node_that_resets_one_that_lets_nobody_in_and_one_that_loses_large_pac
 
     run = examined(lab)
 
-    told = {node.name: run.not_passed(node.name) for node in lab.nodes}
-    assert red(run) == {"NC310": {resetting.name}, "NC311": {silent.name}, "NC314": {losing.name}}, told
+    not_passed = {node.name: run.not_passed(node.name) for node in lab.nodes}
+    assert red(run) == {"NC310": {resetting.name}, "NC311": {silent.name}, "NC314": {losing.name}}, not_passed
     for code, words in {
         "NC310": "node02 cannot be reached on 10.77.0.0/24 by any node: refused; ",
         "NC311": "node03 cannot be reached on 10.77.0.0/24 by any node: no answer; ",

@@ -28,17 +28,17 @@ def test_a_banner_output_that_is_not_utf_8_and_1_gb_of_it_crash_nothing_and_cost
 
     run = examined(lab)
 
-    told = {node.name: run.not_passed(node.name) for node in lab.nodes}
+    not_passed = {node.name: run.not_passed(node.name) for node in lab.nodes}
     assert {code: nodes for code, nodes in run.failed().items() if nodes != {garbled.name}} == {
         "NC130": {welcoming.name}
-    }, told
+    }, not_passed
     assert run.finding("NC130")["severity"] == "warning"
     assert {c for (c, _), o in run.verdicts(welcoming.name).items() if o == "passed"} == {
         c for (c, _), o in healthy.verdicts(welcoming.name).items() if o == "passed"
     } - {"NC130"}
     assert run.outcomes()["crashed"] == 0
     assert run.unknown(garbled.name) >= {"NC203", "NC204"}
-    assert run.unknown(flooding.name) == set(), told  # NVML and the PCI bus say what nvidia-smi should
+    assert run.unknown(flooding.name) == set(), not_passed  # NVML and the PCI bus say what nvidia-smi should
     assert "\033" not in run.stdout
     assert len(run.stdout) < 1_000_000
     others_whole(run, healthy, garbled.name, welcoming.name, flooding.name)
@@ -72,9 +72,9 @@ def test_nvidia_smi_that_never_returns_or_sleeps_where_no_signal_comes_is_named_
 
     assert stuck, "nothing hung: the test did not test"
     assert run.report["seconds"] <= 60 + SLACK
-    told = (run.not_passed(deaf.name), run.not_passed(asleep.name))
+    not_passed = (run.not_passed(deaf.name), run.not_passed(asleep.name))
     own = {code: nodes for code, nodes in run.failed().items() if nodes != {asleep.name}}  # its file system hangs, too
-    assert own == {"NC505": {deaf.name, asleep.name}}, told
+    assert own == {"NC505": {deaf.name, asleep.name}}, not_passed
     assert {"nvidia-smi" in one["message"] for one in run.report["findings"] if one["code"] == "NC505"} == {True}
     # The PCI bus and NVML show the same matrix as nvidia-smi on the other nodes.
     drawn = {board["source"]: (board["nodes"], board["nvlinks"]) for board in run.report["boards"]}

@@ -145,9 +145,9 @@ def test_a_log_without_end_is_kept_small() -> None:
     log = Log()
     for number in range(10_000):
         log.take(f"h:1:2 [0] x.cc:1 NCCL WARN {number} " + "x" * 10_000)
-    told = log.lines({"step": "init"})
-    assert len(told) == 40 + 30
-    assert max(map(len, told)) == 400
+    kept = log.lines({"step": "init"})
+    assert len(kept) == 40 + 30
+    assert max(map(len, kept)) == 400
 
 
 class Failed:
