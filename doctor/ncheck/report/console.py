@@ -13,11 +13,11 @@ from rich.text import Text
 
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
-from ncheck.report import measured as say
 from ncheck.report import text as words
+from ncheck.report.listing import MEASURED
+from ncheck.report.measured import BAD, UNJUDGED, WARNED, WELL
 from ncheck.report.page import Draft, Page
 from ncheck.report.parts import (
-    label,
     print_fix,
     print_headline,
     print_origin,
@@ -26,8 +26,10 @@ from ncheck.report.parts import (
     severity_style,
 )
 from ncheck.report.summary import (
+    CLEAN,
     blocked,
     checks_of,
+    consequences,
     exit_code_meaning,
     headline,
     names_in,
@@ -37,15 +39,17 @@ from ncheck.report.summary import (
     unreached,
     urgency,
 )
-from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
+from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, so_also
+from ncheck.report.topics import DOUBTFUL, SKIPPED, topic_lines
 
 ROWS = 48  # of a screen of 50: the prompt and a line of progress need the others
+CLEAN_ROWS = 23  # of a clean run, on a screen of 24
 
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown: findings with their evidence and fix, findings in all, rows of evidence, of a message, and of
-    each table.
+    """How much is shown: findings with their evidence and fix, findings in all, rows of evidence, of a message, of a
+    topic, and of each table. `well`: a topic without a problem has a line of its own.
     """
 
     whole: int
@@ -53,15 +57,17 @@ class Detail:
     evidence: int
     message: int
     rows: int
+    topic: int = 1
+    well: bool = True
 
 
 # From all there is room for, to the least. The first that fits on the screen is printed.
 DETAILS = (
-    Detail(whole=99, findings=99, evidence=3, message=3, rows=64),
+    Detail(whole=99, findings=99, evidence=3, message=3, rows=64, topic=3),
     Detail(whole=8, findings=12, evidence=3, message=3, rows=16),
     Detail(whole=6, findings=10, evidence=1, message=2, rows=10),
-    Detail(whole=4, findings=8, evidence=1, message=2, rows=8),
-    Detail(whole=3, findings=6, evidence=0, message=1, rows=5),
+    Detail(whole=4, findings=8, evidence=1, message=2, rows=8, well=False),
+    Detail(whole=3, findings=6, evidence=0, message=1, rows=5, well=False),
 )
 
 Compose = Callable[[Page, Report, Sequence[FoldedFinding], Detail], None]
@@ -79,10 +85,11 @@ def print_brief(report: Report, stream: TextIO, environ: Mapping[str, str], *, c
 
 def _fitted(page: Page, report: Report, compose: Compose) -> None:
     findings = fold_findings(report.findings)
+    rows = CLEAN_ROWS if headline(report, findings).kind == CLEAN else ROWS
     for detail in DETAILS:
         draft = Draft(page)
         compose(draft, report, findings, detail)
-        if draft.rows <= ROWS:
+        if draft.rows <= rows or not page.fitted:
             break
     draft.print_on(page)
 
@@ -90,7 +97,7 @@ def _fitted(page: Page, report: Report, compose: Compose) -> None:
 def _brief(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
     print_headline(page, headline(report, findings))
     print_origin(page, report)
-    _findings(page, findings, detail)
+    _findings(page, report, findings, detail)
     page.gap()
 
 
@@ -98,11 +105,11 @@ def _whole(page: Page, report: Report, findings: Sequence[FoldedFinding], detail
     answer = headline(report, findings)
     print_headline(page, answer)
     print_origin(page, report)
-    _findings(page, findings, detail)
+    _findings(page, report, findings, detail)
     _unknown(page, report, detail)
     _nodes(page, report, findings, detail)
-    _measured(page, report)
-    _launch(page, report)
+    _topics(page, report, findings, detail)
+    _launch(page, report, detail)
     page.gap()
     counts, _, seconds = totals(report, findings)
     page.say(f" {page.signs.dot} ".join((counts, seconds, "-v shows all")), style="dim")
@@ -110,11 +117,14 @@ def _whole(page: Page, report: Report, findings: Sequence[FoldedFinding], detail
     print_headline(page, answer)
 
 
-def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> None:
-    """Print the causes, worst first, each with what follows from it; the least important get a line each, or none."""
+def _findings(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    """Print the causes, worst first, each with what follows from it; the least important get a line each, or none.
+
+    What is only worth knowing is for -v.
+    """
     ordered = sorted((one for one in findings if not one.see), key=urgency)
     worth_it = [one for one in ordered if one.severity is not Severity.INFO]
-    following = _consequences(findings)
+    following = consequences(findings, elsewhere=True)
     if worth_it[: detail.whole]:
         page.gap()
     for finding in worth_it[: detail.whole]:
@@ -124,10 +134,10 @@ def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> 
         for line in lines[: detail.evidence]:
             page.short(line, "    ", 1, style="dim")
         print_fix(page, finding)
-        for one in following.get((finding.code, finding.nodes), ()):
-            text = f"so also {one.code} {one.check}  {words.node_set(one.nodes)}  {words.line(one.message)}"
-            page.short(text, "    ", 1, style="dim")
-    brief = [*worth_it[detail.whole :], *(one for one in ordered if one.severity is Severity.INFO)]
+        for one in following.get(finding, ()):
+            page.short(so_also(one), "    ", 1, style="dim")
+    noted = [one for one in ordered if one.severity is Severity.INFO and (one.ignored or "info" in report.fail_on)]
+    brief = [*worth_it[detail.whole :], *noted]
     shown = max(detail.findings - len(worth_it[: detail.whole]), 0)
     for finding in brief[:shown]:
         _one_row(page, finding)
@@ -137,23 +147,9 @@ def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> 
 
 def _one_row(page: Page, finding: FoldedFinding) -> None:
     style = severity_style(finding)
-    title = f"{label(finding)} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
+    title = f"{finding.label} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
     first = Text(f"{severity_sign(page, finding)} ", style)
     page.short(Text.assemble((title, style), words.line(finding.message)), first, 1)
-
-
-def _consequences(findings: Sequence[FoldedFinding]) -> dict[tuple[str, tuple[str, ...]], list[FoldedFinding]]:
-    """Return what follows from each finding, by its code and nodes, at the first of its causes; on their own nodes it
-    says nothing new.
-    """
-    following: dict[tuple[str, tuple[str, ...]], list[FoldedFinding]] = {}
-    for see in dict.fromkeys(one.see for one in findings if one.see):
-        causes = [one for one in findings if one.code in see and not one.see]
-        own = {node for one in causes for node in one.nodes}
-        new = [one for one in findings if one.see == see and not own.issuperset(one.nodes)]
-        if causes:
-            following.setdefault((causes[0].code, causes[0].nodes), []).extend(new)
-    return following
 
 
 def _unknown(page: Page, report: Report, detail: Detail) -> None:
@@ -211,29 +207,38 @@ def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, st
     return {name: ", ".join(row) for name, row in parts.items()}
 
 
-def _measured(page: Page, report: Report) -> None:
-    """Print the measurement that counts most, or why there is none."""
-    first = say.foremost(report.measurements) if report.probe.ran else None
-    page.gap()
-    if first is None:
-        page.short(words.line(report.probe.reason), Text(f"{page.signs.skipped} ", "dim"), style="dim")
-        return
-    recorded = " (recorded)" if report.recorded else ""
-    text = f"measured{recorded}: {say.title(first, '')}: {say.verdict(first)}"
-    page.short(text, Text(f"{page.signs.dot} ", say.STYLES[say.tone(first.standing)]), 3)
+def _topics(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    """Print what was looked at, a line for each topic."""
+    signs = page.signs
+    signed = {
+        BAD: (signs.bad, "bold red"), WARNED: (signs.warned, "bold yellow"), DOUBTFUL: (signs.doubtful, "bold magenta"),
+        UNJUDGED: (signs.dot, "cyan"), WELL: (signs.well, "green"), SKIPPED: (signs.skipped, "dim"),
+    }  # fmt: skip
+    lines = topic_lines(report, findings)
+    shown = [line for line in lines if detail.well or line.mark not in (WELL, SKIPPED) or line.topic == MEASURED]
+    width = max((len(line.topic) for line in lines), default=0)
+    if lines:
+        page.gap()
+    for line in shown:
+        sign, style = signed[line.mark]
+        rows = max(detail.topic, 2) if line.topic == MEASURED and line.mark != SKIPPED else detail.topic
+        page.short(line.text, Text.assemble((f"{sign} ", style), f"{line.topic:<{width}}  "), rows)
+    if others := [line.topic for line in lines if line not in shown]:
+        page.short(f"no problem in {', '.join(others)}", Text(f"{signs.well} ", "green"))
 
 
-def _launch(page: Page, report: Report) -> None:
+def _launch(page: Page, report: Report, detail: Detail) -> None:
     """Print the launch line, or why there is none."""
     plan = report.plan
     if plan.lines:
         launcher, line = next(iter(plan.lines.items()))
+        unusable = blocked(plan)
         page.gap()
-        page.say(f"launch with {words.line(launcher)}{blocked(plan)}:", style="bold")
+        page.say(f"launch with {words.line(launcher)}{unusable}:", style="bold")
         for part in words.lines(line):
-            page.verbatim(part, style="bold green")
+            page.verbatim(part, style="dim" if unusable else "bold green")
         for names, reason in reasons_to_set(plan):
-            page.short(f"{names}: {reason}", "  ", 2, style="dim")
+            page.short(f"{names}: {reason}", "  ", detail.topic, style="dim")
     elif plan.notes:
         page.gap()
         page.short(f"no launch line: {words.line(plan.notes[0])}", Text(f"{page.signs.warned} ", "yellow"), 2)

@@ -54,7 +54,7 @@ def _gpus(system: System) -> str | None:
     if gpus is None:
         return None
     models = " + ".join(f"{count} x {model}" for model, count in gpus.models.items())
-    return models + (f", {_size(gpus.memory // gpus.count)} each" if _alike(gpus) and gpus.memory else "")
+    return models + (f", {size(gpus.memory // gpus.count)} each" if _alike(gpus) and gpus.memory else "")
 
 
 def _alike(gpus: SystemGpus) -> bool:
@@ -76,7 +76,7 @@ def _machine(system: System) -> str | None:
 
 
 def _memory(system: System) -> str | None:
-    return _size(system.machine.memory) if system.machine and system.machine.memory else _UNSAID
+    return size(system.machine.memory) if system.machine and system.machine.memory else _UNSAID
 
 
 def _ports(system: System) -> str:
@@ -107,7 +107,7 @@ def _disk(folder: str) -> Callable[[System], str | None]:
 def _file_system(disk: SystemDisk) -> str:
     if disk.error:
         return f"unknown: {disk.error}"
-    return f"{disk.kind or 'kind unknown'}, {_size(disk.size) if disk.size else 'size unknown'}"
+    return f"{disk.kind or 'kind unknown'}, {size(disk.size) if disk.size else 'size unknown'}"
 
 
 def _container(system: System) -> str:
@@ -160,7 +160,7 @@ def _counted(texts: Iterable[str]) -> str:
     return " + ".join(f"{count} x {text}" for text, count in Counter(texts).items())
 
 
-def _size(number: int) -> str:
+def size(number: int) -> str:
     """Return "80 GiB", "1.86 TiB": three digits, so that nodes of one model have one text."""
     unit, size = next(((unit, size) for unit, size in _SIZES if number >= size), _SIZES[-1])
     value = number / size

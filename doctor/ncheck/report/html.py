@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from math import ceil, floor, log2, log10
+from operator import attrgetter
 from typing import TextIO
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -25,7 +26,6 @@ from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.listing import page_url
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
-from ncheck.report.parts import label
 from ncheck.report.summary import (
     Headline,
     by_topic,
@@ -66,7 +66,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters.update(
-        folded=node_set, fix_label=fix_label, page_url=page_url, label=label, place=_place, cut=_cut
+        folded=node_set, fix_label=fix_label, page_url=page_url, label=attrgetter("label"), place=_place, cut=_cut
     )
     return environment.from_string(_own("page.html"))
 
@@ -299,7 +299,7 @@ def view_of(report: Report) -> View:
         headline=headline(report, findings),
         caveats=tuple(caveats(report)),
         figures=tuple(_figures(report, findings, first)),
-        kinds=tuple(Counter(map(label, sorted(findings, key=urgency))).items()),
+        kinds=tuple(Counter(one.label for one in sorted(findings, key=urgency)).items()),
         findings=tuple(_anchored(findings)),
         matrix=check_matrix(report),
         foremost=_measured(first, by) if first else None,

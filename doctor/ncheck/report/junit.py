@@ -1,22 +1,23 @@
-"""The report as JUnit XML, as pytest writes it: a suite per node, a test case per check. CI systems show it as tests.
+"""The report as JUnit XML, as pytest writes it: a suite per topic. CI systems show it as tests.
 
-A check that could not run is an <error>, never a pass, also where --fail-on would accept it. An error is a
-<failure>, and so is a warning that --fail-on counts; other warnings, and what --ignore names, are <skipped> with their
-message.
+A test case is a finding, or a check that found nothing. An error is a <failure>, and so is a warning that --fail-on
+counts, once for all its nodes; other warnings, consequences, and what --ignore names, are <skipped> with their
+message. A check that could not run is an <error>, never a pass, also where --fail-on would accept it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TextIO
 from xml.etree import ElementTree as ET
 
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
-from ncheck.model.report import NodeSummary, Report
+from ncheck.model.finding import Outcome, Severity, Verdict
+from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.listing import topic_of
-from ncheck.report.text import fix_label, fold_findings
+from ncheck.report.summary import consequences, names_in, unexplained, unreached_and_unknown
+from ncheck.report.text import FoldedFinding, body_of, fold_findings
 
 _NOTE = "system-out"  # of a test case that passed
 _KINDS = ("failure", "error", "skipped")
@@ -25,20 +26,10 @@ _KINDS = ("failure", "error", "skipped")
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  XML has no colours
     """Write the test suites."""
     suites = ET.Element("testsuites", name="ncheck", time=f"{report.seconds:.3f}")
-    verdicts: dict[str, list[Verdict]] = {node.name: [] for node in report.nodes}
-    for verdict in report.verdicts:
-        for name in verdict.nodes:
-            verdicts[name].append(verdict)
-    findings: dict[tuple[str, str], list[Finding]] = {}
-    for finding in report.findings:
-        for name in finding.nodes:
-            findings.setdefault((finding.code, name), []).append(finding)
-    for node in report.nodes:
-        suites.append(_suite(report, node.name, list(_cases(report, node, verdicts[node.name], findings))))
-    for name, reason in report.dropped.items():
-        suites.append(_suite(report, name, [_case(name, "left out by --drop-bad", "error", reason)]))
-    if report.interrupted:
-        suites.append(_suite(report, "ncheck", [_case("ncheck", "complete run", "error", "interrupted")]))
+    by_topic: dict[str, list[ET.Element]] = {}
+    for topic, case in _cases(report):
+        by_topic.setdefault(topic, []).append(case)
+    suites.extend(_suite(report, topic, cases) for topic, cases in by_topic.items())
     for kind in _KINDS:
         suites.set(_plural(kind), str(sum(1 for _ in suites.iter(kind))))
     suites.set("tests", str(sum(1 for _ in suites.iter("testcase"))))
@@ -47,8 +38,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     stream.write(ET.tostring(suites, encoding="us-ascii", xml_declaration=False).decode() + "\n")
 
 
-def _suite(report: Report, node: str, cases: Sequence[ET.Element]) -> ET.Element:
-    suite = ET.Element("testsuite", name=words.line(node), hostname=words.line(node), tests=str(len(cases)))
+def _suite(report: Report, topic: str, cases: Sequence[ET.Element]) -> ET.Element:
+    suite = ET.Element("testsuite", name=words.line(topic), hostname=words.line(report.host), tests=str(len(cases)))
     for kind in _KINDS:
         suite.set(_plural(kind), str(sum(case.find(kind) is not None for case in cases)))
     if report.time:
@@ -61,35 +52,59 @@ def _suite(report: Report, node: str, cases: Sequence[ET.Element]) -> ET.Element
     return suite
 
 
-def _cases(
-    report: Report, node: NodeSummary, verdicts: Sequence[Verdict], findings: Mapping[tuple[str, str], list[Finding]]
-) -> Iterator[ET.Element]:
-    """Yield a case per check, and one for all checks that could not run because the node was not examined."""
-    lost = [verdict for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN and not node.examined]
-    if not node.examined:
-        how = "not examined" if node.reached else "not reached"
-        cause = f"{how}: {node.cause or 'cause unknown'}{': ' if node.detail else ''}{node.detail}"
-        yield _case(node.name, "login", "error", f"{cause}; {words.count(len(lost), 'check')} not run")
-    unjudged = {verdict.code for verdict in lost}
+def _cases(report: Report) -> Iterator[tuple[str, ET.Element]]:
+    """Yield each test case with its topic, in the order of the codes."""
+    findings = fold_findings(report.findings)
+    following = consequences(findings)
+    verdicts, unknown = _by_code(report.verdicts), _by_code(unreached_and_unknown(report)[1])
+    for code in sorted({*verdicts, *(one.code for one in findings)}):
+        found, dark = [one for one in findings if one.code == code], unknown.get(code, ())
+        topic = topic_of(code)
+        yield from ((topic, _of_finding(report, topic, one, following.get(one, ()))) for one in found)
+        if dark:
+            reasons = "; ".join(dict.fromkeys(words.line(one.reason) for one in dark))
+            name = f"{code} {dark[0].check}  {words.node_set(names_in(dark))}"
+            yield topic, _case(topic, name, _result("error", reasons))
+        elif not found:
+            yield topic, _case(topic, f"{code} {verdicts[code][0].check}", *_well(verdicts[code]))
+    yield from (("Not examined", one) for one in _not_examined(report, findings))
+
+
+def _by_code(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
+    codes: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        if verdict.code not in unjudged:
-            kind, found = _result(report, verdict, findings.get((verdict.code, node.name), ()))
-            name = f"{verdict.code} {verdict.check}"
-            yield _case(f"{node.name}.{topic_of(verdict.code)}", name, kind, verdict.reason, found)
+        codes.setdefault(verdict.code, []).append(verdict)
+    return codes
 
 
-def _result(report: Report, verdict: Verdict, findings: Sequence[Finding]) -> tuple[str, Sequence[Finding]]:
-    if verdict.outcome in (Outcome.UNKNOWN, Outcome.CRASHED):
-        return "error", ()
-    if verdict.outcome is Outcome.SKIPPED:
-        return "skipped", ()
-    if verdict.outcome is Outcome.PASSED and not findings:
-        return "", ()
-    counted = [one for one in findings if not one.ignored and one.severity.rank <= _least(report)]
-    if counted or not findings:
-        return "failure", counted
-    noted = all(one.severity is Severity.INFO and not one.ignored for one in findings)
-    return _NOTE if noted else "skipped", findings
+def _of_finding(report: Report, topic: str, finding: FoldedFinding, following: Sequence[FoldedFinding]) -> ET.Element:
+    if finding.counts and finding.severity.rank <= _least(report):
+        kind = "failure"
+    else:
+        kind = _NOTE if finding.label == "info" else "skipped"
+    because = f"consequence of {', '.join(finding.see)}: " if finding.see else ""
+    result = _result(kind, because + finding.message, finding.label)
+    first = f"{finding.label} {finding.code} {finding.check}: {words.line(finding.message)}"
+    result.text = "\n".join((first, *body_of(finding, following)))
+    return _case(topic, f"{finding.code} {finding.check}  {words.node_set(finding.nodes)}", result)
+
+
+def _well(verdicts: Sequence[Verdict]) -> Iterator[ET.Element]:
+    """Yield why a check that found nothing was skipped, unless it passed on a node."""
+    if not any(one.outcome is Outcome.PASSED for one in verdicts):
+        skipped = next((one.reason for one in verdicts if one.outcome is Outcome.SKIPPED), "no node was examined")
+        yield _result("skipped", skipped)
+
+
+def _not_examined(report: Report, findings: Sequence[FoldedFinding]) -> Iterator[ET.Element]:
+    """Yield what nothing above says: nodes without a finding, nodes that --drop-bad left out, and ^C."""
+    topic = "Not examined"
+    for sentence in unexplained(report, findings):
+        yield _case(topic, "login", _result("error", sentence))
+    for name, reason in report.dropped.items():
+        yield _case(topic, f"left out by --drop-bad  {name}", _result("error", reason))
+    if report.interrupted:
+        yield _case(topic, "complete run", _result("error", "interrupted"))
 
 
 def _least(report: Report) -> int:
@@ -97,27 +112,20 @@ def _least(report: Report) -> int:
     return max(severity.rank for severity in Severity if severity is Severity.ERROR or severity.value in report.fail_on)
 
 
-def _case(group: str, name: str, kind: str, reason: str, findings: Sequence[Finding] = ()) -> ET.Element:
-    """Make a test case. `kind` is what is in it: a failure, an error, skipped, a note, or nothing if it passed."""
-    case = ET.Element("testcase", classname=words.line(group), name=name, time="0")
-    if kind:
-        result = ET.SubElement(case, kind)
-        if kind != _NOTE:
-            result.set("message", words.line(reason))
-            result.set("type", findings[0].severity.value if findings else kind)
-        if findings:
-            result.text = "\n".join(line for finding in findings for line in _body(finding))
+def _case(topic: str, name: str, *results: ET.Element) -> ET.Element:
+    """Make a test case; without a result it passed."""
+    case = ET.Element("testcase", classname=words.line(topic), name=words.line(name), time="0")
+    case.extend(results)
     return case
 
 
-def _body(finding: Finding) -> Iterator[str]:
-    label = "ignored" if finding.ignored else finding.severity.value
-    yield f"{label} {finding.code} {finding.check}: {words.line(finding.message)}"
-    for evidence in finding.evidence:
-        yield from (f"  {line}" for line in words.lines(evidence))
-    if finding.fix:
-        (folded,) = fold_findings([finding])
-        yield f"{fix_label(folded)}: {words.line(finding.fix)}"
+def _result(kind: str, reason: str, label: str = "") -> ET.Element:
+    """Make what is in a test case: a failure, an error, skipped, or a note."""
+    result = ET.Element(kind)
+    if kind != _NOTE:
+        result.set("message", words.line(reason))
+        result.set("type", label or kind)
+    return result
 
 
 def _plural(kind: str) -> str:

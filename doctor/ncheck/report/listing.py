@@ -25,6 +25,26 @@ _TOPICS = {
 }
 
 
+OWN, MEASURED = "ncheck", "measured"
+_SHORT = {
+    "NC0": OWN,
+    "NC1": "ssh",
+    "NC2": "versions",
+    "NC3": "network",
+    "NC4": "InfiniBand",
+    "NC5": "GPUs",
+    "NC6": "host",
+    "NC7": MEASURED,
+    "NC8": "ranks",
+    "NC9": "expected",
+}  # as --select knows them, whatever their case
+
+
+def short_topic(code: str) -> str:
+    """Return the topic of a code in one word; the prefix of a plug-in's codes is theirs."""
+    return _SHORT.get(code[:3], code.rstrip("0123456789"))
+
+
 def topic_of(code: str) -> str:
     """Return the heading of a code; the prefix of a plug-in's codes is their heading."""
     return _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")

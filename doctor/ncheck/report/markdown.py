@@ -12,8 +12,8 @@ from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.environment import Row, environment
 from ncheck.report.state import not_checked, state_of
-from ncheck.report.summary import by_topic, exit_code_meaning, origin, totals
-from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped
+from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, totals
+from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, so_also
 
 EVIDENCE_LINES = 8
 MOST_VALUES = 12  # of one property that differs between nodes
@@ -32,10 +32,11 @@ def _parts(report: Report) -> Iterator[str]:
     findings = fold_findings(report.findings)
     yield f"# {_text(state_of(report).text)}"
     yield _text(" · ".join(origin(report)))
-    for topic, members in by_topic(findings).items():
+    following = consequences(findings)
+    for topic, members in by_topic(one for one in findings if not one.see or one.ignored).items():
         yield f"## {_text(topic)}"
         for one in members:
-            yield from _finding(one)
+            yield from _finding(one, following.get(one, ()))
     if sentences := list(not_checked(report)):
         yield "## Not checked"
         yield "\n".join(f"- {_text(sentence)}" for sentence in sentences)
@@ -80,19 +81,18 @@ def _cells(row: Row) -> Iterator[tuple[str, str, str]]:
         yield row.name, words.node_set(others), "other values: see -o json"
 
 
-def _finding(one: FoldedFinding) -> Iterator[str]:
-    label = "ignored" if one.ignored else one.severity.value
-    yield f"### {label} {one.code} {_text(one.check)}: {_text(words.node_set(one.nodes))}"
+def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator[str]:
+    yield f"### {one.label} {one.code} {_text(one.check)}: {_text(words.node_set(one.nodes))}"
     yield _text(one.message)
     lines = [line for evidence in one.evidence for line in words.lines(evidence)]
     if lines:
         more = [f"... {len(lines) - EVIDENCE_LINES} more lines"] if len(lines) > EVIDENCE_LINES else []
         yield _code("\n".join([*lines[:EVIDENCE_LINES], *more]))
-    if one.see:
-        yield _text(f"see {', '.join(one.see)}")
     if one.fix:
         yield f"{_text(fix_label(one))}:"
         yield _code(one.fix)
+    if said := [f"- {_text(so_also(consequence))}" for consequence in following]:
+        yield "\n".join(said)
 
 
 def _text(text: str) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-from ncheck.model.finding import Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.measured import foremost
-from ncheck.report.state import standing, state_of
+from ncheck.report.state import state_of
 from ncheck.report.summary import (
     CLEAN,
     NOT_READY,
@@ -23,6 +22,7 @@ from ncheck.report.summary import (
     origin,
     unreached_and_unknown,
 )
+from ncheck.report.text import counts_of
 
 _LONGEST = 900  # characters of the answer: some servers cut a line at 1 KiB
 
@@ -53,11 +53,11 @@ def _plain(state: str, text: str) -> str:
 
 def _performance(report: Report) -> Iterator[str]:
     """Yield 'label'=value[unit];warn;crit;least;most of each value."""
-    nodes, findings = len(report.nodes), standing(report)
+    nodes, counts = len(report.nodes), counts_of(report)
     yield f"nodes={nodes};;;0"
     yield f"reached={sum(node.reached for node in report.nodes)};;;0;{nodes}"
-    for severity in (Severity.ERROR, Severity.WARNING):
-        yield f"{severity.value}s={sum(one.severity is severity for one in findings)};;;0"
+    yield f"errors={counts.errors};;;0"
+    yield f"warnings={counts.warnings};;;0"
     yield f"unknown={checks_of(unreached_and_unknown(report)[1]).total()};;;0"
     yield f"time={report.seconds:.3f}s;;;0"
     first = foremost(report.measurements)

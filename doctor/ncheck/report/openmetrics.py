@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TextIO
 
-from ncheck.model.finding import Outcome, Severity
+from ncheck.model.finding import Outcome
 from ncheck.model.report import Measurement, Report, Standing
 from ncheck.report import text as words
 from ncheck.report.state import state_of
 from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS
+from ncheck.report.text import counted, fold_findings
 
 _STATES = {CLEAN: "clean", WARNINGS: "warnings", NOT_VERIFIED: "not_verified", NOT_READY: "not_ready"}
 _GIGA = 1e9
@@ -48,21 +49,24 @@ def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     reached = [({"node": node.name}, node.reached) for node in report.nodes]
     yield "ncheck_node_reached", "1 if the login to the node succeeded.", reached
     yield "ncheck_node_good", "1 if a job can use the node; 0 if not, or if a check could not run.", _good(report)
-    counts = Counter((node, verdict.outcome) for verdict in report.verdicts for node in verdict.nodes)
+    outcomes = Counter((node, verdict.outcome) for verdict in report.verdicts for node in verdict.nodes)
     verdicts = [
-        ({"node": node.name, "outcome": outcome.value}, counts[node.name, outcome])
+        ({"node": node.name, "outcome": outcome.value}, outcomes[node.name, outcome])
         for node in report.nodes
         for outcome in Outcome
     ]
     yield "ncheck_node_verdicts", "Number of checks of the node by outcome.", verdicts
-    standing = [finding for finding in report.findings if not finding.ignored]
-    severities = Counter(finding.severity for finding in standing)
+    findings = [finding for finding in fold_findings(report.findings) if not finding.ignored]
+    counts = counted(findings)
+    severities = {
+        "error": counts.errors, "warning": counts.warnings, "info": counts.infos, "consequence": counts.consequences,
+    }  # fmt: skip
     yield (
         "ncheck_findings",
-        "Number of findings by severity.",
-        [({"severity": severity.value}, severities[severity]) for severity in Severity],
+        "Number of findings by severity; what follows from another finding is a consequence.",
+        [({"severity": word}, number) for word, number in severities.items()],
     )
-    named = dict.fromkeys((one.code, one.check, one.severity.value, node) for one in standing for node in one.nodes)
+    named = dict.fromkeys((one.code, one.check, one.label, node) for one in findings for node in one.nodes)
     keys = ("code", "check", "severity", "node")
     yield "ncheck_finding", "1 for each finding and node.", [(dict(zip(keys, one, strict=True)), 1) for one in named]
     yield from _measured(report)

@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -49,7 +50,8 @@ class Page:
     """Prints line by line. Text is never interpreted as markup."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
-        self.width = _width(stream)
+        self.width = _width(stream, environ)
+        self.fitted = isinstance(stream, Sheet) or stream.isatty()  # a file or pipe has no screen: nothing is left out
         colored = _colored(stream, environ, color)
         self.links = colored and stream.isatty() and environ.get("TERM", "dumb") != "dumb"
         self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
@@ -80,6 +82,9 @@ class Page:
         """Print at most so many rows of a text; where it is longer, they end in an ellipsis."""
         begin = first if isinstance(first, Text) else Text(first)
         body = text.copy() if isinstance(text, Text) else Text(text, style=style)
+        if not self.fitted:
+            self.say(body, begin)
+            return
         room = max(self.width - begin.cell_len, NARROWEST // 2)
         body.truncate(LONGEST)
         for number, line in enumerate(body.divide(_breaks(body.plain, room)[: rows - 1])):
@@ -101,7 +106,7 @@ class Draft(Page):
     """A page that is not printed yet, so that its rows can be counted."""
 
     def __init__(self, page: Page) -> None:
-        self.width, self.links, self.signs = page.width, page.links, page.signs
+        self.width, self.fitted, self.links, self.signs = page.width, page.fitted, page.links, page.signs
         self.lines: list[Text] = []
 
     def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
@@ -139,15 +144,16 @@ class Sheet(io.StringIO):
         self.columns = columns
 
 
-def _width(stream: TextIO) -> int:
+def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
+    """Return the columns: of the terminal; of a pipe or file what COLUMNS says, else 80."""
+    columns = 0
     if isinstance(stream, Sheet):
-        return max(NARROWEST, min(WIDEST, stream.columns))
-    if not stream.isatty():
-        return PIPED_WIDTH
-    try:
-        columns = os.get_terminal_size(stream.fileno()).columns
-    except OSError:
-        return PIPED_WIDTH
+        columns = stream.columns
+    elif stream.isatty():
+        with suppress(OSError):
+            columns = os.get_terminal_size(stream.fileno()).columns
+    elif environ.get("COLUMNS", "").isdecimal():
+        columns = int(environ["COLUMNS"])
     return max(NARROWEST, min(WIDEST, columns or PIPED_WIDTH))
 
 

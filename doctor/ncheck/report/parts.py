@@ -38,24 +38,19 @@ def print_title(page: Page, finding: FoldedFinding) -> None:
     code = page.link(f"{finding.code} {finding.check}", page_url(finding.code), "bold")
     nodes = words.node_set(finding.nodes)
     page.say(
-        Text.assemble((f"{label(finding)} ", style), code, "  ", (nodes, "bold magenta")),
+        Text.assemble((f"{finding.label} ", style), code, "  ", (nodes, "bold magenta")),
         Text(f"{severity_sign(page, finding)} ", style=style),
     )
 
 
-def label(finding: FoldedFinding) -> str:
-    """Return "error", "warning", "info" or "ignored"."""
-    return "ignored" if finding.ignored else finding.severity.value
-
-
 def severity_style(finding: FoldedFinding) -> str:
     """Return the style of a finding's severity."""
-    return "dim" if finding.ignored else _SEVERITY[finding.severity]
+    return "dim" if not finding.counts else _SEVERITY[finding.severity]
 
 
 def severity_sign(page: Page, finding: FoldedFinding) -> str:
     """Return the sign of a finding's severity."""
-    return page.signs.bad if finding.severity is Severity.ERROR and not finding.ignored else page.signs.warned
+    return page.signs.bad if finding.severity is Severity.ERROR and finding.counts else page.signs.warned
 
 
 def print_fix(page: Page, finding: FoldedFinding) -> None:

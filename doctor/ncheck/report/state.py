@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ncheck.model.report import Report
 from ncheck.report import text as words
@@ -16,7 +16,7 @@ from ncheck.report.summary import (
     left_out,
     unreached_and_unknown,
 )
-from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
+from ncheck.report.text import fold_findings, fold_verdicts, grouped
 
 
 def state_of(report: Report) -> Headline:
@@ -31,16 +31,15 @@ def state_of(report: Report) -> Headline:
     return Headline(kind, text)
 
 
-def standing(report: Report) -> tuple[FoldedFinding, ...]:
-    """Return the findings that --ignore does not name, folded."""
-    return tuple(finding for finding in fold_findings(report.findings) if not finding.ignored)
+def not_checked(report: Report, explained: Collection[str] = ()) -> Iterator[str]:
+    """Yield a sentence for each cause: which nodes were not reached, and which checks could not run elsewhere.
 
-
-def not_checked(report: Report) -> Iterator[str]:
-    """Yield a sentence for each cause: which nodes were not reached, and which checks could not run elsewhere."""
+    `explained`: nodes of which a finding says already that they were not reached.
+    """
     not_run, unknown = unreached_and_unknown(report)
     codes = checks_of(not_run)
-    lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
+    lost = {node.name: node.cause or "cause unknown" for node in report.nodes
+            if not node.reached and node.name not in explained}  # fmt: skip
     for cause, nodes in grouped(lost):
         checks = max(codes[node] for node in nodes)
         yield f"{words.node_set(nodes)} not reached ({words.line(cause)}): {words.count(checks, 'check')} not run"

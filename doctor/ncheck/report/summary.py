@@ -15,7 +15,7 @@ from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
 from ncheck.report.listing import topic_of
-from ncheck.report.text import FoldedFinding, grouped
+from ncheck.report.text import FoldedFinding, counted, grouped
 from ncheck.text import export_line
 
 NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN = "bad", "doubtful", "warned", "well"
@@ -39,16 +39,16 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
 
     A run is clean only if no check is unknown and some check passed.
     """
-    counted = [one for one in findings if not one.ignored and (one.severity.value in _BAD or "info" in report.fail_on)]
-    errors = [one for one in counted if one.severity is Severity.ERROR]
-    others = [one for one in counted if one.severity is not Severity.ERROR]
-    lost = _unexplained(report, findings)
+    relevant = [one for one in findings if not one.ignored and (one.severity.value in _BAD or "info" in report.fail_on)]
+    errors = [one for one in relevant if one.severity is Severity.ERROR]
+    others = [one for one in relevant if one.severity is not Severity.ERROR]
+    lost = unexplained(report, findings)
     unknown = _unknown(unknown_by_cause(report)[0])
-    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report)]
+    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors))]
     if errors:
-        causes = [one for one in errors if one.counts] or [one for one in counted if one.counts] or errors
+        causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
         named = set(map(id, causes))
-        parts = [*_culprits(causes), *_counts(one for one in others if one.counts and id(one) not in named)]
+        parts = [*_culprits(causes), *counted(one for one in others if one.counts and id(one) not in named).problems]
         return Headline(NOT_READY, f"Not ready: {'; '.join([*parts, *lost, *unknown, *rest])}")
     passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
     reached = all(node.reached for node in report.nodes)
@@ -73,14 +73,7 @@ def _culprits(causes: Sequence[FoldedFinding]) -> list[str]:
     return named if more <= 0 else [*named[:_CULPRITS], f"{more} more"]
 
 
-def _counts(findings: Iterable[FoldedFinding]) -> list[str]:
-    """Return "2 warnings"."""
-    counts = Counter(finding.severity for finding in findings)
-    return [f"{counts[one]} info" if one is Severity.INFO else words.count(counts[one], one.value)
-            for one in Severity if counts[one]]  # fmt: skip
-
-
-def _unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]:
+def unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]:
     """Return the nodes that were not reached and that no finding names, by cause."""
     errors = (one for one in findings if one.severity is Severity.ERROR and not one.ignored)
     named = set(nodes_of(errors))
@@ -120,10 +113,12 @@ def python_not_judged(report: Report) -> list[str]:
     return [f"not judged: the Python of the job (here: {report.name_python})"] if report.name_python else []
 
 
-def _plan(report: Report) -> list[str]:
+def _plan(report: Report, *, errors: bool) -> list[str]:
     if not report.plan.made:
         return []
-    return ["launch plan not usable" if report.plan.blockers else "launch plan usable"]
+    if report.plan.blockers:
+        return ["launch plan not usable"]
+    return ["the launch plan works in spite of this" if errors else "launch plan usable"]
 
 
 def _passed(report: Report) -> str:
@@ -217,6 +212,31 @@ def urgency(finding: FoldedFinding) -> tuple[bool, int, bool, str]:
     return finding.ignored, finding.severity.rank, bool(finding.see), finding.code
 
 
+def consequences(
+    findings: Sequence[FoldedFinding], *, elsewhere: bool = False
+) -> dict[FoldedFinding, list[FoldedFinding]]:
+    """Return what follows from each cause, at the first of its causes. `elsewhere`: only what names further nodes."""
+    causes_of: dict[str, set[str]] = {}
+    for one in findings:
+        causes_of.setdefault(one.code, set()).update(one.see)
+    following: dict[FoldedFinding, list[FoldedFinding]] = {}
+    for one in findings:
+        if not one.see or one.ignored:
+            continue
+        codes: set[str] = set()
+        left = set(one.see)
+        while left:  # a consequence of a consequence
+            codes |= left
+            left = {code for known in left for code in causes_of.get(known, ())} - codes
+        causes = [cause for cause in findings if cause.code in codes and not cause.see]
+        if not causes:
+            continue
+        if not elsewhere or not {node for cause in causes for node in cause.nodes}.issuperset(one.nodes):
+            shared = [cause for cause in causes if not set(cause.nodes).isdisjoint(one.nodes)]
+            following.setdefault((shared or causes)[0], []).append(one)
+    return following
+
+
 def nodes_of(findings: Iterable[FoldedFinding]) -> tuple[str, ...]:
     """Return all nodes of the findings, each once."""
     return tuple(dict.fromkeys(node for finding in findings for node in finding.nodes))
@@ -292,16 +312,9 @@ def blocked(plan: LaunchPlan) -> str:
 
 def totals(report: Report, findings: Sequence[FoldedFinding]) -> tuple[str, ...]:
     """Return "2 errors, 0 warnings · 468 verdicts: 2 failed, ... · 0.1 s", in its three parts."""
-    counts = Counter(finding.severity for finding in findings if finding.counts)
-    following = sum(bool(finding.see) and not finding.ignored for finding in findings)
-    ignored = sum(finding.ignored for finding in findings)
-    parts = [words.count(counts[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
-    parts += [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
-    parts += [words.count(following, "consequence")] if following else []
-    parts += [f"{ignored} ignored"] if ignored else []
     outcomes = ", ".join(_outcomes(report))
     verdicts = sum(len(verdict.nodes) for verdict in report.verdicts)
-    return ", ".join(parts), f"{words.count(verdicts, 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
+    return str(counted(findings)), f"{words.count(verdicts, 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
 
 
 def _outcomes(report: Report) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE
 from ncheck.model.finding import Finding, Severity, Verdict
+from ncheck.model.report import Report
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
 _ESCAPE = expression(
@@ -83,6 +85,49 @@ class FoldedFinding:
         """Whether it is a cause of its own: neither ignored nor a consequence of another finding."""
         return not self.ignored and not self.see
 
+    @property
+    def label(self) -> str:
+        """The word before its code: "error", "warning", "info", "ignored"; a consequence is no further error."""
+        return "ignored" if self.ignored else "consequence" if self.see else self.severity.value
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The one count of a report, in every format: causes by severity; consequences and what is ignored apart.
+
+    A node that is unreachable is one error, however many checks it leaves without an answer.
+    """
+
+    errors: int
+    warnings: int
+    infos: int
+    consequences: int
+    ignored: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What there is of errors and warnings: "2 errors", "1 warning"."""
+        pairs = ((self.errors, "error"), (self.warnings, "warning"))
+        return tuple(count(number, noun) for number, noun in pairs if number)
+
+    def __str__(self) -> str:
+        parts = [count(self.errors, "error"), count(self.warnings, "warning")]
+        parts += [f"{self.infos} info"] if self.infos else []
+        parts += [count(self.consequences, "consequence")] if self.consequences else []
+        parts += [f"{self.ignored} ignored"] if self.ignored else []
+        return ", ".join(parts)
+
+
+def counted(findings: Iterable[FoldedFinding]) -> Counts:
+    """Count folded findings."""
+    labels = Counter(finding.label for finding in findings)
+    return Counts(*(labels[word] for word in ("error", "warning", "info", "consequence", "ignored")))
+
+
+def counts_of(report: Report) -> Counts:
+    """Count the findings of a report."""
+    return counted(fold_findings(report.findings))
+
 
 @dataclass(frozen=True)
 class FoldedVerdicts:
@@ -131,6 +176,19 @@ def fix_label(finding: FoldedFinding) -> str:
     if finding.where == HERE:
         return f"{finding.kind} here"
     return f"{finding.kind} on {line(finding.where or finding.example) or node_set(finding.nodes)}"
+
+
+def so_also(finding: FoldedFinding) -> str:
+    """Return a consequence in one line."""
+    nodes = node_set(finding.nodes)
+    return f"so also {finding.code} {finding.check}  {nodes}  {line(finding.message)}"
+
+
+def body_of(finding: FoldedFinding, following: Iterable[FoldedFinding] = ()) -> tuple[str, ...]:
+    """Return what stands below the message: the evidence, the fix, and what follows from it."""
+    evidence = [f"  {one}" for text in finding.evidence for one in lines(text)]
+    fix = [f"{fix_label(finding)}: {line(finding.fix)}"] if finding.fix else []
+    return (*evidence, *fix, *map(so_also, following))
 
 
 def _evidence(group: Sequence[Finding]) -> tuple[str, ...]:

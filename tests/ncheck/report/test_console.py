@@ -18,21 +18,28 @@ from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 from ncheck.report import quiet
 from ncheck.report.console import print_report
+from ncheck.report.page import Sheet
 
 from .conftest import PLAN, names, node, report
-from .measurements import slow_node
+from .measurements import MEASURED, slow_node
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-class Utf8(io.StringIO):
-    """A stream that can print everything."""
+class Screen(Sheet):
+    """A screen that can print everything."""
+
+    encoding = "utf-8"
+
+
+class Pipe(io.StringIO):
+    """A pipe that can carry everything."""
 
     encoding = "utf-8"
 
 
 def in_utf8(report: Report) -> str:
-    stream = Utf8()
+    stream = Screen(80)
     print_report(report, stream, {})
     return stream.getvalue()
 
@@ -122,7 +129,9 @@ def test_the_headline_names_the_culprits_with_their_causes_and_says_whether_the_
     reports: dict[str, Report],
 ) -> None:
     sick = reports["mixed_nccl"]
-    assert in_utf8(sick).splitlines()[0] == ("✗ Not ready: node04: nccl version differs; 1 warning; launch plan usable")
+    assert in_utf8(sick).splitlines()[0] == (
+        "✗ Not ready: node04: nccl version differs; 1 warning; the launch plan works in"
+    )
     blocked = replace(sick, plan=replace(sick.plan, blockers=(Blocker("NC201 ...", ("node04",), "true", "NC201"),)))
     assert in_utf8(blocked).splitlines()[0].endswith("; launch plan not usable")
     assert "launch with mpirun (not usable: fix NC201 first):" in in_utf8(blocked).splitlines()
@@ -138,7 +147,7 @@ def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() ->
     ]
     assert in_utf8(report([node(one) for one in nodes], found, ())).splitlines()[:2] == [
         "✗ Not ready: node01: fault 0, fault 1 and 1 more; node02: fault 3; node03: fault",
-        "  4; node04: fault 5; 5 more; launch plan usable",
+        "  4; node04: fault 5; 5 more; the launch plan works in spite of this",
     ]
 
 
@@ -157,7 +166,7 @@ def test_a_consequence_is_a_line_under_its_cause_and_neither_a_culprit_nor_count
         "NC721", "bandwidth-far-too-low", Severity.ERROR, nodes, "164 of 350 GB/s", (), "true", see=("NC710",)
     )
     lines = in_utf8(report([node(one) for one in nodes], [slow, low], ())).splitlines()
-    assert lines[0] == "✗ Not ready: node03: slow; launch plan usable"
+    assert lines[0] == "✗ Not ready: node03: slow; the launch plan works in spite of this"
     at = lines.index("✗ error NC710 node-slow  node03")
     assert lines[at + 3] == "    so also NC721 bandwidth-far-too-low  node[01-04]  164 of 350 GB/s"
     assert "  node03  NC710 slow" in lines
@@ -190,9 +199,29 @@ def test_an_unknown_check_on_a_reached_node_is_a_line_with_its_reason(reports: d
     assert "  node01  1 check unknown" in lines
 
 
+def test_a_clean_run_says_what_was_looked_at_in_24_rows_and_a_pipe_gets_all_of_it(reports: dict[str, Report]) -> None:
+    made = MEASURED["healthy"](reports["healthy"])
+    lines = on_a_terminal(made, 80)
+    assert rows(lines, 80) <= 24
+    assert [line for line in lines if line[:2] in ("✓ ", "- ")][1:-1] == [
+        "✓ ssh         4 nodes reached, port 22, as ada",
+        "✓ versions    the same on 4 nodes: NCCL 2.21.5, Open MPI 4.1.6",
+        "✓ network     NCCL takes bond0",
+        "✓ InfiniBand  32 ports Active at 400 Gb/s",
+        "✓ GPUs        the same on 4 nodes: 8 x NVIDIA H100 80GB HBM3, driver 550.54.15",
+        "✓ measured    all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: 381 of 400 GB/s",
+    ]
+    pipe = Pipe()
+    print_report(very_sick(16), pipe, {"COLUMNS": "100"})
+    printed = pipe.getvalue().splitlines()
+    assert max(len(line) for line in printed if not line.startswith("mpirun")) in range(90, 101)
+    assert " ..." not in pipe.getvalue()
+    assert all(f"NC{code} " in pipe.getvalue() for code in (*range(400, 408), *range(300, 303)))
+
+
 def test_what_was_measured_is_one_sentence(reports: dict[str, Report]) -> None:
     out = " ".join(in_utf8(slow_node(reports["healthy"])).split())
-    assert "· measured: all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: " in out
+    assert " measured all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: " in out
 
 
 def test_time_place_user_and_command_are_below_the_answer(reports: dict[str, Report]) -> None:
@@ -220,7 +249,7 @@ def test_a_fix_says_whether_it_mends_or_shows_and_where_to_type_it(reports: dict
 
 def test_quiet_prints_the_headline_only(named_report: tuple[str, Report]) -> None:
     _, made = named_report
-    stream = Utf8()
+    stream = Screen(80)
     quiet.print_report(made, stream, {})
     answer = stream.getvalue()
     assert in_utf8(made).startswith(answer)

@@ -24,8 +24,8 @@ def suites(xml: JUnitXml) -> dict[str, TestSuite]:
     return {suite.name: suite for suite in xml}
 
 
-def case(xml: JUnitXml, node: str, name: str) -> TestCase:
-    (found,) = [one for one in suites(xml)[node] if one.name == name]
+def case(xml: JUnitXml, topic: str, name: str) -> TestCase:
+    (found,) = [one for one in suites(xml)[topic] if one.name == name]
     return found
 
 
@@ -33,22 +33,28 @@ def results(one: TestCase) -> list[tuple[type, str, str]]:
     return [(type(result), result.type, result.message) for result in one.result]
 
 
-def test_a_node_is_a_suite_and_a_check_a_case(reports: dict[str, Report]) -> None:
-    xml = read(replace(reports["healthy"], time="2026-11-22T14:04:05+01:00"))
-    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (40, 0, 0, 4)
-    suite = suites(xml)["node01"]
-    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (10, 0, 0, 1)
-    assert (suite.hostname, suite.timestamp) == ("node01", "2026-11-22T13:04:05")
+MIXED = "NC201 nccl-version-differs node04"
+PORT = "NC402 ib-port-polling node02"
+
+
+def test_a_topic_is_a_suite_and_a_check_a_case(reports: dict[str, Report]) -> None:
+    xml = read(replace(reports["healthy"], time="2026-11-22T14:04:05+01:00", host="head"))
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (10, 0, 0, 1)
+    suite = suites(xml)["GPUs"]
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (2, 0, 0, 1)
+    assert (suite.hostname, suite.timestamp) == ("head", "2026-11-22T13:04:05")
     origin = {one.name: one.value for one in suite.properties()}
-    assert origin == {"ncheck.version": "0.1.0", "ncheck.host": "", "ncheck.user": "", "ncheck.command": ""}
-    one = case(xml, "node01", "NC201 nccl-version-differs")
-    assert (one.classname, one.is_passed) == ("node01.Versions", True)
-    rooted = case(xml, "node01", "NC506 gpu-xid-reported")
+    assert origin == {
+        "ncheck.version": reports["healthy"].version, "ncheck.host": "head", "ncheck.user": "", "ncheck.command": "",
+    }  # fmt: skip
+    one = case(xml, "Versions", "NC201 nccl-version-differs")
+    assert (one.classname, one.is_passed) == ("Versions", True)
+    rooted = case(xml, "GPUs", "NC506 gpu-xid-reported")
     assert results(rooted) == [(Skipped, "skipped", "journalctl -k and dmesg: permission denied")]
 
 
 def test_an_error_is_a_failure_with_its_evidence_and_its_fix(reports: dict[str, Report]) -> None:
-    one = case(read(reports["mixed_nccl"]), "node04", "NC201 nccl-version-differs")
+    one = case(read(reports["mixed_nccl"]), "Versions", MIXED)
     message = "NCCL differs: 2.21.5 on node[01-03], 2.18.3 on node04 (3 to 1)"
     assert results(one) == [(Failure, "error", message)]
     path = "/opt/conda/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
@@ -59,12 +65,12 @@ def test_an_error_is_a_failure_with_its_evidence_and_its_fix(reports: dict[str, 
 
 
 def test_a_warning_is_a_failure_where_it_counts_and_else_skipped_with_its_message(reports: dict[str, Report]) -> None:
-    name, report = "NC402 ib-port-polling", reports["mixed_nccl"]
-    assert [kind for kind, *_ in results(case(read(report), "node02", name))] == [Skipped]
+    report = reports["mixed_nccl"]
+    assert [kind for kind, *_ in results(case(read(report), "InfiniBand and RoCE", PORT))] == [Skipped]
     never = replace(report, fail_on=("never",))
-    assert [kind for kind, *_ in results(case(read(never), "node04", "NC201 nccl-version-differs"))] == [Failure]
+    assert [kind for kind, *_ in results(case(read(never), "Versions", MIXED))] == [Failure]
     strict = replace(report, fail_on=("error", "warning"))
-    assert [kind for kind, *_ in results(case(read(strict), "node02", name))] == [Failure]
+    assert [kind for kind, *_ in results(case(read(strict), "InfiniBand and RoCE", PORT))] == [Failure]
 
 
 def test_what_is_ignored_is_skipped_and_what_is_only_worth_knowing_passes(reports: dict[str, Report]) -> None:
@@ -72,8 +78,8 @@ def test_what_is_ignored_is_skipped_and_what_is_only_worth_knowing_passes(report
     nccl, ib = report.findings
     ignored = replace(nccl, severity=Severity.INFO, ignored=True)
     xml = read(replace(report, findings=(ignored, replace(ib, severity=Severity.INFO))))
-    assert [kind for kind, *_ in results(case(xml, "node04", "NC201 nccl-version-differs"))] == [Skipped]
-    noted = case(xml, "node02", "NC402 ib-port-polling")
+    assert [kind for kind, *_ in results(case(xml, "Versions", MIXED))] == [Skipped]
+    noted = case(xml, "InfiniBand and RoCE", PORT)
     assert (noted.is_passed, noted.system_out.splitlines()[0][:28]) == (True, "info NC402 ib-port-polling: ")
 
 
@@ -82,33 +88,37 @@ def test_unknown_is_an_error_whatever_fail_on_says(reports: dict[str, Report]) -
     report = reports["healthy"]
     others = tuple(one for one in report.verdicts if (one.code, one.nodes) != ("NC501", ("node02",)))
     xml = read(replace(report, verdicts=(*others, dark), fail_on=("never",), exit_code=0))
-    assert results(case(xml, "node02", "NC501 gpu-count-differs")) == [(Error, "error", "nvidia-smi hangs")]
+    assert results(case(xml, "GPUs", "NC501 gpu-count-differs node02")) == [(Error, "error", "nvidia-smi hangs")]
     assert xml.errors == 1
 
 
-def test_a_node_that_was_not_reached_is_one_error_beside_its_findings(reports: dict[str, Report]) -> None:
+def test_a_node_that_was_not_reached_is_one_failure_or_one_error(reports: dict[str, Report]) -> None:
     xml = read(reports["one_down"])
-    lost = suites(xml)["node04"]
-    assert (lost.tests, lost.failures, lost.errors) == (5, 2, 1)
-    why = "not reached: filtered: no answer from 10.1.0.4 port 22 within 15 s; 6 checks not run"
-    assert results(case(xml, "node04", "login")) == [(Error, "error", why)]
+    assert (xml.failures, xml.errors) == (1, 0)
+    follows = case(xml, "Not examined", "NC001 node-not-reached node04")
+    (result,) = results(follows)
+    assert result[:2] == (Skipped, "consequence")
+    assert result[2].startswith("consequence of NC112: ")
+    unselected = read(replace(reports["one_down"], findings=(), verdicts=()))
+    assert results(case(unselected, "Not examined", "login")) == [(Error, "error", "node04: unreachable (filtered)")]
 
 
-@pytest.mark.parametrize(("change", "node", "name", "why"), [
-    ({"interrupted": True}, "ncheck", "complete run", "interrupted"),
-    ({"dropped": {"node09": "NC402 ib-port-polling: mlx5_3"}}, "node09", "left out by --drop-bad",
+@pytest.mark.parametrize(("change", "name", "why"), [
+    ({"interrupted": True}, "complete run", "interrupted"),
+    ({"dropped": {"node09": "NC402 ib-port-polling: mlx5_3"}}, "left out by --drop-bad node09",
      "NC402 ib-port-polling: mlx5_3"),
 ])  # fmt: skip
 def test_what_an_interrupted_run_or_drop_bad_left_out_is_an_error(
-    change: dict[str, object], node: str, name: str, why: str, reports: dict[str, Report]
+    change: dict[str, object], name: str, why: str, reports: dict[str, Report]
 ) -> None:
     xml = read(replace(reports["healthy"], **change))  # type: ignore[arg-type]
-    assert results(case(xml, node, name)) == [(Error, "error", why)]
+    assert results(case(xml, "Not examined", name)) == [(Error, "error", why)]
 
 
 def test_what_a_node_wrote_is_text(reports: dict[str, Report]) -> None:
     xml = read(evil(reports["healthy"]))
-    text = case(xml, "node01", "NC201 nccl-version-differs").result[0].text
+    (one,) = [one for one in suites(xml)["Versions"] if one.name.startswith("NC201 ") and one.result]
+    text = one.result[0].text
     assert "<script>alert(1)</script>" in text
     assert "\u202e" not in text
     read(reports["hostile"])

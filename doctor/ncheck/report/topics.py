@@ -1,0 +1,190 @@
+"""What was looked at, one line per topic: a mark, then what is wrong there, or what the nodes have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ncheck.model.finding import Outcome, Severity, Verdict
+from ncheck.model.report import Report
+from ncheck.model.system import System
+from ncheck.report import measured as say
+from ncheck.report import text as words
+from ncheck.report.environment import size
+from ncheck.report.listing import MEASURED, OWN, short_topic
+from ncheck.report.measured import BAD, WARNED, WELL
+from ncheck.report.text import FoldedFinding, counted
+
+MOST = 12  # lines
+_NAMED = 3  # codes in a line, and frameworks
+
+# The marks, beside those of a measurement. DOUBTFUL: a check is unknown. SKIPPED: there was nothing to check.
+DOUBTFUL, SKIPPED = "doubtful", "skipped"
+
+
+@dataclass(frozen=True)
+class TopicLine:
+    """One line. `checks` is the number of checks that have a verdict on a node that was examined."""
+
+    mark: str
+    topic: str
+    text: str
+    checks: int
+
+
+def topic_lines(report: Report, findings: Sequence[FoldedFinding]) -> tuple[TopicLine, ...]:
+    """Return a line for each topic that was looked at, in the order of the codes."""
+    examined = [node.name for node in report.nodes if node.examined]
+    verdicts: dict[str, list[Verdict]] = {}
+    for verdict in sorted(report.verdicts, key=lambda verdict: verdict.code):
+        if verdict.outcome is Outcome.FAILED or not set(examined).isdisjoint(verdict.nodes):
+            verdicts.setdefault(short_topic(verdict.code), []).append(verdict)
+    if report.probe.ran:
+        verdicts.setdefault(MEASURED, [])  # also where no check that was selected judges it
+    causes: dict[str, list[FoldedFinding]] = {}
+    for finding in findings:
+        if finding.counts and finding.severity is not Severity.INFO:
+            causes.setdefault(short_topic(finding.code), []).append(finding)
+    systems = [system for system in report.systems if not set(examined).isdisjoint(system.nodes)]
+    lines = []
+    for topic, same in verdicts.items():
+        mark, text = _answer(report, topic, same, causes.get(topic, ()), systems)
+        if topic == OWN and mark in (WELL, SKIPPED):
+            continue  # that ncheck itself worked is no news
+        lines.append(TopicLine(mark, topic, words.line(text), len({verdict.code for verdict in same})))
+    return tuple(lines[:MOST])
+
+
+def _answer(
+    report: Report, topic: str, verdicts: Sequence[Verdict], causes: Sequence[FoldedFinding], systems: Sequence[System]
+) -> tuple[str, str]:
+    """Return the mark of a topic and its text: what is wrong, else what is unknown, else what the nodes have."""
+    unknown = [one for one in verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)]
+    mark = BAD if any(one.severity is Severity.ERROR for one in causes) else WARNED
+    if topic == MEASURED and report.probe.ran and (first := say.foremost(report.measurements)):
+        text = f"{say.title(first, '')}: {say.verdict(first)}"
+        return mark if causes else DOUBTFUL if unknown else say.tone(first.standing), text
+    if causes:
+        codes = words.joined(sorted({one.code for one in causes}), _NAMED)
+        nodes = words.node_set(tuple(dict.fromkeys(node for one in causes for node in one.nodes)))
+        return mark, f"{', '.join(counted(causes).problems)}: {codes} on {nodes}"
+    if unknown:
+        nodes = words.node_set(tuple(dict.fromkeys(node for one in unknown for node in one.nodes)))
+        return DOUBTFUL, f"{words.count(len({one.code for one in unknown}), 'check')} unknown on {nodes}"
+    return _what_there_is(report, topic, verdicts, systems)
+
+
+def _what_there_is(
+    report: Report, topic: str, verdicts: Sequence[Verdict], systems: Sequence[System]
+) -> tuple[str, str]:
+    """Return the mark and the text of a topic without a problem."""
+    if topic == MEASURED:
+        return SKIPPED, report.probe.reason
+    if systems and all(_PART.get(topic) in system.absent for system in systems):
+        return SKIPPED, "none on any node"
+    if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:
+        said = ", ".join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
+        return WELL, said or f"{words.count(len(passed), 'check')} passed"
+    reasons = Counter(one.reason for one in verdicts if one.outcome is Outcome.SKIPPED)
+    return SKIPPED, reasons.most_common(1)[0][0] if reasons else "nothing to check"
+
+
+def _ssh(report: Report, _systems: Sequence[System]) -> Iterator[str]:
+    """Yield "4 nodes reached", "port 10001", "as root"."""
+    nodes = [node for node in report.nodes if node.reached]
+    yield f"{words.count(len(nodes), 'node')} reached"
+    if ports := {node.port for node in nodes if node.port}:
+        yield f"port {ports.pop()}" if len(ports) == 1 else f"{len(ports)} ports"
+    if users := {node.user for node in nodes if node.user}:
+        yield f"as {users.pop()}" if len(users) == 1 else f"as {len(users)} users"
+
+
+def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
+    """Yield "the same on 4 nodes: NCCL 2.21.5", "Open MPI 4.1.5", "torch 2.4.0"."""
+    values: dict[str, list[str | None]] = {
+        "NCCL": [system.nccl for system in systems],
+        **{name: [system.mpi_version if system.mpi == name else None for system in systems]
+           for name in dict.fromkeys(system.mpi for system in systems) if name},
+        "Horovod": [system.horovod for system in systems],
+    }  # fmt: skip
+    names = sorted({name for system in systems for name in system.frameworks or ()} - {"horovod"})
+    for name in names[:_NAMED]:
+        values[name] = [(system.frameworks or {}).get(name) for system in systems]
+    found = {name: set(those) for name, those in values.items() if any(those)}
+    said = [f"{name} {min(map(str, those))}" if len(those) == 1 else f"{name} in {len(those)} versions"
+            for name, those in found.items()]  # fmt: skip
+    yield from _everywhere(systems, said) if len(found) == sum(map(len, found.values())) else said
+    if not found:
+        yield "no NCCL, MPI or framework found"
+
+
+def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
+    """Yield "16 links", "2 networks", "NCCL takes ib0"."""
+    networks, links = set[str](), 0
+    for system in systems:
+        usable = [wire for wire in system.interfaces or () if wire.running and wire.network]
+        links += len(usable) * len(system.nodes)
+        networks.update(wire.network for wire in usable)
+    if links:
+        yield words.count(links, "link")
+        yield words.count(len(networks), "network")
+    setting = report.plan.env.get("NCCL_SOCKET_IFNAME")
+    if setting and setting.value:
+        yield f"NCCL takes {setting.value.lstrip('=')}"
+    elif setting and setting.decided:
+        yield "NCCL picks the right one by itself"
+
+
+def _infiniband(_report: Report, systems: Sequence[System]) -> Iterator[str]:
+    """Yield "32 ports Active at 400 Gb/s"."""
+    ports = Counter[str]()
+    for system in systems:
+        for port in system.ports or ():
+            ports[f"{port.state} at {port.rate:g} Gb/s" if port.rate else port.state] += len(system.nodes)
+    yield from (f"{words.count(number, 'port')} {state}" for state, number in ports.items())
+
+
+def _gpus(_report: Report, systems: Sequence[System]) -> Iterator[str]:
+    """Yield "the same on 4 nodes: 8 x NVIDIA H100 80GB HBM3", "driver 550.127.08"."""
+    alike = {str(system.gpus) for system in systems}
+    models, drivers = Counter[str](), set[str]()
+    for system in systems:
+        if system.gpus:
+            drivers.add(system.gpus.driver)
+            for name, number in system.gpus.models.items():
+                models[name] = number if len(alike) == 1 else models[name] + number * len(system.nodes)
+    said = [f"{number} x {name}" for name, number in models.items()]
+    said += [f"driver {drivers.pop()}" if len(drivers) == 1 else f"{len(drivers)} drivers"] if drivers else []
+    yield from _everywhere(systems, said) if len(alike) == 1 else said
+
+
+def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
+    """Yield what is the same everywhere: "Ubuntu 22.04.4 LTS", "kernel 5.15.0-105-generic", "1.97 TiB of memory"."""
+    machines = [system.machine for system in systems if system.machine]
+    values: tuple[tuple[str, Iterable[str | None]], ...] = (
+        ("{}", (system.os for system in systems)),
+        ("kernel {}", (machine.kernel for machine in machines)),
+        ("{} of memory", (size(machine.memory) if machine.memory else None for machine in machines)),
+    )
+    said = [form.format(*same) for form, those in values if len(same := set(those)) == 1 and all(same)]
+    yield from _everywhere(systems, said)
+
+
+def _everywhere(systems: Sequence[System], said: Sequence[str]) -> Iterator[str]:
+    """Yield what was said, with the number of nodes of which it is true."""
+    number = sum(len(system.nodes) for system in systems)
+    first = f"the same on {number} nodes: " if number > 1 else ""
+    yield from (f"{'' if place else first}{one}" for place, one in enumerate(said))
+
+
+_PART = {"GPUs": "gpus", "InfiniBand": "ports"}  # the member of System that says that there is none
+
+_TELLING: dict[str, Callable[[Report, Sequence[System]], Iterable[str]]] = {
+    "ssh": _ssh,
+    "versions": _versions,
+    "network": _network,
+    "InfiniBand": _infiniband,
+    "GPUs": _gpus,
+    "host": _host,
+}
