@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import ncheck
@@ -37,3 +39,50 @@ def test_every_fact_that_a_check_of_ours_reads_is_on_the_page() -> None:
 
     facts = {fact.__name__ for check in load_checks().checks for fact in (*check.reads, *check.also)}
     assert {fact for fact in facts if f"\n- `{fact}`" not in API} == set()
+
+
+TYPED = """
+from collections.abc import Iterator
+
+import ncheck
+from ncheck.facts.gpus import GpuFacts
+
+report = ncheck.run(["node01", "node02"], port=10001, select="versions,NC3", deadline=120, probe="none")
+reveal_type(report.plan)
+plan: ncheck.LaunchPlan = report.plan
+lines: dict[str, str] = dict(plan.lines)
+for finding in report.findings:
+    where: tuple[str, ...] = finding.nodes
+    if finding.severity is ncheck.Severity.ERROR:
+        print(finding.code, finding.fix.upper())
+for measurement in report.measurements:
+    reveal_type(measurement.measured)
+hung: ncheck.LiveReport = ncheck.diagnose("nodes.txt", match="train.py")
+print(hung.healthy, ncheck.preflight(on_problem="warn").exit_code)
+
+
+@ncheck.node_check("AB1", ncheck.Severity.WARNING, GpuFacts)
+def few_gpus(node: ncheck.NodeView) -> Iterator[ncheck.Problem]:
+    if len(node[GpuFacts].gpus) < 4:
+        yield ncheck.Problem("few GPUs", "nvidia-smi")
+
+
+ncheck.run(port="x")
+ncheck.run(selekt="NC1")
+"""
+
+
+def test_a_program_of_a_user_is_checked_by_mypy(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(TYPED)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(TREE / ".mypy_cache"), "own.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert [line.partition(": ")[2] for line in checked.stdout.splitlines()] == [
+        'note: Revealed type is "ncheck.model.plan.LaunchPlan"',
+        'note: Revealed type is "float | None"',
+        'error: Argument "port" to "run" has incompatible type "str"; expected "int"  [arg-type]',
+        'error: Unexpected keyword argument "selekt" for "run"; did you mean "select"?  [call-arg]',
+        'note: "run" defined in "ncheck.api"',
+        "Found 2 errors in 1 file (checked 1 source file)",
+    ], checked.stderr

@@ -12,6 +12,7 @@ from ncheck.version import __version__
 
 if TYPE_CHECKING:
     from ncheck.api import diagnose, replay, run
+    from ncheck.errors import NcheckError
     from ncheck.hook.preflight import PreflightError, preflight
     from ncheck.hostlist import fold, is_name
     from ncheck.model.check import (
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     )
     from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
-    from ncheck.model.finding import Finding, Severity
-    from ncheck.model.report import Report
+    from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+    from ncheck.model.plan import LaunchPlan
+    from ncheck.model.report import Measurement, Report
     from ncheck.parity import Split, nodes_by_value, parity_check, split
     from ncheck.text import export_line
+    from ncheck.triage.join import LiveReport
 
 
 _HOMES = {
@@ -42,14 +45,20 @@ _HOMES = {
     "Cluster": "ncheck.model.cluster",
     "Inconclusive": "ncheck.model.check",
     "Finding": "ncheck.model.finding",
+    "LaunchPlan": "ncheck.model.plan",
+    "LiveReport": "ncheck.triage.join",
+    "Measurement": "ncheck.model.report",
+    "NcheckError": "ncheck.errors",
     "NotApplicable": "ncheck.model.check",
     "NodeView": "ncheck.model.cluster",
+    "Outcome": "ncheck.model.finding",
     "PreflightError": "ncheck.hook.preflight",
     "Problem": "ncheck.model.check",
     "Report": "ncheck.model.report",
     "Severity": "ncheck.model.finding",
     "Split": "ncheck.parity",
     "Unread": "ncheck.model.fact",
+    "Verdict": "ncheck.model.finding",
     "cluster_check": "ncheck.model.check",
     "diagnose": "ncheck.api",
     "export_line": "ncheck.text",
@@ -73,14 +82,20 @@ __all__ = [
     "Cluster",
     "Finding",
     "Inconclusive",
+    "LaunchPlan",
+    "LiveReport",
+    "Measurement",
+    "NcheckError",
     "NodeView",
     "NotApplicable",
+    "Outcome",
     "PreflightError",
     "Problem",
     "Report",
     "Severity",
     "Split",
     "Unread",
+    "Verdict",
     "__version__",
     "cluster_check",
     "diagnose",

@@ -8,20 +8,77 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict
 
+from ncheck.errors import InventoryError, SettingsError
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.settings import make_settings
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ncheck.settings import Settings
     from ncheck.triage.join import LiveReport
 
 TRIAGE_DEADLINE = 30.0  # seconds
 
+Nodes = str | os.PathLike[str] | Sequence[str] | None
 
-def run(nodes: str | os.PathLike[str] | Sequence[str] | None = None, **settings: object) -> Report:
+
+class Given(TypedDict, total=False):
+    """The settings that a call may give, named as in ncheck.toml. Times are in seconds, sizes in bytes."""
+
+    port: int
+    user: str
+    identity: str
+    ssh_config: str
+    transport: Literal["auto", "paramiko", "openssh"]
+    via: Literal["ssh", "srun"]
+    accept_new_host_keys: bool
+    python: str
+    setup: str
+    enter: str
+    rsh: str
+    packages: Literal["frameworks", "all"]
+    workdir: str
+    sudo: bool
+    data: str | Sequence[str]
+    storage_probe: bool
+    width: int
+    connect_timeout: float
+    command_timeout: float
+    deadline: float
+    mesh: Literal["auto", "all", "none"]
+    probe: Literal["auto", "nccl", "nccl-tests", "gloo", "tcp", "none"]
+    probe_time: float
+    probe_launcher: Literal["agents", "mpirun"]
+    sizes: str | Sequence[int]
+    expect: str | float
+    requirements: str
+    select: str | Sequence[str]
+    ignore: str | Sequence[str]
+    fail_on: str
+    record: str
+    launcher: str
+    program: Sequence[str]
+    slots: int
+    profile: Literal["slot", "numa"]
+    ifname: str
+    master_port: int
+    need_ports: int | Sequence[int]
+    drop_bad: bool
+    force: bool
+    config: str
+
+
+class GivenToRun(Given, total=False):
+    """The settings of `run`: with slurm=True, the nodes are those of the current Slurm allocation."""
+
+    slurm: bool
+
+
+def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
     """Check nodes and return the report.
 
     `nodes` is the path of a host file, or the names of the nodes; None is this machine alone, with no SSH. `settings`
@@ -30,10 +87,11 @@ def run(nodes: str | os.PathLike[str] | Sequence[str] | None = None, **settings:
     """
     from ncheck.pipeline import examine
 
-    return examine(_settings({**_nodes(nodes), **settings}), Silent())
+    named = {} if nodes is None and settings.get("slurm") else _nodes(nodes)
+    return examine(_settings({**named, **settings}), Silent())
 
 
-def replay(directory: str | os.PathLike[str], **settings: object) -> Report:
+def replay(directory: str | os.PathLike[str], **settings: Unpack[Given]) -> Report:
     """Judge what `ncheck --record DIRECTORY` saved, and return the report: no node is asked anything."""
     from ncheck.pipeline import replay as replayed
 
@@ -41,12 +99,12 @@ def replay(directory: str | os.PathLike[str], **settings: object) -> Report:
 
 
 def diagnose(
-    nodes: str | os.PathLike[str] | Sequence[str] | None = None,
+    nodes: Nodes = None,
     *,
     job: str | None = None,
     match: str | None = None,
     slurm: str | None = None,
-    **settings: object,
+    **settings: Unpack[Given],
 ) -> LiveReport:
     """Look at the job that runs on these nodes, as `ncheck triage` does, and return what is wrong with it.
 
@@ -65,17 +123,33 @@ def diagnose(
     return examine_job(cluster_of(triage(replace(made, target=target), Silent())), target)
 
 
-def _nodes(nodes: str | os.PathLike[str] | Sequence[str] | None) -> dict[str, object]:
-    """Return the settings that name the nodes."""
+def _nodes(nodes: Nodes) -> dict[str, object]:
+    """Return the settings that name the nodes. Raises SettingsError, or InventoryError where there is no such file."""
     if nodes is None:
         return {"local": True}
     if isinstance(nodes, str | os.PathLike):
-        return {"nodes_file": os.fspath(nodes)}
-    return {"hosts": ",".join(nodes)}
+        path = os.fspath(nodes)
+        if not os.path.lexists(path):
+            raise InventoryError(f"nodes: no such file: {path!r}; to name nodes, give a list: run([{path!r}])")
+        return {"nodes_file": path}
+    if isinstance(nodes, bytes) or not isinstance(nodes, Sequence) or not all(isinstance(name, str) for name in nodes):
+        expected = "the path of a host file, a list of node names, or None for this machine"
+        raise SettingsError(f"nodes: expected {expected}, not {nodes!r}")
+    if not nodes:
+        raise SettingsError("nodes: the list is empty; name a node, or give None for this machine alone")
+    from ncheck.inventory.read import from_names
+
+    hosts = ",".join(nodes)
+    from_names(hosts, "nodes")  # raises in the words of Python; the run reads them again
+    return {"hosts": hosts}
+
+
+_IN_PYTHON = {"nodes_file": "nodes", "hosts": "nodes", "local": "nodes=None"}  # all others have one name everywhere
 
 
 def _settings(given: dict[str, object]) -> Settings:
     """Take the given settings alone: no variable and no ncheck.toml that happens to be there changes the result."""
     texts = {name: (value,) if name in ("select", "ignore") and isinstance(value, str) else value
              for name, value in given.items()}  # fmt: skip
-    return make_settings({"config": "none", **texts}, {}, Path.cwd())
+    named = {name: _IN_PYTHON.get(name, name) for name in given}
+    return make_settings({"config": "none", **texts}, {}, Path.cwd(), named=named.__getitem__)

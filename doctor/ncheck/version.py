@@ -1,3 +1,3 @@
 """The version of ncheck, for the wheel and for reports."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

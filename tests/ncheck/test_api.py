@@ -9,11 +9,14 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import ncheck
 import pytest
+from ncheck.api import Given, GivenToRun
 from ncheck.errors import InventoryError, RecordingError, SettingsError
+from ncheck.settings.options import OPTIONS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -46,15 +49,41 @@ def test_nodes_may_be_names_or_a_file(tmp_path: Path) -> None:
         ]
 
 
-def test_what_the_caller_can_mend_is_raised() -> None:
-    with pytest.raises(InventoryError, match="no such file"):
-        ncheck.run("/nonexistent/nodes.txt")
+def test_what_the_caller_can_mend_is_raised_in_words_of_python() -> None:
+    expected = "the path of a host file, a list of node names, or None for this machine"
+    listed = "nodes: the list is empty; name a node, or give None for this machine alone"
+    wrong: dict[str, tuple[Callable[[], object], type[Exception]]] = {
+        "nodes: no such file: 'missing.txt'; to name nodes, give a list: run(['missing.txt'])": (
+            lambda: ncheck.run("missing.txt"), InventoryError,
+        ),
+        listed: (lambda: ncheck.run([]), SettingsError),
+        f"nodes: expected {expected}, not 5": (lambda: ncheck.run(5), SettingsError),  # type: ignore[arg-type]
+        f"nodes: expected {expected}, not [5]": (lambda: ncheck.run([5]), SettingsError),  # type: ignore[list-item]
+        f"nodes: expected {expected}, not b'a'": (lambda: ncheck.run(b"a"), SettingsError),  # type: ignore[arg-type]
+        "nodes: 'a b' is not a host name: only letters, digits, '.', '_' and '-' are allowed": (
+            lambda: ncheck.run(["a b"]), InventoryError,
+        ),
+        "deadline: expected a number of seconds above 0, not '-1'": (lambda: ncheck.run(deadline=-1), SettingsError),
+        "port: expected a whole number from 1 to 65535, not 'x'": (
+            lambda: ncheck.run(["a"], port="x"), SettingsError,  # type: ignore[arg-type]
+        ),
+        "identity: /no/such/key is not a file; to list your keys: ls ~/.ssh": (
+            lambda: ncheck.run(["a"], identity="/no/such/key"), SettingsError,
+        ),
+    }  # fmt: skip
+    for message, (call, error) in wrong.items():
+        with pytest.raises(error) as raised:
+            call()
+        assert str(raised.value) == message
     with pytest.raises(RecordingError, match="No such file"):
         ncheck.replay("/nonexistent")
-    with pytest.raises(SettingsError, match="--deadline"):
-        ncheck.run(deadline=-1)
     with pytest.raises(TypeError, match="selekt is not a setting"):
-        ncheck.run(selekt="NC1")
+        ncheck.run(selekt="NC1")  # type: ignore[call-arg]
+
+
+def test_every_setting_of_ncheck_toml_has_a_type() -> None:
+    apart = {"nodes_file", "hosts", "local", "output", "good_nodes", "bad_nodes"}  # `nodes`; what prints or writes
+    assert set(GivenToRun.__annotations__) | set(Given.__annotations__) == {*OPTIONS, "config"} - apart
 
 
 def test_neither_a_variable_nor_a_file_of_the_current_folder_changes_the_result(

@@ -192,7 +192,7 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"width": "9" * 5000}, "--width: expected a whole number from 1 to 1024, not '" + "9" * 57 + "...'"),
         ({"port": 65536}, "--port: expected a whole number from 1 to 65535, not '65536'"),
         ({"expect": "gpus"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not 'gpus'"),
-        ({"expect": "gpus=x"}, "--expect: expected a whole number from 0 to 1024, not 'x'"),
+        ({"expect": "gpus=x"}, "--expect: gpus: expected a whole number from 0 to 1024, not 'x'"),
         ({"expect": "nccl=new"}, "--expect: nccl: expected a version, as in 2.21.5 or >=2.19, not 'new'"),
         ({"expect": "gpu=;rm"}, "--expect: gpu: expected words of its name, as in H100, not ';rm'"),
         ({"expect": "nccl=2,=3"}, "--expect: '=3' is not NAME=VALUE, as in nccl=2.21.5"),

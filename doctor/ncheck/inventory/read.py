@@ -23,7 +23,7 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
     if settings.local:
         return (_this_machine(),)
     if settings.hosts is not None:
-        nodes = _nodes(_from_option(settings.hosts))
+        nodes = _nodes(from_names(settings.hosts))
     elif settings.nodes_file is not None:
         nodes = _nodes(_from_file(settings.nodes_file, stdin))
     elif settings.slurm or settings.via == "srun" or _nodelist(environ):
@@ -83,11 +83,12 @@ def _joined(earlier: Node, again: Node) -> Node:
     )
 
 
-def _from_option(hosts: str) -> Iterable[Listed]:
+def from_names(hosts: str, place: str = "-H") -> tuple[Listed, ...]:
+    """Read a list of hosts as -H has it. Raises InventoryError, which names the place."""
     if not hosts.strip():
-        raise InventoryError("-H: no host given; write -H node01:8,node02:8")
-    read = [(part, _at(listed_host, part, "-H")) for part in split_list(hosts)]
-    return [replace(listed, line=Line("hosts", "-H", part, listed.written)) for part, listed in read]
+        raise InventoryError(f"{place}: no host given; write -H node01:8,node02:8")
+    read = [(part, _at(listed_host, part, place)) for part in split_list(hosts)]
+    return tuple(replace(listed, line=Line("hosts", place, part, listed.written)) for part, listed in read)
 
 
 def _at(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:

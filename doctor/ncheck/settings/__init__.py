@@ -14,7 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import SettingsError
-from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
+from ncheck.settings.file import LARGEST, NAME, FileSettings, anchored, read_settings_file
 from ncheck.settings.options import (
     ENVIRONMENT,
     MOST_AT_ONCE,
@@ -41,12 +41,15 @@ def make_settings(
     environ: Mapping[str, str],
     cwd: Path,
     warn: Callable[[str], None] = lambda _: None,
+    *,
+    named: Callable[[str], str] = lambda name: OPTIONS[name].flag,
 ) -> Settings:
     """Make the settings of one run. Precedence: options, environment variables, ncheck.toml, defaults.
 
     `flags` maps fields of Settings and of JobEnvironment, and `config`, to text or to what click made of it;
     None, False and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text. `warn` gets a line
-    about keys of ncheck.toml that are ignored.
+    about keys of ncheck.toml that are ignored. `named` is what messages call one of the flags: the option, or in Python
+    the parameter.
     Raises SettingsError: one line that names the option, the variable or the file and key, and a valid value.
     """
     given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
@@ -55,21 +58,29 @@ def make_settings(
     if file.ignored:
         keys = ", ".join(file.ignored)
         warn(f"ncheck.toml: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
-    typed = {name: _read(name, value) for name, value in given.items()}
+    if unknown := [name for name in given if name not in OPTIONS]:
+        raise TypeError(f"{unknown[0]} is not a setting; settings are {', '.join(sorted(OPTIONS))}")
+    sources = {
+        **{name: f"{config or NAME}: {OPTIONS[name].key}" for name in file.values},
+        **{name: key for key, name in VARIABLES.items() if environ.get(key)},
+        **{name: named(name) for name in given},
+    }
+    typed = {name: _read(name, value, sources[name]) for name, value in given.items()}
     if "workdir" in typed:
         typed["workdir"] = anchored(cwd, str(typed["workdir"]))
-    _one_source(typed)
+    if len(rivals := [sources[name] for name in _SOURCES if name in typed]) > 1:
+        raise SettingsError(f"{' and '.join(rivals)} both select the nodes: use only one of them")
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
     values = {**_without_rivals(file.values, typed), **variables, **typed}
     overrides = _overrides(file, typed)
     if values.get("via") == "srun" and not values.get("local"):
-        _refuse_ssh(typed, values, overrides)
+        _refuse_ssh(typed, values, overrides, sources)
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
-    return _settings(values, overrides)
+    return _settings(values, overrides, sources)
 
 
-def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) -> Settings:
+def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], sources: Mapping[str, str]) -> Settings:
     environment = JobEnvironment(**{name: values[name] or None for name in ENVIRONMENT if name in values})
     own = {name: value for name, value in values.items() if name not in ENVIRONMENT}
     if "ignore" in own:
@@ -77,15 +88,15 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
     if "expect" in own:
         own["expect"], own["expected"] = own["expect"]
     if own.get("requirements"):
-        own["expected"] = _with_requirements(own.get("expected"), str(own["requirements"]))
+        own["expected"] = _with_requirements(own.get("expected"), str(own["requirements"]), sources["requirements"])
     settings = Settings(**own, environment=environment, overrides=overrides)
-    _require_identity(settings.identity)
-    _require_ssh_config(settings.ssh_config)
-    _refuse_mpirun_without_nccl(settings)
+    _require_identity(settings.identity, sources.get("identity", ""))
+    _require_ssh_config(settings.ssh_config, sources.get("ssh_config", ""))
+    _refuse_mpirun_without_nccl(settings, sources)
     return settings
 
 
-def _with_requirements(expected: ExpectedFacts | None, path: str) -> ExpectedFacts:
+def _with_requirements(expected: ExpectedFacts | None, path: str, source: str) -> ExpectedFacts:
     """Return what is expected together with the requirements in this file. Raises SettingsError."""
     from ncheck.facts.expected import ExpectedFacts
     from ncheck.facts.requirements import read_requirements
@@ -94,25 +105,17 @@ def _with_requirements(expected: ExpectedFacts | None, path: str) -> ExpectedFac
         with Path(path).expanduser().open(encoding="utf-8-sig") as file:
             requirements = read_requirements(file.read(LARGEST))
     except OSError as error:
-        raise SettingsError(f"--requirements: {printable(path)}: {error.strerror}") from None
+        raise SettingsError(f"{source}: {printable(path)}: {error.strerror}") from None
     except ValueError as error:
-        raise SettingsError(f"--requirements: {printable(path)}: {printable(str(error), 400)}") from None
+        raise SettingsError(f"{source}: {printable(path)}: {printable(str(error), 400)}") from None
     return replace(expected or ExpectedFacts(), requirements=requirements)
 
 
-def _read(name: str, value: object, source: str = "") -> object:
-    if name not in OPTIONS:
-        raise TypeError(f"{name} is not a setting; settings are {', '.join(sorted(OPTIONS))}")
+def _read(name: str, value: object, source: str) -> object:
     try:
         return OPTIONS[name].read(value)
     except ValueError as error:
-        raise SettingsError(f"{source or OPTIONS[name].flag}: {error}") from None
-
-
-def _one_source(typed: Iterable[str]) -> None:
-    named = [OPTIONS[name].flag for name in _SOURCES if name in typed]
-    if len(named) > 1:
-        raise SettingsError(f"{' and '.join(named)} both select the nodes: use only one of them")
+        raise SettingsError(f"{source}: {error}") from None
 
 
 def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[str, object]:
@@ -121,14 +124,16 @@ def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[
     return {name: value for name, value in values.items() if name not in rivals}
 
 
-def _refuse_ssh(typed: Iterable[str], values: Mapping[str, object], overrides: Iterable[HostOverride]) -> None:
+def _refuse_ssh(
+    typed: Iterable[str], values: Mapping[str, object], overrides: Iterable[HostOverride], sources: Mapping[str, str]
+) -> None:
     """Refuse what contradicts --via srun: options of an ssh login, and a command in place of ssh."""
-    if named := [row.flag for name, row in OPTIONS.items() if name in typed and row.heading == SSH]:
-        raise SettingsError(
-            f"--via srun uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh"
-        )
+    via = f"{sources['via']} = srun" if sources["via"] != OPTIONS["via"].flag else "--via srun"
+    if named := [sources[name] for name, row in OPTIONS.items() if name in typed and row.heading == SSH]:
+        raise SettingsError(f"{via} uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh")
     if values.get("rsh") or any(override.environment.rsh for override in overrides):
-        raise SettingsError("--via srun and --rsh exclude each other: remove one of them (--via ssh, --rsh '')")
+        rsh = sources.get("rsh", "rsh of a [host] table")
+        raise SettingsError(f"{via} and {rsh} exclude each other: remove one of them (--via ssh, --rsh '')")
 
 
 def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, ...]:
@@ -137,23 +142,23 @@ def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, 
     return tuple(HostOverride(nodes, JobEnvironment(**rows)) for nodes, rows in kept)
 
 
-def _require_identity(identity: str | None) -> None:
+def _require_identity(identity: str | None, source: str) -> None:
     """Refuse a key file that is missing or unreadable: ssh would only print a warning and try other keys."""
     if identity:
-        mode = _mode("-i", identity)
+        mode = _mode(source, identity)
         if mode is None or not stat.S_ISREG(mode):
-            raise SettingsError(f"-i: {printable(identity)} is not a file; to list your keys: ls ~/.ssh")
+            raise SettingsError(f"{source}: {printable(identity)} is not a file; to list your keys: ls ~/.ssh")
 
 
-def _require_ssh_config(config: str | None) -> None:
+def _require_ssh_config(config: str | None, source: str) -> None:
     """Refuse a missing or unreadable file before any node is asked; /dev/null and a pipe are allowed."""
     if config not in (None, "none"):
-        mode = _mode("-F", str(config))
+        mode = _mode(source, str(config))
         if mode is None or stat.S_ISDIR(mode):
-            raise SettingsError(f"-F: {printable(str(config))} is not a file; to list the files: ls ~/.ssh")
+            raise SettingsError(f"{source}: {printable(str(config))} is not a file; to list the files: ls ~/.ssh")
 
 
-def _mode(flag: str, path: str) -> int | None:
+def _mode(source: str, path: str) -> int | None:
     """Return the mode of a file that this user can read; None if there is none. Raises SettingsError."""
     try:
         file = Path(path).expanduser()
@@ -161,15 +166,16 @@ def _mode(flag: str, path: str) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: ~nobody/key, and there is no such user
-        raise SettingsError(f"{flag}: {printable(path)}: {getattr(error, 'strerror', None) or error}") from None
+        raise SettingsError(f"{source}: {printable(path)}: {getattr(error, 'strerror', None) or error}") from None
     if not os.access(file, os.R_OK, effective_ids=True):
-        raise SettingsError(f"{flag}: {printable(path)}: permission denied; see: ls -l {quote(printable(path))}")
+        raise SettingsError(f"{source}: {printable(path)}: permission denied; see: ls -l {quote(printable(path))}")
     return mode
 
 
-def _refuse_mpirun_without_nccl(settings: Settings) -> None:
+def _refuse_mpirun_without_nccl(settings: Settings, sources: Mapping[str, str]) -> None:
     """Refuse --probe-launcher mpirun with a method that starts no ranks of NCCL."""
     if settings.probe_launcher == "mpirun" and settings.probe in ("gloo", "tcp"):
         raise SettingsError(
-            f"--probe-launcher mpirun starts NCCL ranks, but --probe {settings.probe} has none: remove one of the two"
+            f"{sources['probe_launcher']} mpirun starts NCCL ranks, but {sources['probe']} {settings.probe} has none: "
+            "remove one of the two"
         )

@@ -212,4 +212,4 @@ def _read(key: str, name: str, value: object) -> object:
     try:
         return OPTIONS[name].read(value)
     except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
+        raise ValueError(f"[{key}] {error}" if isinstance(value, Mapping) else f"{key}: {error}") from None

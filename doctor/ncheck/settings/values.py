@@ -195,10 +195,14 @@ def _expectation(name: str, value: object) -> object:
         "commit": r"[0-9a-f]{7,64}",
         **dict.fromkeys((*_VERSIONS, *FRAMEWORKS), r"(?:>=)?\d[\w.+-]{0,60}"),
     }
-    if name in ("gpus", "hcas"):
-        return whole(0, _MOST_OF_ONE)(text)
-    if name in ("busbw", "rate"):
-        return _bandwidth(text)
+    numbers: dict[str, Read] = {
+        **dict.fromkeys(("gpus", "hcas"), whole(0, _MOST_OF_ONE)), **dict.fromkeys(("busbw", "rate"), _bandwidth),
+    }  # fmt: skip
+    if name in numbers:
+        try:
+            return numbers[name](text)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     if name not in patterns:
         raise ValueError(f"{quoted(name)} cannot be expected; known: gpus, hcas, rate, busbw, {', '.join(patterns)}")
     if not re.fullmatch(patterns[name], text, re.ASCII):

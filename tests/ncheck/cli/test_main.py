@@ -15,6 +15,7 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.errors import EXIT_USAGE
 from ncheck.settings import JobEnvironment, Settings
+from ncheck.version import __version__
 
 from tests.commands import command_of, names
 
@@ -67,7 +68,8 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
 @pytest.mark.parametrize(("words", "begin"), [
     (("-h",), "Usage: ncheck [OPTIONS] COMMAND"), (("help",), "Usage: ncheck [OPTIONS] COMMAND"),
     (("plan", "-h"), "Usage: ncheck plan "), (("help", "plan"), "Usage: ncheck plan "),
-    (("nodes.txt", "-h"), "Usage: ncheck check "), (("version",), "ncheck 0.1.0\n"), (("--version",), "ncheck 0.1.0\n"),
+    (("nodes.txt", "-h"), "Usage: ncheck check "), (("version",), f"ncheck {__version__}\n"),
+    (("--version",), f"ncheck {__version__}\n"),
 ])  # fmt: skip
 def test_help_and_version_are_found_by_each_of_their_names(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], begin: str

@@ -333,7 +333,7 @@ def test_an_exit_with_code_0_is_no_crash(tmp_path: Path) -> None:
 def test_what_ncheck_itself_printed_is_no_evidence(tmp_path: Path) -> None:
     unresolved = "ssh: Could not resolve hostname gpu03: Name or service not known\n"
     printed = (
-        "  ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00\n"
+        "  ncheck 0.2.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00\n"
         "x error NC131 hostname-unresolvable  gpu03\n"
         f"  {unresolved}  look here: getent hosts gpu03\nexit code 1: NC131\n"
         "ncheck: warning: gpu03: Name or service not known; the job goes on\n"
