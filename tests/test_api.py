@@ -78,7 +78,7 @@ def test_a_program_of_a_user_is_checked_by_mypy(tmp_path: Path) -> None:
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(TREE / ".mypy_cache"), "own.py"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert [line.partition(": ")[2] for line in checked.stdout.splitlines()] == [
+    assert [line.partition(": ")[2] or line for line in checked.stdout.splitlines()] == [
         'note: Revealed type is "ncheck.model.plan.LaunchPlan"',
         'note: Revealed type is "float | None"',
         'error: Argument "port" to "run" has incompatible type "str"; expected "int"  [arg-type]',

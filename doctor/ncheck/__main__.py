@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
+from contextlib import suppress
 
 import ncheck
 
@@ -22,7 +24,17 @@ def main() -> int:
 
     code = run(sys.argv[1:])
     gc.freeze()
+    if any(thread.daemon for thread in threading.enumerate()):
+        leave(code)
     return code
+
+
+def leave(code: int) -> None:
+    """End at once: a name that is still looked up would make Python abort where it ends its threads."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def current_folder_last(path: list[str], folder: str, home: str) -> None:

@@ -118,7 +118,7 @@ def _errors(report: Report, checks: Sequence[Check], blocking: Collection[str]) 
         has_reason = finding.code in unreached and explained.issuperset(finding.nodes)
         if finding.code in blocking and not has_reason:
             message = f"{finding.code} {finding.check} on {fold(finding.nodes)}: {finding.message}"
-            yield Blocker(message, finding.nodes, finding.fix, finding.code)
+            yield Blocker(message, finding.nodes, finding.fix, finding.code, finding.where, finding.kind)
 
 
 def _unknown(

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examine import examined, nodes_file, say, say_dropped, say_unused_ignores, settings_of
+from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, settings_of
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
     FOR,
     FORCE,
     GOOD,
+    HEALTHY,
     JOB,
     JUDGE,
     KEPT,
@@ -97,68 +98,70 @@ def probe_settings(settings: Settings) -> Settings:
 
 @click.command(cls=EvalCommand, short_help="Judge a recording again (from --record DIR).")
 @click.argument("directory", metavar="DIR", shell_complete=files)
-@click.argument("what", required=False, type=click.Choice(["plan"]), metavar="[plan]")
+@click.argument("what", required=False, type=click.Choice(["plan"]), metavar="[WHAT]")
 @options(JUDGE, FOR, RANKS, FORCE, NETWORK, KEPT, CONFIG, OUTPUT)
 @click.pass_context
 def replay(context: click.Context, /, directory: str, what: str | None, **flags: object) -> int:
     """Judge again what --record DIR saved, without nodes, GPUs or SSH.
 
-    \b
-    ncheck replay DIR
-    ncheck replay DIR plan --for torchrun -- python train.py
-
-    With plan, only the command line that starts the job is printed, as by ncheck plan. -o is then line or json.
-    """  # noqa: D301  click ends a paragraph's folding at \b
+    To print the command line that starts the job: ncheck plan --from DIR (or WHAT as plan).
+    """
     from ncheck.pipeline import replay as replayed
 
     given = {**flags, "local": True, "program": program_of(context)}
     if what is None:
         if flags["launcher"]:
-            raise click.UsageError(f"to print a plan: ncheck replay DIR plan --for {flags['launcher']}", context)
+            raise click.UsageError(
+                f"to print a plan: ncheck plan --from {directory} --for {flags['launcher']}", context
+            )
         return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
     form = given.pop("output")
     if form not in ((), ("line",), ("json",)):
         raise click.UsageError("-o: a plan is printed as line or json", context)
-    from ncheck.cli.plan import print_plan
-    from ncheck.observer import Silent
+    from ncheck.cli.plan import plan_from
 
-    given.pop("color")
-    given.pop("detail")
-    settings = replace(settings_of(given), select=())
-    report = say_dropped(replayed(directory, settings, Silent()))
-    say_unused_ignores(settings, report)
-    return print_plan(report, settings, as_json=form == ("json",))
+    others = {name: value for name, value in given.items() if name not in ("color", "verbose", "quiet")}
+    return plan_from(directory, others, as_json=form == ("json",))
 
 
 @click.command(cls=GroupedCommand, short_help="Show ncheck on a simulated faulty cluster.")
 @click.argument("cluster", required=False, metavar="[CLUSTER]")
-@options(JUDGE, OUTPUT)
-def demo(cluster: str | None, **flags: object) -> int:
+@options(HEALTHY, JUDGE, OUTPUT)
+@click.pass_context
+def demo(context: click.Context, /, cluster: str | None, *, healthy: bool, **flags: object) -> int:
     """Examine a simulated faulty cluster: temporary SSH servers on this machine with recorded answers.
 
     \b
     ncheck demo                      nodes with several faults
-    ncheck demo slow-node-and-rail   with a recorded bandwidth test
-    ncheck demo healthy-4x8-h100
+    ncheck demo --healthy            nodes without any
+    ncheck demo slow-node-and-rail   a recorded bandwidth test
 
     The exit code is 0 if the demo itself worked, whatever the report says.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.demo import CLUSTER, run
+    from ncheck import demo as simulated
+
+    if healthy and cluster:
+        raise click.UsageError(f"--healthy is a cluster of its own: remove it, or {cluster}", context)
 
     def rehearsed(settings: Settings, observer: Observer) -> Report:
-        return run(settings, observer, cluster or CLUSTER)
+        name = simulated.HEALTHY if healthy else simulated.CLUSTER
+        return simulated.run(settings, observer, cluster or name)
 
     code = _run_and_show(rehearsed, {**flags, "local": True, "config": "none"})
     if code == EXIT_INTERRUPTED:
         return code
-    click.echo("ncheck: the demo worked: exit code 0, whatever the report says", err=True)
+    other = "" if healthy or cluster else "; a healthy cluster: ncheck demo --healthy"
+    click.echo(f"ncheck: the demo worked: exit code 0, whatever the report says{other}", err=True)
     return EXIT_CLEAN
 
 
 def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Settings], Settings] | None = None) -> int:
     """Make settings from the options, do the work with an observer, and print its report."""
     flags = dict(given)
-    color, dry_run, detail = flags.pop("color", None), flags.pop("dry_run", False), flags.pop("detail", None)
+    color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
+    verbose, quiet = flags.pop("verbose", False), flags.pop("quiet", False)
+    if verbose and quiet:
+        raise click.UsageError("-v and -q contradict each other: remove one of them")
     settings = adjust(settings_of(flags)) if adjust else settings_of(flags)
     if dry_run:
         from ncheck.cli.dry_run import dry_run as described
@@ -166,13 +169,17 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
         click.echo(redact(described(settings)))
         return EXIT_CLEAN
     from ncheck.cli.examine import observer_for
-    from ncheck.report import show_all
+    from ncheck.observer import Silent
+    from ncheck.report import Output, show_all
 
-    report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
-    chosen = str(detail) if detail else "console"
-    outputs = tuple(replace(one, form=chosen) if one.form == "console" else one for one in settings.output)
+    report = work(settings, Silent() if quiet else observer_for(sys.stderr, os.environ, settings.longest))
+    chosen = "verbose" if verbose else "quiet" if quiet else "console"
+    outputs = [replace(one, form=chosen) if one.form == "console" else one for one in settings.output]
+    files = [one.path for one in outputs if one.path]
+    if len(files) == len(outputs):
+        outputs.append(Output("quiet"))  # the answer is printed in any case
     code = show_all(report, outputs, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
-    if written := [one.path for one in outputs if one.path]:
-        say(f"wrote {', '.join(written)}")
+    if files:
+        say(f"wrote {', '.join(files)}")
     say_unused_ignores(settings, report)
     return code

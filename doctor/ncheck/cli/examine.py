@@ -180,9 +180,12 @@ def all_dropped(report: Report) -> bool:
 
 def blocking_reasons(report: Report) -> list[str]:
     """Return why the launch plan must not be used, in lines to print."""
+    from ncheck.report.text import fix_label
+
     if all_dropped(report):
         return ["no node is left"]
-    return [line for one in report.plan.blockers for line in (one.message, *([f"  try: {one.fix}"] if one.fix else []))]
+    fixes = {one: [f"  {fix_label(one)}: {one.fix}"] if one.fix else [] for one in report.plan.blockers}
+    return [line for one, fix in fixes.items() for line in (one.message, *fix)]
 
 
 def say_unused_ignores(settings: Settings, report: Report) -> None:

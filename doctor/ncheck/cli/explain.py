@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ncheck.cli.options import checks, files
-from ncheck.errors import NcheckError
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 from ncheck.text import printable
 
 
@@ -25,21 +25,31 @@ def explain(check: str) -> None:
     show_page(page_of(load_checks(), check), sys.stdout, os.environ)
 
 
-@click.command("list", short_help="List all checks.")
+@click.command("list", short_help="List the checks: all, of a topic, or by code.")
+@click.argument("words", nargs=-1, metavar="[CODE|TOPIC ...]", shell_complete=checks)
 @click.option("-o", "output", type=click.Choice(["console", "json"]), default="console", help="Output format.")
-def list_checks(output: str) -> None:
-    """List all checks by topic: code, name, severity and title."""
+def list_checks(words: tuple[str, ...], output: str) -> None:
+    """List the checks by topic: code, name, severity and title.
+
+    \b
+    ncheck list            all of them
+    ncheck list NC2        those whose code begins so
+    ncheck list versions   those of a topic: ssh, versions, network, infiniband, gpus, host, measured, ranks, expected
+    """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.registry import load_checks
     from ncheck.report.listing import as_json, print_list
 
+    registry = load_checks()
+    chosen = {check.code for word in words for check in registry.meant(word)}
+    listed = [check for check in registry.listed if not words or check.code in chosen]
     if output == "json":
-        click.echo(as_json(load_checks()), nl=False)
+        click.echo(as_json(listed), nl=False)
     else:
-        print_list(load_checks(), sys.stdout, os.environ)
+        print_list(listed, sys.stdout, os.environ)
 
 
 @click.command(
-    short_help="Read the saved output of a tool, or a job log, and judge it.",
+    short_help="Read the saved output of a tool, and judge it.",
     context_settings={"ignore_unknown_options": True},  # a KIND may be `nvidia-smi -q`
 )
 @click.argument("words", nargs=-1, metavar="[KIND] [FILE]", shell_complete=files)
@@ -49,16 +59,16 @@ def list_checks(output: str) -> None:
     type=click.Choice(["text", "json"]),
     help="Output format: text for people, or JSON, the default where the output is not a terminal.",
 )
-def read(words: tuple[str, ...], form: str | None) -> None:
-    """Read the saved output of a tool, or a job log, and print its facts and what ncheck says of them.
+def read(words: tuple[str, ...], form: str | None) -> int:
+    """Read the saved output of a tool and print its facts and what ncheck says of them.
 
     \b
     ncheck read topo.txt             paste a matrix, get a judgement; the text shows which tool it is
     nvidia-smi | ncheck read         standard input, also as -
-    ncheck read log job.log          why the job failed: the cause, its log lines, what to type
     ncheck read nvidia-smi -q q.txt  KIND is the name of a tool, or of a family of tools
 
-    An unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result has an `error`.
+    An unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result has an `error`. The
+    exit code is 1 if nothing could be read. For the cause of a failed job: ncheck triage --logs DIR.
     """  # noqa: D301  click ends a paragraph's folding at \b
     if words and words[0].startswith("--"):
         raise click.NoSuchOption(words[0])
@@ -74,6 +84,7 @@ def read(words: tuple[str, ...], form: str | None) -> None:
         click.echo(as_text(readings), nl=False)
     else:
         click.echo(without_delete(as_json(readings)))
+    return EXIT_FINDINGS if all(reading.facts.get("error") for reading in readings) else EXIT_CLEAN
 
 
 def _kind_and_file(words: tuple[str, ...]) -> tuple[str, str]:
@@ -147,7 +158,10 @@ def _text(kind: str, file: str) -> str:
     try:
         data = sys.stdin.buffer.read(most + 1) if file == "-" else _bytes(file, most + 1)
     except OSError as error:
-        raise NcheckError(f"{file}: {error.strerror}") from error
+        from ncheck.read.text import KINDS
+
+        known = f"; as a KIND it is unknown: choose from {', '.join(KINDS)}" if not kind and "/" not in file else ""
+        raise NcheckError(f"{file}: {error.strerror}{known if isinstance(error, FileNotFoundError) else ''}") from error
     for start, program in _PACKED.items():
         if data.startswith(start):
             raise NcheckError(f"{file} is compressed; use: {program} {shlex.quote(file)} | {command}")

@@ -98,7 +98,7 @@ def commands() -> None:
     """Do nothing: the commands do the work."""
 
 
-@click.command("help", short_help="Show the help of ncheck or of a command.")
+@click.command("help", hidden=True, short_help="Show the help of ncheck or of a command.")
 @click.argument("command", required=False, shell_complete=lambda context, _, typed: _names(context, typed))
 @click.pass_context
 def help_(context: click.Context, command: str | None) -> None:
@@ -117,7 +117,7 @@ def _names(context: click.Context, typed: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in commands.list_commands(context) if name.startswith(typed)]
 
 
-@click.command(short_help="Print the version.")
+@click.command(hidden=True, short_help="Print the version.")
 def version() -> None:
     """Print the version of ncheck."""
     click.echo(f"ncheck {ncheck.__version__}")
@@ -227,19 +227,37 @@ def _failure(error: BaseException) -> Failure:
 def _usage(error: click.ClickException) -> Failure:
     """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
-        error = click.NoSuchOption(error.option_name, possibilities=_similar(error), ctx=error.ctx)
+        near = _similar(error)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        error = click.UsageError(f"no such option: {error.option_name}{hint}", error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
     return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
 
 
+# What people type who know other tools, and what does it here.
+_MEANT = {
+    "--json": "-o json",
+    "--html": "-o html=FILE",
+    "--format": "-o FORMAT",
+    "--output": "-o FORMAT=FILE",
+    "--timeout": "--deadline",
+    "--hostfile": "the file without an option, as in: ncheck nodes.txt",
+    "--port": "-p",
+    "--hosts": "-H",
+    "--launcher": "--for",
+}
+_NEVER_PROPOSED = ("--force", "--accept-new-host-keys", "--sudo")  # a misspelt word must not lead to these
+
+
 def _similar(error: click.NoSuchOption) -> list[str]:
-    """Return options with similar names; click's own search suggests --sudo for --json."""
+    """Return what was meant, or options with similar names; click's own search suggests --sudo for --json."""
     from difflib import get_close_matches
 
-    if error.option_name == "--json":
-        return ["-o json"]
-    return get_close_matches(error.option_name, error.possibilities or (), cutoff=0.75)
+    if error.option_name in _MEANT and error.option_name not in (error.possibilities or ()):
+        return [_MEANT[error.option_name]]
+    safe = [name for name in error.possibilities or () if name not in _NEVER_PROPOSED]
+    return get_close_matches(error.option_name, safe, cutoff=0.75)
 
 
 def _our_bug(error: BaseException) -> Failure:

@@ -106,9 +106,9 @@ def _false(*, promised: bool) -> None:
 
 
 def _asks_for_env(args: list[str]) -> bool:
-    """Look for --for env in a command line that may be invalid."""
+    """Look for --for env, or --with env, in a command line that may be invalid."""
     own = args[: args.index("--")] if "--" in args else args
-    return "--for=env" in own or any(pair == ("--for", "env") for pair in pairwise(own))
+    return any(f"{flag}=env" in own or (flag, "env") in pairwise(own) for flag in ("--for", "--with"))
 
 
 def files(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -168,12 +168,12 @@ STORAGE = _settings("data", "storage_probe")
 NETWORK = _settings("ifname", "master_port", "need_ports")
 RANKS = _settings("slots", "profile")
 FORCE = _settings("force")
-FOR = _settings("launcher")
+FOR = (_setting("launcher", "--for", "--with"),)
 # These start all ranks from one command line. The lines of the others are typed on every node.
 STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher.one_command)
 WITH = (
     _setting(
-        "launcher", "--with", type=click.Choice(LAUNCHERS[:-2]),
+        "launcher", "--with", "--for", type=click.Choice(LAUNCHERS[:-2]),
         help=f"{', '.join(STARTS_ALL[:-1])} or {STARTS_ALL[-1]}: launchers that start all ranks.  "
         "[mpirun; srun with --via srun]",
     ),
@@ -192,10 +192,10 @@ CONFIG = (
 OUTPUT = (
     _setting("output"),
     _option(
-        "Output", "-v", "--verbose", "detail", flag_value="verbose", default=None,
+        "Output", "-v", "--verbose", is_flag=True,
         help="Print all findings, evidence, reasons and measurements.  [one screen]",
     ),
-    _option("Output", "-q", "--quiet", "detail", flag_value="quiet", help="Print the headline only."),
+    _option("Output", "-q", "--quiet", is_flag=True, help="Print the headline only, and no progress."),
     _option(
         "Output", "--color/--no-color", "color", default=None,
         help="Use colors, or not.  [on a terminal, unless NO_COLOR is set]",
@@ -215,6 +215,12 @@ RECORD = (
         help="Print every command and file that would be used on the nodes, and connect to none.",
     ),
 )  # fmt: skip
+
+
+RECORDED = (
+    _option("Nodes", "--from", "recording", metavar="DIR", help="Plan from a recording (--record DIR), without nodes."),
+)
+HEALTHY = (_option("Nodes", "--healthy", is_flag=True, help="Show a healthy cluster instead."),)
 
 
 def options(*groups: Sequence[Decorator[Any]]) -> Decorator[Any]:

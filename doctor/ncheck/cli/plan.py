@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ncheck.cli.examine import (
     examined,
     nodes_file,
     say,
+    say_dropped,
     say_unused_ignores,
     settings_of,
 )
@@ -31,6 +33,7 @@ from ncheck.cli.options import (
     NODES,
     PLANNED,
     RANKS,
+    RECORDED,
     SSH,
     STORAGE,
     TIME,
@@ -49,19 +52,27 @@ if TYPE_CHECKING:
 
 @click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
 @NODES
-@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, PLANNED)
+@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, RECORDED, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
-def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
+def plan(
+    context: click.Context, /, nodes: tuple[str, ...], output: str | None, recording: str | None, **flags: object
+) -> int:
     """Check the nodes, then print only the command line that starts the job on them, ready for a shell.
 
     \b
     ncheck plan nodes.txt -- python train.py --lr 0.1
     ncheck plan nodes.txt --for torchrun -- python train.py
     eval "$(ncheck plan nodes.txt --for env)"
+    ncheck plan --from DIR            from what --record DIR saved
 
     Explanations go to standard error. If an error affects the plan, only the reasons are printed there and the exit
     code is 1 (--for env prints the word false, so that eval fails too); --force prints the plan anyway.
     """  # noqa: D301  click ends a paragraph's folding at \b
+    if recording is not None:
+        if named := [word for word in (*nodes, flags["hosts"]) if word]:
+            raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
+        given = {**flags, "local": True, "slurm": None, "program": program_of(context)}
+        return plan_from(recording, given, as_json=output == "json")
     given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
     settings = replace(settings_of(given), select=(), probe="none")  # all checks run before a command line is printed
     from ncheck.cli.examine import observer_for
@@ -71,7 +82,20 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     if report.interrupted:
         say("interrupted: no plan was made")
         return report.exit_code
+    if not (settings.nodes_file or settings.hosts) and [node.transport for node in report.nodes] == ["local"]:
+        say("no nodes were named, so this is a plan for this machine alone; for others: ncheck plan nodes.txt")
     return print_plan(report, settings, as_json=output == "json")
+
+
+def plan_from(directory: str, given: Mapping[str, object], *, as_json: bool) -> int:
+    """Print the plan of a recording."""
+    from ncheck.observer import Silent
+    from ncheck.pipeline import replay
+
+    settings = replace(settings_of(given), select=())
+    report = say_dropped(replay(directory, settings, Silent()))
+    say_unused_ignores(settings, report)
+    return print_plan(report, settings, as_json=as_json)
 
 
 def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:

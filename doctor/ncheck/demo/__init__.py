@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 
-CLUSTER = "demo"
+CLUSTER, HEALTHY = "demo", "healthy-4x8-h100"
 
 
 class DemoError(NcheckError):

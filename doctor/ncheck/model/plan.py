@@ -37,12 +37,17 @@ class LaunchCommand:
 
 @dataclass(frozen=True)
 class Blocker:
-    """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts."""
+    """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts.
+
+    `where` and `kind` are those of the finding: where the fix is typed (empty: on the nodes), and "fix" or "look".
+    """
 
     message: str
     nodes: tuple[str, ...]
     fix: str = ""
     code: str = ""
+    where: str = ""
+    kind: str = "fix"
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,7 @@ class UnknownKindError(NcheckError):
     """The kind does not exist; the message lists those that do."""
 
 
-KINDS = tuple(
-    dict.fromkeys(
-        [reader.kind for reader in every_reader()] + [tool for reader in every_reader() for tool in reader.tools]
-    )
-)
+KINDS = tuple(dict.fromkeys([name for reader in every_reader() for name in (reader.kind, *reader.tools[:2])]))
 
 
 def read_text(kind: str, text: str) -> Record:

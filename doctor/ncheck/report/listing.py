@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.model.check import PAGES
 
 if TYPE_CHECKING:
+    from ncheck.model.check import Listed
     from ncheck.registry import Registry
 
 _TOPICS = {
@@ -55,28 +56,29 @@ def page_url(code: str) -> str:
     return f"{PAGES}#{code.lower()}" if code[:3] in _TOPICS else ""
 
 
-def as_json(registry: Registry) -> str:
+def as_json(checks: Sequence[Listed]) -> str:
     """Return a list of {code, name, severity, topic, title}, one per line."""
     rows = [
         json.dumps(
             {"code": check.code, "name": check.name, "severity": check.severity.value, "topic": topic_of(check.code),
              "title": check.title}
         )
-        for check in registry.listed
+        for check in checks
     ]  # fmt: skip
     return "[\n  " + ",\n  ".join(rows) + "\n]\n"
 
 
-def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -> None:
+def print_list(checks: Sequence[Listed], stream: TextIO, environ: Mapping[str, str]) -> None:
     """Print the checks as a table with aligned columns; titles are wrapped under themselves."""
     from rich.text import Text
 
     from ncheck.report.page import Page
+    from ncheck.report.text import count
 
     page = Page(stream, environ)
-    widest = max((len(check.name) for check in registry.listed), default=0)
+    widest = max((len(check.name) for check in checks), default=0)
     topic = ""
-    for check in registry.listed:
+    for check in checks:
         if topic_of(check.code) != topic:
             if topic:
                 page.gap()
@@ -86,7 +88,7 @@ def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -
         name = (f" {check.name:<{widest}} ", "bold")
         page.say(check.title, Text.assemble("  ", code, name, f"{check.severity.value:<8}"))
     page.gap()
-    page.say(f"{len(registry.listed)} checks. Explain one: ncheck explain CODE", style="dim")
+    page.say(f"{count(len(checks), 'check')}. Explain one: ncheck explain CODE", style="dim")
 
 
 def page_of(registry: Registry, word: str) -> str:

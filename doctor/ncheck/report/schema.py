@@ -207,6 +207,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "nodes": "The nodes.",
         "message": "The reason.",
         "fix": "A command that fixes or shows it; may be empty.",
+        "where": "Where to type the fix: here, or node names; empty: on the nodes.",
+        "kind": "fix, or look for a command that only shows more.",
     },
     "LaunchCommand": {
         "argv": "The command's words; they start all ranks.",

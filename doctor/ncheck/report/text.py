@@ -10,6 +10,7 @@ from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE
 from ncheck.model.finding import Finding, Severity, Verdict
+from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
@@ -171,11 +172,12 @@ def _summary(finding: Finding) -> str:
 _SHORT = 40  # characters of a message that fits into a headline
 
 
-def fix_label(finding: FoldedFinding) -> str:
+def fix_label(finding: FoldedFinding | Blocker) -> str:
     """Return what a fix is and where to type it: "fix on gpu04", "look here"."""
     if finding.where == HERE:
         return f"{finding.kind} here"
-    return f"{finding.kind} on {line(finding.where or finding.example) or node_set(finding.nodes)}"
+    example = finding.example if isinstance(finding, FoldedFinding) else ""
+    return f"{finding.kind} on {line(finding.where or example) or node_set(finding.nodes)}"
 
 
 def so_also(finding: FoldedFinding) -> str:

@@ -38,9 +38,11 @@ def test_what_the_console_shows_in_detail_is_for_a_file_too(capsys: pytest.Captu
     assert len(Path("report.txt").read_text().splitlines()) < 3
 
 
-def test_with_files_alone_standard_output_stays_empty(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, *SICK, "-o", "console=report.txt") == (1, "", "ncheck: wrote report.txt\n")
+def test_with_files_alone_standard_output_has_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, *SICK, "-o", "console=report.txt")
     text = Path("report.txt").read_text()
+    assert (code, err, text.startswith(out)) == (1, "ncheck: wrote report.txt\n", True)
+    assert out.startswith("✗ Not ready: ")
     assert "NC201 nccl-version-differs" in text
     assert all(char.isprintable() or char == "\n" for char in text)
 

@@ -112,7 +112,7 @@ ALL_CLOSED = "<&- >&- 2>&-"
     ("command", "code", "closed"),
     [
         ("-", 2, ALL_CLOSED), ("plan -", 2, ALL_CLOSED), ("local --select NC001", 0, ALL_CLOSED), ("list", 0, ">&-"),
-        *(("read log -", 0, one) for one in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", ALL_CLOSED)),
+        *(("read log -", 1, one) for one in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", ALL_CLOSED)),
     ],
 )  # fmt: skip
 def test_a_stream_that_is_closed_is_an_empty_one(command: str, code: int, closed: str) -> None:

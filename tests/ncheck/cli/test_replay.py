@@ -155,12 +155,13 @@ def test_a_plan_from_a_recording_as_json(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(("words", "why"), [
-    (("--for", "srun"), "to print a plan: ncheck replay DIR plan --for srun"),
+    (("--for", "srun"), "to print a plan: ncheck plan --from DIR --for srun"),
     (("plan", "-o", "html"), "-o: a plan is printed as line or json"),
-    (("plans",), "Invalid value for '[plan]': 'plans' is not 'plan'"),
+    (("plans",), "Invalid value for '[WHAT]': 'plans' is not 'plan'"),
 ])  # fmt: skip
 def test_what_a_replay_cannot_print_is_refused(
     words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["replay", str(FIXTURES / "healthy-4x8-h100"), *words]) == 2
-    assert capsys.readouterr() == ("", f"ncheck: {why} (see ncheck replay --help)\n")
+    line = why.replace("DIR", str(FIXTURES / "healthy-4x8-h100"))
+    assert capsys.readouterr() == ("", f"ncheck: {line} (see ncheck replay --help)\n")
