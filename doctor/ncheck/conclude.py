@@ -111,9 +111,9 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
 
 
 def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
-    """Give each finding the title and the address of its check's page."""
+    """Give each finding the title of its check's page, and the command that prints the page."""
     by_code = {check.code: check for check in checks}
-    return [replace(one, title=by_code[one.code].title, page=by_code[one.code].url) for one in findings]
+    return [replace(one, title=by_code[one.code].title, page=f"ncheck explain {one.code}") for one in findings]
 
 
 def exit_code(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,15 +17,56 @@ from ncheck.cli.options import checks, files
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 from ncheck.text import printable
 
+if TYPE_CHECKING:
+    from ncheck.registry import Registry
 
-@click.command(short_help="Explain a check and how to fix what it finds.")
-@click.argument("check", shell_complete=checks)
-def explain(check: str) -> None:
-    """Print the page of a check, given by code or name: what it finds, why it matters, what to type."""
+
+@click.command(short_help="Explain a check, a word of a report, or an error text.")
+@click.argument("what", nargs=-1, required=True, metavar="CODE|NAME|WORD|TEXT", shell_complete=checks)
+def explain(what: tuple[str, ...]) -> int:
+    """Print the page of a check, given by code or name: what it finds, why it matters, what to type.
+
+    \b
+    ncheck explain NC402                      a check
+    ncheck explain busbw                      a word: NV18, PIX, SYS, busbw, algbw, rail, P_Key, GID, Xid, NVLS ...
+    ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.glossary import word_of
     from ncheck.registry import load_checks
     from ncheck.report.listing import page_of, show_page
 
-    show_page(page_of(load_checks(), check), sys.stdout, os.environ)
+    text, registry, page = " ".join(what).strip(), load_checks(), ""
+    if registry.find(text):
+        page = page_of(registry, text)
+    elif word := word_of(text):
+        page = f"# {word.name}\n\n{word.meaning}\n{_checks(registry, word.codes)}"
+    elif " " in text or not (registry.matching(text) or re.search(r"^NC\d|-", text, re.IGNORECASE)):
+        page = _of_text(registry, text)
+    show_page(page or page_of(registry, text), sys.stdout, os.environ)  # raises with similar names
+    return EXIT_CLEAN
+
+
+def _of_text(registry: Registry, text: str) -> str:
+    """Return what an error text means in a job's log, and the checks that are near to it; "" if nothing is."""
+    from ncheck.glossary import found
+    from ncheck.triage.log_reading import read_lines
+
+    readings = [one for one in read_lines([text]) if one.cause]
+    types = [f"; to type: `{command}`" if (command := one.fix or one.look) else "" for one in readings]
+    causes = [f"- {one.cause}: {one.meaning}{typed}" for one, typed in zip(readings, types, strict=True)]
+    checks = _checks(registry, found(registry, text))
+    if not causes and not checks:
+        raise NcheckError(
+            f"nothing is known of {printable(text)!r}; ncheck list shows all checks, docs/causes.md all causes"
+        )
+    in_logs = "\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else ""
+    return f"# {printable(text)}\n{in_logs}{checks}\nTo find the cause of a job: ncheck triage --logs DIR\n"
+
+
+def _checks(registry: Registry, codes: Sequence[str]) -> str:
+    rows = [registry.one(code) for code in codes]
+    listed = "".join(f"- {check.code} {check.name}: {check.title}\n" for check in rows)
+    return f"\n## Checks\n\n{listed}" if rows else ""
 
 
 @click.command("list", short_help="List the checks: all, of a topic, or by code.")

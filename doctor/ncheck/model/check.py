@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-PAGES = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"  # of all our checks, an anchor per code
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
 # A fix that prints the plan's values. Where the plan has one for the variable that mends a finding (Check.mended_by),
 # the report shows the line that sets it instead.
@@ -141,11 +140,6 @@ class Check:
         """What is known of it without importing it."""
         reads, also = (frozenset(map(name_of, facts)) for facts in (self.reads, self.also))
         return Listed(self.code, self.name, self.severity, self.title, self.module, reads, also, self.blocks_plan)
-
-    @property
-    def url(self) -> str:
-        """The address of the page; "" for a plug-in's."""
-        return f"{PAGES}#{self.code.lower()}" if self.module.startswith("ncheck_checks.") else ""
 
 
 NodeJudge = Callable[[NodeView], Iterable[Said]]

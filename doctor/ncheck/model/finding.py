@@ -39,7 +39,7 @@ class Finding:
     fix: "fix", or "look" for one that shows more and mends nothing.
     `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
     `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
-    `title` and `page`: of the check's page; a plug-in's has no address.
+    `title`: of the check's page. `page`: the command that prints it.
     """
 
     code: str

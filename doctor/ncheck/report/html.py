@@ -24,7 +24,6 @@ from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
-from ncheck.report.listing import page_url
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     Headline,
@@ -65,9 +64,7 @@ def _template() -> Template:
         autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters.update(
-        folded=node_set, fix_label=fix_label, page_url=page_url, label=attrgetter("label"), place=_place, cut=_cut
-    )
+    environment.filters.update(folded=node_set, fix_label=fix_label, label=attrgetter("label"), place=_place, cut=_cut)
     return environment.from_string(_own("page.html"))
 
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ncheck.model.check import PAGES
-
 if TYPE_CHECKING:
     from ncheck.model.check import Listed
     from ncheck.registry import Registry
@@ -51,11 +49,6 @@ def topic_of(code: str) -> str:
     return _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")
 
 
-def page_url(code: str) -> str:
-    """Return the address of the page of one of our checks; "" for a plug-in's."""
-    return f"{PAGES}#{code.lower()}" if code[:3] in _TOPICS else ""
-
-
 def as_json(checks: Sequence[Listed]) -> str:
     """Return a list of {code, name, severity, topic, title}, one per line."""
     rows = [
@@ -84,9 +77,8 @@ def print_list(checks: Sequence[Listed], stream: TextIO, environ: Mapping[str, s
                 page.gap()
             topic = topic_of(check.code)
             page.say(Text.assemble((topic, "bold underline"), (f"  --select {check.code[:3]}", "dim")))
-        code = page.link(check.code, page_url(check.code))
         name = (f" {check.name:<{widest}} ", "bold")
-        page.say(check.title, Text.assemble("  ", code, name, f"{check.severity.value:<8}"))
+        page.say(check.title, Text.assemble("  ", check.code, name, f"{check.severity.value:<8}"))
     page.gap()
     page.say(f"{count(len(checks), 'check')}. Explain one: ncheck explain CODE", style="dim")
 

@@ -1,4 +1,4 @@
-"""Styled lines on a terminal or in a file: wrapping, colour, links, and the signs that lines begin with."""
+"""Styled lines on a terminal or in a file: wrapping, colour, and the signs that lines begin with."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class Page:
         self.width = _width(stream, environ)
         self.fitted = isinstance(stream, Sheet) or stream.isatty()  # a file or pipe has no screen: nothing is left out
         colored = _colored(stream, environ, color)
-        self.links = colored and stream.isatty() and environ.get("TERM", "dumb") != "dumb"
         self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
         self.console: Console = _Paper(
             file=stream, width=self.width, highlight=False, markup=False, emoji=False, soft_wrap=True,
@@ -94,10 +93,6 @@ class Page:
                 line.append(_CUT)
             self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
 
-    def link(self, text: str, url: str, style: str = "") -> Text:
-        """Return the text, as a hyperlink (OSC 8) where the terminal can show one."""
-        return Text(text, f"{style} link {url}".strip() if url and self.links else style)
-
     def gap(self) -> None:
         self.console.print()
 
@@ -106,7 +101,7 @@ class Draft(Page):
     """A page that is not printed yet, so that its rows can be counted."""
 
     def __init__(self, page: Page) -> None:
-        self.width, self.fitted, self.links, self.signs = page.width, page.fitted, page.links, page.signs
+        self.width, self.fitted, self.signs = page.width, page.fitted, page.signs
         self.lines: list[Text] = []
 
     def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:

@@ -7,7 +7,6 @@ from rich.text import Text
 from ncheck.model.finding import Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
-from ncheck.report.listing import page_url
 from ncheck.report.page import Page
 from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, Headline, caveats, origin
 from ncheck.report.text import FoldedFinding, fix_label
@@ -35,7 +34,7 @@ def print_origin(page: Page, report: Report) -> None:
 def print_title(page: Page, finding: FoldedFinding) -> None:
     """Print "✗ error NC402 ib-port-polling  gpu04"."""
     style = severity_style(finding)
-    code = page.link(f"{finding.code} {finding.check}", page_url(finding.code), "bold")
+    code = (f"{finding.code} {finding.check}", "bold")
     nodes = words.node_set(finding.nodes)
     page.say(
         Text.assemble((f"{finding.label} ", style), code, "  ", (nodes, "bold magenta")),

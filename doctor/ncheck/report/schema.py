@@ -188,7 +188,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "where": 'Where to type it: "here" is the machine that runs ncheck; empty: on the nodes of the finding.',
         "kind": "fix: the command mends the problem. look: it shows more.",
         "title": "The title of the check's page.",
-        "page": "The address of the check's page; empty for a check of a plug-in.",
+        "page": "The command that prints the check's page.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
         "summary": "The problem in a few words; empty if the message is short or the name of the check says it.",

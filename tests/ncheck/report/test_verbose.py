@@ -114,15 +114,6 @@ def test_the_headline_is_also_the_last_line(named_report: tuple[str, Report]) ->
     assert lines[-len(answer) :] == answer
 
 
-def test_a_code_links_to_its_page_on_a_terminal_only(reports: dict[str, Report]) -> None:
-    report = reports["mixed_nccl"]
-    link = r"\x1b\]8;id=\d+;https://github\.com/ncheck/ncheck/blob/main/docs/checks\.md#nc201\x1b\\NC201 nccl-version"
-    assert re.search(link, re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(report, {"TERM": "xterm"})))
-    assert "\x1b]8" not in printed(report, color=True)  # colors were forced in a pipe, links were not
-    plug_in = Finding("XY101", "own-check", Severity.ERROR, ("node01",), "wrong", (), "true")
-    assert "\x1b]8" not in on_a_terminal(replace(report, findings=(plug_in,)), {"TERM": "xterm"})
-
-
 def test_the_report_says_once_how_to_explain_a_finding(reports: dict[str, Report]) -> None:
     assert in_utf8(reports["mixed_nccl"]).count("Explain a finding: ncheck explain NC201\n") == 1
     assert "ncheck explain" not in in_utf8(reports["healthy"])

@@ -1,0 +1,133 @@
+"""The words of the field that reports use, and the checks that an error text may belong to: for `ncheck explain`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ncheck.registry import Registry
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word: the pattern of what people type for it, two to five lines, and the codes of the checks that use it."""
+
+    name: str
+    pattern: str
+    meaning: str
+    codes: tuple[str, ...]
+
+
+WORDS = (
+    Word("NV#", r"nv(?:#|\d{1,2})", """\
+In `nvidia-smi topo -m`: two GPUs are joined by # NVLinks, directly or through NVSwitches.
+It is the fastest path: from V100 to H100 each link carries 25 GB/s in each direction (NV18: 450 GB/s).
+A pair with fewer links than its peers, or with PIX or SYS instead, slows every all-reduce of the node.""",
+         ("NC504", "NC508", "NC509", "NC529")),
+    Word("PIX", "pix", """\
+In `nvidia-smi topo -m`: the two devices share one PCIe switch, without passing the processor.
+It is the best that a GPU and a NIC can have, and what GPUDirect RDMA needs to be fast.""",
+         ("NC504", "NC510")),
+    Word("PXB", "pxb", """\
+In `nvidia-smi topo -m`: the path passes several PCIe switches, but not the processor's PCIe host bridge.
+GPUDirect RDMA works well over it. Only PIX is shorter.""",
+         ("NC504", "NC510")),
+    Word("PHB", "phb", """\
+In `nvidia-smi topo -m`: the path passes a PCIe host bridge, that is, the processor.
+Traffic from GPU to GPU or to a NIC loses bandwidth there, and by default NCCL uses GPUDirect RDMA only on shorter
+paths (NCCL_NET_GDR_LEVEL).""",
+         ("NC504", "NC510")),
+    Word("NODE", "node", """\
+In `nvidia-smi topo -m`: the path passes the link between PCIe host bridges inside one NUMA node.
+It is longer than PHB and stays on the socket. A GPU whose nearest NIC is NODE sends its data through the processor.""",
+         ("NC504", "NC510")),
+    Word("SYS", "sys", """\
+In `nvidia-smi topo -m`: the path crosses the link between the sockets (QPI, UPI, xGMI).
+It is the slowest path in a machine. A GPU that reaches its NIC so gets a fraction of the NIC's rate, and GPUDirect RDMA
+is not used by default.""",
+         ("NC504", "NC510")),
+    Word("busbw", "bus ?bw|bus bandwidth", """\
+Bus bandwidth, as nccl-tests print it: algbw x 2(n-1)/n for an all-reduce of n ranks.
+It does not depend on the number of ranks, so it can be compared with the rate of the links: 400 GB/s is what eight
+NICs of 400 Gb/s can carry. ncheck's expected values and limits are bus bandwidths in GB/s (1e9 bytes per second).""",
+         ("NC710", "NC720", "NC721")),
+    Word("algbw", "alg ?bw|algorithm bandwidth", """\
+Algorithm bandwidth: the bytes of one rank's buffer divided by the time of the collective.
+It says how long a step takes, but falls with the number of ranks; to compare with links, use busbw.""",
+         ("NC720", "NC721")),
+    Word("GPUDirect RDMA", r"gpu ?direct(?: ?rdma)?|gdr", """\
+The NIC reads and writes GPU memory itself, without a copy through the host's memory.
+It needs a driver module (nvidia-peermem) or DMA-BUF, and a short PCIe path between GPU and NIC (PIX or PXB; see also
+ACS and IOMMU). Without it, NCCL over InfiniBand or RoCE reaches about half of the rate.""",
+         ("NC433", "NC436", "NC437", "NC510")),
+    Word("rail", "rails?|rail.optimi[sz]ed", """\
+The NICs with the same position in every node (mlx5_0 of all, mlx5_1 of all) and the switches that join them.
+NCCL sends data of GPU i over rail i. A rail that is slow or down slows the whole job, and swapped cables put a NIC on
+another rail.""",
+         ("NC364",)),
+    Word("P_Key", r"p_?keys?|partition key", """\
+The partition key of InfiniBand, as a VLAN is of Ethernet: two ports can talk only if they share a partition, and one of
+the two is a full member (the top bit, as in 0xffff). The subnet manager assigns it.""",
+         ("NC415",)),
+    Word("GID", r"gids?|gid index", """\
+The address of an RDMA port, 128 bits. A RoCE port has several: for each IP address, RoCE v1 and v2.
+NCCL takes one by index (NCCL_IB_GID_INDEX) or, since 2.21, chooses itself. An index that is RoCE v1, or of another
+network, on one node makes connections hang or fail.""",
+         ("NC416", "NC417")),
+    Word("Xid", "xids?", """\
+An error that NVIDIA's driver writes to the kernel log, with a number: 79 is a GPU that has fallen off the bus, 48 and
+94 are memory errors, 13 and 31 are mostly faults of the program. Most machines let only root read that log.""",
+         ("NC506", "NC538", "NC539")),
+    Word("NVLS", "nvls|nvlink sharp", """\
+NVLink SHARP: the NVSwitches add up the data of an all-reduce themselves (H100 and newer, NCCL 2.17 and newer).
+busbw inside a node can then be above the rate of its NVLinks. It needs a running fabric manager.""",
+         ("NC536",)),
+    Word("SHARP", "sharp", """\
+InfiniBand switches that add up the data of an all-reduce (NCCL's CollNet plug-in, nccl-rdma-sharp-plugins).
+It halves the data that a node sends: busbw can be above the rate of the NICs. Without the plug-in and an aggregation
+manager in the fabric, NCCL uses rings and trees.""",
+         ()),
+)  # fmt: skip
+
+MOST = 6  # checks that a search lists
+
+
+def word_of(text: str) -> Word | None:
+    """Return the word that a text is, in any case: "NV18" is NV#."""
+    return next((word for word in WORDS if re.fullmatch(word.pattern, text.strip(), re.IGNORECASE)), None)
+
+
+def found(registry: Registry, text: str) -> tuple[str, ...]:
+    """Return the codes of the checks whose title, name or page has the words of a text, the best first.
+
+    A word counts the more the fewer checks have it. A check has at least half of what the best one has.
+    """
+    wanted = set(_tokens(text))
+    pages = {check.code: (set(_tokens(f"{check.name} {check.title}")), set(_tokens(f"{check.name} {check.page}")))
+             for check in registry.checks}  # fmt: skip
+    common = Counter(token for _, page in pages.values() for token in page & wanted)
+    rare = {token: log(2 * len(pages) / common[token]) for token in common}
+    scores = {
+        code: sum(rare[token] * (1.5 if token in title else 1) for token in wanted & page)
+        for code, (title, page) in pages.items()
+    }
+    best = max(scores.values(), default=0.0)
+    ranked = sorted(scores, key=lambda code: (-scores[code], code))
+    return tuple(code for code in ranked[:MOST] if scores[code] > 0.6 * best)
+
+
+def _tokens(text: str) -> Sequence[str]:
+    """Return the words of a text that say something: "address already in use" has two."""
+    return [token for token in re.findall(r"[a-z0-9_]{3,}", text.lower()) if token not in _PLAIN]
+
+
+_PLAIN = frozenset((
+    "all", "and", "any", "are", "but", "can", "cannot", "check", "could", "does", "error", "failed", "for", "from",
+    "has", "have", "info", "into", "its", "job", "may", "node", "nodes", "not", "one", "out", "than", "that", "the",
+    "then", "this", "two", "use", "used", "warn", "warning", "was", "what", "when", "where", "which", "with",
+))  # fmt: skip

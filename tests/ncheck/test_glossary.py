@@ -1,0 +1,43 @@
+"""`ncheck explain` knows the words of reports, and finds the checks and causes of an error text."""
+
+from __future__ import annotations
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.glossary import WORDS, found, word_of
+from ncheck.registry import load_checks
+
+
+def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_checks_that_exist() -> None:
+    typed = (
+        "NV#", "PIX", "PXB", "PHB", "NODE", "SYS", "busbw", "algbw", "GPUDirect RDMA", "rail", "P_Key", "GID", "Xid",
+        "NVLS", "SHARP",
+    )  # fmt: skip
+    assert [word.name for word in WORDS] == list(typed)
+    also = {"nv18": "NV#", "pkey": "P_Key", "gdr": "GPUDirect RDMA", "xids": "Xid", "bus bandwidth": "busbw"}
+    for text, name in {**dict(zip(typed, typed, strict=True)), **also}.items():
+        word = word_of(text.lower())
+        assert word is not None
+        assert word.name == name
+    registry = load_checks()
+    for word in WORDS:
+        assert (word.name, len(word.meaning.splitlines())) in {(word.name, lines) for lines in range(2, 6)}
+        assert max(map(len, word.meaning.splitlines())) <= 120
+        assert [code for code in word.codes if registry.find(code) is None] == []
+
+
+def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys: pytest.CaptureFixture[str]) -> None:
+    registry = load_checks()
+    near = {
+        "Address already in use": "NC808", "Host key verification failed": "NC118", "Polling": "NC402",
+        "libibverbs.so.1: cannot open shared object file": "NC408", "port is Polling": "NC402",
+        "GPU has fallen off the bus": "NC506", "orted not found": "NC209",
+    }  # fmt: skip
+    assert {text: code in found(registry, text) for text, code in near.items()} == dict.fromkeys(near, True)
+    assert main(["explain", "NCCL WARN Bootstrap : no socket interface found"]) == 0
+    out = capsys.readouterr().out
+    assert "- no_interface: no network interface with an address matches the configured names; to type: `" in out
+    assert main(["explain", "qwertz", "uiop"]) == 2
+    assert capsys.readouterr().err.startswith("ncheck: nothing is known of 'qwertz uiop'; ncheck list shows all checks")
+    assert main(["explain", "nccl-version-difers"]) == 2
+    assert "did you mean nccl-version-differs?" in capsys.readouterr().err
