@@ -16,7 +16,7 @@ from ncheck.fleet.fleet import Fleet
 from ncheck.inventory.read import read_inventory
 from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Evidence, Login, Reply, Status
+from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
 from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
 from ncheck.registry import load_checks
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 Passing = Callable[[Iterable[Evidence]], Iterable[Evidence]]  # hands evidence on as it comes
-_INTERRUPTED = Reply(Status.UNANSWERED, "ncheck was interrupted before this was asked, or while it was")
+_INTERRUPTED = Reply(Status.UNANSWERED, f"{INTERRUPTED} before this was asked, or while it was")
 _NOT_RECORDED = Reply(Status.UNANSWERED, "the recording lacks it: ncheck asked less then, or the run ended first")
 
 
@@ -83,7 +83,7 @@ def examine(
             cluster, interrupted = stop.cluster if isinstance(stop, InterruptedLearningError) else cluster, True
         finally:
             observer.finished()
-        why = "ncheck was interrupted" if interrupted else "the run's deadline passed"
+        why = INTERRUPTED if interrupted else "the run's deadline passed"
         cluster = learned(fleet.rest(why))
     cluster = learned(unheard(cluster, "the run ended before this node was asked"))
     if interrupted and run.probes:

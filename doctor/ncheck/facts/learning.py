@@ -14,7 +14,7 @@ from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts
 from ncheck.facts.shapes import misfit, shape_of
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
+from ncheck.model.evidence import INTERRUPTED, TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
 if TYPE_CHECKING:
@@ -215,7 +215,8 @@ def _unread(
 ) -> UnreadFacts | Unread:
     """Return what should have been readable on a reached node and was not.
 
-    What never came because the connection ended is not listed fact by fact: the cause is a finding of its own.
+    What never came because the connection ended is not listed fact by fact: the cause is a finding of its own. Nor is
+    what ^C cut short.
     """
     if why := _unusable(evidence):
         return Unread(why)
@@ -223,7 +224,8 @@ def _unread(
     came = {
         fact: value
         for fact, value in unread.items()
-        if evidence.login.cause is None or all(one.key in evidence.keys for one in definitions[fact].sources)
+        if INTERRUPTED not in value.reason
+        and (evidence.login.cause is None or all(one.key in evidence.keys for one in definitions[fact].sources))
     }
     return UnreadFacts({fact.__name__: value for fact, value in came.items()})
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
+INTERRUPTED = "ncheck was interrupted"  # in the reason of all that ^C left without an answer
 TURN = "#"  # parts a key from its turn
 JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 

@@ -228,13 +228,14 @@ def _best_and_worst(
     """Yield the best, the middle and the worst, or one for all if they are about the same; and each that failed."""
     every = [_measurement(one, expects, judged, _between(one)) for one in ran]
     good = sorted((one for one in every if one.measured is not None), key=_value, reverse=True)
+    number = len({frozenset(one.nodes) for one in good})  # a pair may be measured in several rounds
     if good and _value(good[0]) - _value(good[-1]) <= ALIKE * _value(good[0]):
         middle = good[len(good) // 2]
-        count = f": {len(good)} {pairs_of} with about the same result" if len(good) > 1 else ""
+        count = f": {number} {pairs_of} with about the same result" if number > 1 else ""
         yield replace(middle, what=middle.what + count, nodes=_nodes(good))
     elif good:
         for name, one in _named(good):
-            yield replace(one, what=f"{one.what}: {name} of {len(good)} {pairs_of}")
+            yield replace(one, what=f"{one.what}: {name} of {number} {pairs_of}")
     yield from (one for one in every if one.measured is None)
 
 

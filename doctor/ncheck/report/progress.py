@@ -107,8 +107,9 @@ class PlainLines:
         """Say from time to time that the run goes on, and for how long."""
         while not self.ended.wait(self.every):
             counts = self.progress.counts()
-            busy = words.count(sum(counts.values()) - counts[DONE] - counts[FAILED], "node")
-            self._print(f"waiting for {busy}, {elapsed(self.clock() - self.began, self.limit)}")
+            busy = sum(counts.values()) - counts[DONE] - counts[FAILED]
+            doing = f"waiting for {words.count(busy, 'node')}" if busy else "judging"
+            self._print(f"{doing}, {elapsed(self.clock() - self.began, self.limit)}")
 
     def stage(self, node: str, stage: str, *, slow: bool = False) -> None:
         self.progress.move(node, stage)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
-from ncheck.model.evidence import Cause
+from ncheck.model.evidence import INTERRUPTED, Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import NodeSummary, Report
@@ -130,19 +130,23 @@ def _passed(report: Report) -> str:
 
 
 def unreached_and_unknown(report: Report) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts that are unknown because the node was not examined, and all others that are no answer."""
+    """Return the verdicts that are unknown because the node was not examined, and all others that are no answer.
+
+    All that ^C left without an answer has one reason.
+    """
     lost = {node.name for node in report.nodes if not node.examined}
     not_run: list[Verdict] = []
     unknown: list[Verdict] = []
-    for verdict in report.verdicts:
-        if verdict.outcome is not Outcome.UNKNOWN:
+    for one in report.verdicts:
+        if one.outcome is not Outcome.UNKNOWN:
             continue
-        for part, nodes in (
-            (not_run, tuple(node for node in verdict.nodes if node in lost)),
-            (unknown, tuple(node for node in verdict.nodes if node not in lost)),
+        unfinished = report.interrupted and (INTERRUPTED in one.reason or Cause.DEADLINE.value in one.reason)
+        for part, reason, nodes in (
+            (not_run, one.reason, tuple(node for node in one.nodes if node in lost)),
+            (unknown, INTERRUPTED if unfinished else one.reason, tuple(node for node in one.nodes if node not in lost)),
         ):
             if nodes:
-                part.append(replace(verdict, nodes=nodes))
+                part.append(replace(one, reason=reason, nodes=nodes))
     return not_run, [*unknown, *(one for one in report.verdicts if one.outcome is Outcome.CRASHED)]
 
 

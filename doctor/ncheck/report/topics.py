@@ -132,7 +132,7 @@ def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
     setting = report.plan.env.get("NCCL_SOCKET_IFNAME")
     if setting and setting.value:
         yield f"NCCL takes {setting.value.lstrip('=')}"
-    elif setting and setting.decided:
+    elif setting and setting.decided and any(system.nccl for system in systems):
         yield "NCCL picks the right one by itself"
 
 

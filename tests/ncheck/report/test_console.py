@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ncheck.model.evidence import INTERRUPTED
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
@@ -217,6 +218,17 @@ def test_a_clean_run_says_what_was_looked_at_in_24_rows_and_a_pipe_gets_all_of_i
     assert max(len(line) for line in printed if not line.startswith("mpirun")) in range(90, 101)
     assert " ..." not in pipe.getvalue()
     assert all(f"NC{code} " in pipe.getvalue() for code in (*range(400, 408), *range(300, 303)))
+
+
+def test_what_an_interrupted_run_did_not_ask_is_one_line(reports: dict[str, Report]) -> None:
+    healthy = reports["healthy"]
+    reasons = (f"ibstat: deadline: {INTERRUPTED}", f"{INTERRUPTED} before this was asked", "(deadline)", "it hangs")
+    unknown = [replace(one, outcome=Outcome.UNKNOWN, reason=reasons[place % 4])
+               for place, one in enumerate(healthy.verdicts)]  # fmt: skip
+    lines = in_utf8(replace(healthy, verdicts=tuple(unknown), interrupted=True, exit_code=130)).splitlines()
+    assert [line for line in lines if line.startswith("? ") and " unknown on node" in line][1:3] == [
+        f"? 10 checks unknown on node[01-03]: {INTERRUPTED}", "? 10 checks unknown on node04: it hangs",
+    ]  # fmt: skip
 
 
 def test_what_was_measured_is_one_sentence(reports: dict[str, Report]) -> None:
