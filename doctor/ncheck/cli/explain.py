@@ -103,7 +103,8 @@ def list_checks(words: tuple[str, ...], output: str) -> None:
     type=click.Choice(["text", "json"]),
     help="Output format: text for people, or JSON, the default where the output is not a terminal.",
 )
-def read(words: tuple[str, ...], form: str | None) -> int:
+@click.pass_context
+def read(context: click.Context, /, words: tuple[str, ...], form: str | None) -> int:
     """Read the saved output of a tool and print its facts and what ncheck says of them.
 
     \b
@@ -115,7 +116,7 @@ def read(words: tuple[str, ...], form: str | None) -> int:
     exit code is 1 if nothing could be read. For the cause of a failed job: ncheck triage --logs DIR.
     """  # noqa: D301  click ends a paragraph's folding at \b
     if words and words[0].startswith("--"):
-        raise click.NoSuchOption(words[0])
+        raise click.NoSuchOption(words[0], ctx=context)
     kind, file = _kind_and_file(words)
     from ncheck.read.text import read_all, read_any
 

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 import ncheck
 from ncheck.cli.options import files
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
+from ncheck.hostlist import quoted
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable
@@ -227,37 +228,12 @@ def _failure(error: BaseException) -> Failure:
 def _usage(error: click.ClickException) -> Failure:
     """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
-        near = _similar(error)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        error = click.UsageError(f"no such option: {error.option_name}{hint}", error.ctx)
+        from ncheck.cli.unknown_option import to_type_instead
+
+        error = click.UsageError(f"no such option: {quoted(error.option_name)}{to_type_instead(error)}", error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
     return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
-
-
-# What people type who know other tools, and what does it here.
-_MEANT = {
-    "--json": "-o json",
-    "--html": "-o html=FILE",
-    "--format": "-o FORMAT",
-    "--output": "-o FORMAT=FILE",
-    "--timeout": "--deadline",
-    "--hostfile": "the file without an option, as in: ncheck nodes.txt",
-    "--port": "-p",
-    "--hosts": "-H",
-    "--launcher": "--for",
-}
-_NEVER_PROPOSED = ("--force", "--accept-new-host-keys", "--sudo")  # a misspelt word must not lead to these
-
-
-def _similar(error: click.NoSuchOption) -> list[str]:
-    """Return what was meant, or options with similar names; click's own search suggests --sudo for --json."""
-    from difflib import get_close_matches
-
-    if error.option_name in _MEANT and error.option_name not in (error.possibilities or ()):
-        return [_MEANT[error.option_name]]
-    safe = [name for name in error.possibilities or () if name not in _NEVER_PROPOSED]
-    return get_close_matches(error.option_name, safe, cutoff=0.75)
 
 
 def _our_bug(error: BaseException) -> Failure:

@@ -109,20 +109,6 @@ def test_whatever_measures_or_plans_can_be_forced(name: str) -> None:
     assert "force" in options_of(name)
 
 
-def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--porrt" in (line := refused(capsys, "nodes.txt", "--porrt", "22"))
-    assert "--port" in line.replace("--porrt", "")
-
-
-@pytest.mark.parametrize(("typed", "hint"), [
-    ("--selct", "; did you mean --select?"), ("--json", "; did you mean -o json?"), ("--loudly", ""),
-])  # fmt: skip
-def test_an_option_is_not_taken_for_one_that_looks_otherwise(
-    capsys: pytest.CaptureFixture[str], typed: str, hint: str
-) -> None:
-    assert refused(capsys, "nodes.txt", typed) == f"ncheck: no such option: {typed}{hint} (see ncheck check --help)\n"
-
-
 @pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])
 def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port: str) -> None:
     line = f"ncheck: --port: expected a whole number from 1 to 65535, not '{port}'\n"
@@ -401,22 +387,37 @@ def test_read_waits_for_a_pipe_that_is_written_to(capsys: pytest.CaptureFixture[
     assert (code, json.loads(out)["cause"]) == (0, "dns_failure")
 
 
-def test_a_word_of_another_tool_leads_to_ours_and_no_typo_to_a_dangerous_option(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    meant = {
-        "--format": "; did you mean -o FORMAT?", "--output": "; did you mean -o FORMAT=FILE?",
-        "--html": "; did you mean -o html=FILE?", "--timeout": "; did you mean --deadline?",
-        "--hostfile": "; did you mean the file without an option, as in: ncheck nodes.txt?",
-        "--forc": "", "--sud": "",
+def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: pytest.CaptureFixture[str]) -> None:
+    hints = {
+        "check": {
+            "--porrt": "; did you mean --port?", "--selct": "; did you mean --select?",
+            "--conn": "; did you mean --connect-timeout?", "--loudly": "",
+            "--format": "; use -o FORMAT", "--output": "; use -o FORMAT=FILE", "--json": "; use -o json",
+            "--html": "; use -o html=FILE", "--timeout": "; use --deadline S", "--host": "; use -H node01,node02",
+            "--hostfile": "; use the file alone, as in: ncheck nodes.txt", "--key": "; use -i KEY",
+            "--password": "; use a key: ncheck never asks for a password (-i KEY)",
+            "--logs": "; --logs is an option of ncheck triage", "--for": "; --for is an option of ncheck launch, plan",
+            "-np": "; --slots is an option of ncheck launch, plan, probe, replay",
+            "--forc": "", "--sud": "", "--accept-new-hostkeys": "",
+        },
+        "plan": {"-np": "; use --slots N (ranks per node)", "--json": "; use -o json"},
+        "launch": {"--html": ""},
+        "triage": {"--hostfile": "; use the file alone, as in: ncheck nodes.txt", "--ra": "", "--nativ": ""},
+        "list": {"--format": "; use -o console or -o json", "--port": "", "--force": ""},
+        "read": {"--format": "; use -o text or -o json", "--deadline": ""},
     }  # fmt: skip
-    for option, hint in meant.items():
-        assert refused(capsys, "check", option) == f"ncheck: no such option: {option}{hint} (see ncheck check --help)\n"
-    for command, word in (("plan", "--with"), ("launch", "--for"), ("launch", "--with")):
-        line = refused(capsys, command, "-H", "a", word, "nonsense")
-        assert (
-            line.startswith("ncheck: Invalid value for '--for' / '--with': 'nonsense'") or "'--with' / '--for'" in line
-        )
+    for command, of_command in hints.items():
+        for option, hint in of_command.items():
+            shown = "-n" if option == "-np" else option
+            line = f"ncheck: no such option: '{shown}'{hint} (see ncheck {command} --help)\n"
+            assert refused(capsys, command, option) == line
+
+
+def test_a_launcher_is_named_by_either_word(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("plan", "launch"):
+        for word in ("--for", "--with"):
+            assert f"{word}" in (line := refused(capsys, command, "-H", "a", word, "nonsense"))
+            assert "'nonsense' is not one of 'mpirun'" in line
 
 
 def test_a_list_may_be_of_a_topic_or_of_codes(capsys: pytest.CaptureFixture[str]) -> None:
