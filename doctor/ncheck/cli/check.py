@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, se
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
-    FOR,
+    FOR_HIDDEN,
     FORCE,
     GOOD,
     HEALTHY,
@@ -38,6 +39,7 @@ from ncheck.cli.options import (
     program_of,
 )
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.hostlist import quoted
 from ncheck.redact import redact
 
 if TYPE_CHECKING:
@@ -97,31 +99,36 @@ def probe_settings(settings: Settings) -> Settings:
 
 
 @click.command(cls=EvalCommand, short_help="Judge a recording again (from --record DIR).")
-@click.argument("directory", metavar="DIR", shell_complete=files)
-@click.argument("what", required=False, type=click.Choice(["plan"]), metavar="[WHAT]")
-@options(JUDGE, FOR, RANKS, FORCE, NETWORK, KEPT, CONFIG, OUTPUT)
+@click.argument("words", nargs=-1, required=True, metavar="DIR", shell_complete=files)
+@options(JUDGE, FOR_HIDDEN, RANKS, FORCE, NETWORK, KEPT, CONFIG, OUTPUT)
 @click.pass_context
-def replay(context: click.Context, /, directory: str, what: str | None, **flags: object) -> int:
+def replay(context: click.Context, /, words: tuple[str, ...], **flags: object) -> int:
     """Judge again what --record DIR saved, without nodes, GPUs or SSH.
 
-    To print the command line that starts the job: ncheck plan --from DIR (or WHAT as plan).
+    To print the command line that starts the job: ncheck plan --from DIR.
     """
     from ncheck.pipeline import replay as replayed
 
+    directory, *others = words
     given = {**flags, "local": True, "program": program_of(context)}
-    if what is None:
-        if flags["launcher"]:
-            raise click.UsageError(
-                f"to print a plan: ncheck plan --from {directory} --for {flags['launcher']}", context
-            )
-        return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
-    form = given.pop("output")
-    if form not in ((), ("line",), ("json",)):
-        raise click.UsageError("-o: a plan is printed as line or json", context)
+    if others == ["plan"]:  # what is now ncheck plan --from DIR
+        return _replay_plan(context, directory, given)
+    if others:
+        raise click.UsageError(f"only one recording is allowed: unexpected argument {quoted(others[0])}", context)
+    if flags["launcher"]:
+        line = shlex.join(["ncheck", "plan", "--from", directory, "--for", str(flags["launcher"])])
+        raise click.UsageError(f"to print a plan: {line}", context)
+    return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
+
+
+def _replay_plan(context: click.Context, directory: str, given: Mapping[str, object]) -> int:
     from ncheck.cli.plan import plan_from
 
-    others = {name: value for name, value in given.items() if name not in ("color", "verbose", "quiet")}
-    return plan_from(directory, others, as_json=form == ("json",))
+    form = given["output"]
+    if form not in ((), ("line",), ("json",)):
+        raise click.UsageError("-o: a plan is printed as line or json", context)
+    settings = {name: value for name, value in given.items() if name not in ("output", "color", "verbose", "quiet")}
+    return plan_from(directory, settings, as_json=form == ("json",))
 
 
 @click.command(cls=GroupedCommand, short_help="Show ncheck on a simulated faulty cluster.")

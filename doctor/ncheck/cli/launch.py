@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ncheck.again import with_nodes_of_run
 from ncheck.cli.examine import (
     all_dropped,
     blocking_reasons,
@@ -43,6 +44,7 @@ from ncheck.cli.options import (
     program_of,
 )
 from ncheck.errors import EXIT_FINDINGS
+from ncheck.launchers import LAUNCHER_TABLE
 
 if TYPE_CHECKING:
     from ncheck.model.plan import LaunchCommand
@@ -70,10 +72,10 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     settings = replace(settings_of(given), select=(), probe="none")  # all checks run, and no bandwidth test
     settings = replace(settings, launcher=settings.launcher or "mpirun")
     if settings.launcher not in STARTS_ALL:
-        how = f"ncheck plan --for {settings.launcher} -- {shlex.join(settings.program or ('python', 'train.py'))}"
-        raise click.UsageError(
-            f"{settings.launcher} must be started on every node; to print its command lines: {how}", context
-        )
+        program = shlex.join(settings.program or ("python", "train.py"))
+        line = with_nodes_of_run(f"ncheck plan nodes.txt --for {settings.launcher} -- {program}", settings)
+        why = "must be started on every node" if settings.launcher in LAUNCHER_TABLE else "starts nothing"
+        raise click.UsageError(f"{settings.launcher} {why}; to print what to type: {line}", context)
     if not settings.program:
         raise click.UsageError("missing program, as in: ncheck launch nodes.txt -- python train.py", context)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)  # raised for the connections; the job gets the original limit

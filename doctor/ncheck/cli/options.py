@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ncheck.launchers import LAUNCHER_TABLE, LAUNCHERS
+from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.report import FORMATS
 from ncheck.settings import values as read
 from ncheck.settings.options import OPTIONS
@@ -153,8 +153,8 @@ def _setting(name: str, *flags: str, **others: Any) -> Decorator[Any]:  # noqa: 
     return _option(row.heading, *(flags or row.flags), name, **{**words, **others})
 
 
-def _settings(*names: str) -> tuple[Decorator[Any], ...]:
-    return tuple(map(_setting, names))
+def _settings(*names: str, **words: Any) -> tuple[Decorator[Any], ...]:  # noqa: ANN401  click's own
+    return tuple(_setting(name, **words) for name in names)
 
 
 NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=files)
@@ -169,11 +169,12 @@ NETWORK = _settings("ifname", "master_port", "need_ports")
 RANKS = _settings("slots", "profile")
 FORCE = _settings("force")
 FOR = (_setting("launcher", "--for", "--with"),)
+FOR_HIDDEN = (_setting("launcher", "--for", "--with", hidden=True),)
 # These start all ranks from one command line. The lines of the others are typed on every node.
 STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher.one_command)
 WITH = (
     _setting(
-        "launcher", "--with", "--for", type=click.Choice(LAUNCHERS[:-2]),
+        "launcher", "--with", "--for",
         help=f"{', '.join(STARTS_ALL[:-1])} or {STARTS_ALL[-1]}: launchers that start all ranks.  "
         "[mpirun; srun with --via srun]",
     ),

@@ -42,7 +42,6 @@ def offered(
     (("explain",), "nccl-v", ["nccl-version-differs"]),
     (("plan", "nodes", "--for"), "to", ["torchrun"]),
     (("replay",), "rec", ["FILE"]),
-    (("replay", "rec"), "p", ["plan"]),
     (("help",), "re", ["read", "replay"]),
     (("completion",), "", ["bash", "zsh", "fish"]),
     (("plan", "nodes", "--"), "tr", ["FILE"]),

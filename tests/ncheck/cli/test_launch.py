@@ -185,9 +185,11 @@ def test_nothing_is_started_where_something_is_wrong_that_touches_the_plan(envir
 
 
 def test_a_launcher_whose_line_is_typed_on_every_node_is_refused_with_what_to_type(environ: dict[str, str]) -> None:
-    done = launched(environ, "--with", "torchrun", "--", "train.py", "a b")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "ncheck plan --for torchrun -- train.py 'a b'" in done.stderr
+    for launcher, why in (("torchrun", "must be started on every node"), ("env", "starts nothing")):
+        done = launched(environ, "-H", "a:8,b", "-p", "10001", "--for", launcher, "--", "train.py", "a b")
+        line = f"ncheck plan -H a:8,b -p 10001 --for {launcher} -- train.py 'a b'"
+        message = f"ncheck: {launcher} {why}; to print what to type: {line} (see ncheck launch --help)\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_without_a_program_there_is_nothing_to_launch(environ: dict[str, str]) -> None:

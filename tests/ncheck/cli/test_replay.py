@@ -157,7 +157,7 @@ def test_a_plan_from_a_recording_as_json(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(("words", "why"), [
     (("--for", "srun"), "to print a plan: ncheck plan --from DIR --for srun"),
     (("plan", "-o", "html"), "-o: a plan is printed as line or json"),
-    (("plans",), "Invalid value for '[WHAT]': 'plans' is not 'plan'"),
+    (("plans",), "only one recording is allowed: unexpected argument 'plans'"),
 ])  # fmt: skip
 def test_what_a_replay_cannot_print_is_refused(
     words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
