@@ -15,7 +15,7 @@ SIGNS: Mapping[str, str] = {
     "error": "\N{MULTIPLICATION X}", "crashed": "\N{MULTIPLICATION X}", "unknown": "?", "not run": "?", "warning": "!",
     "info": "i", "ignored": "(!)", "skipped": "\N{EN DASH}", "passed": "\N{CHECK MARK}",
 }  # fmt: skip
-_QUIET = frozenset(("skipped", "passed"))
+_QUIET = frozenset(("not run", "skipped", "passed"))  # a node that was not reached is a finding, not 200 rows
 _ORDER = list(SIGNS)
 
 

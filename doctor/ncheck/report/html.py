@@ -19,7 +19,7 @@ from typing import TextIO
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from ncheck.model.finding import Outcome, Severity
+from ncheck.model.finding import Outcome
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
@@ -27,8 +27,9 @@ from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     Headline,
-    by_topic,
+    blocked,
     caveats,
+    consequences,
     exit_code_meaning,
     headline,
     interpreter,
@@ -39,7 +40,8 @@ from ncheck.report.summary import (
     unreached_and_unknown,
     urgency,
 )
-from ncheck.report.text import FoldedFinding, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
+from ncheck.report.text import FoldedFinding, counted, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
+from ncheck.report.topics import TopicLine, topic_lines
 from ncheck.text import size as size_text
 
 _LONGEST_NAME = 18  # of a node, beside the picture of the pairs
@@ -261,6 +263,16 @@ class Outcomes:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A cause with its anchor, what follows from it with theirs, and the page of its check as HTML, once per check."""
+
+    anchor: str
+    finding: FoldedFinding
+    following: tuple[tuple[str, FoldedFinding], ...]
+    page: Markup
+
+
+@dataclass(frozen=True)
 class View:
     """Everything on the page, in its order."""
 
@@ -270,13 +282,15 @@ class View:
     caveats: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]  # a number, its label, its tone
     kinds: tuple[tuple[str, int], ...]  # how many findings of each kind
-    findings: tuple[tuple[str, tuple[tuple[str, FoldedFinding], ...]], ...]  # by topic, each with its anchor
+    findings: tuple[Card, ...]  # worst first
+    looked_at: tuple[TopicLine, ...]
     matrix: CheckMatrix
     foremost: Measured | None
     measured: tuple[Measured, ...]
     pairs: Pairs | None
     carried: tuple[Line, ...]
     settings: tuple[tuple[str, str], ...]  # a line to type, its reason
+    unusable: str  # why the plan must not be used, or nothing
     lines: tuple[tuple[str, str, tuple[str, ...]], ...]
     topics: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     table: tuple[tuple[NodeSummary, str], ...]
@@ -296,14 +310,16 @@ def view_of(report: Report) -> View:
         headline=headline(report, findings),
         caveats=tuple(caveats(report)),
         figures=tuple(_figures(report, findings, first)),
-        kinds=tuple(Counter(one.label for one in sorted(findings, key=urgency)).items()),
-        findings=tuple(_anchored(findings)),
+        kinds=tuple(Counter(one.label for one in sorted(findings, key=urgency) if not one.see).items()),
+        findings=tuple(_cards(findings)),
+        looked_at=topic_lines(report, findings),
         matrix=check_matrix(report),
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         pairs=_pairs(report),
         carried=carried(report.probe.traffic),
         settings=tuple(_settings(report)),
+        unusable=blocked(report.plan).strip(" ()"),
         lines=tuple(
             (launcher, line, report.plan.reasons.get(launcher, ())) for launcher, line in report.plan.lines.items()
         ),
@@ -315,15 +331,32 @@ def view_of(report: Report) -> View:
     )
 
 
-def _anchored(findings: Sequence[FoldedFinding]) -> Iterator[tuple[str, tuple[tuple[str, FoldedFinding], ...]]]:
-    """Yield the findings by topic, with anchors: NC402, and NC402-2 for the next one of that check."""
-    seen: Counter[str] = Counter()
-    for topic, members in by_topic(findings).items():
-        anchored = []
-        for one in members:
-            seen[one.code] += 1
-            anchored.append((one.code if seen[one.code] == 1 else f"{one.code}-{seen[one.code]}", one))
-        yield topic, tuple(anchored)
+def _cards(findings: Sequence[FoldedFinding]) -> Iterator[Card]:
+    """Yield the causes, worst first, with anchors: NC402, and NC402-2 for the next one of that check."""
+    following, seen = consequences(findings), Counter[str]()
+
+    def anchored(one: FoldedFinding) -> str:
+        seen[one.code] += 1
+        return one.code if seen[one.code] == 1 else f"{one.code}-{seen[one.code]}"
+
+    for one in sorted((one for one in findings if not one.see), key=urgency):
+        anchor = anchored(one)
+        also = tuple((anchored(consequence), consequence) for consequence in following.get(one, ()))
+        yield Card(anchor, one, also, _page_of(one.code) if anchor == one.code else Markup(""))
+
+
+def _page_of(code: str) -> Markup:
+    """Return the page of a check, as `ncheck explain` prints it, in HTML."""
+    from markdown_it import MarkdownIt
+
+    from ncheck.registry import load_checks
+
+    registry = load_checks()
+    if registry.find(code) is None:
+        return Markup("")
+    (check,) = registry.select((code,))
+    made = MarkdownIt("commonmark", {"html": False}).disable(["link", "autolink", "image"])
+    return Markup(made.render(check.page.partition("\n")[2]).replace("<h2>", "<h4>").replace("</h2>", "</h4>"))  # noqa: S704  HTML in it is text
 
 
 def _figures(
@@ -339,9 +372,9 @@ def _figures(
             )
     reached = sum(node.reached for node in report.nodes)
     yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
-    for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
-        number = sum(finding.severity is severity and not finding.ignored for finding in findings)
-        yield str(number), f"{severity.value}{'' if number == 1 else 's'}", tone if number else say.WELL
+    counts = counted(findings)
+    for number, noun, tone in ((counts.errors, "error", say.BAD), (counts.warnings, "warning", say.WARNED)):
+        yield str(number), f"{noun}{'' if number == 1 else 's'}", tone if number else say.WELL
     not_run, unknown = unreached_and_unknown(report)
     for verdicts, outcome in ((not_run, "not run"), (unknown, "unknown")):
         checks = len({verdict.check for verdict in verdicts})

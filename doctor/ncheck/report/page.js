@@ -47,14 +47,17 @@
       return document.execCommand("copy");
     }
   };
-  for (const block of all("pre")) {
+  for (const block of all("pre:not(.page pre)")) {
+    const unusable = block.closest("[data-unusable]");
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    button.textContent = "copy";
+    const name = unusable ? unusable.dataset.unusable : "copy";
+    button.textContent = name;
+    button.disabled = Boolean(unusable);
     button.addEventListener("click", async () => {
       button.textContent = (await copied(block)) ? "copied" : "select and copy";
-      setTimeout(() => { button.textContent = "copy"; }, 2000);
+      setTimeout(() => { button.textContent = name; }, 2000);
     });
     block.before(button);
   }

@@ -1,0 +1,186 @@
+"""The HTML report in Chromium: search, filter, fold, copy, a phone's first screen, and no script from what nodes wrote.
+
+One browser serves all tests. It is driven by its own protocol over two pipes, so that it opens no port.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.fleet.recording import load
+from ncheck.model.report import Report
+from ncheck.observer import Silent
+from ncheck.pipeline import judge_again
+from ncheck.report.html import as_html
+from ncheck.settings import Settings
+
+from .test_html import evil
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)  # fmt: skip
+
+pytestmark = [pytest.mark.slow]
+
+
+class Browser:
+    """One tab. `events` are those that came while an answer was waited for."""
+
+    def __init__(self, profile: Path) -> None:
+        below, self.write = os.pipe()
+        self.read, above = os.pipe()
+        theirs, other = (fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (below, above))  # neither may be 3 or 4
+        # The browser reads commands from 3 and writes answers to 4.
+        line = f'exec "$@" 3<&{theirs} 4>&{other}'
+        self.process = subprocess.Popen(
+            ["/bin/bash", "-c", line, "chromium", str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(theirs, other), stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        for end in (below, above, theirs, other):
+            os.close(end)
+        self.left, self.numbers, self.session = b"", count(1), ""
+        self.events: list[dict[str, Any]] = []
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.ask(f"{domain}.enable")
+
+    def _message(self) -> dict[str, Any]:
+        while b"\0" not in self.left:
+            part = os.read(self.read, 65536)
+            assert part, "the browser ended"
+            self.left += part
+        text, _, self.left = self.left.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def ask(self, method: str, **params: object) -> dict[str, Any]:
+        """Send a command and return its result."""
+        number = next(self.numbers)
+        session = {"sessionId": self.session} if self.session else {}
+        text = json.dumps({"id": number, "method": method, "params": params, **session})
+        os.write(self.write, text.encode() + b"\0")
+        while (message := self._message()).get("id") != number:
+            self.events.append(message)
+        assert "error" not in message, message
+        result: dict[str, Any] = message["result"]
+        return result
+
+    def open(self, page: Path, width: int = 1280, height: int = 900) -> None:
+        """Load a page, and wait until it is there."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.events.clear()
+        self.ask("Page.navigate", url=page.as_uri())
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._message())
+
+    def value(self, script: str) -> Any:
+        """Run a script as a user would act, and return its value."""
+        done = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def end(self) -> None:
+        self.ask("Browser.close")
+        self.process.wait(30)
+        os.close(self.read)
+        os.close(self.write)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        assert not os.environ.get("CI"), "CI has a browser: tests/lab/packages.txt"
+        pytest.skip("no Chromium on this machine")
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.end()
+
+
+def page_of(folder: Path, name: str) -> Path:
+    """Write the page of a recorded cluster."""
+    return written(folder, judge_again(load(FIXTURES / name), Settings(), Silent()))
+
+
+def written(folder: Path, report: Report) -> Path:
+    path = folder / "report.html"
+    path.write_text(as_html(report), encoding="ascii")
+    return path
+
+
+SHOWN = "[...document.querySelectorAll('article.finding')].filter(one => !one.hidden).map(one => one.id).join()"
+
+
+def test_a_word_and_a_kind_leave_the_findings_that_have_them(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page_of(tmp_path, "demo"))
+    assert browser.value(SHOWN) == "NC111,NC201,NC402,NC130,NC356"
+    typed = "const box = document.querySelector('.tools input'); box.value = %r; box.dispatchEvent(new Event('input'))"
+    browser.value("{" + typed % "polling gpu04" + "}")
+    assert browser.value(SHOWN) == "NC402"
+    browser.value("{" + typed % "" + "}")
+    browser.value("document.querySelector('.tools button[value=error]').click()")
+    assert browser.value(SHOWN) == "NC130,NC356"
+
+
+def test_a_page_of_a_check_unfolds_and_a_command_is_copied(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page_of(tmp_path, "mixed-nccl"))
+    height = "document.querySelector('#NC201 details.page').getBoundingClientRect().height"
+    folded = browser.value(height)
+    browser.value("document.querySelector('#NC201 details.page summary').click()")
+    assert browser.value(height) > 4 * folded
+    assert "Why it matters" in browser.value("document.querySelector('#NC201 details.page').innerText")
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.value("""new Promise(done => {
+        const button = document.querySelector('#NC201 .copy');
+        new MutationObserver(() => done()).observe(button, {childList: true});
+        button.click();
+    })""")
+    assert browser.value("document.querySelector('#NC201 .copy').textContent") == "copied"
+    unusable = "[...document.querySelectorAll('[data-unusable] .copy')].every(one => one.disabled && one.textContent)"
+    assert browser.value(unusable) is True
+    assert browser.value("document.querySelector('[data-unusable] .copy').textContent") == "not usable: fix NC201 first"
+
+
+def test_a_node_that_was_not_reached_is_no_wall_of_rows(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page_of(tmp_path, "one-node-down"))
+    assert browser.value("document.querySelectorAll('table.matrix tbody tr').length") < 12
+    assert browser.value("document.documentElement.scrollHeight") < 4000
+
+
+def test_the_first_screen_of_a_phone_is_the_answer(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page_of(tmp_path, "demo"), width=390, height=844)
+    top = "document.querySelector(%r).getBoundingClientRect().top"
+    assert browser.value(top % "h1") < 60
+    assert browser.value(top % ".figures") < browser.value(top % ".run")
+    assert browser.value(top % "article.finding h3") < 844
+    assert browser.value("document.documentElement.scrollWidth") <= 390
+
+
+def test_what_a_node_wrote_runs_nothing_and_the_page_asks_for_nothing(
+    browser: Browser, tmp_path: Path, reports: dict[str, Report]
+) -> None:
+    report = evil(reports["healthy"])
+    mean = "<img src=x onerror=window.hit=1></script><script>window.hit=2</script>"
+    finding = replace(report.findings[0], message=mean, fix=mean, evidence=(mean,))
+    browser.open(written(tmp_path, replace(report, findings=(finding,))))
+    assert browser.value("window.hit") is None
+    assert mean in browser.value("document.querySelector('article.finding').innerText")
+    asked = [event["params"]["request"]["url"] for event in browser.events
+             if event.get("method") == "Network.requestWillBeSent"]  # fmt: skip
+    assert [url for url in asked if not url.startswith("file:///")] == []
+    wrong = ("Runtime.exceptionThrown", "Log.entryAdded")
+    assert [event for event in browser.events if event.get("method") in wrong] == []
