@@ -34,14 +34,27 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     folder = _current_folder()
     settings = make_settings(options, os.environ, folder, say)
     settings = replace(settings, started_in=_shared(folder, settings))
-    if settings.ignore:
-        from ncheck.registry import load_checks
-
-        registry = load_checks()
-        for ignore in settings.ignore:
-            registry.one(ignore.check)  # raises SettingsError: a typo must not be a silent --ignore
+    _refuse_unknown_checks(settings)
     _refuse_files(settings)
     return settings
+
+
+def _refuse_unknown_checks(settings: Settings) -> None:
+    """Refuse words that name no check: a typo must not be a silent --ignore. Raises SettingsError."""
+    if not (settings.ignore or settings.select):
+        return
+    from ncheck.registry import load_checks
+
+    registry = load_checks()
+    name = "ignore"
+    try:
+        for ignore in settings.ignore:
+            registry.one(ignore.check)
+        name = "select"
+        for word in settings.select:
+            registry.meant(word)
+    except SettingsError as error:
+        raise SettingsError(f"{settings.named(name)}: {error}") from None
 
 
 def _refuse_files(settings: Settings) -> None:

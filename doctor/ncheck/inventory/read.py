@@ -25,19 +25,20 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
     if settings.hosts is not None:
         nodes = _nodes(from_names(settings.hosts))
     elif settings.nodes_file is not None:
-        nodes = _nodes(_from_file(settings.nodes_file, stdin))
+        nodes = _nodes(_from_file(settings.nodes_file, stdin, settings.sources.get("nodes_file")))
     elif settings.slurm or settings.via == "srun" or _nodelist(environ):
-        nodes = _nodes(_from_slurm(environ, "--slurm" if settings.slurm else f"--via {settings.via}"))
+        place = settings.named("slurm") if settings.slurm else settings.named("via", settings.via)
+        nodes = _nodes(_from_slurm(environ, place, "--slurm" if settings.slurm else f"--via {settings.via}"))
     else:
         nodes = (_this_machine(),)
     if settings.via == "srun":
-        _require_allocated(nodes, environ)
+        _require_allocated(nodes, environ, settings.named("via", "srun"))
     return nodes
 
 
-def _require_allocated(nodes: tuple[Node, ...], environ: Mapping[str, str]) -> None:
+def _require_allocated(nodes: tuple[Node, ...], environ: Mapping[str, str], place: str) -> None:
     """Refuse nodes on which this job can start nothing."""
-    allocated = {name for line in _from_slurm(environ, "--via srun") for name in line.names}
+    allocated = {name for line in _from_slurm(environ, place, "--via srun") for name in line.names}
     for node in nodes:
         if node.name not in allocated:
             raise InventoryError(
@@ -99,10 +100,14 @@ def _at(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
         raise InventoryError(f"{place}: {error}") from None
 
 
-def _from_file(path: str, stdin: BinaryIO) -> Iterable[Listed]:
+def _from_file(path: str, stdin: BinaryIO, source: str | None) -> Iterable[Listed]:
+    """Read a host file; `source` is the key of the settings file that names it."""
     name = "standard input" if path == "-" else printable(path)
-    text = _text(name, path, stdin).replace("\r\n", "\n").replace("\r", "\n")
-    listed = list(_lines(name, text))
+    try:
+        text = _text(name, path, stdin)
+    except InventoryError as error:
+        raise InventoryError(f"{source}: {error}" if source else str(error)) from None
+    listed = list(_lines(name, text.replace("\r\n", "\n").replace("\r", "\n")))
     if not listed:
         raise InventoryError(f"{name}: contains no host; write one host per line, as in: node01 slots=8")
     return listed
@@ -164,12 +169,12 @@ def _nodelist(environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in SLURM_LISTS if environ.get(name)), "")
 
 
-def _from_slurm(environ: Mapping[str, str], option: str) -> Iterable[Listed]:
-    """Read the current allocation; slots are the tasks per node of Slurm."""
+def _from_slurm(environ: Mapping[str, str], place: str, option: str) -> Iterable[Listed]:
+    """Read the current allocation; slots are the tasks per node of Slurm. `place` asked for it, as `option` would."""
     nodelist = _nodelist(environ)
     if not nodelist:
         raise InventoryError(
-            f"{option}: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck {option}"
+            f"{place}: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck {option}"
         )
     variable = next(name for name in SLURM_LISTS if environ.get(name))
     try:

@@ -14,7 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import SettingsError
-from ncheck.settings.file import LARGEST, NAME, FileSettings, anchored, read_settings_file
+from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
 from ncheck.settings.options import (
     ENVIRONMENT,
     MOST_AT_ONCE,
@@ -53,18 +53,15 @@ def make_settings(
     Raises SettingsError: one line that names the option, the variable or the file and key, and a valid value.
     """
     given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
-    config = given.pop("config", None) or environ.get("NCHECK_CONFIG") or None
+    config = given.pop("config", None)
     file = read_settings_file(str(config) if config else None, environ, cwd)
     if file.ignored:
         keys = ", ".join(file.ignored)
-        warn(f"ncheck.toml: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
+        warn(f"{file.name}: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
     if unknown := [name for name in given if name not in OPTIONS]:
         raise TypeError(f"{unknown[0]} is not a setting; settings are {', '.join(sorted(OPTIONS))}")
-    sources = {
-        **{name: f"{config or NAME}: {OPTIONS[name].key}" for name in file.values},
-        **{name: key for key, name in VARIABLES.items() if environ.get(key)},
-        **{name: named(name) for name in given},
-    }
+    untyped = {**file.sources, **{name: key for key, name in VARIABLES.items() if environ.get(key)}}
+    sources = {**untyped, **{name: named(name) for name in given}}
     typed = {name: _read(name, value, sources[name]) for name, value in given.items()}
     if "workdir" in typed:
         typed["workdir"] = anchored(cwd, str(typed["workdir"]))
@@ -77,7 +74,8 @@ def make_settings(
         _refuse_ssh(typed, values, overrides, sources)
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
-    return _settings(values, overrides, sources)
+    settings = _settings(values, overrides, sources)
+    return replace(settings, sources={name: untyped[name] for name in untyped if name not in given})
 
 
 def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], sources: Mapping[str, str]) -> Settings:
@@ -128,7 +126,7 @@ def _refuse_ssh(
     typed: Iterable[str], values: Mapping[str, object], overrides: Iterable[HostOverride], sources: Mapping[str, str]
 ) -> None:
     """Refuse what contradicts --via srun: options of an ssh login, and a command in place of ssh."""
-    via = f"{sources['via']} = srun" if sources["via"] != OPTIONS["via"].flag else "--via srun"
+    via = "--via srun" if sources["via"] == OPTIONS["via"].flag else f"{sources['via']}=srun"
     if named := [sources[name] for name, row in OPTIONS.items() if name in typed and row.heading == SSH]:
         raise SettingsError(f"{via} uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh")
     if values.get("rsh") or any(override.environment.rsh for override in overrides):

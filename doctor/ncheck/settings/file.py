@@ -50,12 +50,20 @@ _NOT_IN_FILE = {
 class FileSettings:
     """The content of a file: validated values by field, and values per host set in the order of the file.
 
-    `ignored` are keys that run code, in a file that nobody approved: they are not among the values.
+    `name` is what messages call the file. `ignored` are keys that run code, in a file that nobody approved: they are
+    not among the values.
     """
+
+    name: str = NAME
 
     values: Mapping[str, object] = field(default_factory=dict)
     hosts: tuple[tuple[str, Mapping[str, str]], ...] = ()
     ignored: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """What messages call each value: "ncheck.toml: port"."""
+        return {name: f"{self.name}: {OPTIONS[name].key}" for name in self.values}
 
     @property
     def commands(self) -> tuple[tuple[str, str], ...]:
@@ -70,18 +78,21 @@ class FileSettings:
 
     def without_commands(self) -> FileSettings:
         values = {name: value for name, value in self.values.items() if not OPTIONS[name].runs_code}
-        return FileSettings(values, (), tuple(name for name, _ in self.commands))
+        return FileSettings(self.name, values, (), tuple(name for name, _ in self.commands))
 
 
 def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path) -> FileSettings:
-    """Read the chosen file, or the ncheck.toml that is found ("none" reads nothing).
+    """Read the chosen file, that of NCHECK_CONFIG, or the ncheck.toml that is found ("none" reads nothing).
 
     Raises SettingsError with the file and the key.
     """
+    shown = chosen
+    if not chosen and (chosen := environ.get("NCHECK_CONFIG")):
+        shown = f"NCHECK_CONFIG={chosen}"
     if chosen == "none":
         return FileSettings()
-    if chosen is not None:
-        return read_file(cwd / Path(chosen).expanduser(), chosen, None)[0]
+    if chosen:
+        return read_file(cwd / Path(chosen).expanduser(), str(shown), None)[0]
     path = cwd / NAME
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise SettingsError(f"{NAME}: it is not a file; to run without it: --config none")
@@ -105,7 +116,7 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
             if environ is not None:
                 _trusted(os.fstat(file.fileno()), environ)
             data = file.read(LARGEST + 1)
-        return _Reading(path.parent).settings(_table(data)), data
+        return _Reading(path.parent, shown).settings(_table(data)), data
     except FileNotFoundError:
         if environ is not None and not path.is_symlink():
             return FileSettings(), b""
@@ -158,15 +169,16 @@ def _table(data: bytes) -> Mapping[str, object]:
 class _Reading:
     """Reads one file; relative paths in it are relative to its folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
 
     def settings(self, table: Mapping[str, object]) -> FileSettings:
         hosts = table.get("host", {})
         values = {key: value for key, value in table.items() if key != "host"}
         if not isinstance(hosts, dict):
             raise ValueError('host: expected a table for a set of nodes: [host."node[01-04]"]')  # noqa: TRY004  a wrong value, reported like others
-        return FileSettings(self._values(values), tuple(self._host(nodes, rows) for nodes, rows in hosts.items()))
+        own = tuple(self._host(nodes, rows) for nodes, rows in hosts.items())
+        return FileSettings(self.name, self._values(values), own)
 
     def _values(self, table: Mapping[str, object]) -> dict[str, object]:
         values: dict[str, object] = {}

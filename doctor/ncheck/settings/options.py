@@ -289,6 +289,15 @@ class Settings:
     rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
     target: Target | None = None  # ncheck triage: the job that it is asked about
     ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # inside a job, by node: its launcher started them
+    # The variable or the key of the file that gave a setting; nothing for what was typed.
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def named(self, name: str, value: str = "") -> str:
+        """Return what a message calls a setting that has this value: "--via srun", or "NCHECK_VIA=srun"."""
+        source = self.sources.get(name, "")
+        if not source:
+            return f"{OPTIONS[name].flag} {value}".strip()
+        return f"{source}={value}" if value else source
 
     @property
     def longest(self) -> float:

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from ncheck.cli.main import main
 from ncheck.errors import EXIT_USAGE
-from ncheck.settings import JobEnvironment, Settings
+from ncheck.settings import VARIABLES, JobEnvironment, Settings
 from ncheck.version import __version__
 
 from tests.commands import command_of, names
@@ -98,7 +98,7 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     job = {field.name for field in fields(JobEnvironment)}
     elsewhere = {
         "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
-        "bad_nodes", "probe_wanted", "ranks", "expected", "target", "started_in",
+        "bad_nodes", "probe_wanted", "ranks", "expected", "target", "started_in", "sources",
     }  # fmt: skip
     wanted = {field.name for field in fields(Settings)} - elsewhere | job
     assert options_of("check", "plan") - {"drop_bad", "good_nodes", "bad_nodes"} == wanted
@@ -465,20 +465,43 @@ def test_an_error_names_where_the_value_came_from(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    wrong = {
-        ("NCHECK_IDENTITY", "/no/key"): "NCHECK_IDENTITY: /no/key is not a file; to list your keys: ls ~/.ssh",
-        ("NCHECK_PORT", "x"): "NCHECK_PORT: expected a whole number from 1 to 65535, not 'x'",
-        ("NCHECK_SSH_CONFIG", "/no/file"): "NCHECK_SSH_CONFIG: /no/file is not a file; to list the files: ls ~/.ssh",
-        ("NCHECK_VIA", "srun"): "NCHECK_VIA = srun uses no ssh login: remove --user, or log in by ssh with --via ssh",
+    for name in (*VARIABLES, "NCHECK_CONFIG", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+    key, config = "is not a file; to list your keys: ls ~/.ssh", "is not a file; to list the files: ls ~/.ssh"
+    number = "expected a whole number from"
+    slurm = "not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck"
+    variables = {
+        ("NCHECK_IDENTITY", "/no/key"): f"NCHECK_IDENTITY: /no/key {key}",
+        ("NCHECK_PORT", "x"): f"NCHECK_PORT: {number} 1 to 65535, not 'x'",
+        ("NCHECK_SSH_CONFIG", "/no/file"): f"NCHECK_SSH_CONFIG: /no/file {config}",
+        ("NCHECK_VIA", "srun"): "NCHECK_VIA=srun uses no ssh login: remove --user, or log in by ssh with --via ssh",
+        ("NCHECK_CONFIG", "/no/x.toml"): "NCHECK_CONFIG=/no/x.toml: no such file",
     }
-    for (name, value), message in wrong.items():
+    for (name, value), message in variables.items():
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
             assert refused(capsys, "-H", "a", "-l", "ada") == f"ncheck: {message}\n"
+    with monkeypatch.context() as patch:
+        patch.setenv("NCHECK_VIA", "srun")
+        assert refused(capsys, "-H", "a") == f"ncheck: NCHECK_VIA=srun: {slurm} --via srun\n"
     files = {
-        '[expect]\ngpus = "x"\n': "ncheck.toml: [expect] gpus: expected a whole number from 0 to 1024, not 'x'",
-        'identity = "/no/key"\n': "ncheck.toml: identity: /no/key is not a file; to list your keys: ls ~/.ssh",
+        '[expect]\ngpus = "x"\n': f"[expect] gpus: {number} 0 to 1024, not 'x'",
+        'identity = "/no/key"\n': f"identity: /no/key {key}",
+        "slurm = true\n": f"slurm: {slurm} --slurm",
+        'nodes = "/no/nodes.txt"\n': "nodes: /no/nodes.txt: no such file",
+        'select = ["NC999"]\n': "select: no check is called 'NC999': ncheck list shows them all",
+        'ignore = ["NC999=a"]\n': "ignore: no check is called 'NC999': ncheck list shows them all",
     }
+    folder = tmp_path / "home" / "ncheck"
+    folder.mkdir(parents=True)
     for text, message in files.items():
         Path("ncheck.toml").write_text(text)
-        assert refused(capsys, "-H", "a") == f"ncheck: {message}\n"
+        assert refused(capsys) == f"ncheck: ncheck.toml: {message}\n"
+        own = Path("ncheck.toml").rename(folder / "ncheck.toml")
+        with monkeypatch.context() as patch:
+            patch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+            assert refused(capsys) == f"ncheck: {own}: {message}\n"
+    own.rename("ncheck.toml").write_text('transport = "openssh"\n')
+    monkeypatch.setenv("PATH", "")
+    line = "ncheck: ncheck.toml: transport=openssh: there is no ssh program on PATH; use --transport paramiko\n"
+    assert told(capsys, "-q", "-H", "a") == (2, "", line)

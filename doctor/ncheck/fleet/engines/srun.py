@@ -56,7 +56,7 @@ class SrunEngine:
     name = "srun"
 
     def __init__(self, nodes: Iterable[Node], settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
-        self.job = job_id(environ)
+        self.job = job_id(environ, settings.named("via", "srun"))
         members: dict[JobEnvironment, list[str]] = {}
         for node in nodes:
             members.setdefault(settings.environment_of(node.name), []).append(node.name)
@@ -68,12 +68,12 @@ class SrunEngine:
         return self.launch_of[node.name].stream(node.name, timeout)
 
 
-def job_id(environ: Mapping[str, str]) -> str:
+def job_id(environ: Mapping[str, str], via: str) -> str:
     """Return the id of the job that this process is in. Raises SettingsError."""
     found = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
     if not found.isdecimal():
         raise SettingsError(
-            "--via srun: not in an allocation (SLURM_JOB_ID is not set); start one: salloc -N 2 ncheck --via srun"
+            f"{via}: not in an allocation (SLURM_JOB_ID is not set); start one: salloc -N 2 ncheck --via srun"
         )
     return found
 

@@ -45,9 +45,13 @@ class SshEngine:
         self.refused: dict[str, LoginFailedError] = {}  # of the first nodes: connect() tries their other ports
         self.tried = 0
         if settings.transport == "paramiko" and not has_paramiko():
-            raise SettingsError("--transport paramiko: paramiko is not installed; use --transport openssh")
+            raise SettingsError(
+                f"{settings.named('transport', 'paramiko')}: paramiko is not installed; use --transport openssh"
+            )
         if settings.transport == "openssh" and not shutil.which("ssh"):
-            raise SettingsError("--transport openssh: there is no ssh program on PATH; use --transport paramiko")
+            raise SettingsError(
+                f"{settings.named('transport', 'openssh')}: there is no ssh program on PATH; use --transport paramiko"
+            )
         given = {} if settings.rehearsal else {"-F": settings.ssh_config, "-i": settings.identity}
         self.options = tuple(word for flag, value in given.items() if value for word in (flag, value))
         try:
