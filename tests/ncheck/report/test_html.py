@@ -164,7 +164,7 @@ def test_each_finding_has_an_anchor_says_where_to_type_and_stands_in_the_card_of
     assert [one.get("id") for one in page.named("article")] == ["NC112"]
     assert "NC001" in {one.get("id") for one in page.named("li")}
     assert "so also:" in page.text
-    assert "on node04: " in page.text
+    assert "fix on node04:" in Page(as_html(reports["mixed_nccl"])).text
 
 
 def test_a_second_finding_of_a_check_has_an_anchor_of_its_own(reports: dict[str, Report]) -> None:
