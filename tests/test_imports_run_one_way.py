@@ -50,7 +50,7 @@ MEASURED = "ncheck_checks.measured."
 OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
-ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read")
+ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup")
 OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.conclude", "ncheck.demo", "ncheck.pipeline")
 
 # What a room uses of another one.

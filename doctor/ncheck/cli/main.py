@@ -51,7 +51,7 @@ _PLACES = {
     "diff": ("good_run", "diff"), "verdict": ("verdict", "verdict"), "plan": ("plan", "plan"),
     "launch": ("launch", "launch"), "triage": ("triage", "triage"), "explain": ("explain", "explain"),
     "list": ("explain", "list_checks"), "read": ("explain", "read"),
-    "schema": ("explain", "schema"), "allow": ("explain", "allow"),
+    "schema": ("explain", "schema"), "allow": ("explain", "allow"), "speedup": ("speedup", "speedup"),
 }  # fmt: skip
 
 

@@ -1,0 +1,82 @@
+"""speedup: how well training scales, from the logs of runs of several sizes."""
+
+from __future__ import annotations
+
+import click
+
+from ncheck.cli.examine import say
+from ncheck.cli.options import files
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
+
+
+@click.command(short_help="Compare the throughput of runs of several sizes.")
+@click.argument("logs", nargs=-1, required=True, metavar="SIZE=LOG ...", shell_complete=files)
+@click.option("--pattern", default="", metavar="REGEX", help="How a throughput looks: its first group is the number.")
+@click.option("--drop", default=None, type=click.IntRange(0), metavar="N", help="Steps to leave out at first.  [20]")
+@click.option("--steps", default=None, type=click.IntRange(5), metavar="N", help="Steps to take the mean of.  [100]")
+@click.option(
+    "--minimum", default=None, type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
+    help="The efficiency that is enough.  [0.8]",
+)  # fmt: skip
+@click.option("--same-global-batch", is_flag=True, help="All sizes had one global batch (for logs that count steps).")
+@click.option(
+    "-o",
+    "outputs",
+    multiple=True,
+    metavar="FORMAT[=FILE]",
+    help="text, html, markdown or json. Can be repeated.  [text]",
+)
+def speedup(  # noqa: PLR0913, PLR0917  the options
+    logs: tuple[str, ...], pattern: str, drop: int | None, steps: int | None, minimum: float | None,
+    same_global_batch: bool, outputs: tuple[str, ...],  # noqa: FBT001
+) -> int:  # fmt: skip
+    """Read the throughput from the logs of one job at several sizes (GPUs or nodes), and say how well it scales.
+
+    \b
+    ncheck speedup 1=one.log 2=two.log 4=four.log
+    ncheck speedup 8=a.log 8=b.log 16=c.log -o html=speedup.html
+
+    The first 20 steps are left out, the mean of the next 100 is taken, and the median of the runs of one size. Known
+    are the lines of Megatron-LM, DeepSpeed, Horovod, tf_cnn_benchmarks, PaddlePaddle, OneFlow, fairseq, torchtitan,
+    NeMo, Hugging Face, Lightning, Keras, MMEngine, tqdm, and any samples/s, images/sec or tokens/s.
+
+    Exit code: 0 every size keeps 80 % of the throughput of the smallest one, 1 some do not, 2 a log says too little.
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.speedup.scaling import MINIMUM, Run, scaling_of
+    from ncheck.speedup.show import FORMS
+    from ncheck.speedup.throughput import DROP, STEPS, throughput
+
+    chosen = [(form, path) for form, _, path in (one.partition("=") for one in outputs or ("text",))]
+    if unknown := [form for form, _ in chosen if form not in FORMS]:
+        raise click.UsageError(f"-o: expected one of {', '.join(FORMS)}, not {unknown[0]!r}")
+    runs = []
+    for word in logs:
+        size, name = _named(word)
+        try:
+            with open(name, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123  a pipe may be read
+                found = throughput(name, log, pattern, DROP if drop is None else drop, steps or STEPS)
+        except OSError as error:
+            raise NcheckError(f"{name}: {error.strerror}") from None
+        runs.append(Run(size, name, found))
+    scaling = scaling_of(runs, MINIMUM if minimum is None else minimum, same_batch=same_global_batch)
+    for form, path in chosen:
+        text = FORMS[form](scaling)
+        if path:
+            from ncheck.files import write_whole
+
+            write_whole(path, "-o", lambda file, text=text: file.write(text))  # type: ignore[misc]
+            say(f"wrote {path}")
+        else:
+            click.echo(text, nl=False)
+    return EXIT_FINDINGS if scaling.poor else EXIT_CLEAN
+
+
+_LARGEST = 10_000_000
+
+
+def _named(word: str) -> tuple[int, str]:
+    """Part "2=two.log"."""
+    size, equals, name = word.partition("=")
+    if not (equals and name and size.isascii() and size.isdecimal() and 0 < int(size[:9]) < _LARGEST and len(size) < 9):  # noqa: PLR2004
+        raise click.UsageError(f"{word!r} is not SIZE=LOG, as in: ncheck speedup 1=one.log 2=two.log")
+    return int(size), name
