@@ -80,10 +80,11 @@ def test_the_wheel_carries_its_licence_and_no_tests() -> None:
 MODULES = 136  # of ours, for the checks of ssh on one host: who needs more writes the new number, and why
 START = """
 import sys
-sys.argv = ["ncheck", "-H", "nowhere.invalid", "--select", "NC1", "--config", "none"]
-from ncheck.__main__ import main
-main()
+from ncheck.__main__ import leave
+from ncheck.cli.main import main
+main(["-H", "nowhere.invalid", "--select", "NC1", "--config", "none"])
 print(*(name for name in sys.modules if name.split(".")[0] in ("ncheck", "ncheck_checks")))
+leave(0)
 """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import threading
 from contextlib import suppress
 
 import ncheck
@@ -24,6 +23,8 @@ def main() -> int:
 
     code = run(sys.argv[1:])
     gc.freeze()
+    import threading  # not before the current folder is last: a file there may have this name
+
     if any(thread.daemon for thread in threading.enumerate()):
         leave(code)
     return code

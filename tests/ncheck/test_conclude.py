@@ -152,8 +152,9 @@ def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
     conclusion = concluded(Settings(ignore=(Ignore("node-is-red"),)), a="red")
     assert [verdict.outcome for verdict in conclusion.verdicts] == [Outcome.FAILED, Outcome.PASSED]
     assert conclusion.findings == (
-        Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True, title=TITLE),
-    )
+        Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True, title=TITLE,
+                page="ncheck explain NC801"),
+    )  # fmt: skip
     assert conclusion.exit_code == 0
 
 
