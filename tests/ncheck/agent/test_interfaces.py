@@ -1,4 +1,4 @@
-"""Interfaces: what we ask the kernel ourselves, held to what psutil, netifaces and ip say of this machine."""
+"""Interfaces: what we ask the kernel ourselves, held to what psutil and ip say of this machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import sys
 import psutil
 import pytest
 from ncheck.agent.answers.interfaces import answer, default_routes
+from ncheck.agent.sources import Sources
+from ncheck.triage.agent.net_namespaces import addresses
 
 TOLD = {interface["name"]: interface for interface in answer(None, None, 10.0)["interfaces"]}
 FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 6}
@@ -23,13 +25,6 @@ def test_addresses_are_those_that_psutil_sees() -> None:
     }
     ours = {name: sorted(a["ip"] for a in TOLD[name]["addresses"]) for name in theirs}
     assert ours == theirs
-
-
-def test_addresses_are_those_that_netifaces_sees() -> None:
-    netifaces = pytest.importorskip("netifaces")
-    for name in netifaces.interfaces():
-        theirs = [row["addr"].partition("%")[0] for row in netifaces.ifaddresses(name).get(netifaces.AF_INET, [])]
-        assert [a["ip"] for a in TOLD[name]["addresses"] if ":" not in a["ip"]] == theirs
 
 
 @pytest.mark.skipif(not shutil.which("ip"), reason="there is no ip program here")
@@ -57,15 +52,17 @@ def test_default_routes_are_those_that_ip_shows() -> None:
     assert {route["dev"] for route in routes if "dev" in route} <= set(default_routes())
 
 
-def test_a_python_without_ctypes_tells_the_same_by_psutil_and_by_netifaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("netifaces")
-    ours = {name: sorted(map(str, one["addresses"])) for name, one in TOLD.items()}
-    for library, missing in (("psutil", ()), ("netifaces", ("psutil",))):
-        monkeypatch.setitem(sys.modules, "ncheck.agent.answers.getifaddrs", None)
-        for name in missing:
-            monkeypatch.setitem(sys.modules, name, None)
-        told = answer(None, None, 10.0)
-        assert told["source"] == library
-        assert {one["name"]: sorted(map(str, one["addresses"])) for one in told["interfaces"]} == ours
-        running = {one["name"]: one["running"] for one in told["interfaces"]}
-        assert running["lo"] == TOLD["lo"]["running"]
+@pytest.fixture
+def without_ctypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ctypes", "ncheck.agent.answers.getifaddrs", "ncheck.agent.answers.interfaces"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "_ctypes", None)
+
+
+@pytest.mark.usefixtures("without_ctypes")
+def test_a_python_without_ctypes_says_why_there_are_no_interfaces_and_its_addresses_are_still_those_of_proc() -> None:
+    reply = Sources().read({"kind": "answer", "name": "interfaces"})
+    why = "this python3 was built without ctypes, by which addresses are read"
+    assert (reply["status"], reply["reason"]) == ("failed", why)
+    ours = {(one["ip"], name) for name, link in TOLD.items() for one in link["addresses"]}
+    assert {(ip, name) for ip, name in addresses("/proc/self")} == ours

@@ -1,11 +1,13 @@
 """The C library's getifaddrs: every interface with its flags and addresses, in the order that NCCL sees."""
 
-import ctypes
 import os
 import socket
 import struct
 
-from ncheck.agent.answers.addresses import described
+try:
+    import ctypes
+except ImportError:
+    raise OSError("this python3 was built without ctypes, by which addresses are read") from None
 
 
 class _Address(ctypes.Structure):
@@ -52,4 +54,19 @@ def _address(one):
     # struct sockaddr_in: family, port, address. struct sockaddr_in6: family, port, flow, address.
     offset, size = (4, 4) if family == socket.AF_INET else (8, 16)
     packed = ctypes.string_at(one.address + offset, size)
-    return described(family, packed, one.netmask and ctypes.string_at(one.netmask + offset, size))
+    return _described(family, packed, one.netmask and ctypes.string_at(one.netmask + offset, size))
+
+
+def _described(family, packed, mask):
+    """Return {"ip", "prefix", "scope"} of an address and its netmask, both as bytes."""
+    prefix = "".join(map("{:b}".format, mask)).count("1") if mask else None
+    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "scope": _scope(family, packed)}
+
+
+def _scope(family, packed):
+    """Tell 127.0.0.0/8 and ::1 (host) and 169.254.0.0/16 and fe80::/10 (link) from the rest."""
+    if family == socket.AF_INET:
+        return "host" if packed[:1] == b"\x7f" else "link" if packed[:2] == b"\xa9\xfe" else "global"
+    if packed == b"\0" * 15 + b"\x01":
+        return "host"
+    return "link" if b"\xfe\x80" <= packed[:2] <= b"\xfe\xbf" else "global"

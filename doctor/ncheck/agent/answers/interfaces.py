@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-from ncheck.agent.answers.addresses import by_library
+from ncheck.agent.answers.getifaddrs import getifaddrs
 from ncheck.agent.files import leaf, line_of, need_sysfs, number_in
 
 NET = "/sys/class/net"
@@ -24,21 +24,12 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"|"psutil"|"netifaces"}."""
+    """Return {"interfaces": [...], "default_routes": [...]}."""
     need_sysfs()
-    told, source = _addresses()
+    told = getifaddrs()
     interfaces = [_interface(name, *told[name]) for name in told]
     interfaces.sort(key=lambda interface: interface["index"])
-    return {"interfaces": interfaces, "default_routes": default_routes(), "source": source}
-
-
-def _addresses():
-    """Ask the C library; a Python without ctypes asks by psutil or netifaces, where it has one of them."""
-    try:
-        from ncheck.agent.answers.getifaddrs import getifaddrs
-    except ImportError:
-        return by_library()
-    return getifaddrs(), "getifaddrs"
+    return {"interfaces": interfaces, "default_routes": default_routes()}
 
 
 def _interface(name, flags, addresses):

@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 
-from ncheck.agent.answers.addresses import by_library
 from ncheck.agent.files import line_of
 
 
@@ -46,7 +45,7 @@ def addresses(folder):
     if folder == "/proc/self":
         try:
             return _own()
-        except OSError:
+        except OSError:  # or this python3 has no ctypes
             pass
     routes = _connected(_lines(folder + "/net/route"))
     found = [[ip, _interface_of(ip, routes)] for ip in _local_v4(_lines(folder + "/net/fib_trie"))]
@@ -60,13 +59,9 @@ def interfaces(folder):
 
 
 def _own():
-    try:
-        from ncheck.agent.answers.getifaddrs import getifaddrs
+    from ncheck.agent.answers.getifaddrs import getifaddrs
 
-        rows = getifaddrs()
-    except ImportError:
-        rows = by_library()[0]
-    return [[one["ip"], name] for name, (_, held) in rows.items() for one in held]
+    return [[one["ip"], name] for name, (_, held) in getifaddrs().items() for one in held]
 
 
 def _lines(path):

@@ -12,10 +12,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ncheck.agent import commands
-from ncheck.agent.answers.addresses import by_library
 from ncheck.agent.answers.names import resolved
 from ncheck.agent.elf import Library
 from ncheck.agent.sources import within
+from ncheck.triage.agent.net_namespaces import addresses
 
 READS = (
     "/proc/PID/maps of the job's ranks: which libnccl they have loaded",
@@ -56,17 +56,7 @@ def answer(sources, arguments, timeout):
             asked = _twice(arguments["at"], pid, ends)
         except _RasError as error:
             asked = [_nothing(0.0, str(error))]
-    return {"ranks": ranks, "addresses": _addresses(), "asked": asked}
-
-
-def _addresses():
-    try:
-        from ncheck.agent.answers.getifaddrs import getifaddrs
-    except ImportError:  # this python3 has no ctypes
-        found, _ = by_library()
-    else:
-        found = getifaddrs()
-    return sorted({one["ip"] for _, addresses in found.values() for one in addresses})
+    return {"ranks": ranks, "addresses": sorted({ip for ip, _ in addresses("/proc/self")}), "asked": asked}
 
 
 def _library_in_time(rank):
