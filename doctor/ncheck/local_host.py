@@ -36,13 +36,27 @@ def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost
     if settings.rehearsal or settings.environment.enter or settings.environment.rsh:
         return None
     try:
+        interfaces = _interfaces()
+    except (OSError, RuntimeError):
+        return None
+    return LocalHost(interfaces, frozenset(environ), root=os.geteuid() == 0, machine=_machine(), shell=_shell())
+
+
+def _interfaces() -> Mapping[str, str]:
+    """Return the interfaces by address. Raises RuntimeError as netifaces does, or what the agent's answer raises."""
+    try:
+        import netifaces  # never its gateways(), which may run a program without a time limit
+    except ImportError:  # the single file has no compiled package: this machine answers as a node does
         from ncheck.agent.answers.getifaddrs import getifaddrs
 
-        interfaces = getifaddrs()
-    except (ImportError, OSError):
-        return None
-    by_address = {str(address["ip"]): name for name, (_, addresses) in interfaces.items() for address in addresses}
-    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0, machine=_machine(), shell=_shell())
+        return {str(one["ip"]): name for name, (_, addresses) in getifaddrs().items() for one in addresses}
+    return {
+        str(one["addr"]): name
+        for name in sorted(netifaces.interfaces())  # it gives them in no order
+        for family, addresses in netifaces.ifaddresses(name).items()
+        for one in addresses
+        if family in (netifaces.AF_INET, netifaces.AF_INET6)
+    }
 
 
 def _shell() -> str:
