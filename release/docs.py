@@ -374,7 +374,7 @@ _ELSEWHERE = """
 import socket, sys
 socket.gethostname = lambda: "login1"
 import ncheck.origin
-ncheck.origin._user = lambda number: "ada"
+ncheck.origin.user_name = lambda number: "ada"
 sys.argv[0] = "ncheck"
 from ncheck.__main__ import main
 sys.exit(main())

@@ -27,7 +27,7 @@ class Origin:
 def read_origin(argv: Sequence[str]) -> Origin:
     """Return the origin of a report that this process makes now."""
     time = datetime.now().astimezone().isoformat(timespec="seconds")
-    return Origin(time, socket.gethostname(), _user(os.geteuid()), command_line(argv))
+    return Origin(time, socket.gethostname(), user_name(os.geteuid()), command_line(argv))
 
 
 def command_line(argv: Sequence[str]) -> str:
@@ -50,7 +50,8 @@ def _is_secret(option: str) -> bool:
     return option.startswith("-") and "=" not in option and secret_name(option)
 
 
-def _user(number: int) -> str:
+def user_name(number: int) -> str:
+    """Return the name of a user; the number as text if there is none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # a container without an entry for this user

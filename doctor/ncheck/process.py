@@ -3,8 +3,8 @@ child that runs beside ncheck.
 
 A killed mpirun leaves ssh processes that keep its output open, and one that waits for a silent node ignores SIGTERM. So
 no read may block, and at the end every process of its session is killed. Of programs that get time to end others, those
-that left the session are killed, too: a variable in their environment shows them. Without psutil (the single file) only
-the process group is killed.
+that left the session are killed, too: a variable in their environment shows them. psutil finds them all, and what is
+beneath a child. Without it (the single file) only the process group is ended.
 
 This is imported inside jobs: what only the command line needs is imported where it is used.
 """
@@ -185,11 +185,17 @@ def _kill_in_rounds(leaders: Collection[int], mark: str) -> None:
 
     for _ in range(_ROUNDS):
         left = [process for pid in psutil.pids() if (process := _left(pid, leaders, mark))]
-        for process in left:
-            with suppress(psutil.Error):
-                process.kill()
+        _kill(left)
         if not left:
             break
+
+
+def _kill(processes: Collection[Process]) -> None:
+    import psutil
+
+    for process in processes:
+        with suppress(psutil.Error):  # it ended, and its number may be another's by now; or it is another user's
+            process.kill()
 
 
 def _left(pid: int, leaders: Collection[int], mark: str) -> Process | None:
@@ -243,6 +249,33 @@ def end(process: Popen[bytes], patience: float = OWN_END, after_term: float = _A
     finally:  # ^C while this waits ends the waiting
         _signal(process, signal.SIGKILL)
         _wait(process, _UNENDING)  # it sleeps in the kernel: nobody can end it now, and nobody waits for it
+
+
+def end_tree(process: Popen[bytes]) -> None:
+    """End a child and all beneath it, which may first end by themselves at SIGTERM to the child's process group.
+
+    Without psutil no more than that is done: a child that is killed would no longer end what it started.
+    """
+    tree = _tree(process.pid)
+    try:
+        _signal(process, signal.SIGTERM)
+        _is_over_within(process, OWN_END)
+    finally:  # as above
+        if tree:
+            _kill(tree)
+        _wait(process, _UNENDING)
+
+
+def _tree(pid: int) -> list[Process]:
+    """Return this process and all beneath it; without psutil, none."""
+    try:
+        import psutil
+    except ImportError:
+        return []
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    return []
 
 
 def _is_over_within(process: Popen[bytes], seconds: float) -> bool:

@@ -18,7 +18,6 @@ STDERR_KEPT = 4096
 LONGEST_LINE = 4096  # bytes: the lines that are looked for are shorter
 LOG_KEPT = 256 * 1024  # bytes of standard error; ssh -v writes some 5 KB a login, more through jump hosts
 TERMINATE_PATIENCE = 0.2  # seconds between SIGTERM and SIGKILL
-OWN_END_PATIENCE = 0.5  # seconds after SIGTERM, where no SIGKILL follows
 STATUS_PATIENCE = 5.0  # seconds that a child which has closed its output may take to end, on a busy machine
 
 
@@ -62,8 +61,7 @@ class ChildStream:
     """A child's pipes as a stream; `close` ends the child and its process group.
 
     `clean` takes the program's own log lines out of its standard error. `broken(text)` tells from what is left whether
-    a child that ended with status 255 lost its connection. With `kill`, closing does not wait for a child that ignores
-    SIGTERM; without it, what runs there is given time to end its own children.
+    a child that ended with status 255 lost its connection.
     """
 
     def __init__(
@@ -71,10 +69,8 @@ class ChildStream:
         process: subprocess.Popen[bytes],
         clean: Callable[[str], str] = _unchanged,
         broken: Callable[[str], bool] | None = None,
-        *,
-        kill: bool = True,
     ) -> None:
-        self._process, self._clean, self._broken, self._kill = process, clean, broken, kill
+        self._process, self._clean, self._broken = process, clean, broken
         self._stdin, self._stdout, self._stderr = (_pipe(p) for p in (process.stdin, process.stdout, process.stderr))
         self._log = bytearray()
         self._came = 0  # bytes of it that came last
@@ -144,19 +140,21 @@ class ChildStream:
         return status if status >= 0 else None
 
     def close(self) -> None:
-        """Close the pipes; a child that goes on is terminated, with its process group, and soon after that killed."""
+        """Close the pipes, and end a child that goes on."""
         if self._closed:
             return
         self._closed = True
         for pipe in (self._stdin, self._stdout, self._stderr):
             pipe.close()
         if self._process.returncode is None:
-            self._signal(signal.SIGTERM)
-            if self._kill:
-                _await_end(self._process.pid, TERMINATE_PATIENCE)
-                self._signal(signal.SIGKILL)  # before it is reaped: until then no other process can have its number
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(None if self._kill else OWN_END_PATIENCE)
+            self._end()
+
+    def _end(self) -> None:
+        """Terminate the child with its process group, and soon after that kill them."""
+        self._signal(signal.SIGTERM)
+        _await_end(self._process.pid, TERMINATE_PATIENCE)
+        self._signal(signal.SIGKILL)  # before it is reaped: until then no other process can have its number
+        self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shlex
 import time
@@ -11,6 +10,8 @@ from collections.abc import Callable, Mapping
 from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
+from ncheck.origin import user_name
+from ncheck.process import end_tree
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.text import printable
 
@@ -21,28 +22,29 @@ class CommandStream(ChildStream):
     login = Login(reached=False)
 
 
+class LocalStream(CommandStream):
+    """The pipes of a shell on this machine; closing ends the agent and all that it started, in whatever session."""
+
+    def _end(self) -> None:
+        end_tree(self._process)
+
+
 class LocalEngine:
     """Runs the remote command on this machine."""
 
     name = "local"
 
-    def connect(self, node: Node, timeout: float) -> CommandStream:  # noqa: ARG002  a process starts at once or not
+    def connect(self, node: Node, timeout: float) -> LocalStream:  # noqa: ARG002  a process starts at once or not
         """Start it. Raises LoginFailedError."""
         began = time.monotonic()
         try:
-            stream = CommandStream(start(["/bin/sh", "-c", REMOTE_COMMAND], os.environ, cwd="/"), kill=False)
+            stream = LocalStream(start(["/bin/sh", "-c", REMOTE_COMMAND], os.environ, cwd="/"))
         except NotStartedError as error:
             login = Login(reached=False, cause=Cause.TRANSPORT, detail=error.detail, transport=self.name)
             raise LoginFailedError(login) from error
-        stream.login = Login(reached=True, transport=self.name, user=_user(), seconds=time.monotonic() - began)
+        user = user_name(os.getuid())
+        stream.login = Login(reached=True, transport=self.name, user=user, seconds=time.monotonic() - began)
         return stream
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 class RshEngine:

@@ -7,7 +7,6 @@ slurmctld or srun itself is a finding of none.
 
 from __future__ import annotations
 
-import getpass
 import os
 import shlex
 import threading
@@ -21,6 +20,7 @@ from ncheck.fleet.engine import LoginFailedError
 from ncheck.fleet.engines.step import Step, StepStream
 from ncheck.hostlist import slurm_list, unfold
 from ncheck.model.evidence import Cause, Login
+from ncheck.origin import user_name
 from ncheck.process import run
 from ncheck.ssh.child import NotStartedError
 from ncheck.text import printable
@@ -118,7 +118,7 @@ class _Launch:
         if name in self.failed or self.step is None:
             raise LoginFailedError(self.failed[name])
         login = replace(
-            self._login(name), reached=True, user=_user(), seconds=time.monotonic() - self.began,
+            self._login(name), reached=True, user=user_name(os.getuid()), seconds=time.monotonic() - self.began,
             fix=f"srun --overlap --nodes=1 --nodelist={shlex.quote(name)} true",
         )  # fmt: skip
         return StepStream(self.step, self.step.by_node[name], login)
@@ -217,10 +217,3 @@ class _Launch:
         except ValueError:
             address = ""  # Slurm reaches it by a name
         return Login(reached=False, transport=SrunEngine.name, address=address)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shlex
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from ncheck.fleet.engine import Engine, LoginFailedError, Stream
 from ncheck.fleet.engines.command import LocalEngine, RshEngine
@@ -74,3 +77,24 @@ def test_a_command_that_is_not_there_is_our_trouble() -> None:
     with pytest.raises(LoginFailedError) as raised:
         engine.connect(Node("pod-7"), 60)
     assert raised.value.login.cause is Cause.TRANSPORT
+
+
+STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 600' & wait"
+
+
+def test_closing_the_shell_of_this_machine_ends_what_left_its_session_and_heeds_no_signal() -> None:
+    stream = LocalEngine().connect(Node("here"), 60)
+    stream.send(f"{STUBBORN}\n".encode(), 60)
+    process = os.pidfd_open(int(stream.receive(60)))
+    stream.close()
+    assert select.select([process], [], [], 60)[0], "it goes on"
+    os.close(process)
+
+
+def test_the_user_of_this_machine_is_who_runs_here_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LOGNAME", "nobody-else")
+    stream = LocalEngine().connect(Node("here"), 60)
+    stream.close()
+    assert stream.login.user == psutil.Process().username()
