@@ -17,7 +17,7 @@ HOMES = {"ncheck": Path(ncheck.__file__).parent, "ncheck_checks": Path(ncheck_ch
 
 # What an agent on a node may use beside the standard library, each only where that interpreter has it: torch is the
 # job's own, for gloo's ranks.
-GUESTS = {"psutil", "netifaces", "pynvml", "torch"}
+GUESTS = {"pynvml", "torch"}
 
 # What a part may import of the house; whatever is not named here is held by the rules below alone.
 ALLOWED = {
@@ -204,3 +204,11 @@ def test_the_agent_needs_nothing_but_the_standard_library() -> None:
 def test_paramiko_lives_in_the_ssh_transport_and_in_the_demos_servers_only() -> None:
     users = {name for name, path in modules() if any(other.split(".")[0] == "paramiko" for other in imported(path))}
     assert {name for name in users if not name.startswith(("ncheck.ssh.", "ncheck.demo."))} == set()
+
+
+def test_psutil_and_netifaces_each_have_one_user_which_says_what_the_single_file_does_without() -> None:
+    users = {
+        package: {name for name, path in modules() if package in {other.split(".")[0] for other in imported(path)}}
+        for package in ("psutil", "netifaces")
+    }
+    assert users == {"psutil": {"ncheck.process"}, "netifaces": {"ncheck.local_host"}}

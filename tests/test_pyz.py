@@ -48,7 +48,7 @@ def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
     names = zipfile.ZipFile(pyz).namelist()
     assert [name for name in names if name.endswith((".so", ".pyd", ".pyc"))] == []
     tops = {name.split("/")[0] for name in names}
-    assert tops.isdisjoint({"paramiko", "cryptography", "psutil", "yaml"})
+    assert tops.isdisjoint({"paramiko", "cryptography", "netifaces", "psutil", "yaml"})
     assert {"ncheck", "ncheck_checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
     assert tops.isdisjoint({"doctor", "checks", "tests", "reports"})
 
