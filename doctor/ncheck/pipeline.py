@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ncheck.errors import RecordingError
+from ncheck.errors import RecordingError, SettingsError
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import Fleet
@@ -18,8 +18,11 @@ from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
+from ncheck.origin import user_name
 from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
+from ncheck.process import owner_of
 from ncheck.registry import load_checks
+from ncheck.text import printable
 from ncheck.this_run import TOO_LATE, Run
 
 if TYPE_CHECKING:
@@ -134,6 +137,8 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     from ncheck.triage.live import facts_read
 
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    if settings.target and settings.target.pid and settings.target.node is None and all(node.local for node in nodes):
+        _require_process(settings.target.pid)
     cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
     phases = collection_phases(cluster, wanted, settings)
     answered = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
@@ -156,6 +161,16 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     finally:
         observer.finished()
     return tuple(answered.values())
+
+
+def _require_process(pid: int) -> None:
+    """Refuse a process of this machine that has ended, or that this user may not look into. Raises SettingsError."""
+    owner = owner_of(pid)
+    if owner is None:
+        raise SettingsError(f"--job: there is no process {pid} on this machine; to list yours: ps -u $USER -o pid,args")
+    if os.geteuid() and owner not in ("", user_name(os.geteuid())):
+        why = "only that user and root may look into it; run ncheck with sudo"
+        raise SettingsError(f"--job: process {pid} belongs to {printable(owner)}: {why}")
 
 
 def _asked(fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:

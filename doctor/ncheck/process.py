@@ -302,3 +302,20 @@ def _wait(process: Popen[bytes], seconds: float) -> None:
 
     with suppress(TimeoutExpired):
         process.wait(seconds)
+
+
+# A process that ncheck did not start
+
+
+def owner_of(pid: int) -> str | None:
+    """Return the user of a process; None if there is no such process, "" if it is not known."""
+    try:
+        import psutil
+    except ImportError:
+        return ""
+    if not psutil.pid_exists(pid):
+        return None
+    try:
+        return psutil.Process(pid).username()
+    except psutil.Error:  # it ends now, or /proc shows no other users' processes
+        return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,23 @@ def test_what_cannot_be_read_is_exit_code_1(capsys: pytest.CaptureFixture[str]) 
 def test_usage_errors_are_exit_code_2(capsys: pytest.CaptureFixture[str], args: tuple[str, ...]) -> None:
     code, out, err = run(capsys, *args)
     assert (code, out, err.startswith("ncheck: ")) == (2, "", True)
+
+
+def test_a_process_of_this_machine_that_has_ended_is_named_before_anything_is_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    code, out, err = run(capsys, "--job", str(ended.pid), "--config", "none")
+    message = f"--job: there is no process {ended.pid} on this machine; to list yours: ps -u $USER -o pid,args"
+    assert (code, out, err) == (2, "", f"ncheck: {message}\n")
+
+
+def test_so_is_a_process_of_another_user(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    code, out, err = run(capsys, "--job", "1", "--config", "none")
+    message = "--job: process 1 belongs to root: only that user and root may look into it; run ncheck with sudo"
+    assert (code, out, err) == (2, "", f"ncheck: {message}\n")
 
 
 def test_the_answer_for_people_is_first_and_last(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
