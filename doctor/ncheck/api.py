@@ -54,6 +54,7 @@ class Given(TypedDict, total=False):
     probe_time: float
     probe_launcher: Literal["agents", "mpirun"]
     sizes: str | Sequence[int]
+    repeats: int
     expect: str | float
     requirements: str
     select: str | Sequence[str]

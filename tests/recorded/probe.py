@@ -22,7 +22,8 @@ from .software import LIBRARIES
 
 SWEEP = (8, 64 * KIB, MIB, 16 * MIB, 256 * MIB, GIB)
 LARGE = (MIB, 64 * MIB, GIB)
-REPEATS = 8  # of each size, the first among them
+TIMING: JsonValue = {"warm_ups": 2, "repeats": 5, "iterations": 1}
+MOVES = 7  # of each size: warm-ups and repeats
 REACHED = 0.96  # of what the links give
 INSIDE = 490.0  # GB/s: NVLS over 8 H100s
 # Seconds before anything flows, by stage
@@ -87,7 +88,7 @@ class _Run:
     def step(self, group: tuple[str, ...], stage: Stage, sizes: tuple[int, ...]) -> Step:
         ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
         net = "" if stage is Stage.INSIDE else "IB"
-        return Step(self.number, stage, Method.NCCL, group, ranks, sizes, net=net)
+        return Step(self.number, stage, Method.NCCL, group, ranks, sizes, net=net, repeats=5)
 
     def known(self) -> dict[str, ProbeFacts]:
         told = {
@@ -122,7 +123,8 @@ class _Run:
                 own = 1 + number / 2000 - (0.002 if in_place else 0)
                 seconds = round((ALPHA[step.stage] + moved / rate) * own, 9)
                 spread: JsonValue = {"fastest": round(seconds * 0.99, 9), "slowest": round(seconds * 1.02, 9)}
-                yield {"size": size, "in_place": in_place, "seconds": seconds, **spread, "wrong": 0}  # type: ignore[dict-item]
+                times: JsonValue = {"seconds": seconds, **spread, "timing": TIMING}  # type: ignore[dict-item]
+                yield {"size": size, "in_place": in_place, **times, "wrong": 0}  # type: ignore[dict-item]
 
     def rate(self, step: Step) -> float:
         """Return what the slowest part of the group gives, in GB/s of bus bandwidth."""
@@ -139,7 +141,7 @@ class _Run:
     def carried(self, step: Step, host: Host, wire: str) -> dict[str, JsonValue]:
         """Return what left by each rail: in a ring every node sends what it adds to, once for each size and repeat."""
         nodes = len(step.group)
-        sent = sum(step.sizes) * 2 * REPEATS * 2 * (nodes - 1) // nodes if nodes > 1 else 0
+        sent = sum(step.sizes) * 2 * MOVES * 2 * (nodes - 1) // nodes if nodes > 1 else 0
         rails = _rails(host)
         used = rails[:1] if step.stage is Stage.PAIR else rails
         shares = {rail: sent // len(used) if rail in used else 0 for rail in rails}

@@ -14,6 +14,7 @@ from ncheck.model.system import System
 
 SCHEMA = "ncheck.report/2"
 LEAST_KEPT = 0.8  # scaling efficiency: the usual minimum in evaluations of clusters
+NOISY = 0.15  # of the median, from the fastest repeat to the slowest: as far as a low bandwidth is from the expected
 
 
 class Standing(str, Enum):
@@ -59,7 +60,8 @@ class NodeSummary:
 class Point:
     """One size of a curve: bytes per rank, seconds of one all-reduce, and its bandwidth in GB/s (1e9 bytes per second).
 
-    `wrong` counts the wrong elements; None: they were not verified.
+    `wrong` counts the wrong elements; None: they were not verified. `repeats` is how often it was timed, and `spread`
+    the share of the median from the fastest repeat to the slowest; None: unknown.
     """
 
     size: int
@@ -68,6 +70,36 @@ class Point:
     algbw: float
     busbw: float
     wrong: int | None = None
+    repeats: int | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the size that gives a measured value was timed.
+
+    `warm_ups` all-reduces do not count. Then each of the `repeats` times so many `iterations` of the all-reduce, one
+    after the other; `statistic` says what the value is of these times: their median, or their mean. `wanted` repeats
+    were asked for (--repeats); if that is more, there was no time for them. `spread` is the share of the median from
+    the fastest repeat to the slowest; None if it is unknown.
+    """
+
+    statistic: str
+    repeats: int
+    warm_ups: int
+    iterations: int = 1
+    wanted: int | None = None
+    spread: float | None = None
+
+    @property
+    def cut(self) -> bool:
+        """Whether there was no time for all repeats."""
+        return self.wanted is not None and self.repeats < self.wanted
+
+    @property
+    def noisy(self) -> bool:
+        """Whether its repeats differ by more than NOISY."""
+        return self.spread is not None and self.spread > NOISY
 
 
 @dataclass(frozen=True)
@@ -78,7 +110,7 @@ class Measurement:
     facts that make the expected value less than the hardware's best ("7 of 8 rails"). `unknown` lists the unknown facts
     without which nothing can be expected. `failed` says why there is no value. `efficiency` is the scaling efficiency:
     the share of the bandwidth of fewer nodes that this group keeps, each divided by its own expectation; None if there
-    is nothing to compare with. `standing` is the verdict on the value.
+    is nothing to compare with. `standing` is the verdict on the value. `protocol` is how it was timed, None if unknown.
     """
 
     what: str
@@ -96,6 +128,7 @@ class Measurement:
     failed: str = ""
     efficiency: float | None = None
     standing: Standing = Standing.UNKNOWN
+    protocol: Protocol | None = None
 
     @property
     def ratio(self) -> float | None:

@@ -29,6 +29,11 @@ class Method(str, Enum):
     DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
 
     @property
+    def statistic(self) -> str:
+        """What its time of a size is of the repeats: nccl-tests prints their mean alone."""
+        return "mean" if self is Method.NCCL_TESTS else "median"
+
+    @property
     def act(self) -> str:
         """What it runs, as text: plain sockets and RDMA programs do no all-reduce."""
         return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self, "all-reduce")
@@ -65,6 +70,7 @@ class Step:
     launcher  what starts the ranks: "agents" or "mpirun"
     net       the value to which NCCL_NET is pinned, "" for none
     expect    the bus bandwidth in GB/s given with --expect
+    repeats   how often each size should be timed; None where a recording does not say it
     """
 
     round: int
@@ -76,6 +82,7 @@ class Step:
     launcher: str = "agents"
     net: str = ""
     expect: float | None = None
+    repeats: int | None = None
 
     @property
     def world(self) -> int:
@@ -84,10 +91,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """How one size was timed: `warm_ups` all-reduces that do not count, then the repeats.
+
+    A repeat has one time: that of so many `iterations` of the all-reduce, one after the other, over their number.
+    """
+
+    warm_ups: int
+    repeats: int
+    iterations: int = 1
+
+
+@dataclass(frozen=True)
 class Row:
     """One size: bytes per rank; seconds of one all-reduce: the median, the fastest and the slowest of the repeats.
 
-    `wrong` counts the wrong elements; None: they were not verified.
+    `wrong` counts the wrong elements; None: they were not verified. `timing` is None where a recording does not say it.
     """
 
     size: int
@@ -96,6 +115,7 @@ class Row:
     fastest: float
     slowest: float
     wrong: int | None = None
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.hostlist import fold
-from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.probe.links.hardware import Hardware, hardware_of
@@ -165,12 +165,32 @@ def _measurement(one: Collective, expects: Expects, judged: Standings, where: st
         curve=tuple(_point(one.step, row) for row in one.rows),
         failed=_why_failed(one),
         standing=judged[one.step],
+        protocol=_protocol(one.step, one.largest) if one.largest else None,
     )
+
+
+def _protocol(step: Step, row: Row) -> Protocol | None:
+    timing = row.timing
+    if timing is None:
+        return None
+    return Protocol(
+        step.method.statistic, timing.repeats, timing.warm_ups, timing.iterations, step.repeats, _spread(step, row)
+    )
+
+
+def _spread(step: Step, row: Row) -> float | None:
+    """Return the share of the median from the fastest repeat to the slowest; None where a row does not say it."""
+    if row.timing is None or row.timing.repeats == 1 or step.method.statistic != "median":
+        return None
+    return figures((row.slowest - row.fastest) / row.seconds)
 
 
 def _point(step: Step, row: Row) -> Point:
     rates = figures(algbw(row)), figures(busbw(step, row))
-    return Point(row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong)
+    repeats = row.timing.repeats if row.timing else None
+    return Point(
+        row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong, repeats, _spread(step, row)
+    )
 
 
 def _why_failed(one: Collective) -> str:

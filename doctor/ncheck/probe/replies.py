@@ -32,6 +32,7 @@ from ncheck.probe.facts import (
     Skipped,
     Stage,
     Step,
+    Timing,
 )
 from ncheck.probe.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
 from ncheck.probe.parse.perftest import Perftest, parse_pingpong, parse_write_bw
@@ -41,6 +42,7 @@ _MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
 _LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 500, 1000, 4096  # an agent's log has lines of 400 characters
 _LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
 _MOST_BYTES = 2**64
+_MOST_REPEATS = 2**20
 _ROUNDED = 1.001  # by so much may equal times differ that were means or were rounded
 _ID = 256  # hexadecimal digits of an ncclUniqueId
 
@@ -105,7 +107,7 @@ def _remedy_of_format_1(value: JsonValue) -> str:
 
 
 def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
-    expect = asked.get("expect")
+    expect, repeats = asked.get("expect"), asked.get("repeats")
     group = tuple(map(node, items(asked["group"])))
     ranks = tuple(whole(count, 2**20, least=1) for count in items(asked["ranks"]))
     if not group or len(set(group)) < len(group) or len(ranks) != len(group):
@@ -115,6 +117,7 @@ def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
         tuple(whole(size, _MOST_BYTES) for size in items(asked["sizes"])),
         _words(asked.get("launcher")), _words(asked.get("net")),
         None if expect is None else number(expect, 1e9),
+        None if repeats is None else whole(repeats, _MOST_REPEATS, least=1),
     )  # fmt: skip
 
 
@@ -191,7 +194,16 @@ def _rows(step: Step, rows: list[JsonValue]) -> Iterator[Row]:
         if not fastest <= median * _ROUNDED or not median <= slowest * _ROUNDED:
             raise ValueError("its times contradict each other")
         wrong = row.get("wrong")
-        yield Row(size, in_place, median, fastest, slowest, None if wrong is None else whole(wrong, _MOST_BYTES))
+        counted = None if wrong is None else whole(wrong, _MOST_BYTES)
+        yield Row(size, in_place, median, fastest, slowest, counted, _timing(row.get("timing")))
+
+
+def _timing(value: JsonValue) -> Timing | None:
+    if value is None:
+        return None
+    timing = mapping(value)
+    repeats, iterations = (whole(timing[name], _MOST_REPEATS, least=1) for name in ("repeats", "iterations"))
+    return Timing(whole(timing["warm_ups"], _MOST_REPEATS), repeats, iterations)
 
 
 def _carried(devices: Mapping[str, JsonValue]) -> Iterator[tuple[str, Carried]]:
@@ -341,10 +353,11 @@ def _test_rows(step: Step, found: NcclTests) -> list[JsonValue]:
     counted = sum(row.wrong or 0 for row in found.rows)
     rest = max(0, (found.out_of_bounds or 0) - counted)
     largest = max((row.size for row in rows), default=0)
+    timing: JsonValue = found.iters and {"warm_ups": found.iters[0], "repeats": found.iters[1], "iterations": 1}
     return [
         {
             "size": row.size, "in_place": row.in_place, "seconds": row.seconds, "fastest": row.seconds,
-            "slowest": row.seconds, "wrong": _wrong(row.wrong, rest if row.size == largest else 0),
+            "slowest": row.seconds, "wrong": _wrong(row.wrong, rest if row.size == largest else 0), "timing": timing,
         }
         for row in rows
     ]  # fmt: skip

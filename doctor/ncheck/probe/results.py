@@ -185,7 +185,7 @@ def _has_several_ranks(node: str, facts: ProbeFacts) -> bool:
 # On CPUs more, because a busy machine takes long to load a library.
 ENOUGH, ENOUGH_ON_CPUS = 15.0, 60.0
 _RANKS_A_SECOND = 20
-_REPEATS = 10  # the most all-reduces of one size
+_TIMES = 10  # the all-reduces of one size, where a node does not say how it timed them
 _SLOWER = 3.0  # a size that takes up to this factor longer than expected does not count as hung
 
 # How far a rank got, by the name of its step.
@@ -262,7 +262,7 @@ def _idle(result: NodeResult) -> float:
     if result.seconds is None:
         return 0.0
     enough = ENOUGH_ON_CPUS if result.step.method.on_cpus else ENOUGH
-    spent = (result.start or 0.0) + sum(_REPEATS * row.slowest for row in result.rows)
+    spent = (result.start or 0.0) + sum(_times(row) * row.slowest for row in result.rows)
     return result.seconds - spent - _needed(result) - enough - result.step.world / _RANKS_A_SECOND
 
 
@@ -272,4 +272,10 @@ def _needed(result: NodeResult) -> float:
     if largest is None:
         return 0.0
     following = min((size for size in result.step.sizes if size > largest.size), default=largest.size)
-    return _SLOWER * _REPEATS * largest.slowest * following / max(1, largest.size)
+    return _SLOWER * _times(largest) * largest.slowest * following / max(1, largest.size)
+
+
+def _times(row: Row) -> int:
+    """Return how many all-reduces of a size there were."""
+    timing = row.timing
+    return timing.warm_ups + timing.repeats * timing.iterations if timing else _TIMES

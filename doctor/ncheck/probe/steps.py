@@ -264,7 +264,7 @@ class Progress:
             Step(
                 self.rounds + 1, stage, driver.method, group,
                 tuple(driver.ranks(self.context, stage, node) for node in group), sizes, driver.launcher,
-                net, self.context.settings.expect,
+                net, self.context.settings.expect, self.context.settings.repeats,
             )
             for group in groups
         )  # fmt: skip

@@ -287,6 +287,7 @@ class View:
     matrix: CheckMatrix
     foremost: Measured | None
     measured: tuple[Measured, ...]
+    timed: str  # how often each size was timed, or nothing
     pairs: Pairs | None
     carried: tuple[Line, ...]
     settings: tuple[tuple[str, str], ...]  # a line to type, its reason
@@ -316,6 +317,7 @@ def view_of(report: Report) -> View:
         matrix=check_matrix(report),
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
+        timed=say.protocol(report.measurements),
         pairs=_pairs(report),
         carried=carried(report.probe.traffic),
         settings=tuple(_settings(report)),

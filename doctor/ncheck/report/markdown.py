@@ -49,6 +49,8 @@ def _parts(report: Report) -> Iterator[str]:
     if report.measurements:
         rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
         yield _table(("what", "result"), rows)
+        if timed := say.protocol(report.measurements):
+            yield _text(timed)
     if report.plan.lines:
         yield "## Launch plan"
         for launcher, line in report.plan.lines.items():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Report, Share, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.page import Page
 from ncheck.report.text import grouped
@@ -67,14 +67,35 @@ def verdict(one: Measurement) -> str:
     if one.failed or one.measured is None:
         return words.line(f"failed: {one.failed}" if one.failed else "not measured")
     seen = f"{rate(one.measured)} {one.unit}"
+    doubts = "".join(f"; {doubt}" for doubt in _doubts(one.protocol))
     if one.expected is None or one.ratio is None:
-        return words.line(
-            f"{seen}; no expected value" + (f" (unknown: {'; '.join(one.unknown)})" if one.unknown else "")
-        )
+        unknown = f" (unknown: {'; '.join(one.unknown)})" if one.unknown else ""
+        return words.line(f"{seen}; no expected value{unknown}{doubts}")
     named = one.limited_by.startswith("--")  # the option --expect
     terms = [f"{'set by' if named else 'limited by'} {one.limited_by}"] if one.limited_by else []
     why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
-    return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")
+    share = f"expected ({percent(one.ratio)})"
+    return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} {share}{why}{doubts}")
+
+
+def _doubts(protocol: Protocol | None) -> Iterator[str]:
+    if protocol and protocol.cut:
+        yield f"{protocol.repeats} of {words.count(protocol.wanted or 0, 'repeat')}: no time for more"
+    if protocol and protocol.noisy:
+        yield f"noisy: spread {percent(protocol.spread or 0.0)}"
+
+
+def protocol(measurements: Sequence[Measurement]) -> str:
+    """Return "median of 5 repeats after 2 warm-ups; spread 1 % to 4 %", "" if it is unknown."""
+    known = [one.protocol for one in measurements if one.protocol]
+    hows = dict.fromkeys(
+        f"{one.statistic} of {words.count(one.wanted or one.repeats, 'repeat')}"
+        f" after {words.count(one.warm_ups, 'warm-up')}"
+        for one in known
+    )
+    spreads = [one.spread for one in known if one.spread is not None]
+    ends = dict.fromkeys(percent(pick(spreads)) for pick in (min, max) if spreads)
+    return "; ".join([*hows, *([f"spread {' to '.join(ends)}"] if ends else [])])
 
 
 def percent(share: float) -> str:
@@ -142,6 +163,8 @@ def print_measured(page: Page, report: Report) -> None:
         _stage(page, [one for one in rest if one.stage == stage], by)
     if steps:
         _scaling(page, steps)
+    if timed := protocol(report.measurements):
+        page.say(timed, "  ", style="dim")
     if drawn := heat(report.probe, report.measurements):
         _heat(page, drawn, report.probe.pairs)
     _carried(page, report)

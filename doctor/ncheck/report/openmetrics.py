@@ -97,6 +97,15 @@ def _measured(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
         [(labels, one.expected * _GIGA) for labels, one in rows if one.expected is not None],
     )
     yield (
+        "ncheck_bandwidth_spread_ratio",
+        "From the fastest repeat to the slowest, as a share of the median; absent if unknown.",
+        [
+            (labels, one.protocol.spread)
+            for labels, one in rows
+            if one.protocol is not None and one.protocol.spread is not None
+        ],
+    )
+    yield (
         "ncheck_bandwidth_standing",
         "1 for how each measured bandwidth compares with what it should be.",
         [

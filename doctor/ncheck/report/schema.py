@@ -10,7 +10,7 @@ from typing import Any
 from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
+from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Protocol, Report, Traffic
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 
 RECORDS = (
@@ -32,6 +32,7 @@ RECORDS = (
     Blocker,
     Setting,
     Measurement,
+    Protocol,
     Point,
     Probe,
     Pair,
@@ -239,6 +240,16 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "curve": "All measured sizes, out of place and in place.",
         "failed": "Why there is no value; empty if there is one.",
         "efficiency": "Scaling efficiency: bandwidth as a share of that of fewer nodes; null if unknown.",
+        "protocol": "How the largest size, which gives the value, was timed; null if unknown.",
+    },
+    "Protocol": {
+        "statistic": "What the value is of the times of the repeats: median or mean.",
+        "repeats": "How often the size was timed.",
+        "warm_ups": "All-reduces before these, which do not count.",
+        "iterations": "All-reduces in one repeat, one after the other; its time is divided by this number.",
+        "wanted": "How many repeats --repeats asks for; if more than repeats, there was no time for them. Null if "
+        "unknown.",
+        "spread": "From the fastest repeat to the slowest, as a share of the median; null if unknown.",
     },
     "Point": {
         "size": "Bytes per rank.",
@@ -247,6 +258,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "algbw": "size / seconds, in GB/s (1e9 bytes per second).",
         "busbw": "algbw times 2(n-1)/n for n ranks: the load of each link, in GB/s.",
         "wrong": "Number of wrong elements; null if not verified.",
+        "repeats": "How often the size was timed; null if unknown.",
+        "spread": "From the fastest repeat to the slowest, as a share of the median; null if unknown.",
     },
     "Probe": {
         "ran": "Whether a test ran.",

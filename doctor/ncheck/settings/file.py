@@ -2,8 +2,8 @@
 
     nodes = "hosts.txt"            # and port, user, identity, ssh-config, via, transport, sudo, width,
     setup = "module load nccl"     # connect-timeout, command-timeout, deadline, mesh, probe, probe-time,
-    ignore = ["NC305=node07"]      # probe-launcher, sizes, expect, data, storage-probe, select, ignore, fail-on,
-                                   # output, python, setup, enter, rsh, as the flags
+    ignore = ["NC305=node07"]      # probe-launcher, sizes, repeats, expect, data, storage-probe, select, ignore,
+                                   # fail-on, output, python, setup, enter, rsh, as the flags
 
     [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"

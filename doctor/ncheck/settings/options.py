@@ -67,6 +67,7 @@ _NODES, SSH, _JOB, _LAUNCH, _LIMITS, _PROBE, _CHECKS, _OUTPUT = (
 _EACH_RUN = "give it as an option of each run"
 MOST_AT_ONCE = 1024
 _MOST_SLOTS = 4096
+REPEATS, _MOST_REPEATS = 5, 500
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,11 @@ class Settings:
     sizes: tuple[int, ...] = _row(
         (), _PROBE, "--sizes", read.sizes, "SIZES",
         "Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
+    )
+    repeats: int = _row(
+        REPEATS, _PROBE, "--repeats", read.whole(1, _MOST_REPEATS), "N",
+        f"How often each size is timed after a warm-up; fewer times if there is no time for it.  [{REPEATS}]",
+        variable="NCHECK_REPEATS",
     )
     expect: float | None = _row(  # the bus bandwidth; all else is in `expected`
         None, _CHECKS, "--expect", read.expected, "NAME=VALUE,..",

@@ -7,12 +7,12 @@ library   {"version", "path"}
 store     {"port"}
 
 and then reads one line for each step until its input ends: {"turn": a unique name, "meeting": {"address",
-"port"}, "rank", "world", "sizes", "seconds": for measuring, "timeout": for all of it, "variables": {NAME: value|null}}.
+"port"}, "rank", "world", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables": {NAME: value|null}}.
 For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait status}; the rank writes
 
 step      {"step": the current step}
 first     {"first": time.monotonic() as the first collective begins}
-row       {"row": {"size", "in_place", "seconds", "fastest", "slowest", "wrong"}}
+row       {"row": {"size", "in_place", "seconds", "fastest", "slowest", "wrong", "timing"}}
 note      {"note": what was left out, and why}
 failure   {"failure": words}
 done      {"done": true}: all is measured that there is time for
@@ -30,10 +30,12 @@ import time
 import warnings
 from datetime import timedelta
 
-REPEATS = 5
+FEW = 3  # repeats where there is little time
+PART = 0.25  # of the time that is left, for one size: the rest is for larger ones
 PERIOD, FACTORS = 127, 7
 FLOAT = 4  # bytes
 COPIES = 4  # of a size in memory, while it is verified
+SHORTEST = 1e-6  # seconds: no clock is trusted below
 SPENT = 3.0  # times the seconds of the collectives: data is filled and verified as well
 SMALL, STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
 WIDEST = 1000  # characters of a failure: a pipe never splits such a line
@@ -108,6 +110,7 @@ class Rank:
 
         self.torch, self.distributed = torch, distributed
         self.rank, self.world, self.sizes = asked["rank"], asked["world"], sorted(asked["sizes"])
+        self.repeats, self.few = asked["repeats"], min(FEW, asked["repeats"])
         self.last = (0, 0.0)  # bytes, and seconds of one
         torch.set_num_threads(1)  # to fill and verify is not gloo's work, and other ranks run here as well
         self.join(asked)
@@ -143,32 +146,44 @@ class Rank:
         if size * COPIES > free_memory():
             return REASONS[2]
         known, seconds = self.last
-        spent = known and seconds * max(1.0, size / max(known, SMALL)) * (REPEATS + 1) * SPENT
+        spent = known and seconds * max(1.0, size / max(known, SMALL)) * (self.few + 1) * SPENT
         return REASONS[1] if spent and time.monotonic() + spent > self.ends else ""
+
+    def largest(self, number):
+        """Return the largest of the ranks' numbers."""
+        numbers = self.torch.tensor([float(number)])
+        self.distributed.all_reduce(numbers, op=self.distributed.ReduceOp.MAX)
+        return int(numbers[0])
 
     def agreed(self, why):
         """Return why a size is left out, if any rank has a reason."""
-        number = self.torch.tensor([float(REASONS.index(why))])
-        self.distributed.all_reduce(number, op=self.distributed.ReduceOp.MAX)
-        return REASONS[int(number[0])]
+        return REASONS[self.largest(REASONS.index(why))]
+
+    def affordable(self, size, seconds):
+        """Return how often a size that took these seconds is repeated: fewer times where a rank has little time."""
+        left = (self.ends - time.monotonic()) * (1 if size == self.sizes[-1] else PART)
+        fits = max(FEW, int(left / (max(seconds, SHORTEST) * SPENT)))
+        return -self.largest(-min(self.repeats, fits))
 
     def measure(self, size, wanted):
         values = (self.torch.arange(max(1, size // FLOAT)) % PERIOD + 1).float()
         factors = [rank % FACTORS + 1 for rank in range(self.world)]
-        times, wrong = [], 0
-        for _ in range(REPEATS + 1 if wanted else 1):
+        times, wrong, repeats = [], 0, 0
+        while len(times) <= repeats:
             data = values * factors[self.rank]
             self.distributed.barrier()
             began = time.perf_counter()
             self.distributed.all_reduce(data)
             times.append(time.perf_counter() - began)
             wrong += int((data != values * sum(factors)).sum())
+            if wanted and not repeats:
+                repeats = self.affordable(size, times[0])
         times = sorted(times[1:] or times)
         self.last = (size, times[len(times) // 2])
         if wanted:
             send(row={
                 "size": size, "in_place": True, "seconds": self.last[1], "fastest": times[0], "slowest": times[-1],
-                "wrong": wrong,
+                "wrong": wrong, "timing": {"warm_ups": 1, "repeats": repeats, "iterations": 1},
             })  # fmt: skip
 
 

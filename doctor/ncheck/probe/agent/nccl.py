@@ -66,7 +66,7 @@ def _start(ranks, sources, arguments, seconds):
     environment = child_environment(sources.job.environment, variables, _LOGGED)
     spec = {
         "id": arguments["id"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
-        "library": arguments["library"], "seconds": seconds,
+        "repeats": arguments["repeats"], "library": arguments["library"], "seconds": seconds,
     }  # fmt: skip
     for local, gpu in enumerate(arguments["gpus"]):
         own = dict(spec, rank=arguments["first"] + local, local=local, gpus=[gpu] * (local + 1))
@@ -103,7 +103,8 @@ def _rows(ranks):
 def _mean(rows):
     row = {name: sum(row[name] for row in rows) / len(rows) for name in ("seconds", "fastest", "slowest")}
     verified = [row["wrong"] for row in rows if row["wrong"] is not None]
-    return dict(row, wrong=sum(verified) if len(verified) == len(rows) else None)
+    wrong = sum(verified) if len(verified) == len(rows) else None
+    return dict(row, wrong=wrong, timing=rows[0].get("timing"))
 
 
 def _not_ended(ranks):

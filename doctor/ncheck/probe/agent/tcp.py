@@ -18,7 +18,8 @@ from ncheck.agent.wire import PROOF, proof
 from ncheck.probe.agent.transfer import BrokenError, Transfer
 
 STREAMS = 4  # in each direction
-FEW, MANY = 3, 5  # repeats of one size: as there is time
+FEW = 3  # repeats of one size where there is little time
+PART = 0.25  # of the time that is left, for a size that is not the last
 ENOUGH = 0.02  # seconds of one move: this is long enough for the speed of a pair, and nothing larger is moved
 _OVER, _WARM, _COUNTED = range(3)
 _MOVE = struct.Struct("!BQ")  # what is moved next: its kind, and bytes in each direction
@@ -45,7 +46,7 @@ def answer(sources, arguments, timeout):
     finally:
         pair.part()
     return {
-        "rows": [_row(size, pair.times[size]) for size in sorted(pair.times) if len(pair.times[size]) >= FEW],
+        "rows": [_row(size, pair.times[size]) for size in sorted(pair.times) if len(pair.times[size]) >= pair.few],
         "carried": carried(before, counters(), arguments["planned"]),
         "version": "", "library": "", "used": [], "log": [], "failure": failure,
         "start": round(pair.began - began, 4) if pair.began else None, "left": [],
@@ -56,7 +57,7 @@ def _row(size, times):
     times = sorted(times)
     return {
         "size": size, "in_place": False, "seconds": times[len(times) // 2], "fastest": times[0], "slowest": times[-1],
-        "wrong": None,
+        "wrong": None, "timing": {"warm_ups": 1, "repeats": len(times), "iterations": 1},
     }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ class _Pair:
 
     def __init__(self, asked, ends):
         self.asked, self.ends, self.sizes = asked, ends, sorted(set(asked["sizes"]))
+        self.repeats, self.few = asked["repeats"], min(FEW, asked["repeats"])
         self.node, self.rank = asked["node"], asked["group"].index(asked["node"])
         self.other = asked["group"][1 - self.rank]
         self.out, self.arrived, self.began, self.times, self.seconds = [], [], None, {}, 0.0
@@ -181,13 +183,19 @@ class _Pair:
             if (self.times and self.seconds > ENOUGH) or not self.fits(max(1.0, size / known), until):
                 return
             yield _WARM, size
-            for _ in range(MANY if self.fits(1.0, until, MANY) else FEW):
+            for _ in range(self.affordable(size, until)):
                 yield _COUNTED, size
             known = max(known, size)
 
-    def fits(self, factor, until, repeats=FEW + 1):
-        """Return whether there is time for repeats of a move that takes `factor` times as long as the last one."""
-        return not self.seconds or self.seconds * factor * repeats < until - time.monotonic()
+    def fits(self, factor, until):
+        """Return whether there is time for a few moves that take `factor` times as long as the last one."""
+        return not self.seconds or self.seconds * factor * (self.few + 1) < until - time.monotonic()
+
+    def affordable(self, size, until):
+        """Return how often a size is moved, by the last move of it: fewer times where there is little time."""
+        is_last = size == self.sizes[-1] or self.seconds > ENOUGH
+        left = (until - time.monotonic()) * (1 if is_last else PART)
+        return min(self.repeats, max(FEW, int(left / self.seconds)))
 
     def announce(self, kind, size):
         self.control.settimeout(self.left())

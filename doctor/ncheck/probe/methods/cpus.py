@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ncheck.probe.methods.context import ProbeContext
 
 
-_TCP_SECONDS, _GLOO_SECONDS = 2.0, 3.0  # of measuring in one step, if it has that much time
+_TCP_SECONDS, _GLOO_SECONDS = 2.0, 3.0  # of measuring in one step, for up to _ENOUGH_FOR repeats
+_ENOUGH_FOR = 5
 _SHARE = 4  # and at most 1/4 of the step's time
 _FEW = 2
 
@@ -53,11 +54,18 @@ class Tcp(Driver):
         """Return the source and destination addresses, and the run's token, by which the other node recognizes it."""
         source, address = _ends(context, task)
         port = context.cluster.connected_facts(ListenFacts)[_other(task)].ports[address]
-        seconds = min(_TCP_SECONDS, task.seconds / _SHARE)
-        return {"source": source, "address": address, "port": port, "token": context.cluster.token, "seconds": seconds}
+        return {
+            "source": source, "address": address, "port": port, "token": context.cluster.token,
+            "seconds": _seconds(task, _TCP_SECONDS),
+        }  # fmt: skip
 
 
 TCP = Tcp()
+
+
+def _seconds(task: NodeTask, usual: float) -> float:
+    """Return the time for measuring: more where more repeats are wanted, as far as the step has it."""
+    return min(usual * max(1.0, (task.step.repeats or 0) / _ENOUGH_FOR), task.seconds / _SHARE)
 
 
 def no_network(context: ProbeContext) -> str:
@@ -129,7 +137,7 @@ class Gloo(Driver):
             raise CannotTakePartError(why or f"{task.leader} opened no store where the ranks can meet")
         return {
             "meeting": {"address": context.address(task.leader), "port": store.port}, "first": task.first,
-            "seconds": min(_GLOO_SECONDS, task.seconds / _SHARE),
+            "seconds": _seconds(task, _GLOO_SECONDS),
         }  # fmt: skip
 
 

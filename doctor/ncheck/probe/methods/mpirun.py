@@ -212,7 +212,8 @@ def _mean(rows: list[Line]) -> dict[str, JsonValue]:
         values = [float(value) for row in rows if isinstance(value := row[name], (int, float))]
         mean[name] = sum(values) / len(values)
     counted = [wrong for row in rows if isinstance(wrong := row.get("wrong"), int)]
-    return {**mean, "wrong": sum(counted) if len(counted) == len(rows) else None}
+    wrong = sum(counted) if len(counted) == len(rows) else None
+    return {**mean, "wrong": wrong, "timing": rows[0].get("timing")}
 
 
 def _carried(ranks: Lines) -> dict[str, JsonValue]:
@@ -277,8 +278,8 @@ class UnderMpirun(LocalDriver, Nccl):
         library = _paths(context, task.step, LoadedNcclFacts, "NCCL")[task.node]
         devices = {device for node in task.step.group for device in context.planned.get(node, ())}
         argument = {
-            "id": task.id, "world": task.step.world, "sizes": task.step.sizes, "library": library, "counters": True,
-            "planned": sorted(devices), "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
+            "id": task.id, "world": task.step.world, "sizes": task.step.sizes, "repeats": task.step.repeats,
+            "library": library, "counters": True, "planned": sorted(devices), "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
         }  # fmt: skip
         return json.dumps(argument, separators=(",", ":"))
 

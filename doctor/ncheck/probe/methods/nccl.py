@@ -53,7 +53,7 @@ class Nccl(Driver):
     def usual(self, context: ProbeContext, stage: Stage) -> tuple[int, ...]:
         """Return the sizes that the network carries in little time; inside a node all of them."""
         sizes = self.sizes[stage]
-        most = GIB if stage is Stage.INSIDE else _rate(context) * _ONE
+        most = GIB if stage is Stage.INSIDE else rate(context) * _ONE
         return tuple(size for size in sizes if size <= most) or sizes[:1]
 
     def fitting(self, context: ProbeContext, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
@@ -158,7 +158,7 @@ def _room(gpus: GpuFacts) -> int:
     return max(0, min(free) - _KEPT_FREE) // _BUFFERS if len(free) == len(gpus.gpus) and free else _UNKNOWN_MEMORY
 
 
-def _rate(context: ProbeContext) -> float:
+def rate(context: ProbeContext) -> float:
     """Return the bytes per second that the links of the slowest node carry."""
     ports = context.cluster.connected_facts(InfinibandFacts)
     return min((_node_rate(context, node, ports.get(node)) for node in context.nodes), default=_UNKNOWN_RATE)

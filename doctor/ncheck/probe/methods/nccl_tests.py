@@ -15,7 +15,7 @@ from ncheck.probe.agent.nccl_tests import program_output
 from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
 from ncheck.probe.methods.mpirun import failed_reply, launch_of, line_for, started_by, this_head, why_no_line
-from ncheck.probe.methods.nccl import Nccl, unfit_for_ranks
+from ncheck.probe.methods.nccl import Nccl, rate, unfit_for_ranks
 from ncheck.process import Ended, run_all
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 # NVIDIA's containers call the build with MPI all_reduce_perf_mpi.
 PLAIN, WITH_MPI = "all_reduce_perf", "all_reduce_perf_mpi"
 SIZES = (MIB, 32 * MIB, GIB)  # with one factor between them: the tool accepts no other lists
-_ITERATIONS = ("-n", "5", "-w", "1", "-c", "1")
+_INSIDE = 1e10  # bytes per second that the links inside a node carry, or more
+_PART = 0.5  # of a step's time, for measuring
+_AFFORDABLE = 5  # repeats that there is always time for
 
 
 class NcclTests(Nccl):
@@ -49,15 +51,21 @@ class NcclTests(Nccl):
             return f"no {PLAIN} on the PATH of {fold(without)}"
         return unfit_for_ranks(context)
 
-    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:  # noqa: ARG002
+    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:
         """Return the options of the program."""
-        return {"options": [*options(task.step.sizes)]}
+        return {"options": [*options(task.step, max(_INSIDE, rate(context)), task.seconds)]}
 
 
-def options(sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the options that run at least these sizes: from the smallest to the largest by one factor."""
-    least, most = min(sizes), max(sizes)
-    return ("-b", str(least), "-e", str(most), "-f", str(_factor(tuple(sorted(set(sizes))))), *_ITERATIONS)
+def options(step: Step, rate: float, seconds: float) -> tuple[str, ...]:
+    """Return the options that run at least the step's sizes: from the smallest to the largest by one factor.
+
+    The program repeats each as often as it is told. If that may take longer than there is time, at this rate in bytes
+    per second, it is told to repeat them fewer times.
+    """
+    least, most, factor = min(step.sizes), max(step.sizes), _factor(tuple(sorted(set(step.sizes))))
+    moved = 2 * 2 * most * factor / (factor - 1)  # once each, out of place and in place, and a ring moves it twice
+    repeats = min(step.repeats or _AFFORDABLE, max(_AFFORDABLE, int(_PART * seconds * rate / moved)))
+    return ("-b", str(least), "-e", str(most), "-f", str(factor), "-n", str(repeats), "-w", "1", "-c", "1")
 
 
 def _factor(sizes: tuple[int, ...]) -> int:
@@ -101,7 +109,7 @@ class NcclTestsAcross(LocalDriver, NcclTests):
         seconds = min(task.seconds for task in tasks)
         try:
             launch = launch_of(context, this_head(context))
-            lines = [_line(context, launch, step) for step in steps]
+            lines = [_line(context, launch, step, seconds) for step in steps]
             ended = run_all(lines, seconds, os.environ)
         except (NoLineError, OSError) as error:
             return {task.node: failed_reply("mpirun", str(error)) for task in tasks}
@@ -112,9 +120,9 @@ class NcclTestsAcross(LocalDriver, NcclTests):
         }
 
 
-def _line(context: ProbeContext, launch: Launch, step: Step) -> tuple[str, ...]:
+def _line(context: ProbeContext, launch: Launch, step: Step, seconds: float) -> tuple[str, ...]:
     paths = {node: _with_mpi(context, node) for node in step.group}
-    program, own = started_by(paths, (*options(step.sizes), "-g", "1"))
+    program, own = started_by(paths, (*options(step, rate(context), seconds), "-g", "1"))
     pinned = (f"NCCL_NET={step.net}",) if step.net else ()
     return line_for(context, launch, step, (*_LOGGED, *pinned, *program), own)
 

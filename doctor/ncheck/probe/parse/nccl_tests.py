@@ -34,6 +34,9 @@ _RANK = expression(
     r"#\s+Rank\s+(\d{1,6})\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d{1,4}) \[[^\]]*\] ?(.*)"
 )
 
+# # nThread 1 nGpus 8 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 ...
+_ITERS = expression(r"warmup iters: (\d{1,6}) iters: (\d{1,6})\b")
+
 # # Out of bounds values : 3 FAILED
 _OUT_OF_BOUNDS = expression(r"# Out of bounds values +: (\d+) (?:OK|FAILED)")
 
@@ -89,6 +92,7 @@ class NcclTests:
     tables: int = 0
     out_of_bounds: int | None = None
     average: float | None = None
+    iters: tuple[int, int] | None = None  # warm-ups, and those whose mean each row is
     unreadable: int = 0
     errors: tuple[str, ...] = ()
 
@@ -117,6 +121,7 @@ def parse_nccl_tests(text: str) -> NcclTests:
 def _table(lines: Sequence[str]) -> NcclTests:
     version, starting = _first(_VERSION, lines), _first(_STARTING, lines)
     average = _number((_first(_AVERAGE, lines) or ("",))[0])
+    iters = _first(_ITERS, lines)
     rows, unreadable, tables = _rows(lines)
     ranks = (hit for line in lines if (hit := _RANK.search(line)))
     sums = [int(hit[1]) for line in lines if (hit := _OUT_OF_BOUNDS.search(line))]
@@ -130,6 +135,7 @@ def _table(lines: Sequence[str]) -> NcclTests:
         tables=tables,
         out_of_bounds=sum(sums) if sums and len(sums) >= tables else None,
         average=average,
+        iters=(int(iters[0]), int(iters[1])) if iters and int(iters[1]) else None,
         unreadable=unreadable,
         errors=tuple(dict.fromkeys(errors))[:MOST_ERRORS],
     )

@@ -51,7 +51,7 @@ def meet(agent: Agent) -> Said:
 def asked(rank: int, meeting: Said, **changed: JsonValue) -> Answer:
     arguments: dict[str, JsonValue] = {
         "round": 1, "stage": "all", "means": "gloo", "group": list(NODES), "ranks": [1, 1],
-        "sizes": [8, 256 * KIB], "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
+        "sizes": [8, 256 * KIB], "repeats": 5, "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
         "planned": ["lo"], "timeout": 120.0, "variables": {"GLOO_SOCKET_IFNAME": "lo"}, "first": rank,
         "meeting": {"address": meeting["address"], "port": meeting["port"]}, "seconds": 60.0,
     }  # fmt: skip

@@ -76,11 +76,21 @@ def test_a_buffer_that_was_never_written_is_wholly_wrong() -> None:
 
 
 def test_small_sizes_are_launched_often_and_slow_ones_seldom() -> None:
-    assert Pace(60.0).plan(1e-5) == (20, 7)
-    assert Pace(60.0).plan(5e-3) == (10, 7)
-    assert Pace(60.0).plan(0.1) == (1, 7)
-    assert Pace(60.0).plan(2.0) == (1, 5)
-    assert Pace(20.0).plan(4.0) == (1, 3)
+    assert Pace(60.0).plan(1e-5, 5, is_last=False) == (20, 5)
+    assert Pace(60.0).plan(5e-3, 5, is_last=False) == (10, 5)
+    assert Pace(60.0).plan(0.1, 5, is_last=False) == (1, 5)
+    assert Pace(60.0).plan(2.0, 5, is_last=True) == (1, 5)
+    assert Pace(20.0).plan(4.0, 5, is_last=True) == (1, 3)
+
+
+def test_repeats_are_as_many_as_wanted_and_fewer_only_where_one_iteration_of_each_takes_too_long() -> None:
+    plan = Pace(60.0).plan
+    assert plan(1e-5, 500, is_last=False) == (1, 500), "a stream queues no more launches"
+    assert plan(1e-5, 1, is_last=False) == (20, 1)
+    assert plan(0.01, 100, is_last=False) == (3, 100)
+    assert plan(0.1, 100, is_last=False) == (1, 37)
+    assert plan(0.1, 100, is_last=True) == (1, 100), "the largest size has the most time"
+    assert plan(10.0, 2, is_last=True) == (1, 2)
 
 
 def test_the_way_to_a_much_larger_size_is_felt() -> None:

@@ -16,7 +16,7 @@ from ncheck.agent.streams import MOST
 from ncheck.agent.wire import PROOF, proof
 from ncheck.fleet.session import Request
 from ncheck.model.evidence import Answer, JsonValue
-from ncheck.probe.agent.tcp import _COUNTED, FEW, MANY, _Pair, can_be
+from ncheck.probe.agent.tcp import _COUNTED, _Pair, can_be
 
 from tests.ncheck.agent.agents import Agent, at_once
 
@@ -52,7 +52,7 @@ class Pair:
         other = 1 - rank
         asked: dict[str, JsonValue] = {
             "round": 1, "stage": "pair", "means": "tcp", "group": list(NODES), "ranks": [1, 1],
-            "sizes": [64 * KIB, 8], "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
+            "sizes": [64 * KIB, 8], "repeats": 5, "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
             "planned": ["lo"], "timeout": 60.0, "variables": {}, "source": ADDRESSES[rank],
             "address": ADDRESSES[other], "port": self.ports[other], "token": TOKEN, "seconds": 60.0,
         }  # fmt: skip
@@ -107,17 +107,19 @@ def test_a_size_that_there_is_no_time_for_is_left_out_by_both(pair: Pair) -> Non
 
 
 @pytest.mark.parametrize(
-    ("rate", "moved"),
+    ("rate", "wanted", "moved"),
     [
-        (1e6, [(MIB, FEW)]),  # bytes a second: three moves of a second each
-        (1e8, [(MIB, MANY), (8 * MIB, MANY)]),
-        (1e9, [(MIB, MANY), (8 * MIB, MANY), (64 * MIB, MANY)]),
-        (2e10, [(MIB, MANY), (8 * MIB, MANY), (64 * MIB, MANY), (512 * MIB, MANY)]),
+        (1e6, 5, [(MIB, 3)]),  # bytes a second: three moves of a second each
+        (1e6, 1, [(MIB, 1)]),
+        (1e8, 5, [(MIB, 5), (8 * MIB, 5)]),
+        (1e8, 500, [(MIB, 500), (8 * MIB, 500)]),
+        (1e9, 5, [(MIB, 5), (8 * MIB, 5), (64 * MIB, 5)]),
+        (2e10, 5, [(MIB, 5), (8 * MIB, 5), (64 * MIB, 5), (512 * MIB, 5)]),
     ],
 )
-def test_sizes_ascend_until_one_lasts_long_enough(rate: float, moved: list[tuple[int, int]]) -> None:
+def test_sizes_ascend_until_one_lasts_long_enough(rate: float, wanted: int, moved: list[tuple[int, int]]) -> None:
     sizes = [MIB, 8 * MIB, 64 * MIB, 512 * MIB]
-    asked = {"sizes": sizes, "node": NODES[0], "group": list(NODES), "round": 1, "token": TOKEN}
+    asked = {"sizes": sizes, "node": NODES[0], "group": list(NODES), "round": 1, "token": TOKEN, "repeats": wanted}
     pair = _Pair(asked, 1e9)
     seen: Counter[int] = Counter()
     for kind, size in pair.moves(time.monotonic() + (2.0 if rate < 1e7 else 1e6)):

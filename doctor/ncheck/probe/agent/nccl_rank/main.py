@@ -9,7 +9,7 @@ from binascii import unhexlify
 
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
-from ncheck.probe.agent.nccl_rank.measure import Measure
+from ncheck.probe.agent.nccl_rank.measure import REPEATS, Measure
 from ncheck.probe.agent.nccl_rank.messages import LONGEST_WORDS, Messages, RankError
 from ncheck.probe.agent.nccl_rank.nccl import Nccl, UniqueId
 from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
@@ -51,7 +51,7 @@ def _work(spec, messages, watch, began):
     nccl.init(world, _identity(spec, nccl), rank)
     messages.own_segments()
     watch.at("first all-reduce")
-    measure = Measure(cuda, nccl, watch, messages.send)
+    measure = Measure(cuda, nccl, watch, messages.send, spec.get("repeats") or REPEATS)
     measure.agree()
     messages.own_segments()  # NCCL may connect no sooner than this
     messages.send("first", seconds=round(time.monotonic() - began, 4))

@@ -9,9 +9,11 @@ import time
 
 from ncheck.probe.agent.nccl_rank.messages import RankError
 from ncheck.probe.agent.nccl_rank.nccl import MAX, SUM
-from ncheck.probe.agent.nccl_rank.pace import REPEATS_FAST, Pace
+from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import Pattern
 
+REPEATS = 5  # of each size, if the task does not say it
+WARM_UPS = 2  # the verified all-reduce, and one more
 MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still need
 MARGIN_PART = 16  # but at most this part of the free memory
 _FLOAT, _AGREED = 4, 3
@@ -21,10 +23,10 @@ _MEBI = 1024 * 1024
 class Measure:
     """One rank in one communicator; `send` writes a message, `watch` knows the time."""
 
-    def __init__(self, cuda, nccl, watch, send):
-        self.cuda, self.nccl, self.watch, self.send = cuda, nccl, watch, send
+    def __init__(self, cuda, nccl, watch, send, repeats):
+        self.cuda, self.nccl, self.watch, self.send, self.repeats = cuda, nccl, watch, send, repeats
         self.stream = cuda.stream()
-        self.events = [cuda.event() for _ in range(REPEATS_FAST + 1)]
+        self.events = [cuda.event() for _ in range(repeats + 1)]
         self.small = cuda.memory(_AGREED * _FLOAT)
         self.meet = nccl.all_reduce(self.small, self.small, _AGREED, MAX, self.stream)
         self.pace = Pace(watch.left())
@@ -65,7 +67,7 @@ class Measure:
                     words = "left out: {} may take {:.0f} s, and {:.0f} s are left"
                     self.send("note", words=words.format(what, expected, self.pace.left))
                     break
-                self._row(size, source, receive)
+                self._row(size, source, receive, is_last=size == sizes[-1])
 
     def _approach(self, size, buffer):
         """Run sizes between, once each, before one that is much larger than the known ones."""
@@ -80,18 +82,18 @@ class Measure:
         self.pace.learn(size, seconds, verifying, -left)
         return seconds
 
-    def _row(self, size, send, receive):
+    def _row(self, size, send, receive, *, is_last):
         in_place = send == receive
         self.watch.at("all-reduce of {} bytes{}".format(size, " in place" if in_place else ""))
         launch = self.nccl.all_reduce(send, receive, size // _FLOAT, SUM, self.stream)
         began = time.monotonic()
         wrong, once = self._verified(size, send, receive, launch)
         once = self._learn(size, once, time.monotonic() - began - once)
-        iterations, repeats = self.pace.plan(once)
+        iterations, repeats = self.pace.plan(once, self.repeats, is_last=is_last)
         times = sorted(self._timed(launch, iterations, repeats))
         self.send(
             "row", size=size, in_place=in_place, seconds=times[repeats // 2], fastest=times[0], slowest=times[-1],
-            wrong=wrong,
+            wrong=wrong, timing={"warm_ups": WARM_UPS, "repeats": repeats, "iterations": iterations},
         )  # fmt: skip
         self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
 

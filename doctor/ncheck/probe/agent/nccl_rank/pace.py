@@ -3,10 +3,12 @@
 All of it follows from numbers that the ranks have agreed on, so all ranks decide the same.
 """
 
-REPEATS_FAST, REPEATS, REPEATS_SLOW = 7, 5, 3
+FEW = 3  # repeats where there is little time
 MOST_A_REPEAT = 20  # iterations, as nccl-tests has by default
+MOST_QUEUED = 500  # iterations of a row: a stream takes about 1000 launches before it lets the host wait
+PART, LAST = 1 / 16, 1 / 4  # of the time that is left, for one row: the largest size has the most
 REPEAT = 0.05  # seconds of one repeat, about
-AT_LEAST = 2 + REPEATS_SLOW  # all-reduces of one row: verified, warmed up, timed
+AT_LEAST = 2 + FEW  # all-reduces of one row: verified, warmed up, timed
 SAFE = 1.5  # a larger size takes at most so many times the time that a smaller one predicts
 STRIDE = 16  # how much larger a size may be than the last whose time is known
 NOTHING = 4096  # bytes: up to a stride above it a size takes what a launch takes
@@ -38,10 +40,13 @@ class Pace:
             return 0.0
         return SAFE * (AT_LEAST * self.seconds * size / self.size + self.verifying * size)
 
-    def plan(self, once):
-        """Return (iterations a repeat, repeats) for an all-reduce that took `once` seconds."""
+    def plan(self, once, wanted, *, is_last):
+        """Return (iterations a repeat, repeats) for an all-reduce that took `once` seconds, to be repeated as `wanted`.
+
+        Where there is little time, a repeat has fewer iterations; where that is not enough, there are fewer repeats.
+        """
         once = max(once, 1e-6)
-        iterations = max(1, min(MOST_A_REPEAT, int(REPEAT / once)))
-        if REPEATS_FAST * iterations * once < min(1.0, self.left / 8):
-            return iterations, REPEATS_FAST
-        return (iterations, REPEATS) if REPEATS * iterations * once < self.left / 4 else (1, REPEATS_SLOW)
+        fit = int(self.left * (LAST if is_last else PART) / once)
+        each = min(fit, MOST_QUEUED) // wanted
+        iterations = max(1, min(MOST_A_REPEAT, int(REPEAT / once), each))
+        return iterations, min(wanted, max(FEW, fit // iterations))
