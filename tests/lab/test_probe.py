@@ -47,7 +47,7 @@ def reason(run: Run, code: str, node: str = "node01") -> str:
 @pytest.mark.parametrize("command", [("probe",), ()], ids=["probe", "check"])
 def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, ...]) -> None:
     told(lab.nodes)
-    run = probed(lab, "--probe", "auto", command=command)
+    run = probed(lab, "--probe", "auto", "--repeats", "4", command=command)
     assert codes(run) == {}
     assert (run.exit_code, run.outcomes()["unknown"]) == (0, 0), run.not_passed("node01")
     assert (run.report["probe"]["ran"], run.report["probe"]["means"]) == (True, "nccl")
@@ -58,6 +58,10 @@ def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, .
         8,
         [0, 0],
     )
+    protocols = [{name: value for name, value in one["protocol"].items() if name != "spread"} for one in run.report["measurements"]]
+    told = {"statistic": "median", "repeats": 4, "warm_ups": 2, "iterations": 1, "wanted": 4}
+    assert protocols == [told] * len(protocols)
+    assert all(one["protocol"]["spread"] > 0 for one in run.report["measurements"])
 
 
 def test_a_slow_host_is_named_after_it_met_two(lab: Lab) -> None:

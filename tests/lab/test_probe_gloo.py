@@ -27,6 +27,8 @@ def test_ranks_on_three_hosts_sum_what_is_verified_over_the_plans_interface(torc
     assert {(row["failed"], point["wrong"], point["in_place"]) for row in rows for point in row["curve"]} == {
         ("", 0, True)
     }
+    assert {(row["protocol"]["warm_ups"], row["protocol"]["wanted"]) for row in rows} == {(1, 5)}
+    assert all(3 <= row["protocol"]["repeats"] <= 5 for row in rows)  # as there is time
     assert met(run) == set(torch_lab.names)
     assert not [one for one in run.report["findings"] if one["code"].startswith("NC70")]
     planned, others = sent(run, planned=True), sent(run, planned=False)

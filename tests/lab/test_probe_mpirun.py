@@ -48,10 +48,11 @@ def with_nccl_tests(lab: Lab, *options: str, compiler: str = "cc") -> None:
 
 
 def test_all_nodes_are_measured_under_the_line_of_the_plan(lab: Lab) -> None:
-    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
+    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun", "--repeats", "3")
     (whole,) = measured(run, ALL)
     assert (run.report["probe"]["means"], run.report["probe"]["launcher"]) == ("nccl", "mpirun"), run.report["probe"]
     assert (whole["ranks"], whole["failed"]) == (4, ""), whole
+    assert (whole["protocol"]["repeats"], whole["protocol"]["wanted"]) == (3, 3)
     assert whole["measured"] > 0
     assert {traffic["device"] for traffic in run.report["probe"]["traffic"] if traffic["planned"]} == {"eth0"}
     assert {outcome(run, code).pop() for code in ("NC701", "NC702", "NC703", "NC705")} == {"passed"}
@@ -68,8 +69,10 @@ def test_a_line_whose_daemon_is_not_there_fails_with_its_own_words(lab: Lab) -> 
 
 def test_nccl_tests_run_inside_the_nodes_and_between_them(lab: Lab) -> None:
     with_nccl_tests(lab, "-DMPI_SUPPORT", compiler="mpicc")
-    run = probed(lab, "--probe", "nccl-tests")
+    run = probed(lab, "--probe", "nccl-tests", "--repeats", "6")
     assert stages(run) == {("inside", 2), ("pair", 2), (ALL, 4)}
+    told = {"statistic": "mean", "repeats": 6, "warm_ups": 1, "iterations": 1, "wanted": 6, "spread": None}
+    assert [one["protocol"] for one in run.report["measurements"]] == [told] * 3
     assert {one["failed"] for one in run.report["measurements"]} == {""}, run.report["measurements"]
     assert (run.report["probe"]["means"], outcome(run, "NC701")) == ("nccl-tests", {"passed"})
 

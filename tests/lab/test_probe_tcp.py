@@ -47,6 +47,8 @@ def test_the_host_behind_a_slow_interface_is_named_after_a_second_partner(lab: L
     run = probed(lab, "--probe", "tcp")
 
     assert named(run, "NC713") == [slow.name], run.report["findings"]
+    (worst,) = (row["protocol"] for row in run.report["measurements"] if ": the worst of" in row["what"])
+    assert (worst["repeats"], worst["wanted"]) == (3, 5), "there was no time for more"
     assert "node03 is slow with every partner through eth0: " in run.finding("NC713")["message"]
     assert run.finding("NC713")["severity"] == "warning"
     partners = {node for pair in told(run)["pairs"] if slow.name in pair["nodes"] for node in pair["nodes"]}

@@ -90,14 +90,17 @@ def test_sizes_are_a_list_a_range_of_powers_or_both(tmp_path: Path, typed: objec
 
 
 def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> None:
-    toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nexpect = 380'
-    told = Settings(probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), expect=380.0)
+    toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nrepeats = 20\nexpect = 380'
+    told = Settings(
+        probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), repeats=20, expect=380.0,
+    )  # fmt: skip
     assert made(tmp_path, toml) == told
     flags: dict[str, object] = {
         "probe": "nccl",
         "probe_time": "30",
         "probe_launcher": "mpirun",
         "sizes": "1M,1G",
+        "repeats": "20",
         "expect": "380",
     }
     (tmp_path / "ncheck.toml").unlink()
@@ -227,6 +230,9 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"sizes": "4"}, f"--sizes: '4'{SIZES_FROM}"),
         ({"sizes": "65G"}, f"--sizes: '65G'{SIZES_FROM}"),
         ({"sizes": "1001"}, f"--sizes: '1001'{SIZES_FROM}"),
+        ({"repeats": "0"}, "--repeats: expected a whole number from 1 to 500, not '0'"),
+        ({"repeats": "501"}, "--repeats: expected a whole number from 1 to 500, not '501'"),
+        ({"repeats": "5.0"}, "--repeats: expected a whole number from 1 to 500, not '5.0'"),
         ({"expect": "0"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not '0'"),
         ({"expect": "inf"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not 'inf'"),
         ({"transport": "rsh"}, "--transport: expected one of auto, paramiko, openssh, not 'rsh'"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Report, Share, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.page import Page
 from ncheck.report.text import grouped
@@ -67,7 +67,7 @@ def verdict(one: Measurement) -> str:
     if one.failed or one.measured is None:
         return words.line(f"failed: {one.failed}" if one.failed else "not measured")
     seen = f"{rate(one.measured)} {one.unit}"
-    doubts = "".join(f"; {doubt}" for doubt in _doubts(one.protocol))
+    doubts = "".join(f"; {doubt}" for doubt in _doubts(one))
     if one.expected is None or one.ratio is None:
         unknown = f" (unknown: {'; '.join(one.unknown)})" if one.unknown else ""
         return words.line(f"{seen}; no expected value{unknown}{doubts}")
@@ -78,11 +78,12 @@ def verdict(one: Measurement) -> str:
     return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} {share}{why}{doubts}")
 
 
-def _doubts(protocol: Protocol | None) -> Iterator[str]:
-    if protocol and protocol.cut:
-        yield f"{protocol.repeats} of {words.count(protocol.wanted or 0, 'repeat')}: no time for more"
-    if protocol and protocol.noisy:
-        yield f"noisy: spread {percent(protocol.spread or 0.0)}"
+def _doubts(one: Measurement) -> list[str]:
+    """Return what makes a value less sure: repeats that there was no time for, and repeats that differ."""
+    timed = one.protocol
+    fewer = f"{timed.repeats} of {timed.wanted} repeats: no time for more" if timed and timed.cut else ""
+    noisy = f"noisy: spread {percent(timed.spread)}" if timed and timed.spread and timed.noisy else ""
+    return [doubt for doubt in (fewer, noisy) if doubt]
 
 
 def protocol(measurements: Sequence[Measurement]) -> str:
@@ -157,7 +158,7 @@ def print_measured(page: Page, report: Report) -> None:
         _sentence(page, first, by)
         _curve(page, first)
     steps = _steps(report.measurements)
-    in_scaling_line = [one for one in steps if one.stage == "scaling" and one.standing is Standing.OK]
+    in_scaling_line = [one for one in steps if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)]
     rest = [one for one in report.measurements if one is not first and one not in in_scaling_line]
     for stage in ("inside", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)

@@ -37,6 +37,7 @@ static double reduced(float *data, float *sums, long count) {
 
 int main(int argc, char **argv) {
   long least = 1 << 20, most = 1 << 20, factor = 2;
+  long warm_ups = 1, repeats = 20;
   int rank = 0, size = 1, gpus = 1;
   char host[64] = "", hosts[1024][64];
   const char *wrong = getenv("STANDIN_WRONG"), *debug = getenv("NCCL_DEBUG"), *named = getenv("NCCL_SOCKET_IFNAME");
@@ -45,6 +46,8 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[at], "-e")) most = bytes(argv[at + 1]);
     if (!strcmp(argv[at], "-f")) factor = bytes(argv[at + 1]);
     if (!strcmp(argv[at], "-g")) gpus = (int)bytes(argv[at + 1]);
+    if (!strcmp(argv[at], "-w")) warm_ups = bytes(argv[at + 1]);
+    if (!strcmp(argv[at], "-n")) repeats = bytes(argv[at + 1]);
   }
   gethostname(host, sizeof host - 1);
 #ifdef MPI_SUPPORT
@@ -66,7 +69,8 @@ int main(int argc, char **argv) {
   if (rank == 0) {
     printf("# nccl-tests version 2.19.6 nccl-headers=23007 nccl-library=23203\n");
     printf("# Collective test starting: all_reduce_perf\n");
-    printf("# nThread 1 nGpus %d minBytes %ld maxBytes %ld step: %ld(factor) warmup iters: 1\n#\n", gpus, least, most, factor);
+    printf("# nThread 1 nGpus %d minBytes %ld maxBytes %ld step: %ld(factor) warmup iters: %ld iters: %ld\n#\n", gpus,
+           least, most, factor, warm_ups, repeats);
     printf("# Using devices\n");
     for (int r = 0; r < ranks; r++)
       printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:0f:00] NVIDIA H100 80GB HBM3\n", r, getpid(),

@@ -8,7 +8,7 @@ import pytest
 from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread
-from ncheck.probe.facts import Carried, Failure, MeetingFacts, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.probe.facts import Carried, Failure, MeetingFacts, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
 from ncheck.probe.replies import meeting, probed
 
 ASKED: dict[str, Any] = {
@@ -203,6 +203,22 @@ def test_no_place_to_meet_is_made_of_nonsense(value: Any) -> None:
     assert isinstance(found, MeetingFacts)
     assert (found.ids, found.address) == ((), "")
     assert found.why.startswith("its answer cannot be read: ")
+
+
+def test_how_it_was_timed_is_told_and_in_an_older_recording_it_is_unknown() -> None:
+    timed = {**ROW, "timing": {"warm_ups": 2, "repeats": 5, "iterations": 20}}
+    (result,) = turns(Reply(Status.OK, value={**TOLD, "rows": [timed]}, asked={**ASKED, "repeats": 7}))
+    assert (result.step.repeats, result.rows[0].timing) == (7, Timing(2, 5, 20))
+    (result,) = turns(Reply(Status.OK, value=TOLD, asked=ASKED))
+    assert (result.step.repeats, result.rows[0].timing) == (None, None)
+
+
+@pytest.mark.parametrize("damage", [{"repeats": 0}, {"repeats": 2.5}, {"iterations": 0}, {"warm_ups": -1}])
+def test_no_protocol_is_made_of_nonsense(damage: dict[str, Any]) -> None:
+    timing = {"warm_ups": 2, "repeats": 5, "iterations": 20, **damage}
+    found = failure({**TOLD, "rows": [{**ROW, "timing": timing}]})
+    assert found is not None
+    assert found.words.startswith("its result cannot be read: ")
 
 
 @pytest.mark.parametrize(("fastest", "slowest"), [(9e-5, 2e-5), (9e-6, 8e-6), (1.0, 1.0)])

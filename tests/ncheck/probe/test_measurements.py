@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
-from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
 from ncheck.probe.measurements import measured, measured_with
 from ncheck.probe.results import Collective
 from ncheck.probe.why_none import Facts
@@ -68,6 +69,26 @@ def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_c
     assert made.ratio == 0.95
     how = "all-reduce by NCCL 2.21.5, started by ncheck"
     assert probe == Probe(ran=True, reason=how, means="nccl", launcher="agents", version="2.21.5", rounds=1)
+
+
+def protocol(*timings: Timing | None, method: Method = Method.NCCL) -> tuple[Protocol | None, tuple[Point, ...]]:
+    """Return the protocol and the curve of a step that wanted five repeats; its sizes were timed so."""
+    one = replace(step(Stage.ALL, "n1", "n2", method=method), repeats=5)
+    rows = [replace(row(100.0, 2, GIB << place), timing=timing) for place, timing in enumerate(timings)]
+    noisy = tuple(replace(row, fastest=row.seconds * 0.9, slowest=row.seconds * 1.3) for row in rows)
+    (made,), _ = measured_with(facts([{node: NodeResult(one, noisy) for node in one.group}]), four_hundred)
+    return made.protocol, made.curve
+
+
+def test_a_value_says_how_its_size_was_timed_and_each_size_how_often() -> None:
+    told, curve = protocol(Timing(2, 5, 20), Timing(2, 3))
+    assert told == Protocol("median", 3, 2, 1, wanted=5, spread=0.4)
+    assert [(point.repeats, point.spread) for point in curve] == [(5, 0.4), (3, 0.4)]
+    told, _ = protocol(Timing(1, 5), method=Method.NCCL_TESTS)
+    assert told == Protocol("mean", 5, 1, 1, wanted=5), "of single repeats nccl-tests says nothing"
+    assert protocol(Timing(2, 1)) == (Protocol("median", 1, 2, wanted=5), (replace(curve[0], repeats=1, spread=None),))
+    told, curve = protocol(None)
+    assert (told, curve[0].repeats, curve[0].spread) == (None, None, None)
 
 
 def test_nodes_that_gave_alike_inside_are_told_as_one_and_the_odd_one_by_itself() -> None:

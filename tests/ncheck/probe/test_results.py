@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from ncheck.model.cluster import Facts
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
 from ncheck.probe.measurements import measured_with
-from ncheck.probe.results import collectives, gaps, missing_sizes, unverified, verified
+from ncheck.probe.results import collectives, failure_report, gaps, missing_sizes, unverified, verified
 
 KIB, MIB = 2**10, 2**20
 SIZES = (8, MIB)
@@ -94,6 +94,13 @@ def test_a_node_that_claims_to_be_through_long_before_the_others_makes_nobody_fa
     held = probed(fast, slow)
     (one,) = collectives(held)
     assert one.largest == row(MIB, 2e-3)
+
+
+def test_a_node_that_timed_a_size_often_was_busy_and_did_not_hang() -> None:
+    late = NodeResult(PAIR, (row(MIB, 1.0),), failure=Failure("all-reduce of 1048576 bytes", "", late=True), seconds=60.0)
+    often = replace(late, rows=(replace(row(MIB, 1.0), timing=Timing(2, 50)),))
+    assert late.failure
+    assert [failure_report("n1", one, late.failure).hung for one in (late, often)] == [True, False]
 
 
 def notes(held: Mapping[str, ProbeFacts], busbw: float | None = None) -> tuple[str, ...]:

@@ -255,9 +255,9 @@ def test_a_recording_of_it_tells_the_same() -> None:
 
 
 def test_steps_are_read_back_as_they_were_asked() -> None:
-    turns = Driven(settings=Settings(expect=380.0)).run().probed("gpu01").results
+    turns = Driven(settings=Settings(expect=380.0, repeats=9)).run().probed("gpu01").results
     assert turns[-1].step == Step(
         5, Stage.ALL, turns[0].step.method, ALL, (8, 8, 8, 8),
-        (8, 65536, 2**20, 2**24, 2**28, 2**30), "agents", "IB", 380.0,
+        (8, 65536, 2**20, 2**24, 2**28, 2**30), "agents", "IB", 380.0, 9,
     )  # fmt: skip
     assert turns[-1].planned == (*(f"mlx5_{number}:1" for number in range(8)), "eno1")

@@ -9,7 +9,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Probe, Report, Standing
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step, Timing
 from ncheck.probe.measurements import measured_with
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
@@ -72,6 +72,17 @@ def test_a_pair_is_compared_with_its_expectation() -> None:
     ok, low, far = Standing.OK, Standing.LOW, Standing.FAR_TOO_LOW
     assert judged(Method.NCCL, 1.0, *shares) == (ok, ok, low, far)
     assert judged(Method.TCP, 1.0, *shares) == (ok, ok, low, low)
+
+
+def test_one_fast_repeat_makes_no_bandwidth_better_and_a_slow_one_none_worse() -> None:
+    for share, standing in ((0.6, Standing.FAR_TOO_LOW), (0.9, Standing.OK)):
+        seconds = GIB / (share * 1e9)
+        noisy = Row(GIB, in_place=False, seconds=seconds, fastest=seconds / 2, slowest=seconds * 2, timing=Timing(2, 5))
+        step = Step(1, Stage.PAIR, Method.NCCL, ("n1", "n2"), (1, 1), (GIB,))
+        facts: dict[str, Facts] = {node: {ProbeFacts: ProbeFacts((NodeResult(step, (noisy,)),))} for node in step.group}
+        ((one,), _) = measured_with(facts, lambda _: Expected(1.0))
+        assert one.protocol
+        assert (one.standing, one.protocol.noisy) == (standing, True)
 
 
 def test_without_an_expectation_a_pair_is_compared_with_its_peers_as_the_search_does() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Standing, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Report, Standing, Traffic
 from ncheck.probe.facts import Method
 from ncheck.probe.standing import of_share, with_shares
 
@@ -14,6 +14,8 @@ NODES = tuple(f"gpu{number:02d}" for number in range(1, 5))
 BY = "NCCL 2.21.5"
 RAMP = {1: 4.1, 4: 16.2, 16: 61.0, 64: 148.0, 256: 268.0, 512: 331.0, 1024: 381.4}
 LIMIT = "the 8 x 400 Gb/s NICs"
+CALM = Protocol("median", 5, 2, 20, wanted=5, spread=0.012)
+HURRIED = Protocol("median", 3, 2, wanted=5, spread=0.31)
 
 
 def curve(ramp: dict[int, float], world: int = 32, wrong: int = 0) -> tuple[Point, ...]:
@@ -40,6 +42,7 @@ def everywhere(busbw: float = 381.4, **others: object) -> Measurement:
     ramp = {size: value * busbw / 381.4 for size, value in RAMP.items()}
     made = Measurement(
         "all-reduce on 4 nodes", busbw, 400.0, "GB/s", LIMIT, NODES, BY, "all", 32, curve=curve(ramp), efficiency=0.98,
+        protocol=CALM,
     )  # fmt: skip
     return judged(replace(made, **others))  # type: ignore[arg-type]
 
@@ -47,7 +50,8 @@ def everywhere(busbw: float = 381.4, **others: object) -> Measurement:
 def inside() -> Measurement:
     return judged(
         Measurement(
-            "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8
+            "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8,
+            protocol=replace(CALM, spread=0.04),
         )
     )
 
@@ -96,7 +100,7 @@ def slow_node(report: Report) -> Report:
         inside(), between("the best of 6 pairs of nodes", 48.0, *NODES[:2]),
         between("the middle of 6 pairs of nodes", 48.0, "gpu01", "gpu04"),
         between("the worst of 6 pairs of nodes", 21.4, *NODES[2:]), scaling(),
-        everywhere(212.0, expected=350.0, lowered_by=lowered, efficiency=0.62),
+        everywhere(212.0, expected=350.0, lowered_by=lowered, efficiency=0.62, protocol=HURRIED),
     )  # fmt: skip
     carried = tuple(
         replace(one, sent=0, received=0) if (one.node, one.device) == ("gpu03", "mlx5_5:1") else one
@@ -108,7 +112,7 @@ def slow_node(report: Report) -> Report:
 def broken(report: Report) -> Report:
     """Return a report in which the nodes are well by themselves, one pair fails, and all of them never start."""
     why = "gpu[01-02,04]: its time was over in init; gpu03: NET/IB : Unable to open device mlx5_3 in init"
-    failed = everywhere(measured=None, curve=(), failed=why)
+    failed = everywhere(measured=None, curve=(), failed=why, protocol=None)
     pairs = (pair(("gpu01", "gpu02"), 48.0), pair(("gpu03", "gpu04"), None))
     lost = judged(replace(between("", 1.0, "gpu03", "gpu04"), measured=None, failed=why))
     return replace(report, measurements=(inside(), between("", 48.0, *NODES[:2]), lost, failed), probe=probe(pairs, ()))
@@ -118,7 +122,7 @@ def cpus(report: Report) -> Report:
     """Return a report of nodes without GPUs: gloo, nothing to expect, and some results wrong."""
     by = "torch 2.13.0 gloo on CPUs"
     one = everywhere(
-        1.1, expected=None, efficiency=None, limited_by="", by=by, ranks=4,
+        1.1, expected=None, efficiency=None, limited_by="", by=by, ranks=4, protocol=None,
         unknown=("what gloo gives on CPUs",),
         curve=curve({1: 0.4, 16: 0.9, 64: 1.1}, 4, wrong=12),
     )  # fmt: skip

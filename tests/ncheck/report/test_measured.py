@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.model.report import Pair, Report, Standing, Traffic
+from ncheck.model.report import Pair, Protocol, Report, Standing, Traffic
 from ncheck.probe.facts import Method
 from ncheck.probe.standing import of_share, with_shares
 from ncheck.report import measured as say
@@ -16,7 +16,7 @@ from ncheck.report.measured import Line, carried, heat, labels, print_measured
 from ncheck.report.page import Page
 from ncheck.report.verbose import print_report
 
-from .measurements import MEASURED, RAMP, curve, everywhere, pair, probe, slow_node
+from .measurements import CALM, HURRIED, MEASURED, RAMP, curve, everywhere, pair, probe, slow_node
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -104,6 +104,19 @@ def test_times_and_rates_are_short() -> None:
     ]
 
 
+def test_how_often_it_was_timed_is_one_line_and_doubts_stand_with_the_value() -> None:
+    calm, hurried = everywhere(), everywhere(200.0, protocol=HURRIED)
+    assert say.verdict(calm) == "381 of 400 GB/s expected (95 %): limited by the 8 x 400 Gb/s NICs"
+    doubts = "; 3 of 5 repeats: no time for more; noisy: spread 31 %"
+    assert say.verdict(hurried) == f"200 of 400 GB/s expected (50 %): limited by the 8 x 400 Gb/s NICs{doubts}"
+    assert say.verdict(replace(hurried, expected=None)) == f"200 GB/s; no expected value{doubts}"
+    assert say.protocol([calm, hurried]) == "median of 5 repeats after 2 warm-ups; spread 1 % to 31 %"
+    by_program = Protocol("mean", 1, 1)
+    assert say.protocol([everywhere(protocol=by_program)]) == "mean of 1 repeat after 1 warm-up"
+    assert say.protocol([calm, everywhere(protocol=replace(CALM, spread=0.011))]).endswith("; spread 1 %")
+    assert say.protocol([everywhere(protocol=None)]) == ""
+
+
 def test_the_foremost_measurement_is_of_all_nodes_or_else_the_nearest_to_it() -> None:
     whole, half = everywhere(), everywhere(stage="scaling", ranks=16)
     alone = everywhere(stage="inside", ranks=8)
@@ -113,7 +126,7 @@ def test_the_foremost_measurement_is_of_all_nodes_or_else_the_nearest_to_it() ->
 
 
 def test_one_size_and_no_expectation_still_make_a_picture(reports: dict[str, Report]) -> None:
-    one = everywhere(expected=None, efficiency=None, curve=curve({1: RAMP[1]}))
+    one = everywhere(expected=None, efficiency=None, curve=curve({1: RAMP[1]}), protocol=None)
     out = printed(replace(reports["healthy"], measurements=(one,), probe=probe((), ())))
     assert out.splitlines()[-1].startswith("           1 MiB   496 us     4.1  █")
 

@@ -82,6 +82,8 @@ def test_bandwidth_is_in_bytes_per_second_and_a_failed_test_has_none(reports: di
     assert value(report, "ncheck_bandwidth_expected_bytes_per_second", **failed) == 400e9
     inside = {**failed, "stage": "inside", "what": "all-reduce inside the node"}
     assert value(report, "ncheck_bandwidth_bytes_per_second", **inside) == 471e9
+    assert value(report, "ncheck_bandwidth_spread_ratio", **inside) == 0.04
+    assert ("ncheck_bandwidth_spread_ratio", tuple(sorted(failed.items()))) not in values
 
 
 def test_what_a_node_wrote_ends_no_label(reports: dict[str, Report]) -> None:

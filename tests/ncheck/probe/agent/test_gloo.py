@@ -78,6 +78,7 @@ def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(ag
                 (8, True, 0), (256 * KIB, True, 0),
             ]  # fmt: skip
             assert all(0 < row["fastest"] <= row["seconds"] <= row["slowest"] for row in said["rows"])
+            assert [row["timing"] for row in said["rows"]] == [{"warm_ups": 1, "repeats": 5, "iterations": 1}] * 2
             assert (said["failure"], said["log"], said["left"], said["used"]) == (None, [], [], [])
             assert said["version"].startswith("2.")
             assert said["library"].endswith("/torch/__init__.py")
@@ -89,7 +90,8 @@ def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(ag
 def test_sizes_that_there_is_no_time_or_memory_for_are_left_out_by_both(agents: tuple[Agent, Agent]) -> None:
     meeting = meet(agents[0])
     for said in turns(agents, meeting, sizes=[8, KIB], seconds=0.0):
-        assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)
+        told = [(row["size"], row["timing"]["repeats"]) for row in said["rows"]]
+        assert (told, said["failure"]) == ([(8, 3)], None), "three of five repeats"
         assert said["log"] == ["left out from 1024 bytes on: there is no time for it"]
     for said in turns(agents, meeting, sizes=[8, 2**50], round=2, seconds=1e6):
         assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)

@@ -17,10 +17,13 @@ SHM = Path("/dev/shm")  # noqa: S108  where NCCL puts its segments
 
 @pytest.mark.parametrize("version", ["22105", "22703"])
 def test_each_size_is_measured_out_of_place_and_in_place_and_verified(measured: DrivenRanks, version: str) -> None:
-    said = measured([0, 1, 2], nccl=f"version={version}")
+    said = measured([0, 1, 2], nccl=f"version={version}", repeats=6)
     assert said["failure"] is None
     assert shape(said) == ALL_RIGHT
     assert all(0 < row["fastest"] <= row["seconds"] <= row["slowest"] for row in said["rows"])
+    timings = [row["timing"] for row in said["rows"]]
+    assert [(one["warm_ups"], one["repeats"]) for one in timings] == [(2, 6)] * 4
+    assert all(1 <= one["iterations"] <= 20 for one in timings)
     assert said["version"] == {"22105": "2.21.5", "22703": "2.27.3"}[version]
     assert said["library"].endswith("/libnccl.so.2")
     assert (said["log"], said["left"]) == ([], [])

@@ -20,7 +20,7 @@ STANDINS = Path(__file__).parents[3] / "lab" / "standins"
 SIZES = (1 << 20, 1 << 21)
 INSIDE = Step(1, Stage.INSIDE, Method.NCCL_TESTS, ("n1",), (2,), SIZES)
 PAIR = Step(1, Stage.RAIL, Method.RDMA, ("n1", "n2"), (1, 1), (65536,))
-OPTIONS = ["-b", "1048576", "-e", "2097152", "-f", "2"]
+OPTIONS = ["-b", "1048576", "-e", "2097152", "-f", "2", "-n", "7", "-w", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,7 @@ def test_the_table_of_all_reduce_perf_becomes_rows(folder: Path) -> None:
         (size, in_place, 0) for size in SIZES for in_place in (False, True)
     ]
     assert all(row["fastest"] == row["seconds"] == row["slowest"] > 0 for row in told["rows"])
+    assert [row["timing"] for row in told["rows"]] == [{"warm_ups": 1, "repeats": 7, "iterations": 1}] * 4
     assert (told["failure"], told["version"], told["library"]) == (None, "2.32.3", str(folder / "all_reduce_perf"))
     assert told["used"] == ["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>"]
 

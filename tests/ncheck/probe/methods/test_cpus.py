@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from ncheck.facts.interpreter import InterpreterFacts
@@ -83,6 +84,13 @@ def test_each_of_a_pair_sends_from_its_own_address_to_where_the_other_listens() 
     ]  # fmt: skip
     assert [one["seconds"] for one in told] == [2.0, 2.0]
     assert task_arguments(TCP, context(BOTH), task(TCP, "n0", seconds=4.0))["seconds"] == 1.0
+
+
+@pytest.mark.parametrize(("repeats", "seconds"), [(1, 2.0), (5, 2.0), (10, 4.0), (500, 5.0)])
+def test_more_repeats_have_more_of_the_steps_time(repeats: int, seconds: float) -> None:
+    asked = task(TCP, "n0")
+    more = replace(asked, step=replace(asked.step, repeats=repeats))
+    assert task_arguments(TCP, context(BOTH), more)["seconds"] == seconds
 
 
 def test_two_that_share_no_family_cannot_take_part() -> None:

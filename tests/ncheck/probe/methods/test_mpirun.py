@@ -48,7 +48,7 @@ def context() -> ProbeContext:
 
 def step(context: ProbeContext, *nodes: str, ranks: int = 8) -> Step:
     group = nodes or context.nodes
-    return Step(7, Stage.ALL, Method.NCCL, group, (ranks,) * len(group), SIZES, "mpirun")
+    return Step(7, Stage.ALL, Method.NCCL, group, (ranks,) * len(group), SIZES, "mpirun", repeats=9)
 
 
 def test_with_the_plans_program_and_all_nodes_it_is_the_plans_line_word_for_word(context: ProbeContext) -> None:
@@ -77,8 +77,8 @@ def test_the_ranks_are_told_all_but_who_they_are(context: ProbeContext) -> None:
     line = UnderMpirun().line(context, tasks, 30.0)
     told = spec_in(line)
     library = context.cluster.facts(LoadedNcclFacts)["gpu01"].path
-    assert {name: told[name] for name in ("id", "world", "sizes", "library", "counters")} == {
-        "id": "ab" * 128, "world": 32, "sizes": [1 << 20], "library": library, "counters": True,
+    assert {name: told[name] for name in ("id", "world", "sizes", "repeats", "library", "counters")} == {
+        "id": "ab" * 128, "world": 32, "sizes": [1 << 20], "repeats": 9, "library": library, "counters": True,
     }  # fmt: skip
     assert not {"rank", "local"} & told.keys()
     assert line[0] == "mpirun"
@@ -106,6 +106,7 @@ def test_a_program_at_several_places_is_started_by_each_nodes_own_variable() -> 
 
 STEP = Step(3, Stage.ALL, Method.NCCL, ("a", "b"), (2, 1), (1 << 20,), "mpirun")
 SSH = "ssh: connect to host b port 22: No route to host\n"
+TIMING = {"warm_ups": 2, "repeats": 5, "iterations": 1}
 BANNER = "-" * 74 + "\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n"
 
 
@@ -115,7 +116,7 @@ def line(rank: int, kind: str, **fields: Any) -> str:
 
 def row(rank: int, seconds: float, wrong: int | None = 0) -> str:
     times = {"seconds": seconds, "fastest": seconds / 2, "slowest": seconds * 2}
-    return line(rank, "row", size=1 << 20, in_place=False, wrong=wrong, **times)
+    return line(rank, "row", size=1 << 20, in_place=False, wrong=wrong, timing=TIMING, **times)
 
 
 def through(rank: int, seconds: float) -> str:
@@ -131,7 +132,7 @@ def test_each_node_has_the_mean_of_its_own_ranks_whoever_spoke_in_between() -> N
     said += through(1, 3.0) + line(0, "carried", moved={"eth0": {"sent": 7, "received": 9}}) + through(0, 1.0)
     log = "a:1:2 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
     told = answers_by_node(STEP, ended(said, log))
-    mine = {"size": 1 << 20, "in_place": False, "wrong": 0}
+    mine = {"size": 1 << 20, "in_place": False, "wrong": 0, "timing": TIMING}
     assert told["a"] == {
         "rows": [{**mine, "seconds": 2.0, "fastest": 1.0, "slowest": 4.0}],
         "carried": {"eth0": {"sent": 7, "received": 9}}, "version": "2.21.5", "library": "/lib/libnccl.so.2",

@@ -51,7 +51,7 @@ def test_a_table_of_today_is_read_with_exponents_and_what_was_not_verified() -> 
     found = parse_nccl_tests(NEW)
     assert plain(found.rows) == near(ROWS)
     assert (found.collective, found.version, found.nccl) == ("all_reduce_perf", "2.19.6", "2.32.3")
-    assert (found.ranks, found.world, found.tables) == (RANKS, 2, 1)
+    assert (found.ranks, found.world, found.tables, found.iters) == (RANKS, 2, 1, (1, 20))
     assert (found.out_of_bounds, found.average, found.errors, found.whole) == (0, 143.37, (), True)
 
 
