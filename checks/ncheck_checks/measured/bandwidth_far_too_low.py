@@ -10,7 +10,8 @@ No healthy system is so far below. Something is broken, switched off, or carries
 
 ## What to type
 The command of the finding: `nvidia-smi nvlink -s` for NVLinks, `sudo iblinkinfo` for the fabric, `sudo modprobe
-nvidia_peermem` if GPUDirect RDMA is off. If you know what the hardware can reach, pass it with `--expect BUSBW`.
+nvidia_peermem` if GPUDirect RDMA is off. If you know what the hardware can reach, pass it with `--expect BUSBW`. If the
+evidence says `noisy`, something else may have used the links: `ncheck probe nodes.txt --repeats 50 --probe-time 300`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Stand
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.probe.links.hardware import Hardware, hardware_of
-from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, unverified
+from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, spread, unverified
 from ncheck.probe.shortfalls import scaled
 from ncheck.probe.standing import standings, with_shares
 from ncheck.probe.why_none import Facts, grouped, ran_on, reasons, why_none, with_nodes
@@ -174,23 +174,18 @@ def _protocol(step: Step, row: Row) -> Protocol | None:
     if timing is None:
         return None
     return Protocol(
-        step.method.statistic, timing.repeats, timing.warm_ups, timing.iterations, step.repeats, _spread(step, row)
+        step.method.statistic, timing.repeats, timing.warm_ups, timing.iterations, step.repeats,
+        figures(spread(step, row)),
     )
-
-
-def _spread(step: Step, row: Row) -> float | None:
-    """Return the share of the median from the fastest repeat to the slowest; None where a row does not say it."""
-    if row.timing is None or row.timing.repeats == 1 or step.method.statistic != "median":
-        return None
-    return figures((row.slowest - row.fastest) / row.seconds)
 
 
 def _point(step: Step, row: Row) -> Point:
     rates = figures(algbw(row)), figures(busbw(step, row))
     repeats = row.timing.repeats if row.timing else None
     return Point(
-        row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong, repeats, _spread(step, row)
-    )
+        row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong, repeats,
+        figures(spread(step, row)),
+    )  # fmt: skip
 
 
 def _why_failed(one: Collective) -> str:

@@ -59,6 +59,13 @@ def busbw(step: Step, row: Row) -> float:
     return algbw(row) * (2 * (step.world - 1) / step.world if step.world > 1 else 1.0)
 
 
+def spread(step: Step, row: Row) -> float | None:
+    """Return the share of the median from the fastest repeat to the slowest; None where nothing says it."""
+    if row.timing is None or row.timing.repeats == 1 or step.method.statistic != "median":
+        return None
+    return (row.slowest - row.fastest) / row.seconds
+
+
 def results_by_step(probed: Mapping[str, ProbeFacts]) -> dict[Step, dict[str, NodeResult]]:
     """Return the results of every step by node, in the order in which the steps ran."""
     by_step: dict[Step, dict[str, NodeResult]] = {}

@@ -13,13 +13,13 @@ from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.pcie import PcieLink
 from ncheck.hostlist import fold
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
-from ncheck.model.report import Standing
+from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
 from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import by_rdma
-from ncheck.probe.results import Collective, collectives
+from ncheck.probe.results import Collective, collectives, spread
 from ncheck.probe.search import Expect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
@@ -162,6 +162,9 @@ def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) ->
     limit = f"set by {NAMED}" if should.limited_by == NAMED else f"limited by {should.limited_by}"
     message = f"{place}: {figures}, {limit}{lowered}"
     evidence = [f"{node} is slow with every partner" for node in members[0].blamed if node in nodes]
+    spreads = [spread(one.run.step, one.run.largest) or 0.0 for one in members if one.run.largest]
+    if (widest := max(spreads, default=0.0)) > NOISY:
+        evidence.append(f"noisy: the repeats differ by {widest:.0%} of their median")
     lines = dict.fromkeys(one.text for one in seen)
     fix, between = _fix(members[0], seen, hardware), step.stage in (Stage.ALL, Stage.SCALING)
     return Problem(

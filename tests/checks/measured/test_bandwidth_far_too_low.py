@@ -11,7 +11,7 @@ from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Stage
+from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Stage, Timing
 from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 from ncheck_checks.measured.scaling_poor import scaling_poor
@@ -51,6 +51,15 @@ def test_lanes_that_are_missing_are_evidence() -> None:
     nodes["n1"] = {**nodes["n1"], PcieFacts: narrow}
     found = judge([bandwidth_far_too_low], nodes).findings
     assert [one.evidence for one in found] == [("PCIe x8 of x16 at mlx5_4 of n1",)]
+
+
+def test_repeats_that_differ_are_evidence_and_make_it_no_less_an_error() -> None:
+    result = part(Stage.ALL, ("n1", "n2", "n3"), 8, 200.0)
+    (calm,) = result.rows
+    noisy = replace(calm, fastest=calm.seconds * 0.5, slowest=calm.seconds * 1.5, timing=Timing(2, 5))
+    nodes = dict.fromkeys(result.step.group, probed(replace(result, rows=(noisy,))))
+    found = judge([bandwidth_far_too_low], nodes).findings
+    assert [one.evidence for one in found] == [("noisy: the repeats differ by 100% of their median",)]
 
 
 def test_all_nodes_that_were_not_reached_leave_the_most_that_were() -> None:
