@@ -173,19 +173,15 @@ def _protocol(step: Step, row: Row) -> Protocol | None:
     timing = row.timing
     if timing is None:
         return None
-    return Protocol(
-        step.method.statistic, timing.repeats, timing.warm_ups, timing.iterations, step.repeats,
-        figures(spread(step, row)),
-    )
+    apart = figures(spread(step, row))
+    return Protocol(step.method.statistic, timing.repeats, timing.warm_ups, timing.iterations, step.repeats, apart)
 
 
 def _point(step: Step, row: Row) -> Point:
     rates = figures(algbw(row)), figures(busbw(step, row))
     repeats = row.timing.repeats if row.timing else None
-    return Point(
-        row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong, repeats,
-        figures(spread(step, row)),
-    )  # fmt: skip
+    apart = figures(spread(step, row))
+    return Point(row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong, repeats, apart)
 
 
 def _why_failed(one: Collective) -> str:

@@ -8,7 +8,19 @@ import pytest
 from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread
-from ncheck.probe.facts import Carried, Failure, MeetingFacts, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.facts import (
+    Carried,
+    Failure,
+    MeetingFacts,
+    Method,
+    NodeResult,
+    ProbeFacts,
+    Row,
+    Skipped,
+    Stage,
+    Step,
+    Timing,
+)
 from ncheck.probe.replies import meeting, probed
 
 ASKED: dict[str, Any] = {

@@ -97,10 +97,10 @@ def test_a_node_that_claims_to_be_through_long_before_the_others_makes_nobody_fa
 
 
 def test_a_node_that_timed_a_size_often_was_busy_and_did_not_hang() -> None:
-    late = NodeResult(PAIR, (row(MIB, 1.0),), failure=Failure("all-reduce of 1048576 bytes", "", late=True), seconds=60.0)
+    failure = Failure("all-reduce of 1048576 bytes", "", late=True)
+    late = NodeResult(PAIR, (row(MIB, 1.0),), failure=failure, seconds=60.0)
     often = replace(late, rows=(replace(row(MIB, 1.0), timing=Timing(2, 50)),))
-    assert late.failure
-    assert [failure_report("n1", one, late.failure).hung for one in (late, often)] == [True, False]
+    assert [failure_report("n1", one, failure).hung for one in (late, often)] == [True, False]
 
 
 def notes(held: Mapping[str, ProbeFacts], busbw: float | None = None) -> tuple[str, ...]:

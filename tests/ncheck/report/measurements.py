@@ -48,12 +48,10 @@ def everywhere(busbw: float = 381.4, **others: object) -> Measurement:
 
 
 def inside() -> Measurement:
-    return judged(
-        Measurement(
-            "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8,
-            protocol=replace(CALM, spread=0.04),
-        )
+    made = Measurement(
+        "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8
     )
+    return judged(replace(made, protocol=replace(CALM, spread=0.04)))
 
 
 def between(name: str, busbw: float, *nodes: str) -> Measurement:

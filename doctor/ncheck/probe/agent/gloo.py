@@ -61,7 +61,8 @@ def _request(arguments, limit):
     return {
         "turn": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
         "rank": arguments["first"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
-        "repeats": arguments["repeats"], "seconds": min(arguments["seconds"], seconds), "timeout": seconds, "variables": arguments["variables"],
+        "repeats": arguments["repeats"], "seconds": min(arguments["seconds"], seconds), "timeout": seconds,
+        "variables": arguments["variables"],
     }  # fmt: skip
 
 

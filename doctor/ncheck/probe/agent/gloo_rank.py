@@ -7,8 +7,9 @@ library   {"version", "path"}
 store     {"port"}
 
 and then reads one line for each step until its input ends: {"turn": a unique name, "meeting": {"address",
-"port"}, "rank", "world", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables": {NAME: value|null}}.
-For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait status}; the rank writes
+"port"}, "rank", "world", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables":
+{NAME: value|null}}. For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait
+status}; the rank writes
 
 step      {"step": the current step}
 first     {"first": time.monotonic() as the first collective begins}
@@ -29,6 +30,7 @@ import sys
 import time
 import warnings
 from datetime import timedelta
+from statistics import median
 
 FEW = 3  # repeats where there is little time
 PART = 0.25  # of the time that is left, for one size: the rest is for larger ones
@@ -179,7 +181,7 @@ class Rank:
             if wanted and not repeats:
                 repeats = self.affordable(size, times[0])
         times = sorted(times[1:] or times)
-        self.last = (size, times[len(times) // 2])
+        self.last = (size, median(times))
         if wanted:
             send(row={
                 "size": size, "in_place": True, "seconds": self.last[1], "fastest": times[0], "slowest": times[-1],

@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import time
+from statistics import median
 
 from ncheck.agent.dial import PATIENCE, hang_up, not_connected, reset_at_its_end, socket_from
 from ncheck.agent.streams import ARRIVED
@@ -56,7 +57,7 @@ def answer(sources, arguments, timeout):
 def _row(size, times):
     times = sorted(times)
     return {
-        "size": size, "in_place": False, "seconds": times[len(times) // 2], "fastest": times[0], "slowest": times[-1],
+        "size": size, "in_place": False, "seconds": median(times), "fastest": times[0], "slowest": times[-1],
         "wrong": None, "timing": {"warm_ups": 1, "repeats": len(times), "iterations": 1},
     }  # fmt: skip
 

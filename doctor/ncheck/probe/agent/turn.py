@@ -15,18 +15,17 @@ def answer(sources, arguments, timeout):
     """Return what the means' module says of this turn.
 
     What every means is asked: {"round": int, "stage", "means", "group": [nodes in the order of the ranks], "ranks":
-    [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null, "repeats": how often each
-    size is timed, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds, "variables":
-    {NAME: value|null}}, and for
+    [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null, "repeats" of each
+    size, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds,
+    "variables": {NAME: value|null}}, and for
         nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
         gloo: "meeting": {"address", "port"}, "first", "seconds": for measuring alone;
         tcp: "source": own ip, "address", "port": where the other one of the pair listens, "token", "seconds".
     It says {"rows": [{"size", "in_place": bool, "seconds", "fastest", "slowest", "wrong": int|null, "timing":
-    {"warm_ups", "repeats", "iterations": of one repeat}}], "carried":
-    {interface or HCA port: {"sent", "received"}} bytes, "version", "library": path, "used": [NCCL's lines of which
-    network it uses], "log": [warnings, and the last lines of a failure], "failure": {"step", "words", "rank": int|null,
-    "code": int|null, "late": bool}|null, "start": seconds to the first collective|null, "left": [what had to be ended
-    or removed, or may be left]}.
+    {"warm_ups", "repeats", "iterations" of a repeat}}], "carried": {interface or HCA port: {"sent", "received"}} bytes,
+    "version", "library": path, "used": [NCCL's lines of which network it uses], "log": [warnings, and the last lines of
+    a failure], "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null, "start": seconds to
+    the first collective|null, "left": [what had to be ended or removed, or may be left]}.
     """
     module = import_module("ncheck.probe.agent." + MEANS[arguments["means"]])
     return module.answer(sources, arguments, timeout)

@@ -279,7 +279,8 @@ class UnderMpirun(LocalDriver, Nccl):
         devices = {device for node in task.step.group for device in context.planned.get(node, ())}
         argument = {
             "id": task.id, "world": task.step.world, "sizes": task.step.sizes, "repeats": task.step.repeats,
-            "library": library, "counters": True, "planned": sorted(devices), "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
+            "library": library, "counters": True, "planned": sorted(devices),
+            "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
         }  # fmt: skip
         return json.dumps(argument, separators=(",", ":"))
 

@@ -29,8 +29,9 @@ def test_what_nccl_prints_of_its_own_diagnostics_comes_whole(
     sources.start({"environment": {"python": sys.executable}})
     met = meeting.answer(sources, {"means": "nccl", "count": 1, "variables": VARIABLES}, FAR)
     asked: dict[str, Any] = {
-        "means": "diagnostics", "round": 9, "stage": "all", "group": ["here"], "ranks": [2], "sizes": [], "repeats": 5, "net": "",
-        "planned": [], "timeout": FAR, "variables": VARIABLES, "id": met["ids"][0], "first": 0, "gpus": [0, 1],
+        "means": "diagnostics", "round": 9, "stage": "all", "group": ["here"], "ranks": [2], "sizes": [], "net": "",
+        "repeats": 5, "planned": [], "timeout": FAR,
+        "variables": VARIABLES, "id": met["ids"][0], "first": 0, "gpus": [0, 1],
     }  # fmt: skip
     try:
         said = turn.answer(sources, asked, FAR)

@@ -71,9 +71,9 @@ def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG00
 
 def turn(name: str, **more: object) -> dict[str, Any]:
     return {
-        "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [2], "sizes": [8], "repeats": 5, "planned": [],
+        "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [2], "sizes": [8], "planned": [],
         "launcher": "agents", "net": "", "expect": None, "node": "here", "timeout": FAR, "id": name, "first": 0,
-        "variables": {"NCCL_SOCKET_IFNAME": "=lo"}, "gpus": [0, 1], **more,
+        "repeats": 5, "variables": {"NCCL_SOCKET_IFNAME": "=lo"}, "gpus": [0, 1], **more,
     }  # fmt: skip
 
 

@@ -3,18 +3,19 @@
 It is one text (the head's `rank-program`), started as `PYTHON -B -S -c TEXT`, by the agent or by a launcher such as
 mpirun, and it writes nothing anywhere. Its task is JSON in NCHECK_RANK or in its first argument:
 
-{"id": 256 hex digits, "world": ranks in all, "sizes": [bytes a rank], "repeats": of each size, as far as there is time
- (without it 5), "seconds": its own deadline, from its start, "library": path of libnccl, or a name for the loader, "gpus": [the index of each rank of this node] (without it, as
- many as there are), "rank": int, "local": int (without these from the launcher's variables), "fd": where its lines go
- (without it "ncheck:" and the line go to standard output), "planned": [interfaces and HCA ports],
- "counters": bool (the first rank of a node reports what each moved)}
+{"id": 256 hex digits, "world": ranks in all, "sizes": [bytes a rank], "repeats": of each size, as far as there is
+ time (without it 5), "seconds": its own deadline, from its start, "library": path of libnccl, or a name for the loader,
+ "gpus": [the index of each rank of this node] (without it, as many as there are), "rank": int, "local": int (without
+ these from the launcher's variables), "fd": where its lines go (without it "ncheck:" and the line go to standard
+ output), "planned": [interfaces and HCA ports], "counters": bool (the first rank of a node reports what each moved)}
 
 It writes messages, lines of JSON, each short enough that a pipe never splits it; each has "rank" and "is":
 
 step      {"step": the current step}
 library   {"version", "path"}
 first     {"seconds": from its start to the end of the first collective}
-row       {"size", "in_place", "seconds", "fastest", "slowest", "wrong", "timing": {"warm_ups", "repeats", "iterations": of a repeat}}
+row       {"size", "in_place", "seconds", "fastest", "slowest", "wrong", "timing": {"warm_ups", "repeats",
+          "iterations": of a repeat}}
 note      {"words": what was left out}
 carried   {"moved": {name: {"sent", "received"}}}, in several lines
 failure   {"step", "words", "code": ncclResult_t|null, "late": bool}

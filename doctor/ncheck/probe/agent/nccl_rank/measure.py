@@ -6,6 +6,7 @@ the memory that are left) is the result of an all-reduce of its own.
 
 import ctypes
 import time
+from statistics import median
 
 from ncheck.probe.agent.nccl_rank.messages import RankError
 from ncheck.probe.agent.nccl_rank.nccl import MAX, SUM
@@ -92,7 +93,7 @@ class Measure:
         iterations, repeats = self.pace.plan(once, self.repeats, is_last=is_last)
         times = sorted(self._timed(launch, iterations, repeats))
         self.send(
-            "row", size=size, in_place=in_place, seconds=times[repeats // 2], fastest=times[0], slowest=times[-1],
+            "row", size=size, in_place=in_place, seconds=median(times), fastest=times[0], slowest=times[-1],
             wrong=wrong, timing={"warm_ups": WARM_UPS, "repeats": repeats, "iterations": iterations},
         )  # fmt: skip
         self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
