@@ -158,8 +158,10 @@ def print_measured(page: Page, report: Report) -> None:
         _sentence(page, first, by)
         _curve(page, first)
     steps = _steps(report.measurements)
-    well = [one for one in steps if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)]
-    rest = [one for one in report.measurements if one is not first and one not in well]  # `steps` are a line
+    in_scaling_line = [
+        one for one in steps if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)
+    ]
+    rest = [one for one in report.measurements if one is not first and one not in in_scaling_line]
     for stage in ("inside", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)
     if steps:

@@ -84,13 +84,13 @@ def test_small_sizes_are_launched_often_and_slow_ones_seldom() -> None:
 
 
 def test_repeats_are_as_many_as_wanted_and_fewer_only_where_one_iteration_of_each_takes_too_long() -> None:
-    plan = Pace(60.0).plan
-    assert plan(1e-5, 500, is_last=False) == (1, 500), "a stream queues no more launches"
-    assert plan(1e-5, 1, is_last=False) == (20, 1)
-    assert plan(0.01, 100, is_last=False) == (3, 100)
-    assert plan(0.1, 100, is_last=False) == (1, 37)
-    assert plan(0.1, 100, is_last=True) == (1, 100), "the largest size has the most time"
-    assert plan(10.0, 2, is_last=True) == (1, 2)
+    pace = Pace(60.0)
+    assert pace.plan(1e-5, 500, is_last=False) == (1, 500), "a stream queues no more launches"
+    assert pace.plan(1e-5, 1, is_last=False) == (20, 1)
+    assert pace.plan(0.01, 100, is_last=False) == (3, 100)
+    assert pace.plan(0.1, 100, is_last=False) == (1, 37)
+    assert pace.plan(0.1, 100, is_last=True) == (1, 100), "the largest size has the most time"
+    assert pace.plan(10.0, 2, is_last=True) == (1, 2)
 
 
 def test_the_way_to_a_much_larger_size_is_felt() -> None:
