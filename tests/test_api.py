@@ -32,6 +32,7 @@ def test_the_names_of_the_package_are_those_of_the_page() -> None:
 
 def test_each_public_name_can_be_had() -> None:
     assert [name for name in ncheck.__all__ if not hasattr(ncheck, name)] == []
+    assert dir(ncheck) == sorted(ncheck.__all__)
 
 
 def test_every_fact_that_a_check_of_ours_reads_is_on_the_page() -> None:

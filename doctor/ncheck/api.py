@@ -6,7 +6,8 @@ Nothing is printed, no file is read for settings unless `config` names one, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 TRIAGE_DEADLINE = 30.0  # seconds
 
-Nodes = str | os.PathLike[str] | Sequence[str] | None
+OnePath = str | os.PathLike[str]
+Nodes = OnePath | Sequence[str] | None
 
 
 class Given(TypedDict, total=False):
@@ -31,8 +33,8 @@ class Given(TypedDict, total=False):
 
     port: int
     user: str
-    identity: str
-    ssh_config: str
+    identity: OnePath
+    ssh_config: OnePath
     transport: Literal["auto", "paramiko", "openssh"]
     via: Literal["ssh", "srun"]
     accept_new_host_keys: bool
@@ -41,9 +43,9 @@ class Given(TypedDict, total=False):
     enter: str
     rsh: str
     packages: Literal["frameworks", "all"]
-    workdir: str
+    workdir: OnePath
     sudo: bool
-    data: str | Sequence[str]
+    data: OnePath | Sequence[OnePath]
     storage_probe: bool
     width: int
     connect_timeout: float
@@ -56,11 +58,11 @@ class Given(TypedDict, total=False):
     sizes: str | Sequence[int]
     repeats: int
     expect: str | float
-    requirements: str
+    requirements: OnePath
     select: str | Sequence[str]
     ignore: str | Sequence[str]
     fail_on: str
-    record: str
+    record: OnePath
     launcher: str
     program: Sequence[str]
     slots: int
@@ -70,7 +72,7 @@ class Given(TypedDict, total=False):
     need_ports: int | Sequence[int]
     drop_bad: bool
     force: bool
-    config: str
+    config: OnePath
 
 
 class GivenToRun(Given, total=False):
@@ -88,23 +90,27 @@ def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
     """
     from ncheck.pipeline import examine
 
+    given = _given("run", settings, GivenToRun)
     named = {} if nodes is None and settings.get("slurm") else _nodes(nodes)
-    return examine(_settings({**named, **settings}), Silent())
+    return examine(_settings({**named, **given}), Silent())
 
 
-def replay(directory: str | os.PathLike[str], **settings: Unpack[Given]) -> Report:
+def replay(directory: OnePath, **settings: Unpack[Given]) -> Report:
     """Judge what `ncheck --record DIRECTORY` saved, and return the report: no node is asked anything."""
     from ncheck.pipeline import replay as replayed
 
-    return replayed(os.fspath(directory), _settings({"local": True, **settings}), Silent())
+    given = _given("replay", settings, Given)
+    if not isinstance(directory, str | os.PathLike) or not (path := os.fspath(directory)):
+        raise SettingsError(f"directory: expected the path of a recording, not {directory!r}")
+    return replayed(path, _settings({"local": True, **given}), Silent())
 
 
 def diagnose(
     nodes: Nodes = None,
     *,
-    job: str | None = None,
+    job: int | str | None = None,
     match: str | None = None,
-    slurm: str | None = None,
+    slurm: int | str | None = None,
     **settings: Unpack[Given],
 ) -> LiveReport:
     """Look at the job that runs on these nodes, as `ncheck triage` does, and return what is wrong with it.
@@ -119,8 +125,11 @@ def diagnose(
     from ncheck.triage.join import examine_job
     from ncheck.triage.live import cluster_of
 
-    target = target_of(job, match, slurm)
-    made = _settings({**_nodes(nodes), "deadline": TRIAGE_DEADLINE, **settings})
+    given = _given("diagnose", settings, Given)
+    if match is not None and not isinstance(match, str):
+        raise SettingsError(f"match: expected text, not {match!r}")
+    target = target_of(*(None if one is None else str(one) for one in (job, match, slurm)), named="")
+    made = _settings({**_nodes(nodes), "deadline": TRIAGE_DEADLINE, **given})
     return examine_job(cluster_of(triage(replace(made, target=target), Silent())), target)
 
 
@@ -128,12 +137,12 @@ def _nodes(nodes: Nodes) -> dict[str, object]:
     """Return the settings that name the nodes. Raises SettingsError, or InventoryError where there is no such file."""
     if nodes is None:
         return {"local": True}
-    if isinstance(nodes, str | os.PathLike):
-        path = os.fspath(nodes)
+    path = os.fspath(nodes) if isinstance(nodes, str | os.PathLike) else ""
+    if path:
         if not os.path.lexists(path):
-            raise InventoryError(f"nodes: no such file: {path!r}; to name nodes, give a list: run([{path!r}])")
+            raise InventoryError(f"nodes: no such file: {path!r}; to name nodes, give a list: [{path!r}]")
         return {"nodes_file": path}
-    if isinstance(nodes, bytes) or not isinstance(nodes, Sequence) or not all(isinstance(name, str) for name in nodes):
+    if nodes == "" or isinstance(nodes, bytes) or not isinstance(nodes, Sequence) or not all(map(_is_text, nodes)):
         expected = "the path of a host file, a list of node names, or None for this machine"
         raise SettingsError(f"nodes: expected {expected}, not {nodes!r}")
     if not nodes:
@@ -145,12 +154,36 @@ def _nodes(nodes: Nodes) -> dict[str, object]:
     return {"hosts": hosts}
 
 
+def _given(function: str, settings: Mapping[str, object], known: type[Given]) -> dict[str, object]:
+    """Return the settings of a call, with paths as text. Raises TypeError as Python does for an unknown argument."""
+    for name in settings:
+        if name not in known.__annotations__:
+            near = get_close_matches(name, known.__annotations__, 1, cutoff=0.8)
+            more = f"did you mean {near[0]!r}?" if near else f"its arguments: help(ncheck.{function})"
+            raise TypeError(f"{function}() has no argument {name!r}; {more}")
+    return {name: _text(value) for name, value in settings.items()}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _text(value: object) -> object:
+    """Return a path, or each path of a list, as text; a value of any other type as it is."""
+    if isinstance(value, list | tuple):
+        return [_text(one) for one in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 _IN_PYTHON = {"nodes_file": "nodes", "hosts": "nodes", "local": "nodes=None"}  # all others have one name everywhere
 
 
-def _settings(given: dict[str, object]) -> Settings:
+def _settings(given: Mapping[str, object]) -> Settings:
     """Take the given settings alone: no variable and no ncheck.toml that happens to be there changes the result."""
     texts = {name: (value,) if name in ("select", "ignore") and isinstance(value, str) else value
              for name, value in given.items()}  # fmt: skip
+    config = given.get("config") or "none"
+    if not isinstance(config, str):
+        raise SettingsError(f"config: expected text, not {config!r}")
     named = {name: _IN_PYTHON.get(name, name) for name in given}
-    return make_settings({"config": "none", **texts}, {}, Path.cwd(), named=named.__getitem__)
+    return make_settings({**texts, "config": config}, {}, Path.cwd(), named=named.__getitem__)

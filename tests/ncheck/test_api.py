@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import ncheck
 import pytest
@@ -49,36 +51,57 @@ def test_nodes_may_be_names_or_a_file(tmp_path: Path) -> None:
         ]
 
 
-def test_what_the_caller_can_mend_is_raised_in_words_of_python() -> None:
-    expected = "the path of a host file, a list of node names, or None for this machine"
-    listed = "nodes: the list is empty; name a node, or give None for this machine alone"
+def test_what_the_caller_can_mend_is_raised_in_words_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    expected = "nodes: expected the path of a host file, a list of node names, or None for this machine"
+    recording = "directory: expected the path of a recording"
+    run, replay, diagnose = cast("Any", ncheck.run), cast("Any", ncheck.replay), cast("Any", ncheck.diagnose)
     wrong: dict[str, tuple[Callable[[], object], type[Exception]]] = {
-        "nodes: no such file: 'missing.txt'; to name nodes, give a list: run(['missing.txt'])": (
-            lambda: ncheck.run("missing.txt"), InventoryError,
+        "nodes: no such file: 'missing.txt'; to name nodes, give a list: ['missing.txt']": (
+            lambda: run("missing.txt"), InventoryError,
         ),
-        listed: (lambda: ncheck.run([]), SettingsError),
-        f"nodes: expected {expected}, not 5": (lambda: ncheck.run(5), SettingsError),  # type: ignore[arg-type]
-        f"nodes: expected {expected}, not [5]": (lambda: ncheck.run([5]), SettingsError),  # type: ignore[list-item]
-        f"nodes: expected {expected}, not b'a'": (lambda: ncheck.run(b"a"), SettingsError),  # type: ignore[arg-type]
+        f"nodes: {tmp_path}: is a directory; expected a file with one host per line": (
+            lambda: run(tmp_path), InventoryError,
+        ),
+        "nodes: the list is empty; name a node, or give None for this machine alone": (lambda: run([]), SettingsError),
+        **{
+            f"{expected}, not {nodes!r}": (partial(run, nodes), SettingsError)
+            for nodes in (5, "", b"a", [5], [""], {"a"}, [Path("a")])
+        },
         "nodes: 'a b' is not a host name: only letters, digits, '.', '_' and '-' are allowed": (
-            lambda: ncheck.run(["a b"]), InventoryError,
+            lambda: run(["a b"]), InventoryError,
         ),
-        "deadline: expected a number of seconds above 0, not '-1'": (lambda: ncheck.run(deadline=-1), SettingsError),
-        "port: expected a whole number from 1 to 65535, not 'x'": (
-            lambda: ncheck.run(["a"], port="x"), SettingsError,  # type: ignore[arg-type]
+        "slurm: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck --slurm": (
+            lambda: run(slurm=True), InventoryError,
         ),
+        "deadline: expected a number of seconds above 0, not '-1'": (lambda: run(deadline=-1), SettingsError),
+        "port: expected a whole number from 1 to 65535, not 'x'": (lambda: run(["a"], port="x"), SettingsError),
+        "sudo: expected true or false, not 5": (lambda: run(["a"], sudo=5), SettingsError),
+        "setup: expected text, not ['a']": (lambda: run(["a"], setup=["a"]), SettingsError),
         "identity: /no/such/key is not a file; to list your keys: ls ~/.ssh": (
-            lambda: ncheck.run(["a"], identity="/no/such/key"), SettingsError,
+            lambda: run(["a"], identity=Path("/no/such/key")), SettingsError,
+        ),
+        "config: expected text, not 5": (lambda: run(config=5), SettingsError),
+        "/nonexistent: No such file or directory": (lambda: replay("/nonexistent"), RecordingError),
+        **{f"{recording}, not {path!r}": (partial(replay, path), SettingsError) for path in (5, None, b"x", "")},
+        "job: 'x' is no process; write its number, as in 4711 or gpu02:4711": (
+            lambda: diagnose(job="x"), SettingsError,
+        ),
+        "job, match and slurm name one job each: use only one of them": (
+            lambda: diagnose(job=4711, slurm=12), SettingsError,
+        ),
+        "match: expected text, not 5": (lambda: diagnose(match=5), SettingsError),
+        "slurm: '[]' is no job id of Slurm; to list yours: squeue --me": (lambda: diagnose(slurm=[]), SettingsError),
+        "run() has no argument 'selekt'; did you mean 'select'?": (lambda: run(selekt="NC1"), TypeError),
+        "run() has no argument 'output'; its arguments: help(ncheck.run)": (lambda: run(output="json"), TypeError),
+        "replay() has no argument 'slurm'; its arguments: help(ncheck.replay)": (
+            lambda: replay("x", slurm=True), TypeError,
         ),
     }  # fmt: skip
     for message, (call, error) in wrong.items():
         with pytest.raises(error) as raised:
             call()
         assert str(raised.value) == message
-    with pytest.raises(RecordingError, match="No such file"):
-        ncheck.replay("/nonexistent")
-    with pytest.raises(TypeError, match="selekt is not a setting"):
-        ncheck.run(selekt="NC1")  # type: ignore[call-arg]
 
 
 def test_every_setting_of_ncheck_toml_has_a_type() -> None:

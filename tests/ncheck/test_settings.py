@@ -260,7 +260,7 @@ def test_a_flag_that_cannot_be_meant_is_told(tmp_path: Path, flags: dict[str, ob
         ("hots = 'a'", "unknown setting 'hots'; did you mean host?"),
         ("port = '22nd'", "port: expected a whole number from 1 to 65535, not '22nd'"),
         ("port = true", "port: expected a whole number from 1 to 65535, not 'True'"),
-        ("sudo = 1.5", "sudo: expected true or false"),
+        ("sudo = 1.5", "sudo: expected true or false, not 1.5"),
         ("select = 5", "select: expected text or a list of text"),
         ("ignore = ['NC5=']", "ignore: 'NC5=' names no node; write NC5=node07, or NC5 alone for all nodes"),
         ("ignore = [5]", "ignore: expected CHECK or CHECK=nodes"),

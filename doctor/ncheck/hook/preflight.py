@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ncheck.errors import NcheckError, SettingsError
 
@@ -46,13 +46,13 @@ class PreflightError(NcheckError):
 
 
 def preflight(  # noqa: PLR0913, PLR0917  the words of one call
-    on_problem: str = "raise",
+    on_problem: Literal["raise", "warn"] = "raise",
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
     timeout: float | None = None,
     apply: bool = False,  # noqa: FBT001, FBT002
     strict: bool = False,  # noqa: FBT001, FBT002
-    probe: str = "none",
+    probe: Literal["none", "quick"] = "none",
 ) -> Report:
     """Check the nodes of this job from inside it, and return the report: the same one on every rank.
 
@@ -125,9 +125,12 @@ class _Options:
             raise SettingsError(f"on_problem={on_problem!r} is not one of {', '.join(ON_PROBLEM)}")
         if probe not in PROBES:
             raise SettingsError(f"probe={probe!r} is not one of {', '.join(PROBES)}")
+        for name, value in (("apply", apply), ("strict", strict)):
+            if not isinstance(value, bool):  # "no" is true
+                raise SettingsError(f"{name}={value!r} is not True or False")
         self.raises = mode in ("on", "strict") or (mode != "warn" and on_problem == "raise")
-        self.strict = mode == "strict" or (mode != "warn" and bool(strict))
-        self.select, self.ignore, self.apply, self.probe = select, ignore, bool(apply), probe
+        self.strict = mode == "strict" or (mode != "warn" and strict)
+        self.select, self.ignore, self.apply, self.probe = select, ignore, apply, probe
         given = environ.get("NCHECK_TIMEOUT", "").strip()
         self.patience = 0.0 if given or timeout is not None else PATIENCE
         wanted = USUAL_TIMEOUT if timeout is None else timeout

@@ -34,19 +34,19 @@ class Target:
         return any(one is not None for one in (self.pid, self.match, self.slurm))
 
 
-def target_of(job: str | None, match: str | None, slurm: str | None, **how: bool) -> Target:
-    """Return the target that a user names. Raises SettingsError."""
+def target_of(job: str | None, match: str | None, slurm: str | None, *, named: str = "--", **how: bool) -> Target:
+    """Return the target that a user names; `named` is what stands before a name in messages. Raises SettingsError."""
     if sum(one is not None for one in (job, match, slurm)) > 1:
-        raise SettingsError("--job, --match and --slurm name one job each: use only one of them")
+        raise SettingsError(f"{named}job, {named}match and {named}slurm name one job each: use only one of them")
     node, _, pid = (job or "").rpartition(":")
     if job is not None and not (pid.isascii() and pid.isdecimal() and 0 < int(pid[:20]) < _MOST_PROCESSES):
-        raise SettingsError(f"--job: {quoted(job)} is no process; write its number, as in 4711 or gpu02:4711")
+        raise SettingsError(f"{named}job: {quoted(job)} is no process; write its number, as in 4711 or gpu02:4711")
     try:
         re.compile(match or "")
     except re.error as error:
-        raise SettingsError(f"--match: not a regular expression: {error}") from None
+        raise SettingsError(f"{named}match: not a regular expression: {error}") from None
     if slurm is not None and not re.fullmatch(r"\d+(?:[_+]\d+)?", slurm, re.ASCII):
-        raise SettingsError(f"--slurm: {quoted(slurm)} is no job id of Slurm; to list yours: squeue --me")
+        raise SettingsError(f"{named}slurm: {quoted(slurm)} is no job id of Slurm; to list yours: squeue --me")
     return Target(int(pid) if job else None, node or None, match, slurm, **how)
 
 

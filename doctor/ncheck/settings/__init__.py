@@ -60,8 +60,8 @@ def make_settings(
         warn(f"{file.name}: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
     if unknown := [name for name in given if name not in OPTIONS]:
         raise TypeError(f"{unknown[0]} is not a setting; settings are {', '.join(sorted(OPTIONS))}")
-    untyped = {**file.sources, **{name: key for key, name in VARIABLES.items() if environ.get(key)}}
-    sources = {**untyped, **{name: named(name) for name in given}}
+    variable = {name: key for key, name in VARIABLES.items() if environ.get(key)}
+    sources = {**file.sources, **variable, **{name: named(name) for name in given}}
     typed = {name: _read(name, value, sources[name]) for name, value in given.items()}
     if "workdir" in typed:
         typed["workdir"] = anchored(cwd, str(typed["workdir"]))
@@ -75,7 +75,7 @@ def make_settings(
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
     settings = _settings(values, overrides, sources)
-    return replace(settings, sources={name: untyped[name] for name in untyped if name not in given})
+    return replace(settings, sources={name: source for name, source in sources.items() if source != OPTIONS[name].flag})
 
 
 def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], sources: Mapping[str, str]) -> Settings:

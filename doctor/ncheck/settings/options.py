@@ -295,7 +295,7 @@ class Settings:
     rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
     target: Target | None = None  # ncheck triage: the job that it is asked about
     ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # inside a job, by node: its launcher started them
-    # The variable or the key of the file that gave a setting; nothing for what was typed.
+    # The variable, the key of the file or the argument in Python that gave a setting; nothing for a typed option.
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def named(self, name: str, value: str = "") -> str:

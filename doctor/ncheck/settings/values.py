@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.report import FORMATS, Output
+from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
@@ -31,7 +32,7 @@ _DAY = 86400
 
 def text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected text")  # noqa: TRY004  a wrong value, reported like others
+        raise ValueError(f"expected text, not {printable(repr(value), 60)}")  # noqa: TRY004  a wrong value, reported like others
     if not value.strip():
         raise ValueError("it is empty")
     if not value.isprintable():
@@ -77,7 +78,7 @@ def flag(value: object) -> bool:
         return value
     words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     if not isinstance(value, str) or value.lower() not in words:
-        raise ValueError("expected true or false")
+        raise ValueError(f"expected true or false, not {printable(repr(value), 60)}")
     return words[value.lower()]
 
 

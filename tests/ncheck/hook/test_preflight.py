@@ -190,6 +190,8 @@ def test_off_does_nothing_at_all() -> None:
         ({"timeout": math.nan}, "timeout=nan: expected seconds above 0, at most 3600"),
         ({"timeout": "soon"}, "timeout=soon: expected seconds above 0, at most 3600"),
         ({"timeout": True}, "timeout=True: expected seconds above 0, at most 3600"),
+        ({"apply": "no"}, "apply='no' is not True or False"),
+        ({"strict": 1}, "strict=1 is not True or False"),
         ({"on_problem": "cry"}, "on_problem='cry' is not one of raise, warn"),
         ({"probe": "long"}, "probe='long' is not one of none, quick"),
         ({"select": 7}, "select expects names of checks, such as select=('NC3', 'mtu-differs')"),
