@@ -10,18 +10,19 @@ a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     facts                        every fact type, with its fields
+    records                      the records of the package, with their fields
+    arguments NAME               the arguments of a function of the package
+    settings                     the settings that run, replay and diagnose take
+    declarations                 what a check may declare
     variables                    the environment variables of the settings
 """
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import fcntl
 import html
 import inspect
 import os
-import pkgutil
 import pty
 import re
 import struct
@@ -30,10 +31,10 @@ import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING
+
+import api_tables
 
 if TYPE_CHECKING:
     import click
@@ -170,75 +171,6 @@ def plan(cluster: str, launcher: str) -> str:
     return f"```sh\n{report.plan.lines[launcher]}\n```"
 
 
-# The facts
-
-
-def facts() -> str:
-    """Return each module of facts that checks read, with its facts and the records that these are made of."""
-    import ncheck.facts
-
-    names = sorted(module.name for module in pkgutil.iter_modules(ncheck.facts.__path__))
-    modules = [import_module(name) for name in (*(f"ncheck.facts.{name}" for name in names), "ncheck.probe.facts")]
-    return "\n\n".join(_facts_of(module) for module in modules if _own_facts(module))
-
-
-def _own_facts(module: ModuleType) -> list[type]:
-    facts = (value for name, value in vars(module).items() if name.endswith("Facts") and _is_record(value))
-    return [fact for fact in facts if fact.__module__ == module.__name__]
-
-
-def _is_record(value: object) -> bool:
-    return isinstance(value, type) and dataclasses.is_dataclass(value)
-
-
-def _facts_of(module: ModuleType) -> str:
-    own = _own_facts(module)
-    parts = list(dict.fromkeys(part for fact in own for part in _parts(fact) if part not in own))
-    return "\n".join([f"#### `{module.__name__}`\n", *(_item(record) for record in (*own, *parts))])
-
-
-def _item(record: type) -> str:
-    written = (record.__doc__ or "").startswith(f"{record.__name__}(")  # dataclass writes one where there is none
-    what = "" if written else " ".join((inspect.getdoc(record) or "").split())
-    return f"- `{record.__name__}`{f': {what}' if what else ''}\n  - {_fields(record)}"
-
-
-def _parts(record: type) -> Iterator[type]:
-    """Yield the records and enumerations that the annotations of a record name, and theirs."""
-    scope = vars(sys.modules[record.__module__])
-    for declared in _types(record).values():
-        for name in re.findall(r"\w+", declared):
-            part = scope.get(name)
-            if name in ("Unread", "Absent") or not isinstance(part, type):
-                continue
-            if issubclass(part, enum.Enum):
-                yield part
-            elif dataclasses.is_dataclass(part) and part is not record:
-                yield part
-                yield from _parts(part)
-
-
-def _fields(record: type) -> str:
-    if issubclass(record, enum.Enum):
-        return ", ".join(f"`{member.value}`" for member in record)
-    return ", ".join(f"`{name}: {declared}`" for name, declared in _types(record).items())
-
-
-def _types(record: type) -> dict[str, str]:
-    """Return the types of a record's fields, without what only says how an answer becomes one."""
-    hints = get_type_hints(record)
-    return {field.name: _shown(hints[field.name]) for field in dataclasses.fields(record)}
-
-
-def _shown(declared: Any) -> str:  # noqa: ANN401  a type, or what typing has for one
-    origin, inner = get_origin(declared), [_shown(one) for one in get_args(declared)]
-    if origin in (Union, UnionType):
-        return " | ".join(inner)
-    if inner:
-        return f"{origin.__name__}[{', '.join(inner)}]"
-    return {NoneType: "None", ...: "..."}.get(declared) or declared.__name__
-
-
 # The command line
 
 
@@ -350,7 +282,11 @@ def _text(text: str) -> str:
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
-KINDS: Mapping[str, Callable[..., str]] = {"replay": replay, "plan": plan, "facts": facts, "variables": variables}
+KINDS: Mapping[str, Callable[..., str]] = {
+    "replay": replay, "plan": plan, "variables": variables,
+    "facts": api_tables.facts, "records": api_tables.records, "arguments": api_tables.arguments,
+    "settings": api_tables.settings, "declarations": api_tables.declarations,
+}  # fmt: skip
 
 
 # The picture

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import runpy
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import ncheck
 import pytest
+from api_tables import described, public_records, said_of
+from markdown_it import MarkdownIt
 
 TREE = Path(__file__).parents[1]
 API = (TREE / "docs" / "api.md").read_text(encoding="utf-8")
 
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", API, flags=re.DOTALL | re.MULTILINE)
+
+
+def records() -> list[type]:
+    return [record for record in public_records() if dataclasses.is_dataclass(record)]
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -39,7 +47,44 @@ def test_every_fact_that_a_check_of_ours_reads_is_on_the_page() -> None:
     from ncheck.registry import load_checks
 
     facts = {fact.__name__ for check in load_checks().checks for fact in (*check.reads, *check.also)}
-    assert {fact for fact in facts if f"\n- `{fact}`" not in API} == set()
+    assert {fact for fact in facts if f"\n#### {fact}\n" not in API} == set()
+
+
+def test_the_page_shows_each_field_with_its_type_in_a_table() -> None:
+    """As a Markdown parser reads it: a bar in a type ends no cell."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(API)
+    cells = [token.content for before, token in pairwise(tokens) if before.type == "td_open"]
+    shown = set(pairwise(cells))
+    assert [
+        f"{record.__name__}.{one.name}"
+        for record in records()
+        for one in described(record)[1]
+        if (f"`{one.name}`", one.type) not in shown
+    ] == []
+
+
+PLAIN = {"pid", "index", "port", "line", "ranks"}  # numbers that need no words
+
+
+def test_each_number_has_a_unit_or_says_what_it_counts() -> None:
+    assert [
+        f"{record.__name__}.{one.name}"
+        for record in records()
+        for one in described(record)[1]
+        if re.search(r"\b(int|float)\b", one.type) and one.name not in PLAIN and not (one.unit or one.meaning)
+    ] == []
+
+
+def test_a_docstring_is_parted_into_what_it_says_of_each_field() -> None:
+    doc = """A file. `size` and `free` in bytes; `kind`: "ext4", None where `size` is; `at` is when, `by` who. Ever.
+
+    Nothing of it is `free`.
+    """
+    assert said_of(doc, ["size", "free", "kind", "at", "by", "path"]) == (
+        "A file. Nothing of it is `free`.",
+        {"size": "in bytes", "free": "in bytes", "kind": '"ext4", None where `size` is', "at": "when",
+         "by": "who. Ever"},
+    )  # fmt: skip
 
 
 TYPED = """

@@ -61,7 +61,7 @@ class Given(TypedDict, total=False):
     requirements: OnePath
     select: str | Sequence[str]
     ignore: str | Sequence[str]
-    fail_on: str
+    fail_on: str | Sequence[str]
     record: OnePath
     launcher: str
     program: Sequence[str]
@@ -76,7 +76,10 @@ class Given(TypedDict, total=False):
 
 
 class GivenToRun(Given, total=False):
-    """The settings of `run`: with slurm=True, the nodes are those of the current Slurm allocation."""
+    """The settings of `run`: with slurm=True, the nodes are those of the current Slurm allocation.
+
+    `config`: the ncheck.toml to read; without it, none is read. `program`: the words of the job's command line.
+    """
 
     slurm: bool
 
@@ -84,9 +87,11 @@ class GivenToRun(Given, total=False):
 def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
     """Check nodes and return the report.
 
-    `nodes` is the path of a host file, or the names of the nodes; None is this machine alone, with no SSH. `settings`
-    are those of ncheck.toml by the same names: port=10001, select="versions,NC3", deadline=120, probe="none".
-    Raises NcheckError (in ncheck.errors) for what the caller can mend: no such file, no such setting.
+    `nodes`: the path of a host file, or the names of the nodes; None is this machine alone, with no SSH.
+
+    The settings are those of ncheck.toml by the same names: port=10001, select="versions,NC3", deadline=120,
+    probe="none"; their names and types are those of ncheck.api.GivenToRun. Raises NcheckError for what the caller can
+    correct, such as a file that does not exist, and TypeError for an argument that does not exist.
     """
     from ncheck.pipeline import examine
 
@@ -96,7 +101,12 @@ def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
 
 
 def replay(directory: OnePath, **settings: Unpack[Given]) -> Report:
-    """Judge what `ncheck --record DIRECTORY` saved, and return the report: no node is asked anything."""
+    """Judge a recording, and return the report: no node is asked anything.
+
+    `directory`: what `ncheck --record DIRECTORY` saved.
+
+    The settings are those of `run`. Raises NcheckError.
+    """
     from ncheck.pipeline import replay as replayed
 
     given = _given("replay", settings, Given)
@@ -115,8 +125,10 @@ def diagnose(
 ) -> LiveReport:
     """Look at the job that runs on these nodes, as `ncheck triage` does, and return what is wrong with it.
 
-    `job` is a process of it ("4711", or "gpu02:4711"), `match` a regular expression for its command line, `slurm` its
-    number in Slurm; none is needed where only one job runs. Nothing of the job is changed. Raises NcheckError.
+    `nodes`: as for `run`. `job`: the number of a process of the job, 4711 or "gpu02:4711"; `match`: a regular
+    expression for its command line; `slurm`: its number in Slurm. None of the three is needed where only one job runs.
+
+    The settings are those of `run`, but for slurm. Nothing of the job is changed. Raises NcheckError.
     """
     from dataclasses import replace
 

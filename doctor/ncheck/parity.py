@@ -79,9 +79,10 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
 ) -> Callable[[Callable[[F], str | None]], Check]:
     """Make a check from a function that returns the value that must be equal on all nodes; None excludes a node.
 
-    `what` begins the message. `fix` may depend on the fact of the first node that differs. `{wanted}` in it is replaced
-    by the value that all nodes should have. `look`: the fix
-    only shows more. `shown` returns a node's evidence.
+    `code`: letters and digits, unique. `severity`: ERROR, WARNING or INFO. `fact`: what the function is given. `what`:
+    how the message begins. `fix`: the line to type, or a function of the fact of the first node that differs; {wanted}
+    in the line is replaced by the value that all nodes should have. `look`: the fix only shows more. `shown`: what
+    makes a node's evidence of the fact. `everywhere` and `by_kind`: as for a cluster check.
     """
 
     def made(value_of: Callable[[F], str | None]) -> Check:

@@ -107,9 +107,8 @@ def _bus(device: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class AmdErrors:
-    """What the driver counted since it was loaded: uncorrectable errors by block (umc is the memory).
-
-    `pending` pages of the memory are bad and wait for their retirement, `kept` could not be retired.
+    """What the driver counted since it was loaded. `uncorrectable`: errors by block; umc is the memory. `pending`:
+    bad pages of the memory that wait for their retirement; `kept`: bad pages that could not be retired.
     """
 
     uncorrectable: Mapping[str, int] = field(default_factory=dict)

@@ -11,7 +11,9 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """Seconds that the node's clock is ahead of the local host's, and half the round-trip time of the measurement."""
+    """The node's clock beside that of the machine that runs ncheck. `offset`: seconds that the node's is ahead.
+    `uncertainty`: seconds, half the round-trip time of the measurement.
+    """
 
     offset: float
     uncertainty: float

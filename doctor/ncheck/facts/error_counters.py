@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a port or card has counted since it was started: errors by counter, without those that are 0, and bytes.
+    """What a port or card has counted since it was started. `errors` by counter, without those that are 0; `sent`
+    and `received` in bytes.
 
     `counters` is how many of its error counters could be read: a port that has none can show no error.
     """
@@ -49,7 +50,7 @@ class ErrorCountersFacts:
 class LaterErrorCountersFacts:
     """The same at the end of the run."""
 
-    at: float
+    at: float  # seconds, by the same clock
     ports: Mapping[Annotated[str, _port_or_card], Counted]
 
 

@@ -13,10 +13,11 @@ _AT_LEAST = ">="
 
 @dataclass(frozen=True)
 class ExpectedFacts:
-    """What a node must have; None where it does not matter. `gpu`: words of the model's name; `rate`: Gb/s of a port;
-    `commit`: the first digits of the git commit of the job's code.
+    """What a node must have; None where it does not matter.
 
-    `requirements`: of --requirements. `versions`: by name: {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
+    `gpus` and `hcas` are how many. `gpu`: words of the model's name; `rate`: Gb/s of a port; `commit`: the first
+    digits of the git commit of the job's code. `requirements`: those of --requirements. `versions` by name:
+    {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
     """
 
     gpus: int | None = None

@@ -16,9 +16,11 @@ from ncheck.model.fact import Unread
 class Folder:
     """One folder, as the job's user sees it. `named_by`: the variable that names it, "" for a fixed path.
 
-    `size` and `kind` ("ext4", "nfs4") are those of its file system, None where they are not known. `free` is in bytes,
-    `files_free` how many more files fit, None where the file system does not count them. For a folder that does not
-    exist, `writable` and what follows are those of the nearest folder above it: it can be made there.
+    `free`: bytes; `size`: bytes of its file system, None where they are not known; `kind`: "ext4", "nfs4", None
+    where it is not known. `files_free`: how many more files fit, None where the file system does not count them.
+
+    For a folder that does not exist, writable and what follows are those of the nearest folder above it: it can be
+    made there.
     """
 
     path: Path

@@ -30,7 +30,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class RemappedRows:
-    """Rows of memory that spare ones replaced. `pending`: at the next reset. `failed`: no spare row was left."""
+    """Rows of memory that spare ones replaced. `correctable` and `uncorrectable`: how many, by the errors that they
+    had. `pending`: some are replaced at the next reset. `failed`: no spare row was left.
+    """
 
     correctable: int
     uncorrectable: int
@@ -40,10 +42,11 @@ class RemappedRows:
 
 @dataclass(frozen=True)
 class Fabric:
-    """A GPU and the fabric of NVSwitches. `state`: 0 none, 1 not started, 2 in progress, 3 completed.
+    """A GPU and the fabric of NVSwitches. `state`: 0 none, 1 not started, 2 in progress, 3 completed. `status`:
+    NVML's number for how it completed, 0 is success.
 
-    `cluster` is the NVLink domain across nodes as 32 hexadecimal digits, "" where there is none; GPUs reach each other
-    by NVLink within one `clique` of it. `health` are NVML's bits.
+    `cluster` is the NVLink domain across nodes as 32 hexadecimal digits, "" where there is none. `clique`: GPUs
+    reach each other by NVLink within one clique of the cluster. `health` are NVML's bits.
     """
 
     state: int
@@ -55,12 +58,16 @@ class Fabric:
 
 @dataclass(frozen=True)
 class GpuHealth:
-    """One GPU; None is what it, or its driver, does not have. `errors`: what should have been readable, and why not.
+    """One GPU; None is what it, or its driver, does not have. `errors`: what should have been readable, and why
+    not.
 
-    `ecc` counts errors that could not be corrected since the driver was loaded, `ecc_ever` all in the life of the GPU.
-    `throttled` are NVML's bits for why the clocks are low. `margin`: degrees below the temperature at which the GPU
-    slows down. `links` are the states of its NVLinks, 1 is active; `link_errors` counts by kind. `action`: NVML's
-    number for what the driver asks for, 0 is nothing.
+    `ecc_mode`: 1 is on. `ecc`: how many errors could not be corrected since the driver was loaded; `ecc_ever`: the
+    same in the life of the GPU. `retired`: how many pages of memory are used no more; `retiring`: more will be at
+    the next start. `throttled` are NVML's bits for why the clocks are low. `temperature`: degrees Celsius;
+    `slowdown`: degrees Celsius at which the GPU slows down; `margin`: degrees Celsius that are left until then.
+    `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process. `links`
+    are the states of its NVLinks, 1 is active; `link_errors`: how many, by kind. `action`: NVML's number for what
+    the driver asks for, 0 is nothing.
     """
 
     index: int
@@ -105,10 +112,11 @@ class GpuHealthFacts:
 
 @dataclass(frozen=True)
 class NvidiaDriverFacts:
-    """The driver: the versions of the kernel module and of NVML's library, "" where they are not known.
+    """The driver. `module` and `library`: the versions of the kernel module and of NVML's library, "" where they
+    are not known.
 
-    `failure` is why NVML did not start. `channels` counts the channels of IMEX, `usable_channels` those that this user
-    can open. `compatibility` are copies of CUDA's forward compatibility package.
+    `failure` is why NVML did not start. `channels`: how many channels IMEX has; `usable_channels`: how many of them
+    this user can open. `compatibility` are copies of CUDA's forward compatibility package.
     """
 
     module: str

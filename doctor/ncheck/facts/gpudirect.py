@@ -13,10 +13,11 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class GpuDirectFacts:
-    """Both ways to it. `peers`: GPU drivers that are registered in /sys/kernel/mm/memory_peers (nv_mem, nv_mem_nc).
+    """Whether GPUDirect RDMA can be used: by peer memory, or by DMA-BUF.
 
-    `peermem`: the module nvidia_peermem is loaded; `open_driver`: NVIDIA's open kernel module is, which DMA-BUF needs.
-    `kernel` is its release as (5, 15).
+    `peers`: GPU drivers that are registered in /sys/kernel/mm/memory_peers (nv_mem, nv_mem_nc). `peermem`: the
+    module nvidia_peermem is loaded; `open_driver`: NVIDIA's open kernel module is, which DMA-BUF needs. `kernel`:
+    its release as (5, 15).
     """
 
     peers: tuple[str, ...]

@@ -17,10 +17,12 @@ from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_addr
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """The GPUs of a node, read from NVML or, if that fails, from nvidia-smi. `cuda` is the driver's, such as "12.4".
+    """The GPUs of a node, read from NVML or, if that fails, from nvidia-smi. Those of AMD are read where there is
+    none of NVIDIA.
 
-    Those of AMD are read where there is none of NVIDIA; their `cuda` is "", and `rocm` the version of ROCm.
-    `hung` says which nvidia-smi command did not end in time, although another source listed the GPUs.
+    `driver`: its version. `cuda`: the newest version that the driver supports, such as "12.4", and "" with AMD;
+    `rocm`: the version of ROCm, "" without AMD. `hung`: the nvidia-smi command that did not end in time, although
+    another source listed the GPUs.
     """
 
     gpus: tuple[Gpu, ...]

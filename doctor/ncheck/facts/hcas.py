@@ -18,9 +18,11 @@ from ncheck.model.fact import Absent, Read
 
 @dataclass(frozen=True)
 class HcaPortDetails:
-    """`lanes` and `speed` of the link, such as 4 and "NDR"; None and "" where sysfs does not show them.
+    """One port in detail, from sysfs. `lanes` of the link, such as 4, None where they are not shown; `speed` of the
+    link, such as "NDR", "" where it is not shown.
 
-    `pkeys`: the first entries of the P_Key table. `gids`: those in use.
+    `pkeys`: the first entries of the P_Key table. `gids`: those in use. `board`: the product (PSID), such as
+    MT_0000000838.
     """
 
     hca: str
@@ -34,7 +36,7 @@ class HcaPortDetails:
 
 @dataclass(frozen=True)
 class HcaFacts:
-    """The ports of all HCAs, by name and number. `board` is the product (PSID): MT_0000000838."""
+    """The ports of all HCAs, by name and number."""
 
     ports: tuple[HcaPortDetails, ...]
 

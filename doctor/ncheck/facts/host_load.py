@@ -16,7 +16,9 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class Use:
-    """How much of a limit is used."""
+    """How much of a limit is used. `used` and `limit`: numbers of what is limited, such as files; of swap, its
+    bytes.
+    """
 
     used: int
     limit: int
@@ -37,12 +39,15 @@ class Stuck:
 
 @dataclass(frozen=True)
 class HostLoadFacts:
-    """The memory in bytes, None if it could not be read; `hugepages`: bytes that are reserved for these.
-    `available` counts the part of ZFS's cache that it gives back when needed, unlike the kernel's own MemAvailable.
+    """What the node is busy with; None is what could not be read.
 
-    `load`: the average of the last five minutes; `stalled`: the share of the last minute in which every process that
-    ran waited for memory. `files` and `threads` of the whole node. `stuck_more`: how many others are stuck;
-    `hidden`: this user is shown only its own processes.
+    `memory`: bytes; `available`: bytes that a program can get. It counts the part of ZFS's cache that is given back
+    when needed, unlike the kernel's own MemAvailable. `hugepages`: bytes that are reserved for these. `swap` in
+    bytes.
+
+    `cpus`: how many run. `load`: processes that ran or waited, the average of the last five minutes; `stalled`: 0
+    to 1, the share of the last minute in which every process that ran waited for memory. `files` and `threads` of
+    the whole node. `stuck_more`: how many others are stuck; `hidden`: this user is shown only its own processes.
     """
 
     cpus: int

@@ -17,8 +17,8 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class Frequency:
-    """The frequency settings of CPUs, in kHz: `limit` is what they may run at, `most` what they can. `policies`: so
-    many groups of CPUs have them.
+    """The frequency settings of CPUs. `limit`: kHz at which they may run; `most`: kHz at which they can.
+    `policies`: so many groups of CPUs have these settings.
     """
 
     governor: str
@@ -30,7 +30,9 @@ class Frequency:
 
 @dataclass(frozen=True)
 class GroupLimit:
-    """The strictest limit among the control groups that the login is in: bytes, or numbers of threads."""
+    """The strictest limit among the control groups that the login is in. `limit` and `used`: how many threads, or
+    how much memory in bytes. `folder`: the control group's.
+    """
 
     limit: int
     folder: str
@@ -39,13 +41,14 @@ class GroupLimit:
 
 @dataclass(frozen=True)
 class HostSettingsFacts:
-    """`usable_cpus`: so many the login may use, by its CPU set and its quota; `online_cpus` of the node.
+    """What the kernel and the control groups set; None is what could not be read.
+
+    `usable_cpus`: so many the login may use, by its CPU set and its quota; `online_cpus`: so many the node has.
 
     `kernel`: settings by name: transparent_hugepages, numa_balancing, ptrace_scope, smt, clocksource; those that it
-    shows.
-    `synchronized`: whether something keeps the clock right. `numa_refused`: whether a container forbids to ask for the
-    NUMA policy. `locks_memory`: whether the login may lock memory beyond its limit. None: it could not be read.
-    `gpu_devices`: how many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited.
+    shows. `synchronized`: whether something keeps the clock right. `numa_refused`: whether a container forbids to
+    ask for the NUMA policy. `locks_memory`: whether the login may lock memory beyond its limit. `gpu_devices`: how
+    many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited.
     """
 
     usable_cpus: int

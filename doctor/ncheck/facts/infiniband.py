@@ -42,9 +42,12 @@ def _cut(text: str) -> str:
 
 @dataclass(frozen=True)
 class HcaPort:
-    """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled, Sleep,
-    PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand, Ethernet, OmniPath.
-    `gids` are the first of an Ethernet port's.
+    """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled,
+    Sleep, PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand,
+    Ethernet, OmniPath.
+
+    `lid`: the port's local identifier, `sm_lid`: that of the subnet manager. `pci`: its address, "0000:3b:00.0";
+    `numa`: its NUMA node. `netdev`: its network interface. `gids` are the first of an Ethernet port's.
     """
 
     hca: str

@@ -16,7 +16,9 @@ from ncheck.model.fact import Absent, Unread
 
 @dataclass(frozen=True)
 class TorchBuild:
-    """What torch was built for, by its own version.py: `cuda` or `hip` is "12.1"; a CPU build has neither."""
+    """What torch was built for, by its own version.py; a CPU build has neither CUDA nor HIP. `cuda`: "12.1"; `hip`:
+    "6.0"; "" for none.
+    """
 
     version: Annotated[str, _build]  # 2.3.0+cu121, where the package may be called 2.3.0
     cuda: Annotated[str, Null(""), _build_or_empty] = ""

@@ -20,9 +20,10 @@ class AcsFacts:
 
 @dataclass(frozen=True)
 class IommuFacts:
-    """The type of the IOMMU group of each GPU and HCA, by PCI address: "DMA", "DMA-FQ" (both translate), "identity".
+    """The type of the IOMMU group of each GPU and HCA. `types` by PCI address: "DMA", "DMA-FQ" (both translate),
+    "identity"; empty where no IOMMU is on.
 
-    Empty where no IOMMU is on. `x86` and `virtual`: the processor is Intel's or AMD's, and it is a virtual machine's.
+    `x86`: the processor is Intel's or AMD's; `virtual`: it is a virtual machine's.
     """
 
     types: Mapping[str, str]

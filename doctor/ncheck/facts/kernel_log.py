@@ -19,9 +19,10 @@ from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, OFF_THE_BUS, RECOVERY_CH
 
 @dataclass(frozen=True)
 class XidEvent:
-    """One `NVRM: Xid` line: the GPU's PCI address, the number, the line itself.
+    """One `NVRM: Xid` line. `pci`: the GPU's address; `xid`: the number; `line`: the line itself.
 
-    `earlier`: the driver was loaded again after it, or said after it (Xid 154) that the GPU needs no recovery any more.
+    `earlier`: the driver was loaded again after it, or said after it (Xid 154) that the GPU needs no recovery any
+    more.
     """
 
     pci: str
@@ -32,7 +33,9 @@ class XidEvent:
 
 @dataclass(frozen=True)
 class SxidEvent:
-    """One error of an NVSwitch: its PCI address, the number, whether it is fatal, the line itself."""
+    """One error of an NVSwitch. `pci`: its address; `sxid`: the number; `fatal`: the driver calls it fatal; `line`:
+    the line itself. `earlier`: as of an Xid.
+    """
 
     pci: str
     sxid: int
@@ -43,9 +46,9 @@ class SxidEvent:
 
 @dataclass(frozen=True)
 class KernelLogFacts:
-    """The Xid lines since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the time of the first line read.
-
-    `sxids` are errors of NVSwitches; `failed` are GPUs that the driver could not initialize, with 0 as their number.
+    """What the kernel log says of GPUs. `xids` since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the
+    time of the first line read. `sxids` are errors of NVSwitches; `failed` are GPUs that the driver could not
+    initialize, with 0 as their number.
     """
 
     xids: tuple[XidEvent, ...]

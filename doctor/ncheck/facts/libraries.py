@@ -18,8 +18,9 @@ NO_HCA = Absent("no InfiniBand or RoCE device")
 class LibraryFacts:
     """Why a library cannot be opened in the job's environment, "" if it can; Absent where nothing needs it.
 
-    `uverbs`: the same of each HCA's device, /dev/infiniband/uverbs0 or another, by the name of the HCA.
-    `listed`: the HCAs that libibverbs finds there; None if it was not asked.
+    `verbs`: that of libibverbs; `mpi`: that of the MPI library. `uverbs`: the same of each HCA's device,
+    /dev/infiniband/uverbs0 or another, by the name of the HCA. `listed`: the HCAs that libibverbs finds there; None
+    if it was not asked.
     """
 
     verbs: Annotated[Words | Absent, Null(NO_HCA)]

@@ -13,7 +13,7 @@ from ncheck.model.fact import Unread
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """The size and the free space of /dev/shm, in bytes."""
+    """The file system /dev/shm. `total` and `free` in bytes."""
 
     total: Count
     free: Count
@@ -30,7 +30,8 @@ def _of_shm(read: SharedMemory | Unread) -> SharedMemory | Unread:
 class LimitsFacts:
     """Soft limits of a non-interactive login, None where unlimited, and shared memory.
 
-    `memlock`, `address_space` and `file_size` are in bytes; `processes` counts all processes and threads of the user.
+    `memlock`, `address_space` and `file_size` are in bytes; `cpu_seconds`: seconds of one process. `open_files`:
+    how many of one process; `processes`: how many of the user, threads included.
     """
 
     memlock: Count | None

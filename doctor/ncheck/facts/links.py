@@ -44,13 +44,14 @@ class LinkCause(str, Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """One direction: from an address of this node to an address and port of another. `subnet` is "" if it is routed.
+    """One direction: from an address of this node to an address and port of another.
 
-    `port` is 0 for the mesh's own listener, else the port that the job needs there.
+    `source`: the own address; `target`: the other node's name; `address`: its address. `subnet`: "" if it is
+    routed. `port`: 0 for the mesh's own listener, else the port that the job needs there.
     """
 
     source: str
-    target: str  # the other node's name
+    target: str
     address: str
     subnet: str
     cause: LinkCause
@@ -60,7 +61,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Reach:
-    """How many addresses of other nodes one address of this node reached in one subnet."""
+    """One address of this node in one subnet. `tried`: how many addresses of other nodes it dialled; `reached`: how
+    many of them answered.
+    """
 
     subnet: str
     source: str
@@ -70,7 +73,8 @@ class Reach:
 
 @dataclass(frozen=True)
 class Loss:
-    """How many of the segments sent on a link that works were lost, each way.
+    """Segments that were lost on a link that works. `sent_there`: how many segments this node sent; `lost_there`:
+    how many of them were lost; `sent_back` and `lost_back`: the same of the answers.
 
     `alone`: it was measured again while this node sent nothing else.
     """
@@ -88,7 +92,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class Burst:
-    """How many of the connections that began at once were not open within 0.9 seconds, in two tries."""
+    """Connections that began at once. `begun`: how many; `late`: how many were not open within 0.9 seconds, in two
+    tries.
+    """
 
     source: str
     target: str
@@ -100,11 +106,12 @@ class Burst:
 
 @dataclass(frozen=True)
 class LinkFacts:
-    """All links that this node tried: the number that work, by subnet and own address, and each that does not.
+    """All links that this node tried. `reaches`: how many work, by subnet and own address; `broken`: each that does
+    not.
 
     `tried_to` are the nodes that it tried to reach; of any other node nothing is known. `losses` are the links that
-    work and lose packets, `bursts` those on which several connections at once are late. Without `counts_losses` the
-    kernel of this node is too old to count them.
+    work and lose packets, `bursts` those on which several connections at once are late. `counts_losses`: false
+    where the kernel of this node is too old to count them.
     """
 
     reaches: tuple[Reach, ...]
@@ -146,7 +153,9 @@ class PortState:
 
 @dataclass(frozen=True)
 class ListenFacts:
-    """The ports on which the node listens for the others, by address, and why it cannot on other addresses."""
+    """Where the node listens for the others. `ports` by address; `failed`: why it cannot, by address. `needed`: the
+    ports that the job needs.
+    """
 
     ports: Mapping[str, int]
     failed: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,9 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class ListingFacts:
-    """Where the inventory lists the node, and with how many slots."""
+    """Where the inventory lists the node. `places`: "nodes.txt:3"; `slots`: how many ranks it may have there, None
+    where the list does not say it.
+    """
 
     places: tuple[str, ...]
     slots: int | None = None
@@ -23,9 +25,9 @@ class LoginFacts:
     """The result of the login; every node has this fact, unreachable nodes too.
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
-    `python_seconds`: how long python3 needed to start there; `shell_seconds`: how long the login shell needed for its
-    start-up files. 0 is not measured.
-    `python`: where the login ended for want of a python3, one that is there and does not run, "" if there is none.
+    `python_seconds`: seconds that python3 needed to start there; `shell_seconds`: seconds that the login shell
+    needed for its start-up files; 0 is not measured. `python`: where the login ended for want of a python3, one
+    that is there and does not run, "" if there is none.
     """
 
     login: Login
@@ -41,8 +43,8 @@ class IdentityFacts:
 
     host_name: str
     boot_id: str
-    network_namespace: str
-    user_id: int | None
+    network_namespace: str  # "net:[4026531840]"
+    user_id: int | None  # the number of the user that logged in
 
     @property
     def machine(self) -> tuple[str, str] | None:

@@ -12,12 +12,13 @@ from ncheck.model.evidence import Answer
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """`kernel` is its release (5.15.0-105-generic), `cpu` the model of its processors, `memory` in bytes.
+    """The machine. None: the system does not show it, as many containers, or an earlier release did not ask.
 
-    `threads` are the processors that the kernel runs, `numa_nodes` those with processors. `product` is what the
-    manufacturer, `vendor`, calls the machine, "" where it says nothing, `bios` the version of its firmware;
-    `nvme_drives` are those on its own PCI bus. None: the system does not show it, as many containers, or an earlier
-    release did not ask.
+    `kernel` is its release (5.15.0-105-generic), `cpu` the model of its processors, `memory` in bytes. `sockets`
+    and `cores`: how many; `threads`: how many processors the kernel runs. `numa_nodes`: how many have processors.
+    `product`: what the manufacturer calls the machine, "" where it says nothing; `vendor`: the manufacturer;
+    `bios`: the version of its firmware. `image`: that of the container, "" where it is not shown. `nvme_drives`:
+    how many are on its own PCI bus.
     """
 
     kernel: Annotated[str, _named]

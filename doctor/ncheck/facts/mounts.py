@@ -14,8 +14,8 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class Mount:
-    """One mounted file system: its type (nfs4, lustre), whether it is mounted read-only, and the name or address of its
-    server, "" where it has not one server.
+    """One mounted file system. `kind`: nfs4, lustre; `read_only`: how it is mounted; `server`: its name or address,
+    "" where the file system has not one server.
     """
 
     kind: str

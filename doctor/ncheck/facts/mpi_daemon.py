@@ -24,12 +24,11 @@ USUAL = "usual folder"
 
 @dataclass(frozen=True)
 class MpiProgram:
-    """A program of an MPI. `found_by` are the places above. `trouble` says why it does not run, "" if it does.
-
-    `implementation` and `version` are those of its installation, "" if unknown.
-    `helped`: it runs once its own lib folder is on LD_LIBRARY_PATH, where --prefix puts it.
-    `built_with`: of cuda, rocm, ucx, verbs and the like, those that Open MPI was configured with; None if unknown.
-    `prefix_by_default`: an mpirun that was built to act as if --prefix named its own installation.
+    """A program of an MPI. `found_by`: "plain login", "job's environment", "beside mpirun" and the like. `trouble`:
+    why it does not run, "" if it does. `implementation` and `version` are those of its installation, "" if unknown.
+    `helped`: it runs once its own lib folder is on LD_LIBRARY_PATH, where --prefix puts it. `built_with`: of cuda,
+    rocm, ucx, verbs and the like, those that Open MPI was configured with; None if unknown. `prefix_by_default`: an
+    mpirun that was built to act as if --prefix named its own installation.
     """
 
     path: str

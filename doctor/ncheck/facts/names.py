@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The addresses of a name, in the resolver's order, in which programs try them.
-
-    Without an address, `error` is the resolver's message. `late`: the resolver did not answer in time.
+    """The addresses of a name. `addresses` are in the resolver's order, in which programs try them. `error`: the
+    resolver's message where there is no address. `late`: the resolver did not answer in time.
     """
 
     addresses: tuple[str, ...] = ()

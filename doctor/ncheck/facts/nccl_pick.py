@@ -18,10 +18,11 @@ from ncheck.parse.nccl_version import version_text
 
 @dataclass(frozen=True)
 class NcclPickFacts:
-    """The address that NCCL picks in the job's environment and configuration files; "" with `error` if it fails.
+    """The address that NCCL picks in the job's environment and configuration files.
 
-    `version` is that of the library that was called. `rendezvous` is NCCL_COMM_ID if that is set: NCCL then returns
-    it instead of an address it picks. `scope` is the interface's index for a link-local address, 0 for any other.
+    `address`: "" if it fails, and `error`: why. `version` is that of the library that was called. `rendezvous` is
+    NCCL_COMM_ID if that is set: NCCL then returns it instead of an address it picks. `scope` is the interface's
+    index for a link-local address, 0 for any other.
     """
 
     address: str

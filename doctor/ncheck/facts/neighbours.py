@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An address of another host: `mac` answered for it on `interface` of this node."""
+    """An address of another host. `mac`: what answered for it. `interface`: that of this node."""
 
     ip: str
     mac: str

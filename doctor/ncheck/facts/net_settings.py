@@ -13,7 +13,11 @@ from ncheck.model.fact import Read, Unread
 
 @dataclass(frozen=True)
 class InterfaceSettings:
-    """net.ipv4.conf.NAME.*, as set; the effective values combine these with those of "all"."""
+    """net.ipv4.conf.NAME.*, as set; the effective values combine these with those of "all".
+
+    `rp_filter`, `arp_ignore`, `arp_announce` and `arp_filter` are the kernel's numbers
+    (Documentation/networking/ip-sysctl).
+    """
 
     rp_filter: int = 0
     arp_ignore: int = 0
@@ -23,7 +27,9 @@ class InterfaceSettings:
 
 @dataclass(frozen=True)
 class Conntrack:
-    """The connections that netfilter tracks in this network namespace: how many there are, and the limit."""
+    """The connections that netfilter tracks in this network namespace. `count`: how many there are; `most`: how
+    many there may be.
+    """
 
     count: int
     most: int
@@ -34,9 +40,9 @@ class NetSettingsFacts:
     """`conf` is net.ipv4.conf by interface, "all" among them.
 
     `ephemeral` is the range of client ports, both ends included, and `reserved` the ranges excluded from it.
-    `neighbours` maps the family, 4 or 6, to the limit of its neighbour table, unless the kernel does not show it (a
-    container, IPv6 off). `conntrack` is None if netfilter tracks no connections. `buffers` are the largest sizes that
-    the kernel gives to TCP's buffers by itself, in bytes, by setting (tcp_rmem, tcp_wmem), where it shows them.
+    `neighbours` maps the family, 4 or 6, to how many entries its neighbour table may have, unless the kernel does
+    not show it (a container, IPv6 off). `conntrack` is None if netfilter tracks no connections. `buffers`: bytes
+    that the kernel gives to TCP's buffers at most, by setting (tcp_rmem, tcp_wmem), where it shows them.
     """
 
     conf: Mapping[str, InterfaceSettings]

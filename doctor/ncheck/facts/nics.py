@@ -17,7 +17,7 @@ from ncheck.parse.interface_names import kind_by_name
 
 @dataclass(frozen=True)
 class Address:
-    """One address with its prefix length: ("10.1.0.7", 24). `scope` is global, link or host."""
+    """One address: ("10.1.0.7", 24). `prefix`: bits of the network; `scope`: global, link or host."""
 
     ip: str
     prefix: int
@@ -33,12 +33,14 @@ class Address:
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface, in the kernel's order (by `index`), which is the order in which NCCL searches.
+    """One interface, in the kernel's order, which is the order in which NCCL searches.
 
-    `speed` is in Mb/s (None: the driver does not report it), `pci` like "0000:3b:00.0", `numa` None if there is none.
-    `up` is the administrative state, `running` whether it has a carrier (IFF_RUNNING).
+    `index`: the kernel's number of it. `speed`: Mb/s, None if the driver does not report it; `mtu`: bytes; `pci`
+    like "0000:3b:00.0"; `numa`: its NUMA node, None if there is none. `up` is the administrative state, `running`
+    whether it has a carrier (IFF_RUNNING). `master`: the bond or bridge that it belongs to.
+
     `uplink`: in a network namespace without a physical interface, the end of a veth pair that is a container's only
-    connection. It is not `usable`, but a plan may use it if there is nothing else.
+    connection. It is not usable, but a plan may use it if there is nothing else.
     """
 
     name: str

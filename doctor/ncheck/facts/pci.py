@@ -51,10 +51,12 @@ def _places(above: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PciDevice:
-    """One device. `kind` is the class without the programming interface: 0x0302 is a 3D controller, 0x0207 InfiniBand.
+    """One device. `kind` is the class without the programming interface: 0x0302 is a 3D controller, 0x0207
+    InfiniBand. `vendor`: PCI's number, 0x10de is NVIDIA; `device`: the vendor's number.
 
-    `driver` is "" where none is bound; `numa` None where the system does not know, as in most virtual machines.
-    `above` are the bridges from the processor down: ("pci0000:15", "0000:15:01.0", "0000:16:00.0").
+    `driver` is "" where none is bound; `numa`: its NUMA node, None where the system does not know, as in most
+    virtual machines. `above` are the bridges from the processor down: ("pci0000:15", "0000:15:01.0",
+    "0000:16:00.0"). `virtual`: it is a virtual function.
     """
 
     address: Annotated[str, _address]
@@ -75,7 +77,7 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class PciFacts:
-    """The devices by address; `left_out`: so many were too many for one answer."""
+    """The devices by address. `left_out`: how many were too many for one answer."""
 
     devices: tuple[PciDevice, ...]
     left_out: int = 0

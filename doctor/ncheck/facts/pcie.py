@@ -14,9 +14,10 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class PcieLink:
-    """One link: lanes and speed in GT/s per lane, current and maximum. None: the system does not show it.
+    """One link. None: the system does not show it. An idle GPU lowers its speed, but never its width.
 
-    An idle GPU lowers its speed, but never its width.
+    `width`: lanes now; `most_width`: lanes at most; `speed`: GT/s per lane now; `most_speed`: GT/s per lane at
+    most.
     """
 
     width: int | None
@@ -27,7 +28,9 @@ class PcieLink:
 
 @dataclass(frozen=True)
 class Processor:
-    """The processor as /proc/cpuinfo names it: "GenuineIntel" or "AuthenticAMD", family and model by number."""
+    """The processor as /proc/cpuinfo names it. `vendor`: "GenuineIntel" or "AuthenticAMD"; `family` and `model`:
+    the vendor's numbers.
+    """
 
     vendor: str
     family: int

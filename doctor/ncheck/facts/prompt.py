@@ -20,9 +20,9 @@ def _cut(path: str) -> str:
 
 @dataclass(frozen=True)
 class PromptFacts:
-    """What an interactive login shell finds: `python`, "" for none, the frameworks installed beside it, and its
-    LD_LIBRARY_PATH. `early_return`: the line of ~/.bashrc after which a launcher's shell reads nothing. `error`: why
-    the shell gave no answer.
+    """What an interactive login shell finds. `python`: "" for none; `frameworks` that are installed beside it;
+    `libraries`: its LD_LIBRARY_PATH. `early_return`: the line of ~/.bashrc after which a launcher's shell reads
+    nothing. `error`: why the shell gave no answer.
     """
 
     shell: Path

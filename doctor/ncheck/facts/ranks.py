@@ -22,12 +22,13 @@ class RankTrouble:
 class RanksFacts:
     """The ranks of one node, and what is known of the whole job, which is the same on every node.
 
-    `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight, and
-    `pids` their processes; `ended` maps those whose process ended before the verdict to its number; `missing` are ranks
-    that should run here and did not come within `waited` seconds. `homeless` are missing ranks of no known host.
-    `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
-    `packages` are those of which is known that the job uses them: rank 0 has imported them, or its launcher runs them.
-    `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
+    `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight,
+    and `pids` their processes; `ended` maps those whose process ended before the verdict to its number; `missing`:
+    ranks that should run here and did not come in time; `waited`: seconds. `homeless` are missing ranks of no known
+    host. `could_come`: the network does not explain who is missing, since others came by it, or all are on one
+    machine. `packages` are those of which is known that the job uses them, by the name of the module (torch,
+    paddle): rank 0 has imported them, or its launcher runs them. `version` is the node's own ncheck, "" unknown;
+    `ours` that of the process that judges.
     """
 
     size: int
@@ -39,7 +40,7 @@ class RanksFacts:
     could_come: bool = True
     troubles: tuple[RankTrouble, ...] = ()
     waited: float = 0.0
-    packages: tuple[str, ...] = ()  # by the name of the module: torch, paddle
+    packages: tuple[str, ...] = ()
     version: str = ""
     ours: str = ""
 

@@ -24,11 +24,10 @@ def _one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class RocePort:
-    """One Ethernet port of an HCA; None is what its driver does not show.
-
-    `pfc`: priorities with flow control. `dscp`: (DSCP, priority) where DSCP is trusted, empty where the VLAN's priority
-    is. `ecn_np`, `ecn_rp`: priorities for which it notifies of congestion, and reacts to that. `traffic_class` and
-    `tos` are what administrators set for all connections, "" if nothing is.
+    """One Ethernet port of an HCA; None is what its driver does not show. `pfc`: priorities with flow control.
+    `dscp`: (DSCP, priority) where DSCP is trusted, empty where the VLAN's priority is. `ecn_np`: priorities for
+    which it notifies of congestion; `ecn_rp`: priorities for which it reacts to that. `traffic_class` and `tos`:
+    what administrators set for all connections, "" if nothing is.
     """
 
     interface: DeviceOrEmpty

@@ -63,6 +63,6 @@ class Crash:
 
 @dataclass(frozen=True)
 class CrashFacts:
-    """The checks that crashed on this node. Checks that read it are run last."""
+    """The checks that crashed on this node. Checks that read this fact are run last."""
 
     crashes: tuple[Crash, ...]

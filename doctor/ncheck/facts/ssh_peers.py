@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PeerSsh:
-    """One connection: a command was run on `target` by ssh in batch mode. `cause` is None if it ran there.
-
-    `port` is that of ssh's -p, None without that option.
+    """One connection: a command was run by ssh in batch mode. `target`: the other node; `cause`: None if the
+    command ran there. `port`: that of ssh's -p, None without that option.
     """
 
     target: str
@@ -49,10 +48,10 @@ class PeerSshFacts:
 
 @dataclass(frozen=True)
 class SshFromHereFacts:
-    """The ssh program of the machine that runs ncheck, on which the launch line is typed: can it log in to this node?
+    """How the ssh program of the machine that runs ncheck, on which the launch line is typed, logs in to this node.
 
-    `tried` stands for all nodes with the same ssh configuration there: its target may be another of them. It is None
-    where this node is that machine.
+    `tried` stands for all nodes with the same ssh configuration there: its target may be another of them. It is
+    None where this node is that machine.
     """
 
     tried: PeerSsh | None

@@ -45,12 +45,15 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class JobFolder:
-    """A folder or file of the job as its user sees it. `named_by`: as above, or a variable.
+    """A folder or file of the job as its user sees it. `named_by`: "--data", "--workdir", "current folder", "home"
+    or a variable.
 
-    `hangs`: its file system did not answer in time. `error`: the system's words for a look that failed, with `code`,
-    such as ESTALE. Of one that does not exist, all else is that of the nearest folder above. `size` and `free` are in
-    bytes, `files_free` is None where the file system has no such limit. `inode` and `changed` (seconds since 1970) are
-    the same on all nodes if they see the same folder.
+    `hangs`: its file system did not answer in time. `error`: the system's words for a look that failed; `code`: the
+    error's name, such as ESTALE. `size` and `free`: bytes; `files_free`: how many more files fit, None where the
+    file system has no such limit. `inode`: its number, the same on all nodes that see the same folder; `changed`:
+    seconds since 1970, the same too.
+
+    Of one that does not exist, all else is that of the nearest folder above.
     """
 
     path: str
@@ -81,7 +84,9 @@ class JobFolder:
 
 @dataclass(frozen=True)
 class MountState:
-    """A network file system that is mounted, and whether it answered: `hangs`, or `error` with its `code`."""
+    """A network file system that is mounted. `hangs`: it did not answer in time; `error`: why a look failed;
+    `code`: the error's name, such as ESTALE.
+    """
 
     on: FileSystem
     hangs: bool = False

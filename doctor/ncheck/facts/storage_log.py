@@ -15,7 +15,9 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class Trouble:
-    """What the log says of one disk or server: how many lines, the first and the last of them."""
+    """What the log says of one disk or server. `of`: its name; `lines`: how many; `first` and `last`: the first and
+    the last of these lines.
+    """
 
     of: str
     lines: int

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rates:
-    """What one node read at one time, None where there was too little to measure.
-
-    `large`: bytes per second of a large file; `small`: small files per second; `entries`: names and sizes per second.
+    """What one node read at one time, None where there was too little to measure. `large`: bytes per second of a
+    large file; `small`: files per second, small ones; `entries`: entries per second of a folder, with their sizes.
     `direct`: the page cache of the node was passed by.
     """
 

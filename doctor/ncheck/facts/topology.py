@@ -22,10 +22,9 @@ from ncheck.parse.topology_matrix import Matrix, parse_topology
 
 @dataclass(frozen=True)
 class TopologyFacts(Matrix):
-    """The matrix of a node, and where it is from: nvidia-smi, amd-smi or BUS_AND_NVML.
-
-    `mig` are the GPUs in MIG mode, whose NVLinks may be off. `hung` says that nvidia-smi did not end in time, although
-    another source gave the matrix.
+    """The matrix of a node. `source`: nvidia-smi, amd-smi, or the PCI bus and NVML. `mig` are the GPUs in MIG mode,
+    whose NVLinks may be off. `hung` says that nvidia-smi did not end in time, although another source gave the
+    matrix.
     """
 
     source: str = "nvidia-smi"

@@ -56,12 +56,16 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
 ) -> Report:
     """Check the nodes of this job from inside it, and return the report: the same one on every rank.
 
-    Every rank calls it, before `init_process_group`, `hvd.init()` or `MPI_Init`. It returns or raises within `timeout`
-    seconds; None is 30 seconds, and up to ten minutes while processes of missing ranks are seen to start. An error
-    stops the job: every rank raises PreflightError with the same words, and rank 0 prints the report
-    on standard error; `on_problem="warn"` only prints. `select` and `ignore` name checks. `apply` sets the variables of
-    the launch plan in this process. `strict` also stops for what could not be checked, and for trouble of ncheck
-    itself. `probe="quick"` measures the bandwidth for a few seconds.
+    Every rank calls it, before `init_process_group`, `hvd.init()` or `MPI_Init`. An error stops the job: every rank
+    raises PreflightError with the same words, and rank 0 prints the report on standard error.
+
+    `on_problem`: "warn" prints the report and lets the job go on. `select` and `ignore`: names of checks, as for `run`.
+    `timeout`: seconds within which every rank returns or raises, from its own call;
+    None is 30, and up to ten minutes while processes of missing ranks are seen to start. `apply`: sets the variables of
+    the launch plan in this process, so that NCCL and gloo read them; those that are set already stay as they are. An
+    error that these variables mend then stops nothing. `strict`: stops the job also for what could not be checked, and
+    for trouble of ncheck itself. `probe`: "quick" measures an all-reduce for a few seconds, if no GPU is in use, and
+    rank 0 prints the result; what it finds is a warning.
 
     NCHECK=off, warn, on or strict in the environment wins over the arguments, NCHECK_TIMEOUT over `timeout`.
     Raises SettingsError for arguments and variables that are wrong, and LauncherVariablesError for those of a launcher.

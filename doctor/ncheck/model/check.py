@@ -93,6 +93,7 @@ class Listed:
 class Check:
     """One check, ready to run. Exactly one of the two judges is there.
 
+    `also`: facts that it may read besides, and that may be missing.
     `everywhere`: what one node has, every node must have; those that lack it fail.
     `by_kind`: what is compared depends on the GPU model: a cluster check is run once for each group of nodes with the
         same models.
@@ -106,7 +107,7 @@ class Check:
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     `explains`: its finding may be the cause of a Problem that follows from this (or these), such as SLOW_NETWORK.
     `about_ncheck`: its finding is trouble of ncheck itself: no fault of a node, and no reason to stop a job that runs.
-    `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
+    `blames_node`: False where its finding is about the machine that runs ncheck: leaving out the nodes helps no job.
     """
 
     code: str
@@ -166,7 +167,10 @@ class Declared(TypedDict, total=False):
 def node_check(
     code: str, severity: Severity, *reads: FactType, **declared: Unpack[Declared]
 ) -> Callable[[NodeJudge], Check]:
-    """Make a check that looks at one node at a time; named after the function, its page is the module's docstring."""
+    """Make a check that looks at one node at a time; named after the function, its page is the module's docstring.
+
+    `code`: letters and digits, unique. `severity`: ERROR, WARNING or INFO. `reads`: the facts that it must have.
+    """
 
     def made(judge: NodeJudge) -> Check:
         name, page = _name_and_page(judge)

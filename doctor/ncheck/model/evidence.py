@@ -188,11 +188,11 @@ class Login:
     detail: str = ""  # the words of the library, ssh or the node, one line
     transport: str = ""  # paramiko, openssh, rsh, srun, local, recorded
     address: str = ""  # the address that was connected to, "" when it never came to that
-    port: int = 0
+    port: int = 0  # the port that was connected to, 0 when it never came to that
     user: str = ""
-    attempts: int = 1
-    seconds: float = 0.0  # from the first attempt to the shell's first answer, or to the failure
-    authentication_seconds: float = 0.0  # from the key exchange to the command's start; 0 where it was not measured
+    attempts: int = 1  # how many times it was tried
+    seconds: float = 0.0  # seconds from the first attempt to the shell's first answer, or to the failure
+    authentication_seconds: float = 0.0  # seconds from the key exchange to the command's start; 0: not measured
     offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", as they were offered
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
     fix: str = ""  # a command line for this very case, where the transport knows one

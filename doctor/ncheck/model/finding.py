@@ -7,11 +7,14 @@ from enum import Enum
 
 
 class Severity(str, Enum):
-    """How bad a finding is. It belongs to the check; the user may lower it by --ignore, and it is still printed."""
+    """How bad a finding is. It belongs to the check; the user may lower it by --ignore, and it is still printed.
 
-    ERROR = "error"  # the job will fail, hang, or be wrong
-    WARNING = "warning"  # it may run, slower or with luck
-    INFO = "info"  # worth knowing
+    `error`: the job will fail, hang, or be wrong. `warning`: it may run, slower or with luck. `info`: worth knowing.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
 
     @property
     def rank(self) -> int:
@@ -20,7 +23,11 @@ class Severity(str, Enum):
 
 
 class Outcome(str, Enum):
-    """The five outcomes of one check on one node, none silent."""
+    """The five outcomes of one check on one node, none silent.
+
+    `failed`: the node has the problem. `crashed`: the check itself failed. `unknown`: what should be readable was not.
+    `skipped`: nothing to check, or root is needed. `passed`: examined, no problem.
+    """
 
     FAILED = "failed"
     CRASHED = "crashed"

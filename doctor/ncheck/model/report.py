@@ -18,13 +18,16 @@ NOISY = 0.15  # of the median, from the fastest repeat to the slowest: as far as
 
 
 class Standing(str, Enum):
-    """How a measured bandwidth compares with what it should be; decided once (ncheck.probe.standing)."""
+    """How a measured bandwidth compares with what it should be; decided once (ncheck.probe.standing).
+
+    `unknown`: there is nothing to compare with.
+    """
 
     OK = "ok"
     LOW = "low"
     FAR_TOO_LOW = "far too low"
     FAILED = "failed"
-    UNKNOWN = "unknown"  # there is nothing to compare with
+    UNKNOWN = "unknown"
 
 
 _NO_AGENT = (Cause.NO_PYTHON.value, Cause.NOT_ENTERED.value)  # a node that was reached, and can answer nothing
@@ -151,13 +154,18 @@ class Pair:
 
 
 class Share(str, Enum):
-    """What a device carried, beside the devices of the plan; decided once (ncheck.probe.standing)."""
+    """What a device carried, beside the devices of the plan; decided once (ncheck.probe.standing).
 
-    USUAL = "usual"  # a device of the plan, and as much as the others
-    LESS = "less"  # a device of the plan, and less than the others
-    STRAY = "stray"  # part of the data, by a device that is not in the plan
-    INSIDE = "inside"  # loopback: between the ranks of a node
-    LITTLE = "little"  # nothing that counts: ssh and the like
+    `usual`: a device of the plan, and as much as the others. `less`: a device of the plan, and less than the others.
+    `stray`: part of the data, by a device that is not in the plan. `inside`: loopback, between the ranks of a node.
+    `little`: nothing that counts, such as ssh.
+    """
+
+    USUAL = "usual"
+    LESS = "less"
+    STRAY = "stray"
+    INSIDE = "inside"
+    LITTLE = "little"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from ncheck.parse.capture import lines_of
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; memory in bytes, the PCI address as "0000:0f:00.0".
-
-    `processes` maps each process that computes there to its memory, None where that is not known.
+    """One GPU. `index`: the driver's number of it; `pci`: its address as "0000:0f:00.0". `memory_total` and
+    `memory_used`: bytes. `processes` maps the number of each process that computes there to its memory in bytes,
+    None where that is not known.
     """
 
     index: int

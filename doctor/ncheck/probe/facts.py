@@ -63,14 +63,10 @@ class Stage(str, Enum):
 class Step:
     """One collective, as every node of the group was asked for it.
 
-    round     counts from 1; steps of one round run at the same time
-    group     the nodes, in the order of the ranks
-    ranks     number of ranks of each node, in that order
-    sizes     bytes per rank
-    launcher  what starts the ranks: "agents" or "mpirun"
-    net       the value to which NCCL_NET is pinned, "" for none
-    expect    the bus bandwidth in GB/s given with --expect
-    repeats   how often each size should be timed; None where a recording does not say it
+    `round` counts from 1; steps of one round run at the same time. `group`: the nodes, in the order of the ranks;
+    `ranks`: number of ranks of each node, in that order. `sizes`: bytes per rank. `launcher`: what starts the
+    ranks: "agents" or "mpirun". `net`: the value to which NCCL_NET is pinned, "" for none. `expect`: GB/s of bus
+    bandwidth that --expect names. `repeats`: how often each size should be timed; None where a recording does not say.
     """
 
     round: int
@@ -92,9 +88,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Timing:
-    """How one size was timed: `warm_ups` all-reduces that do not count, then the repeats.
+    """How one size was timed.
 
-    A repeat has one time: that of so many `iterations` of the all-reduce, one after the other, over their number.
+    `warm_ups`: how many all-reduces came first and do not count; `repeats`: how many times were taken; `iterations`:
+    how many all-reduces, one after the other, one such time is the mean of.
     """
 
     warm_ups: int
@@ -104,9 +101,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class Row:
-    """One size: bytes per rank; seconds of one all-reduce: the median, the fastest and the slowest of the repeats.
-
-    `wrong` counts the wrong elements; None: they were not verified. `timing` is None where a recording does not say it.
+    """One size. `size`: bytes per rank; `seconds`: seconds of one all-reduce, the median of the repeats; `fastest`:
+    seconds of the fastest one; `slowest`: seconds of the slowest. `in_place`: the result overwrites the input.
+    `wrong`: how many elements are wrong; None: they were not verified. `timing`: None where a recording lacks it.
     """
 
     size: int
@@ -120,7 +117,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Carried:
-    """Bytes that one interface or HCA port of the node carried during the step, by the kernel's counters."""
+    """What one interface or HCA port of the node carried during the step, by the kernel's counters. `sent` and
+    `received`: bytes.
+    """
 
     sent: int
     received: int
@@ -130,9 +129,10 @@ class Carried:
 class Failure:
     """Why this node did not finish the step.
 
-    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `words` the message, `code` the result
-    of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time. Triage finds the cause from `words` and
-    the log.
+    `step`: what it was doing ("init", "all-reduce of 8388608 bytes"); `words`: the message; `rank`: that of the
+    process; `code`: the result of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time.
+
+    Triage finds the cause from the words and the log.
     """
 
     step: str
@@ -146,27 +146,25 @@ class Failure:
 class NodeResult:
     """What a node answered about one step.
 
-    rows     the means over its own ranks
-    planned  the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the plan uses on this node
-    carried  what each device carried
-    used     NCCL's log lines about the network that it uses
-    log      NCCL's warnings, and the last lines before a failure
-    start    seconds from the question to the first collective
-    left     what had to be ended or removed, or may be left over
+    `rows`: the means over its own ranks. `planned`: the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the
+    plan uses on this node; `carried`: what each device carried. `version` of the library: "2.21.5", torch's for
+    gloo; `library`: its path. `used`: NCCL's log lines about the network that it uses; `log`: NCCL's warnings, and
+    the last lines before a failure. `start`: seconds from the question to the first collective; `seconds`: seconds
+    of its time limit, None if it was not given one. `left`: what had to be ended or removed, or may be left over.
     """
 
     step: Step
     rows: tuple[Row, ...]
     planned: tuple[str, ...] = ()
     carried: Mapping[str, Carried] = field(default_factory=dict)
-    version: str = ""  # of the library: "2.21.5", torch's for gloo
-    library: str = ""  # its path
+    version: str = ""
+    library: str = ""
     used: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     failure: Failure | None = None
     start: float | None = None
     left: tuple[str, ...] = ()
-    seconds: float | None = None  # its time limit; None if it was not given one
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -212,9 +210,8 @@ class ProbeFacts:
 
 @dataclass(frozen=True)
 class MeetingFacts:
-    """Where ranks can meet at this node: NCCL identifiers (`ids`), each for one step, or the address of a store.
-
-    `why` says why there is none, "" if there is.
+    """Where ranks can meet at this node. `ids`: NCCL identifiers, each for one step; `address` and `port`: those of
+    a store. `why`: why there is none, "" if there is.
     """
 
     ids: tuple[str, ...] = ()

@@ -19,10 +19,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A cause and how sure it is, from 0 to 1. `ranks` and `nodes` failed, the first one first.
+    """A cause and how sure it is. `confidence`: 0 to 1. `ranks` and `nodes` are those that failed, the first one
+    first.
 
-    `fix` is one command that changes something, "" if none does; `next` are commands that show whether
-    it is this cause.
+    `fix` is one command that changes something, "" if none does; `next` are commands that show whether it is this
+    cause.
     """
 
     cause: str

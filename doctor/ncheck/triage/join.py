@@ -37,7 +37,7 @@ class Work(Enum):
 class SeenRank:
     """One rank of the job, as it was found."""
 
-    rank: int | None
+    rank: int | None  # its number, None if its environment does not say it
     node: str
     pid: int
 
@@ -46,8 +46,9 @@ class SeenRank:
 class LiveReport:
     """The answer on a running job. `healthy` needs a sign of progress, and a look at every node.
 
-    `ranks` were found, `missing` are numbers that no process has. `unread` could not be looked at, with the reason;
-    `notes` are sources of evidence that this user or these nodes do not have.
+    `job`: what its ranks have in common; `size`: the world size that most ranks name, None if none does. `ranks`:
+    those that were found; `missing`: numbers that no process has. `unread`: what could not be looked at, with the
+    reason; `notes`: sources of evidence that this user or these nodes do not have.
     """
 
     diagnoses: tuple[Diagnosis, ...]
