@@ -29,9 +29,9 @@ SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce be
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong. A node check leaves `nodes` empty: it is about the node that it was shown.
+    """What is wrong. A check of a cluster names the nodes; one of a node is about the node that it was shown.
 
-    `fix` is one command line. `where` says on which machines to type it: empty, on the nodes of the finding; HERE, on
+    `fix` is one command line. `where`: on which machines to type it: empty, on the nodes of the finding; HERE, on
     the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and mends nothing.
 
     `summary` is the problem in a few words for the headline, without node names; by default the message, if it is
