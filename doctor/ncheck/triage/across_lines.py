@@ -57,6 +57,13 @@ _NETWORKS_DIFFER = Reading(
     meaning="some nodes use another network than the others and cannot communicate with them",
 )
 
+_VERBS_MISSING_ON_SOME = Reading(
+    "ibverbs_missing",
+    Grade.LIKELY,
+    ("container_isolation",),
+    meaning="some nodes cannot load the InfiniBand libraries and use TCP, the others InfiniBand",
+)
+
 
 def networks_differ(lines: Sequence[Line]) -> Detected:
     """Yield a line for each network, if nodes use different ones."""
@@ -64,7 +71,15 @@ def networks_differ(lines: Sequence[Line]) -> Detected:
     for line in lines:
         if line.host and "Using network" in line.text and (match := _NETWORK.search(line.text)):
             by_network.setdefault(match[1], line)
-    if len(by_network) > 1 and len({line.host for line in by_network.values()}) > 1:
+    if len(by_network) < 2 or len({line.host for line in by_network.values()}) < 2:  # noqa: PLR2004
+        return
+    by_socket = by_network.get("Socket")
+    lacking = by_socket and next(
+        (line for line in lines if line.host == by_socket.host and _NO_VERBS in line.text), None
+    )
+    if lacking:
+        yield _VERBS_MISSING_ON_SOME, (lacking, *by_network.values())
+    else:
         yield _NETWORKS_DIFFER, tuple(by_network.values())
 
 

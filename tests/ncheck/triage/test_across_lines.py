@@ -20,6 +20,8 @@ def causes(*lines: str) -> list[str]:
         (("n1:1:2 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.",
           "n2:1:2 [0] NCCL INFO Plugin Path : /opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"), "net_plugin"),
         (("n1:1:2 [0] NCCL INFO Using network IB", "n2:1:2 [0] NCCL INFO Using network Socket"), "net_plugin"),
+        (("n1:1:2 [0] NCCL INFO Using network IB", "n2:1:2 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+          "n2:1:2 [0] NCCL INFO Using network Socket"), "ibverbs_missing"),
         (("[PG 0 Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, N",
           "[PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, N"),
          "collective_mismatch"),
