@@ -187,6 +187,14 @@ def test_the_port_of_nccls_ras_service_does_not_hide_a_port_that_the_job_needs()
     ]
 
 
+def test_a_full_gpu_names_the_other_process_that_uses_it() -> None:
+    full = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 0.20 GiB free."
+    left = " Process 28114 has {} memory in use. Including non-PyTorch memory, this process has 6.99 GiB memory in use."
+    looks = {used: read_lines([full + left.format(used)])[0].look for used in ("71.90 GiB", "2.04 GiB", "514.00 MiB")}
+    shown = "ps -o user,lstart,args -p 28114"
+    assert looks == {"71.90 GiB": shown, "2.04 GiB": shown, "514.00 MiB": "nvidia-smi"}
+
+
 def test_symptoms_alone_have_no_cause() -> None:
     (found,) = read_lines(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]
