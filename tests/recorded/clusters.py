@@ -132,6 +132,44 @@ def slow_node_and_rail() -> tuple[Host, ...]:
     return measured(hosts, slow={"gpu03": 0.44})
 
 
+COMMITS = "97ff6cfd9c8624ab0d0d6c0cbd3c7f2ae1f0d8ab", "3b1e05d2f7a94c6681d0b5f4c2e9a7730816cc5e"
+PRESENTED = "ssh-ed25519 SHA256:f0Yv2nqkS9m3uXb1cR7dJw5tEoA8gLzHiPxKs6NQeUM"
+STRANGER = f"not in /home/train/.ssh/known_hosts: the host presents {PRESENTED}"
+CHANGED = (
+    f"the host key of [gpu11]:10001 changed: it presents {PRESENTED}, /home/train/.ssh/known_hosts:7 has ssh-ed25519 "
+    "SHA256:9WnbVtq2LkD4cXoR1sYh7pJf0EmZaGu5wTxIi8Kd3NQ. The node was reinstalled, or another machine answers: compare "
+    "on its console. Only if it shows the key that it presents, type: ssh-keygen -f /home/train/.ssh/known_hosts -R "
+    "'[gpu11]:10001'"
+)
+
+
+def fresh_containers() -> tuple[Host, ...]:
+    """Return containers of which each has another fault; three of them nobody has logged in to yet."""
+    hosts = tuple(
+        replace(host, port=10001, container="docker", gpus=2, hcas=hcas()[:1], nics=host.nics[:4], commit=COMMITS[0])
+        for host in cluster(*(f"gpu{number:02}" for number in range(1, 12)))
+    )
+    hosts = changed(hosts, "gpu01", port_holder="python3 (pid 28114) of train")
+    hosts = changed(hosts, "gpu02", held_gpu=1)
+    hosts = changed(hosts, "gpu03", memlock=8 * 2**20)
+    hosts = changed(hosts, "gpu04", shm=64 * 2**20)
+    hosts = changed(hosts, "gpu05", horovod_with=("MPI", "Gloo"))
+    hosts = changed(hosts, "gpu06", commit=COMMITS[1])
+    hosts = changed(hosts, "gpu07", orted_on_path=False)
+    hosts = changed(hosts, "gpu08", name_leads_to="127.0.1.1", keys_refused=True)
+    for name in ("gpu09", "gpu10"):
+        hosts = lost(hosts, name, Cause.HOST_KEY_UNKNOWN, f"the host key of [{name}]:10001 is {STRANGER}")
+    return lost(hosts, "gpu11", Cause.HOST_KEY_CHANGED, CHANGED)
+
+
+def all_refused() -> tuple[Host, ...]:
+    """Return containers whose sshd listens on another port than 22."""
+    hosts = HEALTHY
+    for host in HEALTHY:
+        hosts = lost(hosts, host.name, Cause.REFUSED, f"connect to {address(host.number)} port 22: Connection refused")
+    return hosts
+
+
 CLUSTERS: dict[str, tuple[Host, ...]] = {
     "healthy-4x8-h100": measured(HEALTHY),
     "slow-node-and-rail": slow_node_and_rail(),
@@ -147,5 +185,7 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
         for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)
     ),
     "one-way-and-hole": one_way_and_hole(),
+    "fresh-containers": fresh_containers(),
+    "all-refused": all_refused(),
     "demo": demo(),
 }

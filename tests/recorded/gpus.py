@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .host import Host
 
 MIB = 2**20
-MEMORY, USED = 81559, 4  # MiB
+MEMORY, USED, HELD = 81559, 4, 73626  # MiB
 BUSES = ("18", "2c", "40", "5a", "98", "ac", "c0", "da")
 AFFINITY = ("0-47,96-143", "48-95,144-191")
 
@@ -53,6 +53,10 @@ def gpu_replies(host: Host) -> dict[str, Reply]:
     }
 
 
+def _used(host: Host, index: int) -> int:
+    return HELD if index == host.held_gpu else USED
+
+
 def _uuid(host: Host, index: int) -> str:
     return "GPU-" + host.identifier(f"gpu{index}")
 
@@ -65,7 +69,7 @@ def _nvml(host: Host) -> JsonValue:
             "uuid": _uuid(host, index),
             "pci": f"0000:{BUSES[index]}:00.0",
             "memory_total": MEMORY * MIB,
-            "memory_used": USED * MIB,
+            "memory_used": _used(host, index) * MIB,
         }
         for index in range(host.gpus)
     ]
@@ -83,7 +87,7 @@ def _query(host: Host) -> str:
             "pci.bus_id": f"00000000:{BUSES[index].upper()}:00.0",
             "gpu_bus_id": f"00000000:{BUSES[index].upper()}:00.0",
             "memory.total": str(MEMORY),
-            "memory.used": str(USED),
+            "memory.used": str(_used(host, index)),
             "driver_version": host.driver,
         }
         return known[column]
@@ -101,8 +105,8 @@ def _table(host: Host) -> str:
         "|                                         |                        |               MIG M. |",
         ruler.replace("-", "=").replace("+", "|"),
     ]
-    used = f"{USED}MiB /  {MEMORY}MiB"
     for index in range(host.gpus):
+        used = f"{_used(host, index)}MiB /  {MEMORY}MiB"
         bus = f"00000000:{BUSES[index].upper()}:00.0"
         lines += [
             f"|   {index}  {host.gpu:<26}  On  |   {bus} Off |                    0 |",

@@ -18,7 +18,8 @@ def link_replies(host: Host) -> dict[str, Reply]:
     """Return the answers to `listen` and `connect`, by source key. Only the first node has the job's port."""
     wires = [nic for nic in host.nics if nic.ip and nic.default_route]
     ports: JsonValue = {wire.ip: 41000 + host.number * 16 + place for place, wire in enumerate(wires)}
-    port: JsonValue = {"port": TORCH_PORT, "assumed": True, "free": True, "taken_by": "", "error": ""}
+    holder = host.port_holder
+    port: JsonValue = {"port": TORCH_PORT, "assumed": not holder, "free": not holder, "taken_by": holder, "error": ""}
     needed: JsonValue = [port] if host.number == 1 else []
     listening: JsonValue = {"ports": ports, "failed": {}, "needed": needed}
     reached: JsonValue = {

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "net:[4026531840]"  # the first of every kernel: the nodes are no containers
 UNCERTAINTY = 0.0003  # seconds
+SSH_PORT = 22
 _NO_PEERS = Reply(Status.NOT_ASKED, "no ssh to other nodes to test from here")
 _UBUNTU = 'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nID=ubuntu\nID_LIKE=debian\n'
 
@@ -49,9 +50,11 @@ def evidence(host: Host, place: int) -> Evidence:
     """Return all that this node answered."""
     listed = (f"nodes.txt:{place}",)
     if host.cause:
-        login = Login(reached=False, cause=host.cause, detail=host.detail, transport="paramiko", port=22)
+        login = Login(reached=False, cause=host.cause, detail=host.detail, transport="paramiko", port=host.port)
         return Evidence(host.name, login, places=listed, slots=host.gpus)
-    login = Login(reached=True, transport="paramiko", address=address(host.number), port=22, user="train", seconds=0.06)
+    login = Login(
+        reached=True, transport="paramiko", address=address(host.number), port=host.port, user="train", seconds=0.06
+    )
     known = replies(host)
     greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, f"{PYTHON} ({host.python})", host.noise)
     return Evidence(
@@ -86,7 +89,7 @@ def replies(host: Host) -> dict[str, Reply | Note]:
         **software_replies(host),
         **storage_replies(),
         **pick_replies(host),
-        **unasked_replies(),
+        **unasked_replies(host),
         **_asked_by_us(host),
     }
     wanted = {source.key for source in sources_for(every_fact())}
@@ -96,8 +99,22 @@ def replies(host: Host) -> dict[str, Reply | Note]:
 
 def _asked_by_us(host: Host) -> dict[str, Reply]:
     """Return what the session itself settles: the clock, and ssh from the node to the others and from here to it."""
-    ran: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 0.19, "cut_short": False, "ran": True, "port": None}
-    said: dict[str, JsonValue] = dict.fromkeys(host.ssh_peers, ran)
+    port = None if host.port == SSH_PORT else host.port
+    ran: dict[str, JsonValue] = {
+        "exit_status": 0,
+        "stderr": "",
+        "seconds": 0.19,
+        "cut_short": False,
+        "ran": True,
+        "port": port,
+    }
+    refused: dict[str, JsonValue] = {
+        **ran,
+        "exit_status": 255,
+        "stderr": "Permission denied (publickey).",
+        "ran": False,
+    }
+    said: dict[str, JsonValue] = dict.fromkeys(host.ssh_peers, refused if host.keys_refused else ran)
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),

@@ -38,10 +38,15 @@ def net_replies(host: Host) -> dict[str, Reply | Note]:
             source.key: Reply(Status.DENIED, reason=_DENIED, exit_status=1, stderr=_DENIED)
             for source in (NFT, IPTABLES)
         },
-        HOST_NAME.key: Reply(Status.OK, value={"name": host.name, "leads_to": _address(host.name)}, seconds=0.002),
+        HOST_NAME.key: Reply(Status.OK, value=_own_name(host), seconds=0.002),
         ARP.key: Reply(Status.OK, value=_neighbours(host), seconds=0.001),
         NAMES.key: Reply(Status.OK, value=_names(host), seconds=0.003),
     }
+
+
+def _own_name(host: Host) -> JsonValue:
+    own: JsonValue = {"addresses": [host.name_leads_to]} if host.name_leads_to else _address(host.name)
+    return {"name": host.name, "leads_to": own}
 
 
 def _names(host: Host) -> JsonValue:

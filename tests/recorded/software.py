@@ -59,7 +59,7 @@ def _interpreter(host: Host) -> JsonValue:
         "prefix": "/usr",
         "how": "python3 on PATH",
         "packages": {"horovod": host.horovod, "torch": host.torch, "torchvision": "0.18.1"},
-        "container": "",
+        "container": host.container,
         "host_name": host.name,
         "torch": {"version": host.torch, "cuda": host.cuda, "hip": None},
     }
@@ -96,8 +96,12 @@ def mpi_programs(host: Host) -> JsonValue:
     mpirun = f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/"
     orted = "orted: Error: unknown option \"--version\"\nType 'orted --help' for usage."
     starter = _program("mpirun", "orterun", ["plain login"], info, mpirun, 0)
-    daemon = _program("orted", "orted", ["plain login", "beside mpirun"], info, orted, 213)
-    return {"starter": starter, "daemons": [daemon], "shells": {}, "start_up": None,
+    plain = host.orted_on_path
+    daemon = _program(
+        "orted", "orted", ["plain login" if plain else "interactive shell", "beside mpirun"], info, orted, 213
+    )
+    early: JsonValue = {"file": "/home/train/.bashrc", "line": 6, "text": "case $- in *i*) ;; *) return;; esac"}
+    return {"starter": starter, "daemons": [daemon], "shells": {}, "start_up": None if plain else early,
             "login_shell": "/bin/bash", "rsh_agents": []}  # fmt: skip
 
 
@@ -117,7 +121,7 @@ def _limits(host: Host) -> JsonValue:
         "address_space": None,
         "cpu_seconds": None,
         "file_size": None,
-        "shm": {"total": 1081101176832, "free": 1081100128256},
+        "shm": {"total": host.shm, "free": host.shm - 1048576},
     }
 
 
@@ -141,6 +145,8 @@ def _folders() -> JsonValue:
 
 def check_build(host: Host) -> str:
     """Return what `horovodrun --check-build` prints."""
+    known = ("NCCL", "DDL", "CCL", "MPI", "Gloo")
+    operations = "".join(f"    [{'X' if name in host.horovod_with else ' '}] {name}\n" for name in known)
     return f"""\
 Horovod v{host.horovod}:
 
@@ -154,9 +160,4 @@ Available Controllers:
     [X] Gloo
 
 Available Tensor Operations:
-    [X] NCCL
-    [ ] DDL
-    [ ] CCL
-    [X] MPI
-    [X] Gloo
-"""
+{operations}"""
