@@ -9,7 +9,7 @@ Ranks agree on each operation before they run it. If one build has NCCL or MPI a
 each other over different channels: the first all-reduce never ends.
 
 ## What to type
-Install the majority's build on the named nodes, in the job's environment, for example
+Install the majority's build, with NCCL if any node has it, on the named nodes, in the job's environment, for example
 `HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==VERSION`, then
 `horovodrun --check-build`.
 """
@@ -17,9 +17,10 @@ Install the majority's build on the named nodes, in the job's environment, for e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ncheck import Cluster, Problem, Severity, cluster_check, split
-from ncheck.facts.horovod import HorovodFacts
+from ncheck.facts.horovod import WITHOUT_NCCL, HorovodFacts
 
 
 @cluster_check("NC204", Severity.ERROR, HorovodFacts, everywhere=True)
@@ -27,8 +28,20 @@ def horovod_differs(cluster: Cluster) -> Iterator[Problem]:
     builds = cluster.facts(HorovodFacts)
     if parted := split({node: _said(horovod) for node, horovod in builds.items()}):
         wanted = builds[parted.groups[0][1][0]]
-        fix = wanted.to_install(with_nccl="NCCL" in wanted.operations)
-        yield Problem(f"Horovod differs: {parted.summary()}", fix, nodes=parted.odd, summary="Horovod differs")
+        lacking = tuple(node for node, horovod in builds.items() if "NCCL" not in horovod.operations)
+        nccl_alone = not split({node: _said(_with_nccl(horovod)) for node, horovod in builds.items()})
+        yield Problem(
+            f"Horovod differs: {parted.summary()}",
+            wanted.to_install(with_nccl=len(lacking) < len(builds)),
+            nodes=lacking if nccl_alone else parted.odd,
+            summary="Horovod differs",
+            follows=WITHOUT_NCCL if nccl_alone else "",
+        )
+
+
+def _with_nccl(horovod: HorovodFacts) -> HorovodFacts:
+    """Return the build as it is once NCCL is added."""
+    return replace(horovod, operations=horovod.operations | {"NCCL"})
 
 
 def _said(horovod: HorovodFacts) -> str:

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Problem, Severity, cluster_check, nodes_by_value
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.horovod import HorovodFacts
+from ncheck.facts.horovod import WITHOUT_NCCL, HorovodFacts
 
 
-@cluster_check("NC205", Severity.ERROR, HorovodFacts, GpuFacts, alone=True)
+@cluster_check("NC205", Severity.ERROR, HorovodFacts, GpuFacts, alone=True, explains=WITHOUT_NCCL)
 def horovod_lacks_nccl(cluster: Cluster) -> Iterator[Problem]:
     builds, gpus = cluster.facts(HorovodFacts), cluster.facts(GpuFacts)
     with_version = nodes_by_value({node: horovod.version for node, horovod in builds.items()})

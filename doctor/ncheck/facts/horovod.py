@@ -12,6 +12,8 @@ from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.framework_reports import parse_build
 
+WITHOUT_NCCL = "Horovod without NCCL"  # what horovod-lacks-nccl explains: that a build differs from the others
+
 
 @dataclass(frozen=True)
 class HorovodFacts:

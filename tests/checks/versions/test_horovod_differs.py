@@ -8,7 +8,9 @@ from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.versions.horovod_differs import horovod_differs
+from ncheck_checks.versions.horovod_lacks_nccl import horovod_lacks_nccl
 
 
 def node(*operations: str, version: str = "0.28.1") -> Facts:
@@ -25,6 +27,28 @@ def test_a_build_without_nccl_beside_builds_with_it_is_named() -> None:
                 "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod==0.28.1",
                 summary="Horovod differs"),
     ]  # fmt: skip
+
+
+def test_where_most_builds_lack_nccl_these_are_named_and_not_the_one_that_has_it() -> None:
+    nodes = {"n1": node("MPI"), "n2": node("MPI"), "n3": node("MPI", "NCCL")}
+    (found,) = judge([horovod_differs], nodes).findings
+    assert (found.nodes, found.fix.startswith("HOROVOD_GPU_OPERATIONS=NCCL")) == (("n1", "n2"), True)
+
+
+def test_it_follows_from_a_build_without_nccl_if_nothing_else_differs() -> None:
+    def see(version: str) -> tuple[str, ...]:
+        nodes: dict[str, Facts] = {
+            "n1": with_gpu(node("NCCL", "MPI")),
+            "n2": with_gpu(node("NCCL", "MPI")),
+            "n3": with_gpu(node("MPI", version=version)),
+        }
+        return judge([horovod_differs, horovod_lacks_nccl], nodes).findings[0].see
+
+    assert (see("0.28.1"), see("0.27.0")) == (("NC205",), ())
+
+
+def with_gpu(facts: Facts) -> Facts:
+    return {**facts, GpuFacts: GpuFacts((Gpu(0, "NVIDIA A100-SXM4-80GB"),), "550.54", "12.4", "nvml")}
 
 
 def test_a_node_without_horovod_fails_where_others_have_it() -> None:
