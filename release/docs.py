@@ -8,6 +8,8 @@ coverage_tables.py), docs/ncheck.1 (the manual page, from the commands' help) an
 a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
+    triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
+    read FILE                    what `ncheck read -o text` prints of a tool's output
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     facts                        every fact type, with its fields
     records                      the records of the package, with their fields
@@ -32,6 +34,7 @@ import termios
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import api_tables
@@ -41,7 +44,14 @@ if TYPE_CHECKING:
     from ncheck import Check
 
 TREE = Path(__file__).resolve().parents[1]
-WITH_BLOCKS = ("README.md", "docs/guide.md", "docs/api.md", "docs/integrations.md")
+WITH_BLOCKS = (
+    "README.md",
+    "docs/guide.md",
+    "docs/api.md",
+    "docs/integrations.md",
+    "docs/pitfalls.md",
+    "docs/pitfalls.zh-CN.md",
+)
 CHECKS, DEMO, MANUAL, CAUSES = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1", "docs/causes.md"
 COVERAGE = "docs/coverage.md"
 COLUMNS, ROWS = 100, 50
@@ -136,26 +146,56 @@ def replay(cluster: str, *text: str) -> str:
 
     The text's words may be on two lines.
     """
-    printed = _replayed(cluster)
+    printed = _printed("replay", "-v", "--no-color", cluster, folder="fixtures")
     begin = re.search(r"\s+".join(map(re.escape, text)), printed)
     if begin is None:
         raise SystemExit(f"ncheck replay fixtures/{cluster} prints nothing like {' '.join(text)!r}")
     lines, start = printed.splitlines(), printed.count("\n", 0, begin.start())
     depth = _indent(lines[start])
     end = next((n for n in range(start + 1, len(lines)) if _indent(lines[n]) <= depth), len(lines))
-    return "```text\n" + "\n".join(lines[start:end]) + "\n```"
+    return _as_block("\n".join(lines[start:end]))
+
+
+def triage(path: str) -> str:
+    """Return the cause, the lines that show it and what to type, of a log or of what `ncheck triage --save` kept."""
+    folder, _, name = path.rpartition("/")
+    printed = _printed("triage", *([name] if name.endswith(".zip") else ["--logs", name]), folder=folder)
+    if not re.match(r"\w+ \(\d+% sure\)", printed):
+        raise SystemExit(f"ncheck triage of {path} names no cause: {printed}")
+    return _as_block("\n\n".join(printed.split("\n\n")[:2]))
+
+
+def read(path: str) -> str:
+    """Return what is read in the output of a tool that somebody saved."""
+    folder, _, name = path.rpartition("/")
+    printed = _printed("read", "-o", "text", name, folder=folder)
+    if printed.startswith("unknown:"):
+        raise SystemExit(f"ncheck read {path}: {printed}")
+    return _as_block(printed)
+
+
+def _as_block(text: str) -> str:
+    return f"```text\n{dedent(text).strip()}\n```"
 
 
 @cache
-def _replayed(cluster: str) -> str:
-    argv = [sys.executable, "-m", "ncheck", "replay", "-v", "--no-color", str(TREE / "fixtures" / cluster)]
-    done = subprocess.run(argv, cwd=TREE, stdout=subprocess.PIPE, check=False, encoding="utf-8", env=_environ())
+def _printed(*words: str, folder: str) -> str:
+    """Return what an ncheck command prints that is typed in a folder of the tree."""
+    argv = [sys.executable, "-m", "ncheck", *words]
+    done = subprocess.run(
+        argv, cwd=TREE / folder, stdout=subprocess.PIPE, check=False, encoding="utf-8", env=_environ()
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"ncheck {' '.join(words)} in {folder}: exit code {done.returncode}")
     return done.stdout
 
 
 def _environ() -> dict[str, str]:
     """Return the environment without settings of ncheck's and of the terminal's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK_")}
+    own = ("NCHECK_", "COLUMNS", "LINES")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    if "PYTHONPATH" in kept:  # commands are typed in other folders
+        kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, kept["PYTHONPATH"].split(os.pathsep)))
     return {**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "", "TZ": "UTC"}
 
 
@@ -283,7 +323,7 @@ def _text(text: str) -> str:
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
-    "replay": replay, "plan": plan, "variables": variables,
+    "replay": replay, "triage": triage, "read": read, "plan": plan, "variables": variables,
     "facts": api_tables.facts, "records": api_tables.records, "arguments": api_tables.arguments,
     "settings": api_tables.settings, "declarations": api_tables.declarations,
 }  # fmt: skip

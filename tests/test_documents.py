@@ -28,7 +28,7 @@ PAGES = {
 }
 README, GUIDE, CHECKS = PAGES["README.md"], PAGES["docs/guide.md"], PAGES["docs/checks.md"]
 
-GENERATED = ["README.md", "docs/api.md", "docs/checks.md", "docs/guide.md", "docs/integrations.md"]
+PITFALLS = ["docs/pitfalls.md", "docs/pitfalls.zh-CN.md"]
 
 
 @cache
@@ -51,7 +51,15 @@ def generated() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    ["README.md", "docs/api.md", "docs/checks.md", "docs/coverage.md", "docs/guide.md", "docs/integrations.md"],
+    [
+        "README.md",
+        "docs/api.md",
+        "docs/checks.md",
+        "docs/coverage.md",
+        "docs/guide.md",
+        "docs/integrations.md",
+        *PITFALLS,
+    ],
 )
 def test_a_document_shows_what_the_program_says_now(path: str) -> None:
     assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
@@ -68,7 +76,18 @@ def test_all_generated_documents_are_compared() -> None:
         "docs/guide.md",
         "docs/integrations.md",
         "docs/ncheck.1",
+        *PITFALLS,
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("replay", "healthy-4x8-h100 NC201"), ("replay", "no-such NC201"), ("triage", "README.md"), ("read", "README.md")],
+)
+def test_output_that_the_program_does_not_print_stops_make_docs(kind: str, words: str) -> None:
+    with pytest.raises(SystemExit, match=words.split(maxsplit=1)[0]):
+        generator().KINDS[kind](*words.split())
 
 
 @pytest.mark.slow
@@ -135,7 +154,7 @@ def test_every_option_of_a_command_is_in_the_guide(name: str) -> None:
     assert {word for word in options - short if word not in GUIDE} == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", *PITFALLS])
 def test_every_command_that_a_page_names_is_there(page: str) -> None:
     # ncheck replay trouble/
     named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", PAGES[page], re.MULTILINE))
@@ -143,7 +162,7 @@ def test_every_command_that_a_page_names_is_there(page: str) -> None:
     assert named
 
 
-COMMAND_PAGES = ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", "CONTRIBUTING.md"]
+COMMAND_PAGES = ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", "CONTRIBUTING.md", *PITFALLS]
 
 
 def typed_commands(page: str) -> list[list[str]]:
