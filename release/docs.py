@@ -11,6 +11,7 @@ a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS
     triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
     read FILE                    what `ncheck read -o text` prints of a tool's output
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
+    file PATH                    a file of docs/examples
     facts                        every fact type, with its fields
     records                      the records of the package, with their fields
     arguments NAME               the arguments of a function of the package
@@ -44,14 +45,8 @@ if TYPE_CHECKING:
     from ncheck import Check
 
 TREE = Path(__file__).resolve().parents[1]
-WITH_BLOCKS = (
-    "README.md",
-    "docs/guide.md",
-    "docs/api.md",
-    "docs/integrations.md",
-    "docs/pitfalls.md",
-    "docs/pitfalls.zh-CN.md",
-)
+PAGES = (*sorted(TREE.glob("README*.md")), *sorted((TREE / "docs").glob("*.md")))
+WITH_BLOCKS = [str(page.relative_to(TREE)) for page in PAGES if "<!-- make docs: " in page.read_text(encoding="utf-8")]
 CHECKS, DEMO, MANUAL, CAUSES = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1", "docs/causes.md"
 COVERAGE = "docs/coverage.md"
 COLUMNS, ROWS = 100, 50
@@ -211,6 +206,12 @@ def plan(cluster: str, launcher: str) -> str:
     return f"```sh\n{report.plan.lines[launcher]}\n```"
 
 
+def file(path: str) -> str:
+    """Return a file of docs/examples as a code block."""
+    language = {"Dockerfile": "dockerfile", ".sh": "sh"}.get(Path(path).suffix or Path(path).name, "text")
+    return f"```{language}\n{_written(f'docs/examples/{path}')}```"
+
+
 # The command line
 
 
@@ -323,7 +324,7 @@ def _text(text: str) -> str:
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
-    "replay": replay, "triage": triage, "read": read, "plan": plan, "variables": variables,
+    "replay": replay, "triage": triage, "read": read, "plan": plan, "file": file, "variables": variables,
     "facts": api_tables.facts, "records": api_tables.records, "arguments": api_tables.arguments,
     "settings": api_tables.settings, "declarations": api_tables.declarations,
 }  # fmt: skip

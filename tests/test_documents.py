@@ -28,8 +28,6 @@ PAGES = {
 }
 README, GUIDE, CHECKS = PAGES["README.md"], PAGES["docs/guide.md"], PAGES["docs/checks.md"]
 
-PITFALLS = ["docs/pitfalls.md", "docs/pitfalls.zh-CN.md"]
-
 
 @cache
 def generator() -> ModuleType:
@@ -49,35 +47,9 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [
-        "README.md",
-        "docs/api.md",
-        "docs/checks.md",
-        "docs/coverage.md",
-        "docs/guide.md",
-        "docs/integrations.md",
-        *PITFALLS,
-    ],
-)
+@pytest.mark.parametrize("path", [*generator().WITH_BLOCKS, "docs/checks.md", "docs/coverage.md"])
 def test_a_document_shows_what_the_program_says_now(path: str) -> None:
     assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
-
-
-@pytest.mark.slow
-def test_all_generated_documents_are_compared() -> None:
-    assert sorted(generated()) == [
-        "README.md",
-        "docs/api.md",
-        "docs/causes.md",
-        "docs/checks.md",
-        "docs/coverage.md",
-        "docs/guide.md",
-        "docs/integrations.md",
-        "docs/ncheck.1",
-        *PITFALLS,
-    ]
 
 
 @pytest.mark.slow
@@ -154,7 +126,7 @@ def test_every_option_of_a_command_is_in_the_guide(name: str) -> None:
     assert {word for word in options - short if word not in GUIDE} == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", *PITFALLS])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", "docs/pitfalls.md"])
 def test_every_command_that_a_page_names_is_there(page: str) -> None:
     # ncheck replay trouble/
     named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", PAGES[page], re.MULTILINE))
@@ -162,7 +134,10 @@ def test_every_command_that_a_page_names_is_there(page: str) -> None:
     assert named
 
 
-COMMAND_PAGES = ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", "CONTRIBUTING.md", *PITFALLS]
+COMMAND_PAGES = [
+    "README.md", "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in ("guide", "integrations", "containers", "pitfalls", "pitfalls.zh-CN", "api")),
+]  # fmt: skip
 
 
 def typed_commands(page: str) -> list[list[str]]:

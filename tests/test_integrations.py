@@ -298,6 +298,49 @@ def test_the_mpijob_is_what_the_operator_takes() -> None:
     assert listed
 
 
+# The container of docs/containers.md; tests/lab/test_containers.py starts it as far as that can be done without Docker
+
+
+CONTAINER = DOCS / "examples" / "container"
+
+
+@pytest.mark.skipif(not Path("/usr/sbin/sshd").exists(), reason="needs /usr/sbin/sshd (openssh-server)")
+def test_sshd_takes_the_containers_configuration_and_lets_root_in_by_key_alone(tmp_path: Path) -> None:
+    key, config = tmp_path / "key", tmp_path / "sshd_config"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    text = (CONTAINER / "sshd_config").read_text(encoding="utf-8")
+    config.write_text(text.replace("/etc/ssh/keys/ssh_host_ed25519_key", str(key)))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    tested, shown = (
+        subprocess.run(["/usr/sbin/sshd", option, "-f", str(config)], capture_output=True, text=True, check=False)
+        for option in ("-t", "-T")
+    )
+    assert (tested.returncode, tested.stderr) == (0, "")
+    used = dict(line.split(" ", 1) for line in shown.stdout.splitlines())
+    wanted = {
+        "port": "10001", "hostkey": str(key), "permitrootlogin": "without-password", "passwordauthentication": "no",
+        "kbdinteractiveauthentication": "no", "usepam": "no",
+    }  # fmt: skip
+    assert {name: used[name] for name in wanted} == wanted
+
+
+def test_the_dockerfile_copies_what_lies_beside_it_and_bakes_no_key_in() -> None:
+    text = (CONTAINER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    assert [name for name, _ in steps] == ["ARG", "FROM", "RUN", "RUN", "COPY", "RUN", "COPY", "ENTRYPOINT"]
+    copied = dict(words.split() for name, words in steps if name == "COPY")
+    assert copied == {"sshd_config": "/etc/ssh/sshd_config", "entrypoint.sh": "/entrypoint.sh"}
+    assert {*copied, "Dockerfile"} == {path.name for path in CONTAINER.iterdir()}
+    assert json.loads(steps[-1][1]) == ["/bin/sh", copied["entrypoint.sh"]]
+    runs = [words for name, words in steps if name == "RUN"]
+    for script in (*runs, (CONTAINER / "entrypoint.sh").read_text(encoding="utf-8")):
+        subprocess.run(["sh", "-n", "-c", script], check=True)
+    for makes_keys, keys in (("openssh-server", "/etc/ssh/ssh_host_*"), ("ssh-keygen", "/etc/ssh/keys/*")):
+        (run,) = [run for run in runs if makes_keys in run]
+        assert (" rm " in run, run.split()[-1]) == (True, keys)
+
+
 # Frameworks: two ranks of torchrun on CPUs run the snippet, then sum up by the process group that the framework made
 
 BEFORE = """
