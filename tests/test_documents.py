@@ -24,9 +24,10 @@ from tests.commands import command_of, names
 TREE = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(TREE)): path.read_text(encoding="utf-8")
-    for path in (TREE / "README.md", TREE / "CONTRIBUTING.md", *sorted((TREE / "docs").glob("*.md")))
+    for path in (*TREE.glob("README*.md"), TREE / "CONTRIBUTING.md", *sorted((TREE / "docs").glob("*.md")))
 }
 README, GUIDE, CHECKS = PAGES["README.md"], PAGES["docs/guide.md"], PAGES["docs/checks.md"]
+CHINESE = sorted(page for page in PAGES if page.endswith(".zh-CN.md"))
 
 
 @cache
@@ -90,9 +91,10 @@ def test_the_picture_fetches_nothing() -> None:
     assert re.findall(r"""(?:href|src|url)\s*[=(]\s*["']?(?!#)([^"')\s]+)""", shown) == []
 
 
-def test_readme_is_short_and_shows_the_picture_and_the_two_commands() -> None:
+def test_readme_is_short_and_shows_the_picture_and_the_two_commands_and_leads_to_the_chinese_one() -> None:
     assert len(README.splitlines()) <= 150
     assert "](docs/demo.svg)" in README
+    assert "](README.zh-CN.md)" in README[:100]
     for line in ("    make run  ", "    make test  "):
         assert line in README
 
@@ -108,7 +110,7 @@ def known_options() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/guide.md"])
 def test_every_option_that_a_page_names_is_there(page: str) -> None:
     ours = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
     lines = [line for line in ours.splitlines() if not re.search("pip install|horovodrun", line)]
@@ -136,7 +138,7 @@ def test_every_command_that_a_page_names_is_there(page: str) -> None:
 
 COMMAND_PAGES = [
     "README.md", "CONTRIBUTING.md",
-    *(f"docs/{name}.md" for name in ("guide", "integrations", "containers", "pitfalls", "pitfalls.zh-CN", "api")),
+    *(f"docs/{name}.md" for name in ("guide", "integrations", "containers", "pitfalls", "api")), *CHINESE,
 ]  # fmt: skip
 
 
@@ -216,7 +218,10 @@ def anchors(text: str) -> set[str]:
     return {*re.findall(r'<a id="([\w-]+)">', text), *plain}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/guide.md", "docs/integrations.md", "docs/containers.md", "docs/architecture.md", *CHINESE],
+)
 def test_a_code_stands_beside_its_own_name(page: str) -> None:
     names = {check.code: check.name for check in load_checks().checks}
     # [connection-refused](docs/checks.md#nc111)
@@ -230,3 +235,39 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
     named = set(re.findall(r"`((?:doctor|checks|tests|fixtures|docs|release|bench)/[\w./]*)`", PAGES[page]))
     assert {path for path in named if not (TREE / path).exists()} == set()
     assert len(named) > 10
+
+
+# Chinese pages
+
+
+def blocks(text: str) -> list[str]:
+    """Return fenced blocks, marks of `make docs`, and indented commands without their remarks, in order."""
+    found = re.findall(r"^```.*?^```$|^<!-- (?:make docs: .*?|end) -->$|^ {4}\S[^\n]*$", text, re.DOTALL | re.MULTILINE)
+    #     ncheck -H node01,node02      # nodes by name
+    return [re.sub(r" +# .*", "", one) if one.startswith("    ") else one for one in found]
+
+
+def inline_commands(text: str) -> list[str]:
+    return sorted(re.findall(r"`(ncheck [^`]*)`", text))
+
+
+def links(text: str) -> list[str]:
+    """Return what links lead to, sorted: sentences differ in their order, and headings in their words."""
+    return sorted(re.sub(r"(^|\.zh-CN\.md)#.*", r"\1#", link) for link in re.findall(r"\]\(([^)]+)\)", text))
+
+
+def in_chinese(page: str, link: str) -> str:
+    """Return where the Chinese page leads where the English one has this link: to a Chinese page if there is one."""
+    if link.endswith(".zh-CN.md"):  # the other language
+        return link.replace(".zh-CN.md", ".md")
+    # ../README.md   |   containers.md#pods
+    sibling = re.sub(r"\.md(#?).*", r".zh-CN.md\1", link)
+    return sibling if (TREE / page).parent.joinpath(sibling.rstrip("#")).is_file() else link
+
+
+@pytest.mark.parametrize("page", CHINESE)
+def test_a_chinese_page_has_the_commands_blocks_and_links_of_the_english_one(page: str) -> None:
+    english, chinese = PAGES[page.replace(".zh-CN.md", ".md")], PAGES[page]
+    assert blocks(chinese) == blocks(english)
+    assert inline_commands(chinese) == inline_commands(english)
+    assert links(chinese) == sorted(in_chinese(page, link) for link in links(english))
