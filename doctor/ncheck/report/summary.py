@@ -327,10 +327,16 @@ def _outcomes(report: Report) -> Iterator[str]:
     root = sum(len(verdict.nodes) for verdict in report.verdicts if verdict.needs_root)
     mute = any(node.reached and not node.examined for node in report.nodes)
     not_run = " (unreachable, or no agent started)" if mute else " (unreachable)"
-    notes = {SKIPPED: f" ({root} need root: --sudo)" if root else "", NOT_RUN: not_run}
+    notes = {SKIPPED: f" ({root} need root: {root_by(report)})" if root else "", NOT_RUN: not_run}
     for word in OUTCOMES:
         if counts[word]:
             yield f"{counts[word]} {word}{notes.get(word, '')}"
+
+
+def root_by(report: Report) -> str:
+    """Return how to get the rights that checks need. Root in a container lacks them, and so does sudo there."""
+    reached = [node for node in report.nodes if node.reached]
+    return "on the host, outside of the container" if all(node.container for node in reached) else "--sudo"
 
 
 INFO, NOT_RUN, SKIPPED = "info", "not run", Outcome.SKIPPED.value

@@ -24,6 +24,7 @@ from ncheck.report.summary import (
     node_topics,
     nodes_of,
     plan_settings,
+    root_by,
     totals,
     unreached_and_unknown,
 )
@@ -122,7 +123,7 @@ def _verdicts(page: Page, report: Report) -> None:
     _unknown(page, Text(f"{signs.bad} ", "bold red"), fold_verdicts(by_outcome[Outcome.CRASHED]), "crashed")
     _unknown(page, Text(f"{signs.doubtful} ", "bold magenta"), fold_verdicts(not_run), "not run")
     _unknown(page, Text(f"{signs.doubtful} ", "bold magenta"), fold_verdicts(unknown), "unknown")
-    _need_root(page, [verdict for verdict in report.verdicts if verdict.needs_root])
+    _need_root(page, [verdict for verdict in report.verdicts if verdict.needs_root], root_by(report))
     _skipped(page, fold_verdicts(by_outcome[Outcome.SKIPPED]))
     _passed(page, fold_verdicts(by_outcome[Outcome.PASSED]))
 
@@ -140,12 +141,12 @@ def _unknown(page: Page, sign: Text, groups: Sequence[FoldedVerdicts], outcome: 
         page.say(f"{checks} {outcome} on {words.node_set(nodes)} for {reasons} {_ALL_IN_JSON}", sign)
 
 
-def _need_root(page: Page, verdicts: Sequence[Verdict]) -> None:
+def _need_root(page: Page, verdicts: Sequence[Verdict], how: str) -> None:
     if verdicts:
         checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
         nodes = words.node_set(names_in(verdicts))
         need = "check needs" if len(checks) == 1 else "checks need"
-        _dim(page, f"{len(checks)} {need} root on {nodes} (--sudo): {words.joined(checks, CHECK_NAMES)}")
+        _dim(page, f"{len(checks)} {need} root on {nodes} ({how}): {words.joined(checks, CHECK_NAMES)}")
 
 
 def _skipped(page: Page, groups: Sequence[FoldedVerdicts]) -> None:

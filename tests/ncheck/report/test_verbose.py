@@ -184,6 +184,14 @@ def test_what_was_skipped_is_told_with_the_reasons_that_spare_more_than_one_chec
     assert "- 2 checks skipped on node01 (reasons in -o json)\n" in out
 
 
+def test_in_containers_root_is_needed_on_the_host_and_sudo_is_not_proposed(reports: dict[str, Report]) -> None:
+    healthy = reports["healthy"]
+    out = in_utf8(replace(healthy, nodes=tuple(replace(node, container="docker") for node in healthy.nodes)))
+    assert "- 1 check needs root on node[01-04] (on the host, outside of the container):" in out
+    assert "(4 need root: on the host, outside of the container)" in " ".join(out.split())
+    assert "--sudo" not in out
+
+
 def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: dict[str, Report]) -> None:
     read, write = os.pipe()
     os.close(read)
