@@ -75,7 +75,7 @@ def test_a_server_on_another_port_is_named_and_the_fix_starts_one_without_system
     assert run.failed() == {"NC111": {node.name}}
     assert finding["message"] == (
         "nothing listens on port 10001, but an SSH server answers on port 22: list the node with port=22, "
-        "or start a server on port 10001"
+        "or start the server, or its container, on port 10001"
     )
     assert mended.failed() == {}
 

@@ -11,7 +11,9 @@ mpirun, Horovod and DeepSpeed start their processes over ssh; if one node refuse
 On the node's console: `sudo systemctl restart ssh` (the unit is called sshd on Red Hat and SUSE). If every node
 refuses, ssh probably listens on another port, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` on
 the node shows the port. A container without systemd starts its server itself: `/usr/sbin/sshd -p 10001`. If another
-port answers, type that line on the node, or write the port that answers into the node list: `node07 port=22`.
+port answers, type that line on the node, or write the port that answers into the node list: `node07 port=22`. If the
+node is a Docker container with the network of its host, the other port is the host's: `docker ps --all` on the host
+shows whether the container runs, and `docker logs` why not.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def _refuses(_node: str, login: Login) -> Problem:
     if login.other_port:
         message = (
             f"nothing listens on port {login.port}, but an SSH server answers on port {login.other_port}: "
-            f"list the node with port={login.other_port}, or start a server on port {login.port}"
+            f"list the node with port={login.other_port}, "
+            f"or start the server, or its container, on port {login.port}"
         )
         return Problem(message, f"sudo /usr/sbin/sshd -p {login.port}", summary=summary)
     message = f"nothing listens on port {login.port}: start ssh on the node's console"

@@ -50,7 +50,7 @@ def test_a_server_on_another_port_is_named_and_how_a_container_starts_one_on_the
     assert (finding.nodes, finding.fix, finding.where) == (("a",), "sudo /usr/sbin/sshd -p 10001", "")
     assert finding.message == (
         "nothing listens on port 10001, but an SSH server answers on port 22: list the node with port=22, "
-        "or start a server on port 10001"
+        "or start the server, or its container, on port 10001"
     )
     (every,) = judge([connection_refused], dict.fromkeys(("a", "c"), nodes["a"])).findings
     assert (every.message, every.fix) == (
