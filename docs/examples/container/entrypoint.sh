@@ -6,6 +6,7 @@ set -eu
 host_key=/etc/ssh/keys/ssh_host_ed25519_key
 [ -s "$host_key" ] || ssh-keygen -q -t ed25519 -N '' -C '' -f "$host_key"
 ssh-keygen -l -f "$host_key.pub"
+cp "$host_key.pub" /etc/ssh/ # where people look for it
 
 # One key pair for the job: who has it may log in, and each node logs in to the others with it. These are copies
 # because sshd and ssh refuse files that belong to another user.
