@@ -11,12 +11,13 @@ import re
 import sys
 import time
 
+from ncheck.agent import loader
 from ncheck.agent.answers import nccl_places
 from ncheck.agent.answers.interpreter import run_in
 from ncheck.agent.commands import run
 from ncheck.agent.elf import Library
 
-_TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so", "libtorch_hip.so")
+TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so", "libtorch_hip.so")
 _NAME, _OF_AMD = "libnccl.so.2", "librccl.so.1"
 ROCM = "/opt/rocm"
 _NOT_THERE = "cannot open shared object"  # the loader's words
@@ -107,7 +108,7 @@ def loaded(job, copies, asking):
 
 
 def _by_torch(job, said, asking):
-    for name in _TORCH:
+    for name in TORCH:
         path = os.path.join(said["torch"], "lib", name)
         if os.path.exists(path):
             try:
@@ -124,40 +125,19 @@ def _by_torch(job, said, asking):
 
 
 def _resolved(job, said, library, name, asking):
-    path, how = _as_the_loader(job, said, library, name)
+    wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
+    path, how = loader.found(job, library, name, wheels)
     if not path:
         return {"error": "torch needs {}, and the loader finds none".format(name)}
     return _asked(asking, job, path, how)
-
-
-def _as_the_loader(job, said, library, name):
-    """Return the path and the words for where it was found, (None, "") without any."""
-    rpath, runpath = library.search_paths()
-    wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
-    for entry in nccl_places.preloaded(job.environment):
-        if os.path.basename(entry).startswith(name.partition(".")[0]):
-            return entry, "LD_PRELOAD"
-    steps = (
-        (rpath, "DT_RPATH of torch's library"),
-        (nccl_places.library_path(job.environment), "LD_LIBRARY_PATH"),
-        (runpath, "DT_RUNPATH of torch's library"),
-        ([os.path.dirname(path) for path in nccl_places.loader_cache()], "the loader's cache"),
-        (wheels, "the wheel, opened by torch itself"),
-    )
-    for folders, how in steps:
-        for folder in folders:
-            path = os.path.join(folder, name)
-            if os.path.exists(path):
-                return path, how
-    return None, ""
 
 
 def _without_torch(job, said, copies, asking):
     """No torch with GPUs: other frameworks open libnccl.so.2 or librccl.so.1 by name, or the wheel beside them."""
     why = "torch here is built without NCCL" if said["torch"] else "no torch here"
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib", _NAME) for folder in said["path"]]
-    steered = [os.path.join(folder, _NAME) for folder in nccl_places.library_path(job.environment)]
-    steered += nccl_places.preloaded(job.environment)
+    steered = [os.path.join(folder, _NAME) for folder in loader.library_path(job.environment)]
+    steered += loader.preloaded(job.environment, *nccl_places.NAMES)
     wheel = next((path for path in wheels if os.path.exists(path)), None)
     if wheel and not any(os.path.exists(path) for path in steered):
         return _asked(asking, job, wheel, "the wheel nvidia-nccl of this interpreter ({})".format(why))

@@ -4,9 +4,10 @@ import os
 import re
 
 from ncheck.agent.answers.interpreter import printed
-from ncheck.agent.commands import run
 from ncheck.agent.files import matching
+from ncheck.agent.loader import cached, library_path, preloaded
 
+NAMES = ("libnccl.so", "librccl.so")
 _COPY = re.compile(r"lib[nr]ccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, librccl.so.1, and not libnccl-net.so
 
 SYSTEM = (
@@ -37,8 +38,8 @@ def _candidates(job):
     prefixes = [prefix for prefix in (said["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
     conda = [prefix for prefix in prefixes if os.path.isdir(os.path.join(prefix, "conda-meta"))]
     rows = (
-        ("environment", preloaded(job.environment) + library_path(job.environment)),
-        ("loader", loader_cache()),
+        ("environment", preloaded(job.environment, *NAMES) + library_path(job.environment)),
+        ("loader", cached(*NAMES)),
         ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]),
         ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
         ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in CONDA]),
@@ -54,30 +55,11 @@ def _copies_in(folder_or_file):
     if os.path.isfile(folder_or_file):
         return [folder_or_file] if _COPY.search(folder_or_file) else []
     try:
-        names = [name for name in sorted(os.listdir(folder_or_file)) if name.startswith(("libnccl.so", "librccl.so"))]
+        names = [name for name in sorted(os.listdir(folder_or_file)) if name.startswith(NAMES)]
     except OSError:
         return []
     paths = [os.path.join(folder_or_file, name) for name in names if _COPY.match(name)]
     return [path for path in paths if os.path.isfile(path)]
-
-
-def preloaded(environment):
-    """Return LD_PRELOAD's copies of libnccl."""
-    entries = re.split(r"[\s:]+", environment.get("LD_PRELOAD", ""))
-    return [entry for entry in entries if _COPY.search(entry)]
-
-
-def library_path(environment):
-    """Return LD_LIBRARY_PATH's folders."""
-    return [folder for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", "")) if folder]
-
-
-def loader_cache():
-    """Return the copies that the loader's cache names, in its order."""
-    reply = run(["ldconfig", "-p"], 5.0)
-    # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
-    lines = [line.partition(" => ") for line in reply.get("stdout", "").splitlines()]
-    return [path.strip() for name, _, path in lines if _COPY.match(name.split("(")[0].strip())]
 
 
 def layout(job):

@@ -1,0 +1,53 @@
+"""Where the dynamic loader finds a library that another one asks for, without loading either."""
+
+import os
+import re
+from functools import lru_cache
+
+from ncheck.agent.commands import run
+
+
+def found(job, library, name, wheels):
+    """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
+
+    `wheels` are the folders that torch itself looks in where the loader finds nothing.
+    """
+    rpath, runpath = library.search_paths()
+    for entry in preloaded(job.environment, name.partition(".so")[0] + ".so"):
+        return entry, "LD_PRELOAD"
+    steps = (
+        (rpath, "DT_RPATH of torch's library"),
+        (library_path(job.environment), "LD_LIBRARY_PATH"),
+        (runpath, "DT_RUNPATH of torch's library"),
+        ([os.path.dirname(path) for path in cached(name)], "the loader's cache"),
+        (wheels, "the wheel, opened by torch itself"),
+    )
+    for folders, how in steps:
+        for folder in folders:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                return path, how
+    return None, ""
+
+
+def preloaded(environment, *beginnings):
+    """Return the libraries in LD_PRELOAD whose names begin so."""
+    entries = re.split(r"[\s:]+", environment.get("LD_PRELOAD", ""))
+    return [entry for entry in entries if os.path.basename(entry).startswith(beginnings)]
+
+
+def library_path(environment):
+    """Return LD_LIBRARY_PATH's folders."""
+    return [folder for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", "")) if folder]
+
+
+def cached(*beginnings):
+    """Return the libraries in the loader's cache whose names begin so, in its order."""
+    # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
+    lines = (line.strip().partition(" => ") for line in _cache().splitlines())
+    return [path for name, _, path in lines if name.startswith(beginnings)]
+
+
+@lru_cache(maxsize=1)  # several answers look into it, and an agent lives for one run
+def _cache():
+    return run(["ldconfig", "-p"], 5.0).get("stdout", "")
