@@ -15,12 +15,13 @@ from ncheck.again import NODES, with_nodes_of_run
 from ncheck.facts.login import LoginFacts
 from ncheck.model.board import Board
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.fact import Absent, Unread, name_of
+from ncheck.model.fact import Absent, Unread, Unrecorded, name_of
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 from ncheck.parity import nodes_by_value
 
 if TYPE_CHECKING:
     from ncheck.facts.code import CodeFacts
+    from ncheck.facts.cuda import CudnnFacts
     from ncheck.facts.folders import Folder
     from ncheck.facts.gpus import GpuFacts
     from ncheck.facts.infiniband import InfinibandFacts
@@ -51,6 +52,8 @@ def system_of(facts: Facts) -> System:
     values = _code(read.get("CodeFacts"))
     for name, (topic, values_of) in _TOPICS.items():
         value = read.get(name)
+        if isinstance(value, Unrecorded):
+            continue
         if isinstance(value, Absent):
             absent[topic] = value.reason
         elif isinstance(value, Unread):
@@ -148,7 +151,9 @@ def _gpus(fact: GpuFacts) -> SystemGpus:
 def _interface(nic: Interface) -> SystemInterface:
     speed = nic.speed / _MEGA_PER_GIGA if nic.speed is not None else None
     network = str(nic.addresses[0].network) if nic.addresses and (nic.usable or nic.uplink) else ""
-    return SystemInterface(nic.name, nic.kind.value, nic.running, nic.mtu, speed, network)
+    return SystemInterface(
+        nic.name, nic.kind.value, nic.running, nic.mtu, speed, network, nic.driver, nic.firmware
+    )  # fmt: skip
 
 
 def _machine(fact: MachineFacts) -> SystemMachine:
@@ -191,8 +196,21 @@ def _code(fact: object) -> dict[str, Any]:
 
 
 def _ports(fact: InfinibandFacts) -> dict[str, Any]:
-    ports = (SystemPort(p.name, p.state, p.physical, p.rate, p.link_layer) for p in fact.ports[:_MOST])
+    from ncheck.parse.infiniband import model_of
+
+    ports = (
+        SystemPort(p.name, p.state, p.physical, p.rate, p.link_layer, model_of(p.hca_type), p.firmware)
+        for p in fact.ports[:_MOST]
+    )
     return {"ports": tuple(ports)}
+
+
+def _cudnn(fact: CudnnFacts) -> dict[str, Any]:
+    return {"cudnn": fact.version, "cudnn_path": fact.path, "system_cudnn": fact.system}
+
+
+def _machine_and_container(fact: MachineFacts) -> dict[str, Any]:
+    return {"machine": _machine(fact), "image": fact.image, "container_toolkit": fact.container_toolkit}
 
 
 def _python(fact: InterpreterFacts) -> dict[str, Any]:
@@ -203,13 +221,18 @@ def _python(fact: InterpreterFacts) -> dict[str, Any]:
 # Of each fact, by its name: the first field of its topic, under which `absent` and `unknown` name it, and its values.
 _TOPICS: Mapping[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "GpuFacts": ("gpus", lambda fact: {"gpus": _gpus(fact)}),
+    "CudaToolkitFacts": (
+        "cuda_toolkit",
+        lambda fact: {"cuda_toolkit": fact.version, "cuda_toolkit_path": fact.path},
+    ),
+    "CudnnFacts": ("cudnn", _cudnn),
     "LoadedNcclFacts": ("nccl", lambda fact: {"nccl": fact.version, "nccl_path": fact.path}),
     "MpiFacts": ("mpi", lambda fact: {"mpi": fact.implementation, "mpi_version": fact.version}),
     "HorovodFacts": ("horovod", lambda fact: {"horovod": fact.version}),
     "InterpreterFacts": ("python", _python),
     "InfinibandFacts": ("ports", _ports),
     "NicFacts": ("interfaces", lambda fact: {"interfaces": tuple(map(_interface, _listed(fact)))}),
-    "MachineFacts": ("machine", lambda fact: {"machine": _machine(fact), "image": fact.image}),
+    "MachineFacts": ("machine", _machine_and_container),
     "OsFacts": ("os", lambda fact: {"os": fact.name}),
     "FolderFacts": ("disks", lambda fact: {"disks": (_disk("home", fact.home), _disk("root", fact.root))}),
     "TopologyFacts": ("topology", lambda fact: {"topology": _topology(fact)}),

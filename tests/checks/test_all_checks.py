@@ -73,6 +73,7 @@ PROGRAMS = {
         "nvidia-smi": "nvidia-smi",
         "openmpi-bin": "mpirun ompi_info",
         "openssh-server": "sshd",
+        "nvidia-cuda-toolkit": "nvcc",
         "openssh-client": "scp ssh ssh-add ssh-copy-id ssh-keygen ssh-keyscan",
         "nftables": "nft",
         "passwd": "chage chsh usermod",

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from ncheck.facts.cuda import CUDA
 from ncheck.facts.topology import TopologyFacts
+from ncheck.fleet.recording import load
 from ncheck.model.fact import name_of
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
+from ncheck.observer import Silent
+from ncheck.pipeline import judge_again
+from ncheck.settings import Settings
 from ncheck.system import system_of
 
 from tests.recorded.replayed import replayed
 
 TOPICS = {
-    "gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces", "machine", "os", "disks", "topology",
+    "gpus", "cuda_toolkit", "cudnn", "nccl", "mpi", "horovod", "python", "ports", "interfaces", "machine", "os",
+    "disks", "topology",
 }  # fmt: skip
+
+
+CARD = ("bnxt_en", "229.1.123.0")
 
 
 def systems(cluster: str) -> dict[str, System]:
@@ -25,28 +37,42 @@ def test_a_healthy_node_has_every_value() -> None:
     system = report.system_of["gpu03"]
     assert system.gpus == SystemGpus(8, {"NVIDIA H100 80GB HBM3": 8}, "550.127.08", "12.4", 684166479872)
     assert (system.nccl, system.nccl_path) == ("2.20.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.20.5")
+    assert (system.cuda_toolkit, system.cuda_toolkit_path) == ("12.4.1", "/usr/local/cuda-12.4")
+    cudnn = (system.cudnn, system.cudnn_path, system.system_cudnn)
+    assert cudnn == ("9.1.0", "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0", ("9.1.0",))
     assert (system.mpi, system.mpi_version, system.horovod) == ("Open MPI", "4.1.6", "0.28.1")
     assert (system.python, system.python_version) == ("/usr/bin/python3", "3.10.12")
     assert system.frameworks == {"horovod": "0.28.1", "torch": "2.5.1+cu124"}
     assert system.ports
-    assert system.ports[0] == SystemPort("mlx5_0:1", "Active", "LinkUp", 400, "InfiniBand")
+    assert system.ports[0] == SystemPort(
+        "mlx5_0:1", "Active", "LinkUp", 400, "InfiniBand", "ConnectX-7 (MT4129)", "28.39.1002"
+    )
     assert len(system.ports) == 8
     assert system.interfaces
     assert system.interfaces[:2] == (
-        SystemInterface("eno1", "physical", True, 1500, 25.0, "10.20.0.0/24"),  # noqa: FBT003  its columns
-        SystemInterface("eno2", "physical", False, 1500, None, ""),  # noqa: FBT003  the same
+        SystemInterface("eno1", "physical", True, 1500, 25.0, "10.20.0.0/24", *CARD),  # noqa: FBT003  its columns
+        SystemInterface("eno2", "physical", False, 1500, None, "", *CARD),  # noqa: FBT003  the same
     )
     assert system.machine == SystemMachine(
         "5.15.0-105-generic", "x86_64", "Supermicro SYS-821GE-TNHR", "Intel(R) Xeon(R) Platinum 8468", 2, 96, 192, 2,
         2163873042432,
     )  # fmt: skip
     assert (system.os, system.container, system.image) == ("Ubuntu 22.04.4 LTS", "", "")
+    assert system.container_toolkit == "1.16.2"
     assert system.disks == (
         SystemDisk("home", "nfs4", 109951162777600),
         SystemDisk("root", "ext4", 1886218649600),
     )
     assert system.topology == "8 GPUs, NV18 all to all, one NIC PIX each"
     assert (system.absent, system.unknown) == ({}, {})
+
+
+def test_a_recording_of_an_earlier_release_says_nothing_of_what_it_was_not_asked() -> None:
+    recorded = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
+    earlier = [replace(node, replies={k: v for k, v in node.replies.items() if k != CUDA.key}) for node in recorded]
+    report = judge_again(earlier, Settings(), Silent())
+    (system,) = report.systems
+    assert (report.exit_code, system.cudnn, system.absent, system.unknown) == (0, None, {}, {})
 
 
 def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:

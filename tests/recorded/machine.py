@@ -19,5 +19,6 @@ def machine_replies(host: Host) -> dict[str, Reply]:  # noqa: ARG001  all are al
         "kernel": KERNEL, "architecture": "x86_64", "cpu": "Intel(R) Xeon(R) Platinum 8468", "sockets": 2, "cores": 96,
         "threads": 192, "numa_nodes": 2, "memory": 2163873042432, "vendor": "Supermicro",
         "product": "SYS-821GE-TNHR", "image": None, "bios": "2.1", "nvme_drives": 5,
+        "container_toolkit": "1.16.2",
     }  # fmt: skip
     return {MACHINE.key: Reply(Status.OK, value=answer, seconds=0.02)}

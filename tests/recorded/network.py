@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .host import Hca, Host, Nic
 
 LOOPBACK_TYPE = 772
+_FIRMWARE = {"bnxt_en": "229.1.123.0", "mlx5_core": "28.39.1002 (MT_0000000838)"}
 _STATES = {"Down": 1, "Initializing": 2, "Armed": 3, "Active": 4}
 _PHYSICAL = {"Polling": 2, "Disabled": 3, "LinkUp": 5}
 RATES = {10: "10 Gb/sec (4X SDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
@@ -62,6 +63,7 @@ def _interface(host: Host, nic: Nic, index: int) -> JsonValue:
         "vlan_id": None,
         "peer_index": nic.peer_index,
         "hca": nic.hca,
+        "firmware": _FIRMWARE.get(nic.driver),
     }
 
 

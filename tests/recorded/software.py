@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ncheck.facts.cuda import CUDA
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.folders import FOLDERS
 from ncheck.facts.horovod import CHECK_BUILD
@@ -36,6 +37,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
     said: dict[Answer, JsonValue] = {
         INTERPRETER: _interpreter(host),
         NCCL: _nccl(host),
+        CUDA: _cuda(),
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
         FOLDERS: _folders(),
@@ -81,6 +83,11 @@ def _nccl(host: Host) -> JsonValue:
     }
     loaded: JsonValue = {"version": host.nccl, "path": path, "static": False, "how": "torch's libraries name it"}
     return {"copies": [copy], "loaded": loaded}
+
+
+def _cuda() -> JsonValue:
+    cudnn: JsonValue = {"path": f"{LIBRARIES}/libcudnn.so.9.1.0", "version": "9.1.0"}
+    return {"toolkit": {"path": "/usr/local/cuda-12.4", "version": "12.4.1"}, "cudnn": cudnn, "copies": ["9.1.0"]}
 
 
 def _environment() -> JsonValue:

@@ -28,7 +28,7 @@ from ncheck.facts.definition import LONGEST, called, no_answer
 from ncheck.facts.shapes import absolute_path, device_name
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
-from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.fact import Absent, Read, Unread, Unrecorded
 from ncheck.text import printable
 
 A = TypeVar("A")
@@ -108,7 +108,7 @@ def reading(
         @wraps(read)
         def parse(evidence: Evidence) -> Read[T]:
             if unrecorded and evidence.recorded and evidence.reply(source).status is Status.UNANSWERED:
-                return Absent(unrecorded)
+                return Unrecorded(unrecorded)
             answer = answer_of(source, evidence, failed)
             return answer if isinstance(answer, (Unread, Absent)) else read(answer)
 

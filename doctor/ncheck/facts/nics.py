@@ -61,6 +61,7 @@ class Interface:
     default_route: bool = False
     uplink: bool = False
     peer_index: int | None = None  # the index of its parent or of its peer, in this namespace or another
+    firmware: str = ""  # of the card, as `ethtool -i` shows it
 
     @property
     def usable(self) -> bool:
@@ -136,6 +137,7 @@ class Link:
     vlan_id: Maybe[int] = None
     peer_index: Maybe[int] = None
     hca: OrEmpty = ""
+    firmware: OrEmpty = ""
 
 
 @dataclass(frozen=True)
@@ -297,6 +299,7 @@ def _interface(link: Link, links: Mapping[str, Link], routes: tuple[str, ...]) -
         hca=link.hca,
         default_route=name in routes,
         peer_index=link.peer_index,
+        firmware="" if link.firmware == "N/A" else link.firmware.strip(),
     )
 
 

@@ -16,7 +16,10 @@ class Domain:
 
 @dataclass(frozen=True)
 class Board:
-    """One kind of node. `nodes` are all of this kind; `source` is what showed the matrix."""
+    """One kind of node. `nodes` are all of this kind; `source` is what showed the matrix.
+
+    `matrix` is a heading and a row per device, as `nvidia-smi topo -m` prints them.
+    """
 
     domains: tuple[Domain, ...]
     unplaced: tuple[str, ...]
@@ -25,3 +28,4 @@ class Board:
     worst_hop: str
     nodes: tuple[str, ...] = ()
     source: str = ""
+    matrix: tuple[tuple[str, ...], ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+OF_A_WHEEL = "/nvidia/cudnn/lib/"  # what a path of cuDNN holds where pip installed it
+
 
 @dataclass(frozen=True)
 class SystemGpus:
@@ -23,13 +25,18 @@ class SystemGpus:
 
 @dataclass(frozen=True)
 class SystemPort:
-    """One port of an HCA, as mlx5_0:1; `rate` in Gb/s. `state` and `physical` as ibstat prints them."""
+    """One port of an HCA, as mlx5_0:1; `rate` in Gb/s. `state` and `physical` as ibstat prints them.
+
+    `model` and `firmware` are those of the HCA, such as "ConnectX-7 (MT4129)" and "28.39.1002"; "" where not shown.
+    """
 
     name: str
     state: str
     physical: str
     rate: float | None
     link_layer: str
+    model: str = ""
+    firmware: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class SystemInterface:
     """One network interface that could carry a job's data; `speed` in Gb/s. For its addresses see NodeSummary.
 
     `network` is that of its first address where a job can use it ("10.1.0.0/24"), "" for an interface that no job can.
+    `driver` and `firmware` as `ethtool -i` shows them, "" where it does not.
     """
 
     name: str
@@ -45,6 +53,8 @@ class SystemInterface:
     mtu: int
     speed: float | None
     network: str = ""
+    driver: str = ""
+    firmware: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,11 +86,18 @@ class SystemDisk:
 class System:
     """What was read on these nodes, which are alike. None: `absent` or `unknown` says why, or no check needed it.
 
-    `commit` is that of the job's code (--workdir), where git says that nothing was changed since.
+    `commit` is that of the job's code (--workdir), where git says that nothing was changed since. `cudnn` is what the
+    job's framework loads, `system_cudnn` what is installed for all programs: see facts/cuda.py. `container_toolkit` is
+    the release of NVIDIA's, "" where it does not say it.
     """
 
     nodes: tuple[str, ...] = ()
     gpus: SystemGpus | None = None
+    cuda_toolkit: str | None = None
+    cuda_toolkit_path: str | None = None
+    cudnn: str | None = None
+    cudnn_path: str | None = None
+    system_cudnn: tuple[str, ...] | None = None
     nccl: str | None = None
     nccl_path: str | None = None
     mpi: str | None = None
@@ -96,6 +113,7 @@ class System:
     os: str | None = None
     container: str | None = None  # "" for none
     image: str | None = None
+    container_toolkit: str | None = None
     disks: tuple[SystemDisk, ...] | None = None
     topology: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)

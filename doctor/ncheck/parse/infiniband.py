@@ -17,6 +17,20 @@ from ncheck.parse.capture import lines_of
 
 Record = dict[str, object]
 
+# "CA type" is the card's PCI device number in decimal.
+_MODELS = {
+    "MT4099": "ConnectX-3", "MT4103": "ConnectX-3 Pro", "MT4113": "Connect-IB", "MT4115": "ConnectX-4",
+    "MT4117": "ConnectX-4 Lx", "MT4119": "ConnectX-5", "MT4121": "ConnectX-5 Ex", "MT4123": "ConnectX-6",
+    "MT4125": "ConnectX-6 Dx", "MT4127": "ConnectX-6 Lx", "MT4129": "ConnectX-7", "MT4131": "ConnectX-8",
+    "MT41682": "BlueField", "MT41686": "BlueField-2", "MT41692": "BlueField-3",
+}  # fmt: skip
+
+
+def model_of(ca_type: str) -> str:
+    """Return "ConnectX-7 (MT4129)", or the type alone where no name of it is known."""
+    return f"{_MODELS[ca_type]} ({ca_type})" if ca_type in _MODELS else ca_type
+
+
 # CA 'mlx5_0'
 _CA = expression(r"(?:^|\s)CA '([^']+)'")
 

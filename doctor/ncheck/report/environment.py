@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ncheck.model.report import Report
-from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemPort
+from ncheck.model.system import OF_A_WHEEL, System, SystemDisk, SystemGpus, SystemInterface, SystemPort
 from ncheck.parity import nodes_by_value
 
 _WIRES = ("physical", "cloud", "bond")
@@ -87,10 +87,18 @@ def _ports(system: System) -> str:
     return _counted(shown(port) for port in system.ports or ()) or _NONE
 
 
+def _hcas(system: System) -> str | None:
+    """Return "8 x ConnectX-7 (MT4129), firmware 28.39.1002"; a card with two ports counts once."""
+    cards = {port.name.partition(":")[0]: port for port in system.ports or ()}
+    shown = (f"{port.model or 'model unknown'}, firmware {port.firmware or 'unknown'}" for port in cards.values())
+    return _counted(shown) or _NONE
+
+
 def _ethernet(system: System) -> str:
     def shown(wire: SystemInterface) -> str:
         speed = f"{wire.speed:g} Gb/s" if wire.speed else "speed unknown"
-        return f"{wire.name} {speed}, MTU {wire.mtu}"
+        card = ", ".join(word for word in (wire.driver, wire.firmware and f"firmware {wire.firmware}") if word)
+        return f"{wire.name} {speed}, MTU {wire.mtu}" + (f" ({card})" if card else "")
 
     wires = [wire for wire in system.interfaces or () if wire.kind in _WIRES and wire.running]
     return "; ".join(map(shown, wires)) or _NONE
@@ -123,6 +131,32 @@ def _cuda(system: System) -> str | None:
     return (system.gpus and system.gpus.cuda) or _UNSAID
 
 
+def _cuda_toolkit(system: System) -> str:
+    return system.cuda_toolkit or "unknown: no file of it says its version"
+
+
+def _cudnn(system: System) -> str:
+    """Return "9.1.0.70 (wheel); not loaded: 8.9.7 (system)": the copy that the job's framework loads comes first."""
+    loaded, others = system.cudnn or "version unknown", system.system_cudnn or ()
+    if not system.cudnn_path:
+        loaded = "none that the job loads"
+    elif OF_A_WHEEL in system.cudnn_path:
+        loaded += " (wheel)"
+    elif loaded in others:
+        others = tuple(version for version in others if version != loaded)
+        loaded += " (system)"
+    return loaded + (f"; not loaded: {', '.join(others)} (system)" if others else "")
+
+
+def _container_toolkit(system: System) -> str | None:
+    """Return the release on a machine with NVIDIA's GPUs; in a container nothing shows it."""
+    if system.container_toolkit is not None:
+        return system.container_toolkit or "installed, version unknown"
+    if system.gpus is None or system.gpus.rocm:
+        return None
+    return "unknown: the container does not show it" if system.container else _NONE
+
+
 def _nccl(system: System) -> str | None:
     of_amd = "rccl" in (system.nccl_path or "").rpartition("/")[2]
     return f"{system.nccl} (RCCL)" if of_amd else system.nccl
@@ -136,6 +170,7 @@ def _frameworks(system: System) -> str:
 _ROWS: tuple[tuple[str, str, Callable[[System], str | None]], ...] = (
     ("GPU", "gpus", _gpus),
     ("GPU topology", "topology", lambda system: system.topology),
+    ("HCAs", "ports", _hcas),
     ("HCA ports", "ports", _ports),
     ("Ethernet", "interfaces", _ethernet),
     ("Machine", "machine", _machine),
@@ -145,9 +180,12 @@ _ROWS: tuple[tuple[str, str, Callable[[System], str | None]], ...] = (
     ("Disk of /", "disks", _disk("root")),
     ("OS", "os", lambda system: system.os or _UNSAID),
     ("Container", "python", _container),
+    ("NVIDIA container toolkit", "machine", _container_toolkit),
     ("Kernel", "machine", lambda system: system.machine.kernel if system.machine else None),
     ("GPU driver", "gpus", lambda system: (system.gpus and system.gpus.driver) or _UNSAID),
     ("CUDA of the driver", "gpus", _cuda),
+    ("CUDA toolkit", "cuda_toolkit", _cuda_toolkit),
+    ("cuDNN", "cudnn", _cudnn),
     ("ROCm", "gpus", lambda system: (system.gpus and system.gpus.rocm) or None),
     ("NCCL", "nccl", _nccl),
     ("MPI", "mpi", lambda system: f"{system.mpi} {system.mpi_version}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from ncheck.expression import expression
@@ -72,6 +72,9 @@ def _environment(report: Report) -> Iterator[str]:
     if differing := [row for row in rows if len(row.values) > 1]:
         yield "Different between nodes:"
         yield _table(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
+    for board in report.boards:
+        yield f"GPU topology of {_text(words.node_set(board.nodes))}, from {_text(board.source)}:"
+        yield _code(_columns(board.matrix))
     if lost := [node.name for node in report.nodes if not node.reached]:
         yield _text(f"Not reached, so not in these tables: {words.node_set(lost)}")
 
@@ -108,6 +111,11 @@ def _code(text: str) -> str:
     body = "\n".join(words.lines(text))
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", body))])
     return f"{fence}text\n{body}\n{fence}"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

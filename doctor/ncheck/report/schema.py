@@ -75,6 +75,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "worst_hop": "The path that a ring over all GPUs must take at worst, such as SYS, in words; empty if unknown.",
         "nodes": "The nodes of this kind.",
         "source": "What showed the matrix: nvidia-smi, or the PCI bus and NVML.",
+        "matrix": "The matrix: a heading and a row per device, as nvidia-smi topo -m prints it, NICs by name.",
     },
     "Domain": {
         "title": "The NUMA node and its CPUs.",
@@ -108,6 +109,13 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "System": {
         "nodes": "The nodes that have all of this.",
         "gpus": "The GPUs; null if there are none or they are unknown.",
+        "cuda_toolkit": "Version of the CUDA toolkit that the job would compile with, such as 12.4.1; empty where no "
+        "file says it.",
+        "cuda_toolkit_path": "Its path.",
+        "cudnn": "Version of the cuDNN that the job's framework loads, such as 9.1.0.70; empty where no file says it, "
+        "or if it loads none.",
+        "cudnn_path": "Its path; empty if it loads none.",
+        "system_cudnn": "Versions of cuDNN that are installed for all programs.",
         "nccl": "Version of the NCCL that the job's interpreter loads, such as 2.21.5.",
         "nccl_path": "Its path.",
         "mpi": "Open MPI, MPICH, Intel MPI or Spectrum MPI.",
@@ -122,7 +130,9 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "machine": "The machine: kernel, processors, memory, model.",
         "os": "The name of the distribution, such as Ubuntu 22.04.4 LTS.",
         "container": "What the job's container is run by, such as docker; empty for none.",
-        "image": "The image of that container; empty where it is not shown.",
+        "image": "The image of that container, or NVIDIA's that it was made from; empty where it is not shown.",
+        "container_toolkit": "Release of the NVIDIA container toolkit; empty where it is there and does not say "
+        "it, null where none is seen.",
         "disks": "The file systems of the home folder and of /.",
         "topology": "How the GPUs are connected, in a line: 8 GPUs, NV18 all to all, one NIC PIX each.",
         "absent": "What the node does not have (gpus, nccl, mpi and other members of this record), with the reason.",
@@ -159,6 +169,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "physical": "The physical state, such as LinkUp or Polling.",
         "rate": "Gb/s; null if unknown.",
         "link_layer": "InfiniBand, Ethernet or OmniPath.",
+        "model": "The model of the HCA, such as ConnectX-7 (MT4129); empty where it is not shown.",
+        "firmware": "Its firmware, such as 28.39.1002; empty where it is not shown.",
     },
     "SystemInterface": {
         "name": "The name, such as eno1.",
@@ -167,6 +179,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "mtu": "Bytes of the largest packet.",
         "speed": "Gb/s; null if the driver does not report it.",
         "network": "The network of its first address, such as 10.1.0.0/24; empty if a job cannot use the interface.",
+        "driver": "Its driver, such as bnxt_en.",
+        "firmware": "The firmware of the card; empty where the driver does not report it.",
     },
     "Verdict": {
         "check": "The check's name.",

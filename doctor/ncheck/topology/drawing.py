@@ -40,7 +40,19 @@ def board(matrix: Matrix) -> Board:
         nvlinks=tuple(_nvlinks(matrix)),
         rails=tuple(_rails(matrix)),
         worst_hop=in_words(level) if (level := worst_hop(matrix)) else "",
+        matrix=tuple(_table(matrix)),
     )
+
+
+def _table(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    """Yield the matrix with the names of devices in it, so that it needs no legend."""
+    devices = (*matrix.gpus, *matrix.nics)
+    places = {"CPU Affinity": matrix.cpu_affinity, "NUMA Affinity": matrix.numa_affinity}
+    names = [matrix.legend.get(device, device) for device in devices]
+    yield ("", *names, *places)
+    for name, device in zip(names, devices, strict=True):
+        paths = ["X" if device == other else matrix.pairs.get((device, other), "") for other in devices]
+        yield (name, *paths, *(place.get(device, "") for place in places.values()))
 
 
 def _domain(matrix: Matrix, devices: Sequence[str]) -> Domain:

@@ -32,8 +32,11 @@ def laid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "meminfo").write_text("MemTotal:       1584786772 kB\nMemFree:  7 kB\n")
     monkeypatch.setattr(machine, "CPUS", str(tmp_path / "cpu" / "cpu[0-9]*" / "topology"))
     monkeypatch.setattr(machine, "NODES", str(tmp_path / "node" / "node[0-9]*" / "cpulist"))
+    monkeypatch.setattr(machine, "TOOLKIT", (str(tmp_path / "lib" / "*-linux-gnu" / "libnvidia-container.so.1"),))
+    monkeypatch.setattr(machine, "SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setattr(machine, "NVME", str(tmp_path / "nvme" / "nvme[0-9]*"))
-    for name, path in {"DMI": "dmi", "CPUINFO": "cpuinfo", "MEMINFO": "meminfo", "CONTAINER": "containerenv"}.items():
+    files = {"DMI": "dmi", "CPUINFO": "cpuinfo", "MEMINFO": "meminfo", "CONTAINER": "containerenv", "INIT": "environ"}
+    for name, path in files.items():
         monkeypatch.setattr(machine, name, str(tmp_path / path))
     return tmp_path
 
@@ -50,7 +53,7 @@ def test_processors_memory_and_model_are_read(laid: Path) -> None:
     assert found == {
         "cpu": "AMD EPYC 9654 96-Core Processor", "sockets": 2, "cores": 4, "threads": 8, "numa_nodes": 2,
         "memory": 1584786772 * 1024, "vendor": "Dell Inc.", "product": None, "image": None,
-        "bios": "2.1", "nvme_drives": 2,
+        "bios": "2.1", "nvme_drives": 2, "container_toolkit": None,
     }  # fmt: skip
 
 
@@ -76,3 +79,20 @@ def test_the_image_is_named_without_the_users_folders(laid: Path) -> None:
     assert answer(APPTAINER_CONTAINER="/home/ann/images/torch-2.5.sif")["image"] == "torch-2.5.sif"
     (laid / "containerenv").write_text('engine="podman-4.9.3"\nname="train"\nimage="docker.io/rocm/pytorch:latest"\n')
     assert answer()["image"] == "docker.io/rocm/pytorch:latest"
+
+
+def test_an_image_made_from_nvidias_says_so_to_a_login_that_lacks_its_variables(laid: Path) -> None:
+    (laid / "environ").write_text("PATH=/bin\0NVIDIA_PYTORCH_VERSION=24.03\0NVIDIA_BUILD_ID=85286408\0")
+    assert answer()["image"] == "made from NVIDIA's PyTorch 24.03 (build 85286408)"
+    assert answer(SINGULARITY_CONTAINER="/images/own.sif")["image"] == "own.sif"
+
+
+def test_the_container_toolkit_has_the_release_of_its_library(laid: Path) -> None:
+    (laid / "nvidia-ctk").write_text("#!/bin/sh\nexit 1\n")
+    (laid / "nvidia-ctk").chmod(0o755)
+    assert answer()["container_toolkit"] == ""
+    folder = laid / "lib" / "x86_64-linux-gnu"
+    folder.mkdir(parents=True)
+    (folder / "libnvidia-container.so.1.16.2").write_bytes(b"")
+    (folder / "libnvidia-container.so.1").symlink_to("libnvidia-container.so.1.16.2")
+    assert answer()["container_toolkit"] == "1.16.2"

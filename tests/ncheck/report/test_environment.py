@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
+from ncheck.model.board import Board
 from ncheck.model.report import NodeSummary, Report
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 from ncheck.report import show
@@ -19,10 +20,15 @@ from .test_markdown import texts
 MACHINE = SystemMachine("6.8.0-45-generic", "x86_64", "", "AMD EPYC 9654", 2, 192, 384, 2, 1622832254976)
 SYSTEM = System(
     gpus=SystemGpus(8, {"NVIDIA H100": 8}, "550.1", "12.4", 8 * 80 * 2**30),
+    cuda_toolkit="12.4.1",
+    cuda_toolkit_path="/usr/local/cuda-12.4",
+    cudnn="9.1.0.70",
+    cudnn_path="/home/ann/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9",
+    system_cudnn=("8.9.7",),
     nccl="2.21.5",
-    ports=(SystemPort("mlx5_0:1", "Active", "LinkUp", 400.0, "InfiniBand"),
-           SystemPort("mlx5_1:1", "Down", "Polling", None, "InfiniBand")),
-    interfaces=(SystemInterface("eno1", "physical", True, 9000, 25.0, "10.0.0.0/24"),  # noqa: FBT003
+    ports=(SystemPort("mlx5_0:1", "Active", "LinkUp", 400.0, "InfiniBand", "ConnectX-7 (MT4129)", "28.39.1002"),
+           SystemPort("mlx5_1:1", "Down", "Polling", None, "InfiniBand", "MT4000")),
+    interfaces=(SystemInterface("eno1", "physical", True, 9000, 25.0, "10.0.0.0/24", "ice", "4.40"),  # noqa: FBT003
                 SystemInterface("ib0", "infiniband", True, 2044, 400.0)),  # noqa: FBT003
     python="/home/ann/venv/bin/python",
     python_version="3.11.7",
@@ -48,8 +54,9 @@ def test_every_row_of_a_node(reports: dict[str, Report]) -> None:
     assert {name: text for name, ((text, _),) in rows.items()} == {
         "GPU": "8 x NVIDIA H100, 80 GiB each",
         "GPU topology": "8 GPUs, NV18 all to all, one NIC PIX each",
+        "HCAs": "1 x ConnectX-7 (MT4129), firmware 28.39.1002 + 1 x MT4000, firmware unknown",
         "HCA ports": "1 x InfiniBand 400 Gb/s + 1 x InfiniBand rate unknown (Down)",
-        "Ethernet": "eno1 25 Gb/s, MTU 9000",
+        "Ethernet": "eno1 25 Gb/s, MTU 9000 (ice, firmware 4.40)",
         "Machine": "model unknown, x86_64",
         "CPU": "2 x AMD EPYC 9654, 192 cores, 384 threads, 2 NUMA nodes",
         "Memory": "1.48 TiB",
@@ -57,14 +64,33 @@ def test_every_row_of_a_node(reports: dict[str, Report]) -> None:
         "Disk of /": "unknown: Stale file handle",
         "OS": "Ubuntu 24.04 LTS",
         "Container": "docker, image unknown: the container does not show it",
+        "NVIDIA container toolkit": "unknown: the container does not show it",
         "Kernel": "6.8.0-45-generic",
         "GPU driver": "550.1",
         "CUDA of the driver": "12.4",
+        "CUDA toolkit": "12.4.1",
+        "cuDNN": "9.1.0.70 (wheel); not loaded: 8.9.7 (system)",
         "NCCL": "2.21.5",
         "MPI": "none (no MPI)",
         "Python": "3.11.7",
         "Frameworks": "torch 2.5.1",
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "system", "text"),
+    [
+        ("", "", ("8.9.7",), "none that the job loads; not loaded: 8.9.7 (system)"),
+        ("/usr/lib64/libcudnn.so.9.1.0", "9.1.0", ("8.9.7", "9.1.0"), "9.1.0 (system); not loaded: 8.9.7 (system)"),
+        ("/home/ann/cudnn/libcudnn.so.9", "", (), "version unknown"),
+    ],
+)
+def test_the_cudnn_that_the_job_loads_comes_first(
+    reports: dict[str, Report], path: str, version: str, system: tuple[str, ...], text: str
+) -> None:
+    one = replace(SYSTEM, cudnn=version, cudnn_path=path, system_cudnn=system)
+    rows = {row.name: row.values for row in environment(report(reports["healthy"], gpu01=one))}
+    assert rows["cuDNN"] == ((text, ("gpu01",)),)
 
 
 def test_amds_gpus_have_rocm_and_rccl_in_the_place_of_cuda_and_nccl(reports: dict[str, Report]) -> None:
@@ -139,3 +165,18 @@ def test_a_run_that_asked_nothing_has_no_tables(reports: dict[str, Report]) -> N
     stream = io.StringIO()
     show(report(reports["healthy"], gpu01=System()), "markdown", stream, {})
     assert "Environment" not in stream.getvalue()
+
+
+def test_each_kind_of_node_has_its_matrix_as_a_block_of_code(reports: dict[str, Report]) -> None:
+    rows = (("", "GPU0", "mlx5_0", "CPU Affinity"), ("GPU0", "X", "PIX", "0-47"), ("mlx5_0", "PIX", "X", ""))
+    one = Board((), (), (), (), "", ("gpu01", "gpu03"), "nvidia-smi", rows)
+    other = replace(one, nodes=("gpu02",), source="the PCI bus and NVML", matrix=rows[:2])
+    made = replace(report(reports["healthy"], gpu01=SYSTEM), boards=(one, other))
+    stream = io.StringIO()
+    show(made, "markdown", stream, {})
+    assert (
+        "GPU topology of gpu\\[01,03\\], from nvidia-smi:\n\n```text\n"
+        "        GPU0  mlx5_0  CPU Affinity\nGPU0    X     PIX     0-47\nmlx5_0  PIX   X\n```\n\n"
+        "GPU topology of gpu02, from the PCI bus and NVML:\n\n```text\n"
+        "      GPU0  mlx5_0  CPU Affinity\nGPU0  X     PIX     0-47\n```\n"
+    ) in stream.getvalue()

@@ -13,10 +13,11 @@ NET = "/sys/class/net"
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 SIOCETHTOOL = 0x8946  # linux/sockios.h
 ETHTOOL_GDRVINFO = 0x3  # linux/ethtool.h
-DRVINFO_BYTES = 196  # struct ethtool_drvinfo: cmd u32, then driver char[32], and more than is read here
+DRVINFO_BYTES = 196  # struct ethtool_drvinfo: cmd u32, driver, version and fw_version char[32], and more
+DRIVER, FIRMWARE = 4, 68
 
 READS = (
-    "getifaddrs(3): every interface with its addresses",
+    "getifaddrs(3): every interface with its addresses; its driver and firmware, as `ethtool -i` asks for them",
     "/sys/class/net/*/{type,mtu,speed,duplex,address,ifindex,iflink,uevent,master,lower_*}",
     "/sys/class/net/*/{bonding,bridge,tun_flags,wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
     "/proc/net/vlan/*, /proc/net/route, /proc/net/ipv6_route",
@@ -35,6 +36,7 @@ def answer(sources, arguments, timeout):
 def _interface(name, flags, addresses):
     base = NET + "/" + name
     device = _real(base + "/device")
+    driver, firmware = ethtool(name)
     index, iflink = number_in(base + "/ifindex"), number_in(base + "/iflink")
     return {
         "name": name, "index": index if index is not None else _index_of(name), "addresses": addresses,
@@ -43,7 +45,8 @@ def _interface(name, flags, addresses):
         "speed": _not_minus_one(number_in(base + "/speed")), "duplex": _duplex(line_of(base + "/duplex")),
         "mac": line_of(base + "/address") or None,
         "master": _last(_real(base + "/master")), "lower": _lower(base),
-        "device": device, "driver": _last(_real(base + "/device/driver")) or driver_of(name), "pci": _pci(device),
+        "device": device, "driver": _last(_real(base + "/device/driver")) or driver,
+        "firmware": firmware if device else None, "pci": _pci(device),
         "numa": _not_minus_one(number_in(base + "/device/numa_node")), "devtype": _devtype(base),
         "bond": os.path.isdir(base + "/bonding"), "bridge": os.path.isdir(base + "/bridge"),
         "tun": os.path.exists(base + "/tun_flags"),
@@ -113,16 +116,20 @@ def _hca(base):
         return None
 
 
-def driver_of(name):
-    """Return the driver as `ethtool -i` reports it, veth and tun included; None for WireGuard and in some sandboxes."""
+def ethtool(name):
+    """Return (driver, firmware) as `ethtool -i` reports them, veth and tun included; None for what it does not.
+
+    It reports nothing of WireGuard, and in some sandboxes.
+    """
     info = array.array("B", struct.pack("I", ETHTOOL_GDRVINFO).ljust(DRVINFO_BYTES, b"\0"))
     request = struct.pack("16sP", name.encode("utf-8", "surrogateescape"), info.buffer_info()[0]).ljust(40, b"\0")
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             fcntl.ioctl(asking.fileno(), SIOCETHTOOL, request)
     except (OSError, ValueError):
-        return None
-    return info.tobytes()[4:36].split(b"\0", 1)[0].decode("ascii", "replace") or None
+        return None, None
+    driver, firmware = (info.tobytes()[begin : begin + 32].partition(b"\0")[0] for begin in (DRIVER, FIRMWARE))
+    return driver.decode("ascii", "replace") or None, firmware.decode("ascii", "replace") or None
 
 
 def default_routes():

@@ -2,8 +2,9 @@
 
 import os
 import re
+import shutil
 
-from ncheck.agent.commands import run
+from ncheck.agent.commands import SYSTEM_FOLDERS, run
 from ncheck.agent.files import leaf, line_of, matching
 
 CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
@@ -14,6 +15,9 @@ CLASSES = "/sys/class"
 NVME = CLASSES + "/nvme/nvme[0-9]*"
 CONTAINER = "/run/.containerenv"
 IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
+RELEASES = ("NVIDIA_PYTORCH_VERSION", "NVIDIA_TENSORFLOW_VERSION", "NVIDIA_BUILD_ID")
+INIT = "/proc/1/environ"
+TOOLKIT = ("/usr/lib/*-linux-gnu/libnvidia-container.so.1", "/usr/lib64/libnvidia-container.so.1")
 READS = (
     "uname, the first processor of {}, {}, lscpu where the first names no model".format(CPUINFO, MEMINFO),
     CPUS + "/{physical_package_id,thread_siblings_list}, " + NODES,
@@ -23,7 +27,10 @@ READS = (
     + "/transport, the image in "
     + CONTAINER
     + ", $"
-    + ", $".join(IMAGES),
+    + ", $".join(IMAGES + RELEASES)
+    + ", here or in "
+    + INIT,
+    "the name of " + TOOLKIT[0] + ".*; whether nvidia-ctk is on the PATH",
 )
 
 _HEAD = 8192  # bytes: one processor. To read all, the kernel asks each one for its frequency
@@ -55,6 +62,7 @@ def answer(sources, arguments, timeout):
         "vendor": line_of(DMI + "/sys_vendor") or None,
         "product": line_of(DMI + "/product_name") or None,
         "image": _image(sources.job.environment),
+        "container_toolkit": _container_toolkit(),
         "bios": line_of(DMI + "/bios_version") or None,
         "nvme_drives": _drives(),
     }
@@ -83,7 +91,29 @@ def _model(timeout):
 
 
 def _image(environment):
-    """Name the image. Of a file only its last part: the folders are the user's own."""
-    file = next((environment[name] for name in IMAGES if environment.get(name)), "")
+    """Name the image. Of a file only its last part: the folders are the user's own.
+
+    An ssh login does not have the image's variables; the first process of the container has them.
+    """
+    started = dict(variable.partition("=")[::2] for variable in _text(INIT).split("\0"))
+    said = {name: environment.get(name) or started.get(name) for name in IMAGES + RELEASES}
+    file = said[IMAGES[0]] or said[IMAGES[1]] or ""
     found = _IMAGE.search(_text(CONTAINER))
-    return os.path.basename(file) or (found.group(1) if found else None)
+    return os.path.basename(file) or (found.group(1) if found else None) or _of_nvidia(*map(said.get, RELEASES))
+
+
+def _of_nvidia(pytorch, tensorflow, build):
+    """Name the image of NVIDIA's that this one was made from; its own name is not in it."""
+    framework = "PyTorch {}".format(pytorch) if pytorch else tensorflow and "TensorFlow {}".format(tensorflow)
+    if not framework:
+        return None
+    return "made from NVIDIA's {}".format(framework) + (" (build {})".format(build) if build else "")
+
+
+def _container_toolkit():
+    """Return the release of NVIDIA's container toolkit, by the name of its library; "" where it has none."""
+    for pattern in TOOLKIT:
+        for library in matching(pattern):
+            # libnvidia-container.so.1.17.4
+            return os.path.realpath(library).partition(".so.")[2]
+    return "" if shutil.which("nvidia-ctk", path=SYSTEM_FOLDERS) else None

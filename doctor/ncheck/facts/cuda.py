@@ -1,0 +1,90 @@
+"""What a job uses of CUDA beside the driver: the toolkit that it would compile with, and cuDNN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from ncheck.expression import expression
+from ncheck.facts.answers import Null, Path, PathOrEmpty, reading
+from ncheck.facts.definition import Fact
+from ncheck.model.evidence import Answer
+from ncheck.model.fact import Absent, Read, Unread
+
+
+@dataclass(frozen=True)
+class CudaToolkitFacts:
+    """The toolkit whose nvcc a job would use, as "12.4.1"; `version` is "" where no file says it."""
+
+    path: Path
+    version: Annotated[str, Null(""), _version]
+
+
+@dataclass(frozen=True)
+class CudnnFacts:
+    """cuDNN. `path` and `version` are those of the copy that the job's framework loads, such as torch's own wheel; ""
+    for none, and where no file says the version. `system`: the versions that are installed for all programs.
+    """
+
+    path: PathOrEmpty
+    version: str
+    system: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CudnnCopy:
+    """One copy."""
+
+    path: Path
+    version: Annotated[str, Null(""), _version]
+
+
+@dataclass(frozen=True)
+class CudaAnswer:
+    """null: there is none."""
+
+    toolkit: CudaToolkitFacts | None
+    cudnn: CudnnCopy | Unread | None
+    copies: tuple[Annotated[str, _version], ...]
+
+
+CUDA = Answer("cuda", shape=CudaAnswer)
+_UNRECORDED = "the recording lacks it: an earlier release did not ask"
+
+# 12.4, 12.4.1, 9.1.0.70
+_VERSION = expression(r"\d{1,5}(\.\d{1,8}){1,3}")
+
+
+def _version(text: str) -> str:
+    return text if _VERSION.fullmatch(text) else ""
+
+
+@reading(CUDA, unrecorded=_UNRECORDED)
+def toolkit(answer: CudaAnswer) -> Read[CudaToolkitFacts]:
+    """Read the toolkit."""
+    return answer.toolkit or Absent("no nvcc")
+
+
+@reading(CUDA, unrecorded=_UNRECORDED)
+def cudnn(answer: CudaAnswer) -> Read[CudnnFacts]:
+    """Read cuDNN."""
+    loaded, system = answer.cudnn, tuple(filter(None, answer.copies))
+    if isinstance(loaded, Unread):
+        return Unread(f"the cuDNN that the job loads: {loaded.reason}", fix="ncheck explain NC231")
+    if loaded:
+        return CudnnFacts(loaded.path, loaded.version, system)
+    return CudnnFacts("", "", system) if system else Absent("no libcudnn")
+
+
+def alike(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions that are known, cut to what all of them say: 9.1.0.70 and 9.1.0 are alike."""
+    known = {node: version.split(".") for node, version in versions.items() if version}
+    shortest = min(map(len, known.values()), default=0)
+    return {node: ".".join(parts[:shortest]) for node, parts in known.items()}
+
+
+FACTS = (
+    Fact(CudaToolkitFacts, (CUDA,), toolkit),
+    Fact(CudnnFacts, (CUDA,), cudnn),
+)
