@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 from ncheck.facts.definition import LONGEST, called, no_answer
 from ncheck.facts.shapes import absolute_path, device_name
 from ncheck.hostlist import quoted
-from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.model.evidence import Answer, Evidence, Reply
 from ncheck.model.fact import Absent, Read, Unread, Unrecorded
 from ncheck.text import printable
 
@@ -107,7 +107,7 @@ def reading(
     def decorated(read: Callable[[A], Read[T]]) -> Callable[[Evidence], Read[T]]:
         @wraps(read)
         def parse(evidence: Evidence) -> Read[T]:
-            if unrecorded and evidence.recorded and evidence.reply(source).status is Status.UNANSWERED:
+            if unrecorded and evidence.recorded and source.key not in evidence.keys:
                 return Unrecorded(unrecorded)
             answer = answer_of(source, evidence, failed)
             return answer if isinstance(answer, (Unread, Absent)) else read(answer)
