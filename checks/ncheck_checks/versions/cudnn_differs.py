@@ -9,7 +9,7 @@ versions are left to library-differs.
 ## Why it matters
 Each release chooses other algorithms for convolutions and attention: the ranks differ in speed and in their last bits.
 A framework that was built for a later one fails with "Loaded runtime CuDNN library: 8.9.7 but source was compiled with:
-9.1.0", CUDNN_STATUS_NOT_INITIALIZED, or "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", on that node only.
+9.1.0", CUDNN_STATUS_NOT_INITIALIZED or CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, on that node only.
 
 ## What to type
 `python3 -c 'import torch; print(torch.backends.cudnn.version())'` on the named nodes. Take a system's cuDNN out of
