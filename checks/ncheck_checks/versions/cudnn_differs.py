@@ -24,7 +24,6 @@ from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.cuda import CudnnFacts, alike
-from ncheck.model.system import OF_A_WHEEL
 
 
 @cluster_check("NC231", Severity.WARNING, CudnnFacts)
@@ -33,7 +32,7 @@ def cudnn_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     versions = alike({node: own.version for node, own in loaded.items()})
     if unsaid := tuple(node for node in cluster.facts(CudnnFacts) if node not in versions):
         yield NotApplicable("the job loads no cuDNN, or one that does not say its version", unsaid)
-    if versions and all(OF_A_WHEEL in loaded[node].path for node in versions):
+    if versions and all(loaded[node].of_wheel for node in versions):
         yield NotApplicable("the job loads that of its wheel: see NC222", tuple(versions))
     elif parted := split(versions):
         copies = nodes_by_value({node: f"{loaded[node].version} from {loaded[node].path}" for node in versions})

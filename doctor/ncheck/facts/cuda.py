@@ -11,6 +11,7 @@ from ncheck.facts.answers import Null, Path, PathOrEmpty, reading
 from ncheck.facts.definition import Fact
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.system import OF_A_WHEEL
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class CudnnFacts:
     path: PathOrEmpty
     version: str
     system: tuple[str, ...] = ()
+
+    @property
+    def of_wheel(self) -> bool:
+        """Whether the job loads that of the wheel nvidia-cudnn."""
+        return OF_A_WHEEL in self.path
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,9 @@ def _flat(system: System, node: NodeSummary) -> dict[str, str]:
         value = getattr(system, field.name)
         if field.name in ("nodes", "absent", "unknown") or value is None:
             continue
-        if isinstance(value, tuple):
+        if field.name == "system_cudnn":
+            flat[field.name] = ", ".join(value)
+        elif isinstance(value, tuple):
             for one in value:
                 held = {key: held for key, held in vars(one).items() if key not in ("name", "network")}
                 if isinstance(one, SystemInterface):

@@ -100,6 +100,9 @@ def test_the_cudnn_of_the_job_is_the_one_that_the_loader_gives_to_torch(tmp_path
         assert asked(**steered_by)["cudnn"] == expected
     path.unlink()
     assert asked()["cudnn"] == {"error": "torch needs libcudnn.so.9, and the loader finds none"}
+    built = site / "torch" / "lib" / "libtorch_cuda.so"
+    built.write_text("<html>")
+    assert asked()["cudnn"] == {"error": f"torch's library: {built}: cut off"}
 
 
 def test_other_frameworks_open_that_of_the_wheel_whose_header_may_say_its_version(tmp_path: Path, asked: Asked) -> None:

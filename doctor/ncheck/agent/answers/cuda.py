@@ -86,28 +86,29 @@ def _cudnn(job):
     if not said["prefix"]:
         return {"error": "{} did not report where its packages are".format(job.path)}
     wheels = [os.path.join(folder, "nvidia", "cudnn", "lib") for folder in said["path"]]
-    path, name = None, said["torch"] and _asked_for_by_torch(said["torch"])
+    path = None
+    try:
+        library, name = _asked_for_by_torch(said["torch"]) if said["torch"] else (None, None)
+    except (OSError, ValueError) as error:
+        return {"error": "torch's library: {}".format(error)}
     if name:
-        path, _ = loader.found(job, Library(name[0]), name[1], wheels)
+        path, _ = loader.found(job, library, name, wheels)
         if not path:
-            return {"error": "torch needs {}, and the loader finds none".format(name[1])}
+            return {"error": "torch needs {}, and the loader finds none".format(name)}
     elif any(package.startswith(_OTHERS) for package in (printed(job, "ncheck:", 10.0) or {}).get("packages", ())):
         path = _opened_by_name(job, wheels)
     return {"path": os.path.realpath(path), "version": _cudnn_version(path)} if path else None
 
 
 def _asked_for_by_torch(torch):
-    """Return (the library of torch, the name of the cuDNN that it asks for), None where cuDNN is inside or not used."""
+    """Return torch's library and the name of the cuDNN that it asks for; (None, None) where it asks for none."""
     for path in matching(torch + "/lib/libtorch_*.so"):
         if os.path.basename(path) in TORCH:
-            try:
-                names = Library(path).needed()
-            except ValueError as error:
-                raise OSError(str(error)) from None
-            for name in names:
+            library = Library(path)
+            for name in library.needed():
                 if name.startswith("libcudnn.so"):
-                    return path, name
-    return None
+                    return library, name
+    return None, None
 
 
 def _opened_by_name(job, wheels):
