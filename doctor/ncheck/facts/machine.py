@@ -18,8 +18,8 @@ class MachineFacts:
     and `cores`: how many; `threads`: how many processors the kernel runs. `numa_nodes`: how many have processors.
     `product`: what the manufacturer calls the machine, "" where it says nothing; `vendor`: the manufacturer;
     `bios`: the version of its firmware. `image`: that of the container, "" where it is not shown. `nvme_drives`:
-    how many are on its own PCI bus. `container_toolkit`: the release of NVIDIA's, "" where it is there and does
-    not say it.
+    how many are on its own PCI bus. `container_toolkit`: the release of NVIDIA's, "installed" where it
+    does not say it, "" where there is none.
     """
 
     kernel: Annotated[str, _named]
@@ -34,7 +34,7 @@ class MachineFacts:
     image: Annotated[str, OPTIONAL, Null(""), _image] = ""
     bios: Annotated[str, OPTIONAL, Null(""), _cut] = ""
     nvme_drives: Maybe[int] = None
-    container_toolkit: Annotated[str | None, OPTIONAL, _cut, Null(None)] = None
+    container_toolkit: Maybe[str] = None
     vendor: OrEmpty = field(default="", compare=False)
 
 

@@ -88,7 +88,7 @@ class System:
 
     `commit` is that of the job's code (--workdir), where git says that nothing was changed since. `cudnn` is what the
     job's framework loads, `system_cudnn` what is installed for all programs: see facts/cuda.py. `container_toolkit` is
-    the release of NVIDIA's, "" where it does not say it.
+    the release of NVIDIA's, "installed" where it does not say it, "" where there is none.
     """
 
     nodes: tuple[str, ...] = ()

@@ -150,8 +150,8 @@ def _cudnn(system: System) -> str:
 
 def _container_toolkit(system: System) -> str | None:
     """Return the release on a machine with NVIDIA's GPUs; in a container nothing shows it."""
-    if system.container_toolkit is not None:
-        return system.container_toolkit or "installed, version unknown"
+    if system.container_toolkit != "":
+        return system.container_toolkit
     if system.gpus is None or system.gpus.rocm:
         return None
     return "unknown: the container does not show it" if system.container else _NONE

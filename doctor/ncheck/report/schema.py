@@ -131,8 +131,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "os": "The name of the distribution, such as Ubuntu 22.04.4 LTS.",
         "container": "What the job's container is run by, such as docker; empty for none.",
         "image": "The image of that container, or NVIDIA's that it was made from; empty where it is not shown.",
-        "container_toolkit": "Release of the NVIDIA container toolkit; empty where it is there and does not say "
-        "it, null where none is seen.",
+        "container_toolkit": "Release of the NVIDIA container toolkit, such as 1.16.2; installed where it does not "
+        "say it, empty where none is seen.",
         "disks": "The file systems of the home folder and of /.",
         "topology": "How the GPUs are connected, in a line: 8 GPUs, NV18 all to all, one NIC PIX each.",
         "absent": "What the node does not have (gpus, nccl, mpi and other members of this record), with the reason.",

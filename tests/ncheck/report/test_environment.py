@@ -36,6 +36,7 @@ SYSTEM = System(
     machine=MACHINE,
     os="Ubuntu 24.04 LTS",
     container="docker",
+    container_toolkit="",
     image="",
     disks=(SystemDisk("home", "nfs4", 10 * 2**40), SystemDisk("root", None, None, "Stale file handle")),
     topology="8 GPUs, NV18 all to all, one NIC PIX each",
@@ -75,6 +76,14 @@ def test_every_row_of_a_node(reports: dict[str, Report]) -> None:
         "Python": "3.11.7",
         "Frameworks": "torch 2.5.1",
     }
+
+
+def test_a_node_that_was_not_asked_for_the_container_toolkit_is_not_said_to_lack_it(
+    reports: dict[str, Report],
+) -> None:
+    for asked, rows in ((replace(SYSTEM, container_toolkit=None), []), (replace(SYSTEM, container=""), ["none"])):
+        found = environment(report(reports["healthy"], gpu01=asked))
+        assert [row.values[0][0] for row in found if row.name == "NVIDIA container toolkit"] == rows
 
 
 @pytest.mark.parametrize(

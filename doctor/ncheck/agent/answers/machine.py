@@ -111,9 +111,9 @@ def _of_nvidia(pytorch, tensorflow, build):
 
 
 def _container_toolkit():
-    """Return the release of NVIDIA's container toolkit, by the name of its library; "" where it has none."""
+    """Return the release of NVIDIA's container toolkit, by the name of its library; "" where there is none."""
     for pattern in TOOLKIT:
         for library in matching(pattern):
             # libnvidia-container.so.1.17.4
             return os.path.realpath(library).partition(".so.")[2]
-    return "" if shutil.which("nvidia-ctk", path=SYSTEM_FOLDERS) else None
+    return "installed" if shutil.which("nvidia-ctk", path=SYSTEM_FOLDERS) else ""
