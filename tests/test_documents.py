@@ -134,12 +134,11 @@ COMMAND_PAGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", [page for page in COMMAND_PAGES if page != "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", COMMAND_PAGES)
 def test_every_command_that_a_page_names_is_there(page: str) -> None:
     # ncheck replay trouble/
     named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", PAGES[page], re.MULTILINE))
     assert named <= set(commands.list_commands(click.Context(commands)))
-    assert named
 
 
 def typed_commands(page: str) -> list[list[str]]:
