@@ -7,6 +7,8 @@
 #   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
 #   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16,64'),
 #                               and as root the mesh, between hosts made of namespaces; and the search for slow nodes
+#   make gpu                    what ncheck does on this machine's GPUs, beside nvidia-smi, torch and nccl-tests: gpu.md, in
+#                               at most 9 minutes; with dist/ncheck.pyz it needs no network (ARGS='--only facts,hang')
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
 #   make wheelhouse             dist/wheelhouse: everything to install from with no package index
 #   make clean                  remove what the above made
@@ -29,7 +31,7 @@ STAMPS := $(VENV)/.stamps
 WHEELS := build/wheel
 SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run test test-fast lint bench pyz wheelhouse clean system-packages
+.PHONY: help run test test-fast lint bench gpu pyz wheelhouse clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -93,6 +95,9 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/triage.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/triage_faults.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/flight_recorder.py
+
+gpu: $(if $(wildcard dist/ncheck.pyz),,pyz)
+	@$(PYTHON) bench/gpu.py $(ARGS)
 
 # tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.
 pyz: $(STAMPS)/installed
