@@ -28,7 +28,7 @@ from ncheck.facts.definition import LONGEST, called, no_answer
 from ncheck.facts.shapes import absolute_path, device_name
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence, Reply
-from ncheck.model.fact import Absent, Read, Unread, Unrecorded
+from ncheck.model.fact import Absent, Read, Unread
 from ncheck.text import printable
 
 A = TypeVar("A")
@@ -97,18 +97,16 @@ def answer_of(source: Answer, evidence: Evidence, failed: Failed = no_answer, sh
 
 
 def reading(
-    source: Answer, failed: Failed = no_answer, *, unrecorded: str = ""
+    source: Answer, failed: Failed = no_answer
 ) -> Callable[[Callable[[A], Read[T]]], Callable[[Evidence], Read[T]]]:
     """Make a function of an answer a parser of evidence.
 
-    `failed` returns why there is no answer. `unrecorded`: what a recording lacks that was made without this question.
+    `failed` returns why there is no answer.
     """
 
     def decorated(read: Callable[[A], Read[T]]) -> Callable[[Evidence], Read[T]]:
         @wraps(read)
         def parse(evidence: Evidence) -> Read[T]:
-            if unrecorded and evidence.recorded and source.key not in evidence.keys:
-                return Unrecorded(unrecorded)
             answer = answer_of(source, evidence, failed)
             return answer if isinstance(answer, (Unread, Absent)) else read(answer)
 

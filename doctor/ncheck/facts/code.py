@@ -92,7 +92,7 @@ class CodeAnswer:
 CODE = Answer("code", shape=CodeAnswer)
 
 
-@reading(CODE, unrecorded="the recording lacks it: no --workdir was given then")
+@reading(CODE)
 def code(answer: CodeAnswer) -> CodeFacts:
     """Read the answer. Raises ValueError for a folder without a digest."""
     git, tree = answer.git or Git(), answer.tree
@@ -115,4 +115,13 @@ def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
     return {} if settings.workdir else dict.fromkeys(cluster.names, "no folder of code was named: --workdir DIR")
 
 
-FACTS = (Fact(CodeFacts, (CODE,), code, questions=_questions, exempt=_exempt),)
+FACTS = (
+    Fact(
+        CodeFacts,
+        (CODE,),
+        code,
+        questions=_questions,
+        exempt=_exempt,
+        unrecorded="the recording lacks it: no --workdir was given then",
+    ),
+)

@@ -66,13 +66,13 @@ def _version(text: str) -> str:
     return text if _VERSION.fullmatch(text) else ""
 
 
-@reading(CUDA, unrecorded=_UNRECORDED)
+@reading(CUDA)
 def toolkit(answer: CudaAnswer) -> Read[CudaToolkitFacts]:
     """Read the toolkit."""
     return answer.toolkit or Absent("no nvcc")
 
 
-@reading(CUDA, unrecorded=_UNRECORDED)
+@reading(CUDA)
 def cudnn(answer: CudaAnswer) -> Read[CudnnFacts]:
     """Read cuDNN."""
     loaded, system = answer.cudnn, tuple(filter(None, answer.copies))
@@ -91,6 +91,6 @@ def alike(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 FACTS = (
-    Fact(CudaToolkitFacts, (CUDA,), toolkit),
-    Fact(CudnnFacts, (CUDA,), cudnn),
+    Fact(CudaToolkitFacts, (CUDA,), toolkit, unrecorded=_UNRECORDED),
+    Fact(CudnnFacts, (CUDA,), cudnn, unrecorded=_UNRECORDED),
 )

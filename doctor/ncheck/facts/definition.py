@@ -40,6 +40,7 @@ class Fact(Generic[T]):
 
     Nodes with equal replies share one fact, so `parse` may read the replies to its own sources and `recorded`, and
     nothing else of the evidence: `of_its_node` says that it reads more (the login, the clock, where it is listed).
+    `unrecorded`: what a recording lacks that was made before this was asked, or without the option that asks for it.
     """
 
     record: type[T]
@@ -50,6 +51,12 @@ class Fact(Generic[T]):
     questions: Callable[[Cluster, Settings, float], Questions] | None = None
     exempt: Callable[[Cluster, Settings], Mapping[str, str]] | None = None
     of_its_node: bool = False
+    unrecorded: str = ""
+
+    def was_not_asked(self, evidence: Evidence) -> bool:
+        """Whether this is a recording that was made without the question."""
+        asked = any(source.key in evidence.keys for source in self.sources)
+        return bool(self.unrecorded) and evidence.recorded and not asked
 
     @property
     def for_all_alike(self) -> bool:

@@ -15,7 +15,7 @@ from ncheck.facts.run import UnreadFacts
 from ncheck.facts.shapes import misfit, shape_of
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.fact import Absent, Unread, Unrecorded
 
 if TYPE_CHECKING:
     from ncheck.facts.definition import Fact
@@ -65,7 +65,8 @@ def complete(cluster: Cluster, wanted: Collection[FactType], why: Reply, *, reco
     for name, login in cluster.facts(LoginFacts).items():
         facts = cluster.known[name]
         missing = [fact for fact in reader.definitions if fact not in facts]
-        never = {} if login.login.cause else dict.fromkeys(reader.sources(missing), why)
+        expected = [fact for fact in missing if not (recorded and reader.definitions[fact].unrecorded)]
+        never = {} if login.login.cause else dict.fromkeys(reader.sources(expected), why)
         known[name] = {**reader.facts(Evidence(name, login.login, replies=never, recorded=recorded), missing), **facts}
     return replace(cluster, known=known)
 
@@ -231,6 +232,8 @@ def _unread(
 
 
 def _fact(node: _OneNode, definition: Fact[object]) -> object:
+    if definition.was_not_asked(node.evidence):
+        return Unrecorded(definition.unrecorded)
     try:
         if definition.parse is None:
             return answer_of(cast("Answer", definition.sources[0]), node.evidence, shape=definition.record)

@@ -57,7 +57,7 @@ _VERSION = expression(r"[A-Za-z0-9.!+_-]{0,100}")
 _ORIGIN = expression(r"commit [0-9a-f]{1,12}|editable|")
 
 
-@reading(PACKAGES, trouble, unrecorded="the recording lacks the packages: no option asked for them then")
+@reading(PACKAGES, trouble)
 def packages(answer: PackagesAnswer) -> PackagesFacts:
     """Read the packages. What has no name or version that pip would take is left out."""
     found = {
@@ -77,4 +77,13 @@ def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
     return {} if wanted else dict.fromkeys(cluster.names, "only with --packages all")
 
 
-FACTS = (Fact(PackagesFacts, (PACKAGES,), packages, questions=_questions, exempt=_exempt),)
+FACTS = (
+    Fact(
+        PackagesFacts,
+        (PACKAGES,),
+        packages,
+        questions=_questions,
+        exempt=_exempt,
+        unrecorded="the recording lacks the packages: no option asked for them then",
+    ),
+)

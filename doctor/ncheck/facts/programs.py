@@ -47,7 +47,7 @@ PROGRAMS = Answer("programs", shape=ProgramsAnswer)
 _INTERPRETER = expression(r"python[0-9.]*|(ba|da|z|k)?sh", re.ASCII)
 
 
-@reading(PROGRAMS, unrecorded="the recording lacks it: no command was given then")
+@reading(PROGRAMS)
 def programs(answer: ProgramsAnswer) -> ProgramFacts:
     """Read the answer."""
     return ProgramFacts({
@@ -89,4 +89,13 @@ def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
     return dict.fromkeys(cluster.names, "no command with a full path was given")
 
 
-FACTS = (Fact(ProgramFacts, (PROGRAMS,), programs, questions=_questions, exempt=_exempt),)
+FACTS = (
+    Fact(
+        ProgramFacts,
+        (PROGRAMS,),
+        programs,
+        questions=_questions,
+        exempt=_exempt,
+        unrecorded="the recording lacks it: no command was given then",
+    ),
+)

@@ -40,10 +40,12 @@ def _reason(answer: Answer, reply: Reply) -> Unread | Absent | None:
     return Absent(reply.reason) if reply.status is Status.MISSING else trouble(answer, reply)
 
 
-@reading(PROMPT, _reason, unrecorded="the recording lacks what a prompt finds")
+@reading(PROMPT, _reason)
 def prompt(answer: PromptFacts) -> PromptFacts | Absent:
     """Read the answer. A shell that needs a terminal gives none, and no job needs one."""
     return Absent(f"{answer.shell} -lic gave no answer: {answer.error}") if answer.error else answer
 
 
-FACTS = (Fact(PromptFacts, (PROMPT,), prompt, exempt=exempt_in_job),)
+FACTS = (
+    Fact(PromptFacts, (PROMPT,), prompt, exempt=exempt_in_job, unrecorded="the recording lacks what a prompt finds"),
+)

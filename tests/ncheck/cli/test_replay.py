@@ -78,6 +78,21 @@ def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_t
     }
 
 
+def test_what_only_an_option_or_a_later_release_asks_for_makes_no_recording_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {f"answer:{name}" for name in ("code", "packages", "programs", "prompt", "cuda")}
+    for path in (FIXTURES / "healthy-4x8-h100").iterdir():
+        recorded = json.loads(path.read_text())
+        for part in ("replies", "notes"):
+            told = recorded["evidence"].get(part, {})
+            recorded["evidence"][part] = {key: told[key] for key in told if key not in asked}
+        (tmp_path / path.name).write_text(json.dumps(recorded))
+    assert main(["replay", str(tmp_path), "-o", "json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    assert {verdict["outcome"] for verdict in verdicts} == {"passed", "skipped"}
+
+
 def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["replay", str(FIXTURES / "mixed-nccl"), "--ignore", "nccl-version-differs"])
     assert "! ignored NC201 nccl-version-differs  gpu03  NCCL differs: " in capsys.readouterr().out
