@@ -26,7 +26,7 @@ def test_every_step_has_its_section_and_what_is_missing_is_skipped(
     shutil.copy(SMI, tmp_path / "nvidia-smi")
     (tmp_path / "nvidia-smi").chmod(0o755)
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
-    ours = os.pathsep.join(str(Path(package.__file__).parents[1]) for package in (ncheck, ncheck_checks))
+    ours = os.pathsep.join(str(Path(package.__path__[0]).parent) for package in (ncheck, ncheck_checks))
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "LD_LIBRARY_PATH": str(standins()),
                "PYTHONPATH": str(tmp_path)}  # fmt: skip
     argv = [sys.executable, str(TREE / "bench" / "gpu.py"), "--ncheck", ours, "--sizes", "1", "--rounds", "1"]
