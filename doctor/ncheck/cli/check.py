@@ -157,8 +157,8 @@ def demo(context: click.Context, /, cluster: str | None, *, healthy: bool, **fla
     code = _run_and_show(rehearsed, {**flags, "local": True, "config": "none"})
     if code == EXIT_INTERRUPTED:
         return code
-    other = "" if healthy or cluster else "; a healthy cluster: ncheck demo --healthy"
-    click.echo(f"ncheck: the demo worked: exit code 0, whatever the report says{other}", err=True)
+    other = "" if healthy or cluster else "; a cluster without faults: ncheck demo --healthy"
+    click.echo(f"ncheck: the demo worked, so its own exit code is 0{other}", err=True)
     return EXIT_CLEAN
 
 

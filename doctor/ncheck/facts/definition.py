@@ -25,7 +25,7 @@ READING_FILES = "reading files"  # only with --storage-probe
 ON_THIS_MACHINE = "trying ssh from here"  # after the first phase, in no phase of the nodes: this machine answers
 FINDING, LOOKING = "finding the job", "looking at the job"  # what only triage asks
 MEASURING = "measuring"  # in steps, each chosen from what the ones before it measured
-LOOKING_AGAIN = "looking again"  # last of all: what counters have counted since the first phase
+LOOKING_AGAIN = "reading counters again"  # last of all: what was counted since the first phase
 
 
 @dataclass(frozen=True)

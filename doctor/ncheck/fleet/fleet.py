@@ -124,8 +124,9 @@ class Fleet:
 
     def begin(self, phase: Phase) -> float:
         """Begin a phase on the nodes that are free for it, and return the seconds that it may take."""
-        for name in self._free(phase):
-            self.observer.stage(name, phase.stage if self.stage else "connecting", slow=phase.seconds is not None)
+        stage = phase.stage if self.stage else "connecting"
+        for name in self._free(phase) if stage else ():
+            self.observer.stage(name, stage, slow=phase.seconds is not None and phase.meeting)
         end = self.deadline if phase.seconds is None else min(self.end_of_all, time.monotonic() + phase.seconds)
         return max(0.0, end - time.monotonic())
 

@@ -47,7 +47,7 @@ class Phase:
     seconds that it may take. `until` is the share of the run's deadline after which the next phase no longer waits for
     nodes that are still busy: these go on, and have no part in what follows. A phase with `seconds` (a step of the
     probe) may take that long from its beginning, beyond the deadline, and waits only for the nodes that it asks. These
-    wait for one another, so all are asked at once, unless `meeting` is false.
+    wait for one another, so all are asked at once, unless `meeting` is false. A phase without a name is not shown.
     """
 
     stage: str

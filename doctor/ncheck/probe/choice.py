@@ -50,8 +50,10 @@ def choose(context: ProbeContext, blockers: Sequence[Blocker]) -> Chosen | Refus
     if not context.nodes:
         return Refused("no node is left to measure on", "without")
     if blockers and not settings.force:
-        first, more = blockers[0], f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
-        return Refused(f"blocked by {first.message}{more}", first.code or "without")
+        if codes := tuple(dict.fromkeys(one.code for one in blockers if one.code)):
+            return Refused(f"fix {', '.join(codes)} first", codes[0])
+        more = f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
+        return Refused(f"blocked by {blockers[0].message}{more}", "without")
     choice = _automatic(context) if settings.probe == "auto" else _explicit(context, settings.probe)
     by_mpirun = settings.probe_launcher == BY_MPIRUN
     return _launched(context, choice) if isinstance(choice, Chosen) and by_mpirun else choice

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.definition import MEASURING
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Evidence, JsonValue
@@ -218,9 +217,9 @@ class Progress:
     # One step
 
     def noted(self, notes: Questions, planned: Round | None = None) -> ProbeStep:
-        """Return the step that asks nothing, and notes why."""
+        """Return the step that asks nothing, and notes why. It has no name: nothing is shown."""
         return ProbeStep(
-            MEASURING, frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned
+            "", frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned
         )
 
     def measured(self, planned: Round, now: float) -> Progress | ProbeStep:

@@ -136,12 +136,12 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     assert isinstance(choose(ground({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
 
 
-def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
-    words = "blocked by "
+def test_what_is_to_be_fixed_first_is_named_by_its_codes_and_what_has_none_is_counted() -> None:
     this, that = Blocker("NC208 this", ("gpu01",), code="NC208"), Blocker("that", ("gpu02",))
-    assert choose(ground(), (this,)) == Refused(f"{words}NC208 this", "NC208")
-    assert choose(ground(), (that,)) == Refused(f"{words}that", "without")
-    assert why(choose(ground(), (that, this))) == f"{words}that (and 1 more)"
+    other = Blocker("NC402 other", ("gpu01",), code="NC402")
+    assert choose(ground(), (that, this, other, this)) == Refused("fix NC208, NC402 first", "NC208")
+    assert choose(ground(), (that,)) == Refused("blocked by that", "without")
+    assert why(choose(ground(), (that, that))) == "blocked by that (and 1 more)"
 
 
 def test_mpirun_starts_the_ranks_of_all_nodes_and_the_agents_the_others() -> None:

@@ -149,15 +149,15 @@ def test_no_size_is_asked_for_that_the_gpus_have_no_room_for() -> None:
 def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
     polls = Blocker("NC402 ib-port-polling on gpu02: it polls", ("gpu02",), code="NC402")
     driven = Driven(against=(polls, Blocker("another", ()), Blocker("a third", ()))).run()
-    assert driven.told == [("measuring", ())]
-    why = "blocked by NC402 ib-port-polling on gpu02: it polls (and 2 more)"
+    assert driven.told == [("", ())]
+    why = "fix NC402 first"
     assert [driven.known[node][ProbeFacts] for node in ALL] == [Absent(why)] * 4
 
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
     for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
         driven = Driven(settings=settings, against=(Blocker("NC201 one thing", (), code="NC201"),)).run()
-        why = "blocked by NC201 one thing"
+        why = "fix NC201 first"
         assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
 
 
