@@ -421,10 +421,11 @@ def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
 
 
 def _settings(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield each variable as a line to type, or as a comment if it needs none, with its reason."""
+    """Yield each variable as a line to type with its reason; if there is nothing to type, a sentence and the reason."""
     for exports, sentence, reason in plan_settings(report.plan):
-        for line in exports or (f"# {sentence}",):
-            yield line, reason
+        yield from ((line, reason) for line in exports)
+        if not exports:
+            yield "", f"{sentence}: {reason}"
 
 
 def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:

@@ -113,7 +113,7 @@ class Counts:
 
     def __str__(self) -> str:
         parts = [count(self.errors, "error"), count(self.warnings, "warning")]
-        parts += [f"{self.infos} info"] if self.infos else []
+        parts += [count(self.infos, "info finding")] if self.infos else []
         parts += [count(self.consequences, "consequence")] if self.consequences else []
         parts += [f"{self.ignored} ignored"] if self.ignored else []
         return ", ".join(parts)

@@ -167,6 +167,9 @@ def test_the_first_screen_of_a_phone_is_the_answer(browser: Browser, tmp_path: P
     assert browser.value(top % "h1") < 60
     assert browser.value(top % ".figures") < browser.value(top % ".run")
     assert browser.value(top % "article.finding h3") < 844
+    plan = "Math.min(...[...document.querySelectorAll('.unusable pre')].map(one => one.getBoundingClientRect().top %s))"
+    below = "- one.previousElementSibling.getBoundingClientRect().bottom"
+    assert browser.value(plan % below) >= 0  # "not usable: ..." leaves the line its whole width
     assert browser.value("document.documentElement.scrollWidth") <= 390
 
 

@@ -169,7 +169,7 @@ def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dic
     docker0 = Finding("NC356", "bridge-address-shared", Severity.INFO, ("node01",), "docker0", (), "ip -br address")
     printed_lines = in_utf8(replace(reports["healthy"], findings=(docker0,))).splitlines()
     assert printed_lines[0].startswith("✓ No problems found: ")
-    assert [line for line in printed_lines if line.startswith("0 errors, 0 warnings, 1 info · ")]
+    assert [line for line in printed_lines if line.startswith("0 errors, 0 warnings, 1 info finding · ")]
     counting = replace(reports["healthy"], findings=(docker0,), fail_on=("error", "info"), exit_code=1)
     assert in_utf8(counting).splitlines()[0] == "! No errors: node01: docker0; launch plan usable"
 
