@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from ncheck.cli.options import ProgramCommand
 from ncheck.errors import EXIT_FINDINGS, InventoryError, SettingsError
 from ncheck.hostlist import fold, quoted, unfold
 from ncheck.redact import redact
@@ -101,6 +103,10 @@ def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None
     if path != "-" and not _may_exist(path):
         raise InventoryError(_no_such_file(context, path))
     if len(arguments) > 1:
+        if isinstance(context.command, ProgramCommand) and not _may_exist(arguments[1]):
+            line = f"{context.command_path} {shlex.quote(path)} -- {shlex.join(arguments[1:])}"
+            way = f"a program follows --, as in: {line}"
+            raise click.UsageError(f"unexpected argument {quoted(arguments[1])}: {way}", context)
         raise click.UsageError(f"only one nodes file is allowed: unexpected argument {quoted(arguments[1])}", context)
     return path
 
@@ -128,8 +134,9 @@ def _no_such_file(context: click.Context, path: str) -> str:
     with suppress(OSError):  # no such folder, or one that cannot be listed: no file in it is suggested
         files = [str(folder / entry.name) for entry in folder.iterdir()]
     similar = get_close_matches(path, [*commands, *files], n=1, cutoff=0.7)
-    hint = f"did you mean {printable(similar[0])}?" if similar else f"to check a host by name: -H {printable(path)}"
-    return f"no such file or command: {quoted(path)}; {hint}"
+    by_name = "" if "/" in path else f"; to check a host by name: -H {printable(path)}"
+    hint = f"; did you mean {printable(similar[0])}?" if similar else by_name
+    return f"no such file or command: {quoted(path)}{hint}"
 
 
 def examined(settings: Settings, observer: Observer) -> Report:

@@ -74,9 +74,15 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `check`, unless the first word is a command or an option of the group."""
-        own = {*self.list_commands(ctx), "-h", "--help", "--version"}
+        own = {*self.list_commands(ctx), "-h", "--help", "--version", "-V"}
         completing_first = ctx.resilient_parsing and not args
-        return super().parse_args(ctx, args if completing_first or (args and args[0] in own) else ["check", *args])
+        words = args if completing_first or (args and args[0] in own) else ["check", *args]
+        for word in words[: words.index("--")] if "--" in words else words:
+            # click reads mpirun's -hostfile as -h: help and exit code 0, after which a job would start
+            if word.startswith("-h") and word not in ("-h", "-help") and not ctx.resilient_parsing:
+                command = self.get_command(ctx, words[0])
+                raise click.NoSuchOption(word, ctx=click.Context(command, ctx, words[0]) if command else ctx)
+        return super().parse_args(ctx, words)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the first word: a command, or what check takes."""
@@ -94,7 +100,7 @@ class Commands(click.Group):
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog="Options: ncheck check --help",
 )
-@click.version_option(ncheck.__version__, message="ncheck %(version)s")
+@click.version_option(ncheck.__version__, "-V", "--version", message="ncheck %(version)s")
 def commands() -> None:
     """Do nothing: the commands do the work."""
 
@@ -175,7 +181,7 @@ def main(args: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:  # from --help and --version
         return ended.exit_code
     except click.ClickException as error:
-        failure = _usage(error)
+        failure = _usage(error, args)
     except (KeyboardInterrupt, click.Abort):
         failure = Failure(EXIT_INTERRUPTED, ("interrupted",))
     except (Exception, SystemExit) as error:  # noqa: BLE001  the one error handler; nothing of ours may call exit
@@ -225,12 +231,13 @@ def _failure(error: BaseException) -> Failure:
     return _our_bug(error)
 
 
-def _usage(error: click.ClickException) -> Failure:
+def _usage(error: click.ClickException, args: Sequence[str]) -> Failure:
     """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
-        from ncheck.cli.unknown_option import to_type_instead
+        from ncheck.cli.unknown_option import to_type_instead, typed
 
-        error = click.UsageError(f"no such option: {quoted(error.option_name)}{to_type_instead(error)}", error.ctx)
+        name = typed(error, args)
+        error = click.UsageError(f"no such option: {quoted(name)}{to_type_instead(name, error.ctx)}", error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
     return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import click
@@ -16,21 +16,26 @@ _MEANT = {
     "--format": ("-o", "-o FORMAT"),
     **dict.fromkeys(("--output", "--out", "--report"), ("-o", "-o FORMAT=FILE")),
     "--timeout": ("--deadline", "--deadline S"),
-    **dict.fromkeys(("--hostfile", "--machinefile", "--nodefile", "--nodes", "--inventory", "-f"), ("nodes", _FILE)),
-    **dict.fromkeys(("--host", "--hosts", "--nodelist", "-w"), ("-H", _NAMES)),
+    **dict.fromkeys(
+        ("--hostfile", "--machinefile", "--nodefile", "--nodes", "--inventory", "-f", "-hostfile", "-machinefile"),
+        ("nodes", _FILE),
+    ),
+    **dict.fromkeys(("--host", "-host", "--hosts", "--nodelist", "--limit", "-w"), ("-H", _NAMES)),
     **dict.fromkeys(("--ssh-port", "-P"), ("--port", "-p PORT")),
     **dict.fromkeys(("--username", "--login", "--remote-user", "-u"), ("--user", "-l USER")),
     **dict.fromkeys(("--key", "--identity", "--identity-file", "--private-key"), ("-i", "-i KEY")),
     **dict.fromkeys(("--password", "--ask-pass", "-k"), ("-i", "a key: ncheck never asks for a password (-i KEY)")),
     **dict.fromkeys(("--parallel", "--forks", "--fanout", "--jobs", "-j"), ("--width", "--width N")),
     **dict.fromkeys(
-        ("--np", "-n", "--nproc", "--nproc-per-node", "--nproc_per_node", "--ntasks-per-node", "--ppn"),
+        ("--np", "-np", "-n", "--nproc", "--nproc-per-node", "--nproc_per_node", "--ntasks-per-node", "--ppn"),
         ("--slots", "--slots N (ranks per node)"),
     ),
     **dict.fromkeys(("--launcher", "--mpirun", "--torchrun"), ("--for", "--for LAUNCHER")),
     **dict.fromkeys(("--interface", "--iface", "--nic"), ("--ifname", "--ifname NAME")),
     **dict.fromkeys(("--only", "--checks", "--tags", "-t"), ("--select", "--select CHECK")),
     **dict.fromkeys(("--skip", "--skip-tags", "--disable"), ("--ignore", "--ignore CHECK")),
+    **dict.fromkeys(("--become", "-b"), ("--sudo", "--sudo")),
+    **dict.fromkeys(("--check", "-C"), ("--dry-run", "--dry-run")),
     **dict.fromkeys(("--debug", "--details"), ("--verbose", "-v")),
 }
 
@@ -42,9 +47,14 @@ _SHORTEST = 5  # characters of a prefix, with its dashes
 _MOST_COMMANDS = 4
 
 
-def to_type_instead(error: click.NoSuchOption) -> str:
+def typed(error: click.NoSuchOption, args: Sequence[str]) -> str:
+    """Return the option as it was typed where other tools have it: "-np", of which click names the first letter."""
+    name = error.option_name
+    return next((word for word in args if word in _MEANT and word.startswith(name)), name)
+
+
+def to_type_instead(name: str, context: click.Context | None) -> str:
     """Return "; use -o json", "; did you mean --port?", "; --logs is an option of ncheck triage", or ""."""
-    name, context = error.option_name, error.ctx
     if context is None:
         return ""
     own = _parameters(context.command)

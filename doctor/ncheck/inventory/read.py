@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +31,20 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
         place = settings.named("slurm") if settings.slurm else settings.named("via", settings.via)
         nodes = _nodes(_from_slurm(environ, place, "--slurm" if settings.slurm else f"--via {settings.via}"))
     else:
+        _refuse_login(settings)
         nodes = (_this_machine(),)
     if settings.via == "srun":
         _require_allocated(nodes, environ, settings.named("via", "srun"))
     return nodes
+
+
+def _refuse_login(settings: Settings) -> None:
+    """Refuse an option of SSH where no nodes are named: who types one does not mean this machine alone."""
+    for name in ("port", "user", "identity", "ssh_config"):
+        if getattr(settings, name) is not None and name not in settings.sources:
+            option = settings.named(name, shlex.quote(printable(str(getattr(settings, name)))))
+            why = "no nodes are named, and this machine is checked without SSH"
+            raise InventoryError(f"{option}: {why}; as in: ncheck nodes.txt {option}")
 
 
 def _require_allocated(nodes: tuple[Node, ...], environ: Mapping[str, str], place: str) -> None:

@@ -156,10 +156,28 @@ def test_a_name_with_shell_signs_or_escapes_runs_nothing_and_steers_no_terminal(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_files_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_two_files_are_refused_and_a_program_needs_two_dashes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     nodes = tmp_path / "nodes.txt"
     nodes.write_text("node01\n")
     assert "only one nodes file is allowed: unexpected argument 'more.txt'" in refused(capsys, str(nodes), "more.txt")
+    for command in ("plan", "launch"):
+        way = f"a program follows --, as in: ncheck {command} {nodes} -- python train.py (see ncheck {command} --help)"
+        told_way = refused(capsys, command, str(nodes), "python", "train.py")
+        assert told_way == f"ncheck: unexpected argument 'python': {way}\n"
+
+
+@pytest.mark.parametrize("option", ["-p", "-i", "-l", "-F"])
+def test_a_login_without_nodes_is_refused_because_this_machine_is_checked_without_ssh(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "nodes.txt").write_text("")
+    value = {"-p": "10001", "-l": "ann"}.get(option, str(tmp_path / "nodes.txt"))
+    line = refused(capsys, option, value)
+    assert "no nodes are named, and this machine is checked without SSH; as in: ncheck nodes.txt" in line
 
 
 def test_a_folder_in_place_of_a_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -399,6 +417,8 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
             "--password": "; use a key: ncheck never asks for a password (-i KEY)",
             "--logs": "; --logs is an option of ncheck triage", "--for": "; --for is an option of ncheck launch, plan",
             "-np": "; --slots is an option of ncheck launch, plan, probe, replay",
+            "-hostfile": "; use the file alone, as in: ncheck nodes.txt", "-host": "; use -H node01,node02",
+            "--become": "; use --sudo", "--limit": "; use -H node01,node02", "-C": "; use --dry-run",
             "--forc": "", "--sud": "", "--accept-new-hostkeys": "",
         },
         "plan": {"-np": "; use --slots N (ranks per node)", "--json": "; use -o json"},
@@ -409,8 +429,7 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
     }  # fmt: skip
     for command, of_command in hints.items():
         for option, hint in of_command.items():
-            shown = "-n" if option == "-np" else option
-            line = f"ncheck: no such option: '{shown}'{hint} (see ncheck {command} --help)\n"
+            line = f"ncheck: no such option: '{option}'{hint} (see ncheck {command} --help)\n"
             assert refused(capsys, command, option) == line
 
 
