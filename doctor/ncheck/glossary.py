@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import log
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ WORDS = (
 In `nvidia-smi topo -m`: two GPUs are joined by # NVLinks, directly or through NVSwitches.
 It is the fastest path: from V100 to H100 each link carries 25 GB/s in each direction (NV18: 450 GB/s).
 A pair with fewer links than its peers, or with PIX or SYS instead, slows every all-reduce of the node.""",
-         ("NC504", "NC508", "NC509", "NC529")),
+         ("NC504", "NC508", "NC509", "NC527", "NC529")),
     Word("PIX", "pix", """\
 In `nvidia-smi topo -m`: the two devices share one PCIe switch, without passing the processor.
 It is the best that a GPU and a NIC can have, and what GPUDirect RDMA needs to be fast.""",
@@ -55,7 +56,7 @@ is not used by default.""",
 Bus bandwidth, as nccl-tests print it: algbw x 2(n-1)/n for an all-reduce of n ranks.
 It does not depend on the number of ranks, so it can be compared with the rate of the links: 400 GB/s is what eight
 NICs of 400 Gb/s can carry. ncheck's expected values and limits are bus bandwidths in GB/s (1e9 bytes per second).""",
-         ("NC710", "NC720", "NC721")),
+         ("NC710", "NC711", "NC712", "NC720", "NC721")),
     Word("algbw", "alg ?bw|algorithm bandwidth", """\
 Algorithm bandwidth: the bytes of one rank's buffer divided by the time of the collective.
 It says how long a step takes, but falls with the number of ranks; to compare with links, use busbw.""",
@@ -64,12 +65,12 @@ It says how long a step takes, but falls with the number of ranks; to compare wi
 The NIC reads and writes GPU memory itself, without a copy through the host's memory.
 It needs a driver module (nvidia-peermem) or DMA-BUF, and a short PCIe path between GPU and NIC (PIX or PXB; see also
 ACS and IOMMU). Without it, NCCL over InfiniBand or RoCE reaches about half of the rate.""",
-         ("NC433", "NC436", "NC437", "NC510")),
+         ("NC419", "NC433", "NC436", "NC437", "NC510", "NC721")),
     Word("rail", "rails?|rail.optimi[sz]ed", """\
 The NICs with the same position in every node (mlx5_0 of all, mlx5_1 of all) and the switches that join them.
 NCCL sends data of GPU i over rail i. A rail that is slow or down slows the whole job, and swapped cables put a NIC on
 another rail.""",
-         ("NC364",)),
+         ("NC364", "NC710", "NC740")),
     Word("P_Key", r"p_?keys?|partition key", """\
 The partition key of InfiniBand, as a VLAN is of Ethernet: two ports can talk only if they share a partition, and one of
 the two is a full member (the top bit, as in 0xffff). The subnet manager assigns it.""",
@@ -82,11 +83,11 @@ network, on one node makes connections hang or fail.""",
     Word("Xid", "xids?", """\
 An error that NVIDIA's driver writes to the kernel log, with a number: 79 is a GPU that has fallen off the bus, 48 and
 94 are memory errors, 13 and 31 are mostly faults of the program. Most machines let only root read that log.""",
-         ("NC506", "NC538", "NC539")),
+         ("NC506", "NC507", "NC530", "NC538", "NC539")),
     Word("NVLS", "nvls|nvlink sharp", """\
 NVLink SHARP: the NVSwitches add up the data of an all-reduce themselves (H100 and newer, NCCL 2.17 and newer).
 busbw inside a node can then be above the rate of its NVLinks. It needs a running fabric manager.""",
-         ("NC536",)),
+         ("NC508", "NC536", "NC720")),
     Word("SHARP", "sharp", """\
 InfiniBand switches that add up the data of an all-reduce (NCCL's CollNet plug-in, nccl-rdma-sharp-plugins).
 It halves the data that a node sends: busbw can be above the rate of the NICs. Without the plug-in and an aggregation
@@ -105,7 +106,7 @@ def word_of(text: str) -> Word | None:
 def found(registry: Registry, text: str) -> tuple[str, ...]:
     """Return the codes of the checks whose title, name or page has the words of a text, the best first.
 
-    A word counts the more the fewer checks have it. A check has at least half of what the best one has.
+    A word counts the more the fewer checks have it. A check has much of the text, and of what the best one has.
     """
     wanted = set(_tokens(text))
     pages = {check.code: (set(_tokens(f"{check.name} {check.title}")), set(_tokens(f"{check.name} {check.page}")))
@@ -116,9 +117,17 @@ def found(registry: Registry, text: str) -> tuple[str, ...]:
         code: sum(rare[token] * (1.5 if token in title else 1) for token in wanted & page)
         for code, (title, page) in pages.items()
     }
-    best = max(scores.values(), default=0.0)
+    whole = sum(rare.get(token, log(2 * len(pages))) for token in wanted)
+    least = max(0.6 * max(scores.values(), default=0.0), 0.4 * whole)
     ranked = sorted(scores, key=lambda code: (-scores[code], code))
-    return tuple(code for code in ranked[:MOST] if scores[code] > 0.6 * best)
+    return tuple(code for code in ranked[:MOST] if scores[code] > least)
+
+
+def near(text: str) -> str:
+    """Return "did you mean busbw?" for a misspelt word, or nothing."""
+    names = {word.name.lower(): word.name for word in WORDS}
+    close = get_close_matches(text.lower(), names, n=1)
+    return f"did you mean {names[close[0]]}?" if close else ""
 
 
 def _tokens(text: str) -> Sequence[str]:

@@ -24,6 +24,7 @@ GROUP = "ncheck.checks"
 OUR_DISTRIBUTION = "cluster-ncheck"
 OURS = "ncheck_checks"
 INDEX = "index.json"  # in that package, where it comes from a wheel: a record of each check
+_TOPICS = {"ib": "infiniband", "roce": "infiniband", "rdma": "infiniband", "hosts": "host", "probe": "measured"}  # too
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,15 @@ class Registry:
         if found := self.find(word):
             return found
         several = self.meant(word)
-        raise SettingsError(f"{word!r} means {len(several)} checks, such as {several[0].code}: name one")
+        raise SettingsError(f"{word!r} means {len(several)} checks: name one of those that ncheck list {word} shows")
 
     def matching(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means: a name, a code, the start of a code (NC1), or a topic (versions)."""
         if found := self.find(word):
             return (found,)
-        code = word.upper()
+        code, topic = word.upper(), _TOPICS.get(word.lower(), word.lower())
         by_code = tuple(check for check in self.listed if code.startswith("NC") and check.code.startswith(code))
-        return by_code or tuple(check for check in self.listed if word.lower() in check.module.split(".")[1:-1])
+        return by_code or tuple(check for check in self.listed if topic in check.module.split(".")[1:-1])
 
     def select(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Check, ...]:
         """Return the checks that --select names; without words all that are wanted. They are imported now.

@@ -31,13 +31,18 @@ def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys
     near = {
         "Address already in use": "NC808", "Host key verification failed": "NC118", "Polling": "NC402",
         "libibverbs.so.1: cannot open shared object file": "NC408", "port is Polling": "NC402",
-        "GPU has fallen off the bus": "NC506", "orted not found": "NC209",
+        "GPU has fallen off the bus": "NC506", "orted not found": "NC209", "Permission denied (publickey)": "NC120",
     }  # fmt: skip
     assert {text: code in found(registry, text) for text, code in near.items()} == dict.fromkeys(near, True)
+    assert found(registry, "Got completion from peer 10.0.0.1 with error 12, opcode 0, len 0, vendor err 129") == ()
     assert main(["explain", "NCCL WARN Bootstrap : no socket interface found"]) == 0
     out = capsys.readouterr().out
     assert "- no_interface: no network interface with an address matches the configured names; to type: `" in out
     assert main(["explain", "qwertz", "uiop"]) == 2
     assert capsys.readouterr().err.startswith("ncheck: nothing is known of 'qwertz uiop'; ncheck list shows all checks")
+    assert main(["explain", "busbww"]) == 2
+    assert capsys.readouterr().err == "ncheck: nothing is known of 'busbww'; did you mean busbw?\n"
+    assert main(["explain", "versions"]) == 2
+    assert capsys.readouterr().err.endswith(" checks: name one of those that ncheck list versions shows\n")
     assert main(["explain", "nccl-version-difers"]) == 2
     assert "did you mean nccl-version-differs?" in capsys.readouterr().err

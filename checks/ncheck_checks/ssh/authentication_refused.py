@@ -1,7 +1,8 @@
 """The node refused your keys
 
 ## What it finds
-Nodes whose SSH server accepted none of the keys that ncheck could offer. The evidence lists each key with its
+Nodes whose SSH server accepted none of the keys that ncheck could offer: `ssh` says `Permission denied (publickey)`.
+The evidence lists each key with its
 fingerprint, and the keys that could not be offered: protected by a passphrase and not in an agent, unreadable, or
 refused by the agent.
 

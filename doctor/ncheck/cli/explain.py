@@ -48,7 +48,7 @@ def explain(what: tuple[str, ...]) -> int:
 
 def _of_text(registry: Registry, text: str) -> str:
     """Return what an error text means in a job's log, and the checks that are near to it; "" if nothing is."""
-    from ncheck.glossary import found
+    from ncheck.glossary import found, near
     from ncheck.triage.log_reading import read_lines
 
     readings = [one for one in read_lines([text]) if one.cause]
@@ -56,9 +56,8 @@ def _of_text(registry: Registry, text: str) -> str:
     causes = [f"- {one.cause}: {one.meaning}{typed}" for one, typed in zip(readings, types, strict=True)]
     checks = _checks(registry, found(registry, text))
     if not causes and not checks:
-        raise NcheckError(
-            f"nothing is known of {printable(text)!r}; ncheck list shows all checks, docs/causes.md all causes"
-        )
+        way = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
+        raise NcheckError(f"nothing is known of {printable(text)!r}; {way}")
     in_logs = "\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else ""
     return f"# {printable(text)}\n{in_logs}{checks}\nTo find the cause of a job: ncheck triage --logs DIR\n"
 

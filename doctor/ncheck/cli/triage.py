@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 
 from ncheck.api import TRIAGE_DEADLINE
 from ncheck.cli.options import CONFIG, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
-from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, InventoryError
 from ncheck.model.job import Target, target_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     signalled, stopped or changed. All logs are read together: of two failures the first one counts, and a rank that
     failed counts more than ranks that only waited for it. docs/causes.md explains each cause.
 
-    Exit codes: 0 nothing wrong found, 1 a diagnosis or something that could not be looked at, 2 usage error.
+    Exit codes: 0 nothing wrong found, 1 a diagnosis, or something that could not be looked at or was empty, 2 usage
+    error.
     """  # noqa: D301  click ends a paragraph's folding at \b
     report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
     from ncheck.triage.report import as_json, print_triage
@@ -75,7 +77,8 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
         click.echo(as_json(report), nl=False)
     else:
         print_triage(report, sys.stdout, os.environ)
-    return EXIT_FINDINGS if report.diagnoses or report.unread else EXIT_CLEAN
+    something_read = not logs or getattr(report, "lines", 0)
+    return EXIT_CLEAN if something_read and not report.diagnoses and not report.unread else EXIT_FINDINGS
 
 
 def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
@@ -109,7 +112,12 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     from ncheck.pipeline import triage as looked_at
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
-    evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
+    try:
+        evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
+    except InventoryError as error:
+        if not paths or paths[0] == "-":
+            raise
+        raise InventoryError(f"{error}; if it is a log: ncheck triage --logs {shlex.quote(paths[0])}") from None
     cluster = cluster_of(evidence)
     if save:
         save_archive(save, evidence, job_of(cluster, target))

@@ -446,6 +446,7 @@ def test_a_list_may_be_of_a_topic_or_of_codes(capsys: pytest.CaptureFixture[str]
 
     every = codes()
     assert codes("NC2") == codes("versions") == codes("VERSIONS") == [code for code in every if code[:3] == "NC2"]
+    assert codes("NC4") == codes("infiniband") == codes("ib")
     assert codes("NC201", "nccl-version-differs", "NC402") == ["NC201", "NC402"]
     assert told(capsys, "list", "NC201")[1].endswith("1 check. Explain one: ncheck explain CODE\n")
     assert refused(capsys, "list", "nonsense").startswith("ncheck: no check is called 'nonsense': ")

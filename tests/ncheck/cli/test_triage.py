@@ -27,7 +27,7 @@ def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [(OOM, 1), ("step 1 loss 0.2\n", 0), ("GET / HTTP/1.1\n", 0), ("", 0), ("step 1 loss 0.2\nPANIC\n", 1)],
+    [(OOM, 1), ("step 1 loss 0.2\n", 0), ("GET / HTTP/1.1\n", 0), ("", 1), ("step 1 loss 0.2\nPANIC\n", 1)],
 )
 def test_the_exit_code_says_whether_anything_is_wrong(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, code: int
@@ -40,6 +40,13 @@ def test_the_exit_code_says_whether_anything_is_wrong(
 def test_what_cannot_be_read_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--logs", "/dev/null", "-o", "json")
     assert (code, json.loads(out)["unread"]) == (1, [{"name": "/dev/null", "reason": "is a device, not a log"}])
+
+
+def test_a_log_in_place_of_nodes_is_told_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(OOM)
+    code, _, err = run(capsys, str(path))
+    assert (code, err.splitlines()[-1].endswith(f"; if it is a log: ncheck triage --logs {path}")) == (2, True)
 
 
 @pytest.mark.parametrize(
