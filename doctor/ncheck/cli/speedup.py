@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+
 import click
 
 from ncheck.cli.examine import say
@@ -11,7 +17,10 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 
 @click.command(short_help="Compare the throughput of runs of several sizes.")
 @click.argument("logs", nargs=-1, required=True, metavar="SIZE=LOG ...", shell_complete=files)
-@click.option("--pattern", default="", metavar="REGEX", help="How a throughput looks: its first group is the number.")
+@click.option(
+    "--pattern", default="", metavar="REGEX",
+    help="How a throughput looks: its first group is the number; in a group called ms or s, the time of a step.",
+)  # fmt: skip
 @click.option("--drop", default=None, type=click.IntRange(0), metavar="N", help="Steps to leave out at first.  [20]")
 @click.option("--steps", default=None, type=click.IntRange(5), metavar="N", help="Steps to take the mean of.  [100]")
 @click.option(
@@ -38,9 +47,11 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
 
     The first 20 steps are left out, the mean of the next 100 is taken, and the median of the runs of one size. Known
     are the lines of Megatron-LM, DeepSpeed, Horovod, tf_cnn_benchmarks, PaddlePaddle, OneFlow, fairseq, torchtitan,
-    NeMo, Hugging Face, Lightning, Keras, MMEngine, tqdm, and any samples/s, images/sec or tokens/s.
+    NeMo, Composer, Hugging Face, Lightning, torchvision, Keras, MMEngine, Detectron2, tqdm, and any samples/s,
+    images/sec or tokens/s. What is assumed of a log is said below the table.
 
-    Exit code: 0 every size keeps 80 % of the throughput of the smallest one, 1 some do not, 2 a log says too little.
+    Exit code: 0 every size has an efficiency of 80 %, 1 some have less, or more than is plausible, 2 a log says too
+    little.
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.speedup.scaling import MINIMUM, Run, scaling_of
     from ncheck.speedup.show import FORMS
@@ -53,8 +64,7 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
     for word in logs:
         size, name = _named(word)
         try:
-            with open(name, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123  a pipe may be read
-                found = throughput(name, log, pattern, DROP if drop is None else drop, steps or STEPS)
+            found = throughput(name, _lines(size, name), pattern, DROP if drop is None else drop, steps or STEPS)
         except OSError as error:
             raise NcheckError(f"{name}: {error.strerror}") from None
         runs.append(Run(size, name, found))
@@ -68,7 +78,23 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
             say(f"wrote {path}")
         else:
             click.echo(text, nl=False)
-    return EXIT_FINDINGS if scaling.poor else EXIT_CLEAN
+    return EXIT_FINDINGS if scaling.poor or scaling.implausible else EXIT_CLEAN
+
+
+def _lines(size: int, name: str) -> Iterator[str]:
+    """Yield the lines of a log, in parts if one is long. Raises NcheckError for what is none."""
+    from ncheck.speedup.throughput import LONGEST_LINE
+
+    with open(name, "rb") as log:  # noqa: PTH123  a pipe may be read
+        if stat.S_ISCHR(os.fstat(log.fileno()).st_mode):
+            raise NcheckError(f"{name}: is a device, not a log")
+        if log.peek(2)[:2] == b"\x1f\x8b":
+            packed = shlex.quote(name)
+            raise NcheckError(f"{name}: is compressed; in bash: ncheck speedup {size}=<(zcat {packed}) ...")
+        # The states of a progress bar end in a carriage return, and a binary file may have no end of a line.
+        text = io.TextIOWrapper(log, encoding="utf-8", errors="replace", newline="")
+        while line := text.readline(LONGEST_LINE):
+            yield line
 
 
 _LARGEST = 10_000_000

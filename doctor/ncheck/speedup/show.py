@@ -17,19 +17,26 @@ _HEADS = ("size", "runs", "throughput", "speed-up", "efficiency")
 def _cells(scaling: Scaling) -> Iterator[tuple[str, ...]]:
     for row in scaling.rows:
         efficiency = f"{row.efficiency * 100:.0f} %"
-        yield str(row.size), str(row.runs), f"{row.throughput:.4g} {scaling.unit}", f"{row.speedup:.2f}", efficiency
+        rate = f"{row.throughput:,.0f}" if row.throughput >= 1000 else f"{row.throughput:.4g}"  # noqa: PLR2004
+        yield str(row.size), str(row.runs), f"{rate} {scaling.unit}", f"{row.speedup:.2f}", efficiency
 
 
 def _answer(scaling: Scaling) -> str:
     least = f"{scaling.minimum * 100:.0f} %"
-    if not scaling.poor:
-        return f"Every size keeps at least {least} of the throughput of the smallest one"
-    sizes = ", ".join(map(str, scaling.poor))
-    return f"Below {least} at size {sizes}"
+    if scaling.implausible:
+        return f"Not plausible: better than ideal at size {', '.join(map(str, scaling.implausible))}"
+    if scaling.poor:
+        return f"Efficiency below {least} at size {', '.join(map(str, scaling.poor))}"
+    return f"Efficiency of at least {least} at every size"
 
 
 def _next(scaling: Scaling) -> tuple[str, ...]:
-    """Return what to type where scaling is poor."""
+    """Return what to type where scaling is poor, or better than it can be."""
+    if scaling.implausible:
+        return (
+            "ncheck speedup --same-global-batch ...   if the logs count steps, and all sizes have one global batch",
+            "ncheck speedup --pattern REGEX ...       if another number in the logs is the throughput",
+        )
     if not scaling.poor:
         return ()
     return (
@@ -49,7 +56,7 @@ def as_text(scaling: Scaling) -> str:
         bar = ("#" * min(round(row.efficiency * _BAR), _BAR)).ljust(_BAR)
         lines[place] += f"  {bar[:mark]}|{bar[mark:]}".rstrip()
     notes = [printable(note, 400) for note in scaling.notes]
-    following = ["", "next:", *(f"  {line}" for line in _next(scaling))] if scaling.poor else []
+    following = ["", "next:", *(f"  {line}" for line in lines_next)] if (lines_next := _next(scaling)) else []
     return "\n".join([_answer(scaling), "", *lines, "", *notes, *following]) + "\n"
 
 
@@ -57,7 +64,7 @@ def as_markdown(scaling: Scaling) -> str:
     lines = [_HEADS, ("---:",) * len(_HEADS), *_cells(scaling)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "\n".join(f"- {_escaped(note)}" for note in scaling.notes)
-    following = "\n\n" + "\n".join(f"    {line}" for line in _next(scaling)) if scaling.poor else ""
+    following = "\n\n" + "\n".join(f"    {line}" for line in _next(scaling)) if _next(scaling) else ""
     return f"# {_answer(scaling)}\n\n{table}\n\n{notes}{following}\n"
 
 
@@ -66,7 +73,13 @@ def _escaped(text: str) -> str:
 
 
 def as_json(scaling: Scaling) -> str:
-    return json.dumps({"schema": "ncheck.speedup/1", **asdict(scaling), "poor": scaling.poor}, indent=2) + "\n"
+    return (
+        json.dumps(
+            {"schema": "ncheck.speedup/1", **asdict(scaling), "poor": scaling.poor, "implausible": scaling.implausible},
+            indent=2,
+        )
+        + "\n"
+    )
 
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 360, 56, 40

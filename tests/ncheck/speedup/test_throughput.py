@@ -13,9 +13,13 @@ LINES = {
                     " learning rate: 1E-04 | global batch size:   64 | lm loss: 8.1E+00 |"), 256.0, "samples/s"),
     "DeepSpeed": (("[2026-11-24 10:00:00,123] [INFO] [timer.py:260:stop] epoch=0/micro_step={n}/global_step={n}, "
                   "RunningAvgSamplesPerSec=199.5, CurrSamplesPerSec=250.0, MemAllocated=1.9GB"), 250.0, "samples/s"),
+    "OneFlow ": ("[rank:0] [train], iter: {n}/900, loss: 6.9, throughput: 250.00 | 2026-11-24", 250.0,
+                 "samples/s"),
+    "PaddlePaddle ": (("[2026-11-24 10:00:00] [    INFO] - [train] epoch: [0/9], batch: [{n}/900], speed: 2.00 step/s, "
+                      "ips_total: 250 tokens/s, ips: 31 tokens/s, learning rate: 1e-5"), 250.0, "tokens/s"),
     "PaddlePaddle": (("[2026/11/24 10:00:00] INFO: [Train][Epoch 0/10][Iter: {n}/900]lr: 0.1, batch_cost: 0.49s, "
                      "reader_cost: 0.01, ips: 250.0 samples/s, eta: 0:10:00"), 250.0, "samples/s"),
-    "OneFlow": (("[11/24 10:00:00 lb.utils.events]: eta: 0:01:00  iter: {n}/900  loss: 7.2  data_time: 0.002 s/iter "
+    "OneFlow": (("[11/24 10:00:00 lb.utils.events]: eta: 0:01  iteration: {n}/900  loss: 7.2  data_time: 0.002 s/iter "
                 "total_throughput: 250.0 samples/s lr: 1e-4"), 250.0, "samples/s"),
     "tf_cnn_benchmarks": ("{n}\timages/sec: 250.0 +/- 0.3 (jitter = 0.4)\t7.9", 250.0, "images/s"),
     "fairseq": ("2026-11-24 10:00:00 | INFO | train_inner | epoch 001: {n} / 900 loss=9.1, wps=250.0, ups=3.2", 250.0,
@@ -25,6 +29,23 @@ LINES = {
                    "tokens/s"),
     "NeMo": ("Epoch 0: {n}/900, v_num=0, reduced_train_loss=2.1, train_step_timing in s=0.25", 4.0, "steps/s"),
     "PyTorch's ImageNet example": ("Epoch: [0][{n:4}/5005]\tTime  0.250 (  0.512)\tData  0.011", 4.0, "steps/s"),
+    "NeMo ": (("Training epoch 0, iteration {n}/900 | global_batch_size: 64 | global_step: {n} | "
+              "train_step_timing in s: 0.250 | consumed_samples: 64"), 256.0, "samples/s"),
+    "torchvision": (("Epoch: [0]  [{n:5}/10009]  eta: 1:02:33  lr: 0.1  img/s: 250.000  loss: 6.9  time: 0.1024  "
+                    "data: 0.0002  max mem: 9331"), 250.0, "images/s"),
+    "DeepLearningExamples": (("DLL 2026-11-24 - Epoch: 0 Iteration: {n}  train.compute_ips : 299.00 "
+                             "images/s train.total_ips : 250.00 images/s train.lr : 0.1"), 250.0, "images/s"),
+    "MosaicML Composer": (("[batch={n}/4800]:\n\t Train throughput/batches_per_sec: 2.1\n"
+                          "\t Train throughput/samples_per_sec: 250.0\n"
+                          "\t Train throughput/device/samples_per_sec: 31.2\n\t Train throughput/tokens_per_sec: 5123"),
+                         250.0, "samples/s"),
+    "Detectron2": (("[11/24 10:00:00 d2.utils.events]:  eta: 2:03:04  iter: {n}  total_loss: 1.2  time: 0.2500  "
+                   "last_time: 0.3600  data_time: 0.0123   lr: 0.02  max_mem: 3900M"), 4.0, "steps/s"),
+    "fairseq ": ('2026-11-24 | INFO | train_inner | {{"wps": "250", "num_updates": "{n}"}}', 250.0, "tokens/s"),
+    "torchtitan ": ("[rank0]:2026 - \x1b[31mstep: {n:2}\x1b[0m  \x1b[32mloss:  8.1\x1b[0m  \x1b[34mtps: 250\x1b[0m",
+                    250.0, "tokens/s"),
+    "samples, images or tokens a second ": (("11/24 [INFO|DP=0|PP=0]: iteration: {n} / 500 | consumed_tokens: 1.05M | "
+                                            "tokens_per_sec: 2.1M | tokens_per_sec_per_gpu: 262K"), 2.1e6, "tokens/s"),
     "MMEngine": (("11/24 10:00:00 - mmengine - INFO - Epoch(train)  [1][{n:3}/900]  lr: 1.0e-03  eta: 0:10:00  "
                  "time: 0.2500  data_time: 0.0123  memory: 3099"), 4.0, "steps/s"),
     "nanoGPT": ("iter {n}: loss 2.3456, time 250.00ms, mfu 41.20%", 4.0, "steps/s"),
@@ -39,16 +60,53 @@ def rounded(found: Throughput) -> Throughput:
 
 def test_each_framework_is_read() -> None:
     for name, (line, value, unit) in LINES.items():
-        lines = [line.format(n=step) + "\n" for step in range(1, 131)]
+        lines = "\n".join(line.format(n=step) for step in range(1, 131)).splitlines(keepends=True)
         found = throughput("job.log", lines)
-        per_gpu = name in ("Horovod", "torchtitan")
-        assert rounded(found) == Throughput(value, unit, name, 100, 20, per_gpu), name
+        kind = name.rstrip()
+        shown = "tqdm, the bar of 900 steps" if kind == "tqdm" else kind
+        per_gpu = name.rstrip() in ("Horovod", "torchtitan", "torchvision") or name == "PaddlePaddle"
+        assert rounded(found) == Throughput(value, unit, shown, 100, 20, per_gpu), name
     whole = throughput("job.log", ["{'train_runtime': 9.4, 'train_samples_per_second': 45.6, 'epoch': 1.0}\n"])
     assert whole == Throughput(45.6, "samples/s", "Hugging Face Trainer", 0, 0)
     epochs = [f"469/469 [==============================] - 5s {time}ms/step - loss: 0.1\n" for time in (30, 10, 10)]
     assert rounded(throughput("job.log", epochs)) == Throughput(100.0, "steps/s", "Keras, by epoch", 0, 1)
+    colored = [
+        f"\x1b[1m469/469\x1b[0m \x1b[32m━━━\x1b[0m \x1b[1m5s\x1b[0m {time}ms/step - loss: 0.1" for time in (30, 10)
+    ]
+    assert rounded(throughput("job.log", colored)) == Throughput(100.0, "steps/s", "Keras, by epoch", 0, 1)
     slow = ["\r".join(f" 9%|# | {step}/900 [00:30<03:00,  4.00s/it]" for step in range(1, 131))]
-    assert rounded(throughput("job.log", slow)) == Throughput(0.25, "steps/s", "tqdm", 100, 20)
+    assert rounded(throughput("job.log", slow)) == Throughput(0.25, "steps/s", "tqdm, the bar of 900 steps", 100, 20)
+
+
+def test_a_bar_is_read_by_time_and_not_that_of_a_validation_or_of_files() -> None:
+    def bar(step: int, total: int, rate: str, name: str = "") -> str:
+        return f"{name}  9%|# | {step}/{total} [00:30<03:00,  {rate}]"
+
+    lines = [bar(step, 4, "9.00it/s", "Loading checkpoint shards:") for step in range(1, 5)]
+    for step in range(1, 131):
+        lines.append(bar(step, 900, "2.00s/it" if step % 2 else "1.00it/s"))
+        if step % 10 == 0:
+            lines += [bar(part, 2000, "50.0it/s", "Validation DataLoader 0:") for part in range(1, 9)]
+            lines += [bar(part, 63, "50.0it/s") for part in range(1, 63)]
+    assert rounded(throughput("job.log", lines)) == Throughput(
+        0.666667, "steps/s", "tqdm, the bar of 900 steps", 100, 20
+    )  # fmt: skip
+
+
+def test_no_other_number_is_taken_for_the_throughput() -> None:
+    with pytest.raises(NoThroughputError, match="no throughput in a form that is known"):
+        throughput(
+            "job.log", ["lr: 0.1  img/s: nan  loss: nan", "samples/s: inf", "throughput/device/samples_per_sec: 5"]
+        )
+    mixed = [f"step {step} | tokens_per_sec: {'1000K' if step % 2 else '1.00M'}" for step in range(1, 131)]
+    assert throughput("job.log", mixed).value == pytest.approx(1e6)
+    ramped = [LINES["Megatron-LM"][0].format(n=step).replace("   64", "  128" if step > 70 else "   64")
+              for step in range(1, 131)]  # fmt: skip
+    assert throughput("job.log", ramped).value == pytest.approx(384.0)
+    one_gpu = ["Variables:   horovod", *(LINES["tf_cnn_benchmarks"][0].format(n=step) for step in range(1, 131))]
+    assert throughput("job.log", one_gpu).per_gpu
+    drifting = [LINES["tqdm"][0].format(n=step + ahead) for step in range(1, 131) for ahead in (1, 0)]
+    assert throughput("job.log", drifting).steps == 100
 
 
 def test_the_first_20_steps_are_left_out_and_the_next_100_count() -> None:
@@ -93,5 +151,7 @@ def test_what_a_log_lacks_is_said_with_its_name() -> None:
         with pytest.raises(NoThroughputError) as raised:
             throughput("job.log", lines, pattern)
         assert str(raised.value) == message
+    timed = throughput("job.log", ["took 250 of it"] * 130, r"took (?P<ms>\d+)")
+    assert rounded(timed) == Throughput(4.0, "steps/s", "--pattern", 100, 20)
     own = throughput("job.log", [f"speed<{one}>" for one in range(1, 131)], r"speed<(\d+)>")
     assert rounded(own) == Throughput(70.5, "by --pattern", "--pattern", 100, 20)
