@@ -77,7 +77,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
         click.echo(as_json(report), nl=False)
     else:
         print_triage(report, sys.stdout, os.environ)
-    something_read = not logs or getattr(report, "lines", 0)
+    something_read = not logs or bool(getattr(report, "lines", False))
     return EXIT_CLEAN if something_read and not report.diagnoses and not report.unread else EXIT_FINDINGS
 
 

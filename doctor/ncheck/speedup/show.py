@@ -30,19 +30,19 @@ def _answer(scaling: Scaling) -> str:
     return f"Efficiency of at least {least} at every size"
 
 
-def _next(scaling: Scaling) -> tuple[str, ...]:
-    """Return what to type where scaling is poor, or better than it can be."""
+def _next(scaling: Scaling) -> tuple[tuple[str, str], ...]:
+    """Return what to type where scaling is poor, or better than it can be, and why."""
     if scaling.implausible:
         return (
-            "ncheck speedup --same-global-batch ...   if the logs count steps, and all sizes have one global batch",
-            "ncheck speedup --pattern REGEX ...       if another number in the logs is the throughput",
+            ("ncheck speedup --same-global-batch ...", "if the logs count steps, and all sizes have one global batch"),
+            ("ncheck speedup --pattern REGEX ...", "if another number in the logs is the throughput"),
         )
     if not scaling.poor:
         return ()
     return (
-        "ncheck probe nodes.txt          is the all-reduce as fast as its links allow, and which node is slow?",
-        "ncheck nodes.txt                versions, links, GPUs and settings that differ",
-        "ncheck triage nodes.txt         while the job runs: which rank the others wait for",
+        ("ncheck probe nodes.txt", "whether the all-reduce is as fast as the links allow, and which node is slow"),
+        ("ncheck nodes.txt", "versions, links, GPUs and settings that differ"),
+        ("ncheck triage nodes.txt", "while the job runs: which rank the others wait for"),
     )
 
 
@@ -52,11 +52,12 @@ def as_text(scaling: Scaling) -> str:
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     mark = round(scaling.minimum * _BAR)
+    lines[0] += f"  {'':{mark}}|{scaling.minimum * 100:.0f} %"
     for place, row in enumerate(scaling.rows, 1):
         bar = ("#" * min(round(row.efficiency * _BAR), _BAR)).ljust(_BAR)
         lines[place] += f"  {bar[:mark]}|{bar[mark:]}".rstrip()
     notes = [printable(note, 400) for note in scaling.notes]
-    following = ["", "next:", *(f"  {line}" for line in lines_next)] if (lines_next := _next(scaling)) else []
+    following = ["", "next:", *(f"  {line:<24} {why}" for line, why in _next(scaling))] if _next(scaling) else []
     return "\n".join([_answer(scaling), "", *lines, "", *notes, *following]) + "\n"
 
 
@@ -64,7 +65,7 @@ def as_markdown(scaling: Scaling) -> str:
     lines = [_HEADS, ("---:",) * len(_HEADS), *_cells(scaling)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "\n".join(f"- {_escaped(note)}" for note in scaling.notes)
-    following = "\n\n" + "\n".join(f"    {line}" for line in _next(scaling)) if _next(scaling) else ""
+    following = "\n\n" + "\n\n".join(f"{why}:\n\n    {line}" for line, why in _next(scaling)) if _next(scaling) else ""
     return f"# {_answer(scaling)}\n\n{table}\n\n{notes}{following}\n"
 
 
@@ -109,7 +110,7 @@ def as_html(scaling: Scaling) -> str:
     table = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(scaling))
     heads = "".join(f"<th>{head}</th>" for head in _HEADS)
     notes = "".join(f"<li>{escape(printable(note, 400))}</li>" for note in scaling.notes)
-    following = "".join(f"<pre>{escape(line)}</pre>" for line in _next(scaling))
+    following = "".join(f"<p>{escape(why)}:</p><pre>{escape(line)}</pre>" for line, why in _next(scaling))
     least = f"{scaling.minimum * 100:.0f} %"
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -118,16 +119,20 @@ def as_html(scaling: Scaling) -> str:
 <title>ncheck speedup: {_answer(scaling)}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 1.5rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.4rem; }} li {{ overflow-wrap: anywhere; }} p {{ margin: .8rem 0 0; }}
 svg {{ width: 100%; height: auto; }} svg text {{ font-size: 13px; fill: currentColor; }}
 .ideal {{ stroke: currentColor; opacity: .5; }} .least {{ stroke: #b8321f; stroke-dasharray: 6 5; }}
 polyline {{ fill: none; stroke: #1f5fa8; stroke-width: 2.5; }} circle {{ fill: #1f5fa8; }}
-table {{ border-collapse: collapse; }} th, td {{ text-align: right; padding: .2rem .8rem .2rem 0; }}
+table {{ border-collapse: collapse; }} th, td {{ text-align: right; padding: .2rem .6rem .2rem 0; }}
+@media (max-width: 30rem) {{ table {{ font-size: .85rem; }} svg text {{ font-size: 20px; }} }}
+ul {{ padding-left: 1rem; }}
 pre {{ white-space: pre-wrap; margin: .2rem 0; }}
 </style></head><body>
 <h1>{_answer(scaling)}</h1>
 <svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Speed-up by size">
 <path class="ideal" d="{path(1.0)}"/><path class="least" d="{path(scaling.minimum)}"/>
 <polyline points="{points}"/>{dots}
+<text x="4" y="14">speed-up</text>
 <text x="{_WIDTH - 20}" y="{_HEIGHT - 2}" text-anchor="end">size (line: ideal; dashed: {least})</text>
 </svg>
 <table><thead><tr>{heads}</tr></thead><tbody>{table}</tbody></table>

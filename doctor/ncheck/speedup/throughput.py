@@ -105,6 +105,22 @@ _ANY_STEP = re.compile(
     r"(?:\b|_)(?:step|iter|iteration|batch|num_updates)['\"]?\s*[:=#]?\s*['\"\[]?(\d+)\b", re.IGNORECASE
 )
 _COMPOSER = re.compile(r"^\[batch=(\d+)/")  # [batch=100/4800]:
+# One of these is in every line that a kind, or one of the above, reads: most lines of a large log have none.
+_SIGNS = (
+    "/s",
+    "sec",
+    "time",
+    "throughput",
+    "wps",
+    "tps",
+    "ips",
+    "per s",
+    "per_s",
+    "s/it",
+    "number of",
+    "variables",
+    "[batch=",
+)
 _OTHER_BAR = re.compile(
     "valid|eval|test|sanity|predict|load|download|map", re.IGNORECASE
 )  # Validation DataLoader 0: 4/4
@@ -159,7 +175,7 @@ def throughput(name: str, lines: Iterable[str], pattern: str = "", drop: int = D
     gpus = latest = None
     horovod = False
     best = len(kinds)  # the place of the first kind that the log has: those after it no longer matter
-    for line in _texts(lines):
+    for line in _texts(lines, every=bool(pattern)):
         if counted := _PER_JOB.search(line):
             gpus = int(counted[1] or counted[2])
         prefix = _RANK.match(line)
@@ -203,11 +219,11 @@ def _own(pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def _texts(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines; a progress bar writes its states over each other, with a carriage return between."""
+def _texts(lines: Iterable[str], *, every: bool) -> Iterator[str]:
+    """Yield every line, or those that may say something; a progress bar ends its states with a carriage return."""
     for line in lines:
         for part in line.rstrip("\n").split("\r"):
-            if part.strip():
+            if part.strip() and (every or any(sign in part.lower() for sign in _SIGNS)):
                 yield _COLORS.sub("", part[:LONGEST_LINE])
 
 
