@@ -218,9 +218,7 @@ class Progress:
 
     def noted(self, notes: Questions, planned: Round | None = None) -> ProbeStep:
         """Return the step that asks nothing, and notes why. It has no name: nothing is shown."""
-        return ProbeStep(
-            "", frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned
-        )
+        return ProbeStep("", frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned)
 
     def measured(self, planned: Round, now: float) -> Progress | ProbeStep:
         """Return the step in which these groups are measured, or that notes why not. Groups that lost a node are left

@@ -107,20 +107,9 @@ _ANY_STEP = re.compile(
 _COMPOSER = re.compile(r"^\[batch=(\d+)/")  # [batch=100/4800]:
 # One of these is in every line that a kind, or one of the above, reads: most lines of a large log have none.
 _SIGNS = (
-    "/s",
-    "sec",
-    "time",
-    "throughput",
-    "wps",
-    "tps",
-    "ips",
-    "per s",
-    "per_s",
-    "s/it",
-    "number of",
-    "variables",
-    "[batch=",
-)
+    "/s", "s/it", "sec", "per s", "per_s", "time", "timing", "throughput", "wps", "tps", "ips", "number of",
+    "variables", "[batch=",
+)  # fmt: skip
 _OTHER_BAR = re.compile(
     "valid|eval|test|sanity|predict|load|download|map", re.IGNORECASE
 )  # Validation DataLoader 0: 4/4
