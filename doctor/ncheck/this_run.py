@@ -144,7 +144,7 @@ class Run:
 
     def planned(self, cluster: Cluster) -> LaunchPlan:
         if not self.plans:
-            return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
+            return LaunchPlan(notes=("--select leaves out facts that a plan is made of",))
         from ncheck.plan.plan import propose
 
         as_root = any(held.user_id == 0 for held in cluster.facts(IdentityFacts).values())

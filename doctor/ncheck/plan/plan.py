@@ -32,7 +32,7 @@ from ncheck.settings import Settings
 
 _ALL_UNREACHABLE = LaunchPlan(
     {"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},
-    notes=("no plan: all nodes are unreachable",),
+    notes=("all nodes are unreachable",),
 )
 
 

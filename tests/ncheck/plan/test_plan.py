@@ -204,7 +204,7 @@ def test_no_plan_is_made_of_nothing() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     assert plan(lost, lost) == LaunchPlan(
         env={"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},
-        notes=("no plan: all nodes are unreachable",),
+        notes=("all nodes are unreachable",),
     )
 
 

@@ -177,7 +177,7 @@ def all_unknown() -> Report:
     other = [Verdict(check, code, (one,), Outcome.UNKNOWN, reason) for code, check in CHECKS.items() for one in nodes]
     summaries = [lost(one, "deadline", "the run ended before this node was asked") for one in nodes]
     made = report(summaries, (), other)
-    return replace(made, exit_code=130, interrupted=True, plan=LaunchPlan(notes=("no plan: no node was reached",)))
+    return replace(made, exit_code=130, interrupted=True, plan=LaunchPlan(notes=("no node was reached",)))
 
 
 def thousand_lost() -> Report:
