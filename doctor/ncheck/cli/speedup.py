@@ -88,7 +88,10 @@ def _lines(size: int, name: str) -> Iterator[str]:
     with open(name, "rb") as log:  # noqa: PTH123  a pipe may be read
         if stat.S_ISCHR(os.fstat(log.fileno()).st_mode):
             raise NcheckError(f"{name}: is a device, not a log")
-        if log.peek(2)[:2] == b"\x1f\x8b":
+        start = log.peek(2)[:2]
+        if not start:
+            raise NcheckError(f"{name}: is empty")
+        if start == b"\x1f\x8b":
             packed = shlex.quote(name)
             raise NcheckError(f"{name}: is compressed; in bash: ncheck speedup {size}=<(zcat {packed}) ...")
         # The states of a progress bar end in a carriage return, and a binary file may have no end of a line.

@@ -422,8 +422,8 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
             "--forc": "", "--sud": "", "--accept-new-hostkeys": "",
         },
         "plan": {"-np": "; use --slots N (ranks per node)", "--json": "; use -o json"},
-        "launch": {"--html": ""},
-        "triage": {"--hostfile": "; use the file alone, as in: ncheck nodes.txt", "--ra": "", "--nativ": ""},
+        "launch": {"--html": "", "--format": ""},
+        "triage": {"--hostfile": "; use the file alone, as in: ncheck triage nodes.txt", "--ra": "", "--nativ": ""},
         "list": {"--format": "; use -o console or -o json", "--port": "", "--force": ""},
         "read": {"--format": "; use -o text or -o json", "--deadline": ""},
     }  # fmt: skip

@@ -107,7 +107,7 @@ def test_bad_input_is_refused_by_the_file_that_lacks_something(capsys: pytest.Ca
     (logs / "tokens.log").write_text("\n".join("5 tokens/s" for _ in range(200)))
     wrong = {
         ("1=one.log", "2=gone.log"): "gone.log: No such file or directory",
-        ("1=one.log", "2=empty.log"): "empty.log: no throughput in a form that is known",
+        ("1=one.log", "2=empty.log"): "empty.log: is empty",
         ("1=one.log", "2=tokens.log"): "one.log has samples/s and tokens.log has tokens/s: they cannot be compared",
         ("1=one.log", "2=zeros.bin"): "zeros.bin: no throughput in a form that is known",
         ("1=one.log", "2=folder"): "folder: Is a directory",
