@@ -28,5 +28,5 @@ from ncheck.network.hca_ports import broken, problems, usable_ports
 )
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
     ports = broken(usable_ports(cluster), lambda port: port.physical == "Polling")
-    fault = "Polling: nothing answers at the other end of the cable"
+    fault = "nothing answers at the other end of the cable (Polling)"
     return problems(ports, fault, "sudo ibstat {hca} {port}", "has no link")
