@@ -53,8 +53,8 @@ KINDS = (
     # batch: [20/900], speed: 2.00 step/s, ips_total: 16384 tokens/s, ips: 2048 tokens/s
     _kind("PaddlePaddle", r"\bips_total:\s*RATE\s*(?P<unit>samples|images|tokens)/s"),
     # iter: 99/220  loss: 7.2  total_throughput: 123.45 samples/s
-    _kind("OneFlow", rf"(?:\biter(?:ation)?:\s*{_STEP}\b.*)?\b(?:total_)?throughput(?:\(samples/s\))?:\s*NUMBER",
-          unit="samples/s"),
+    _kind("OneFlow", rf"(?:\biter(?:ation)?:\s*{_STEP}\b.*)?\b(?:total_)?throughput(?:\(samples/s\))?:\s*NUMBER"
+          r"(?=\s*(?:samples/s\b|\||,|$))", unit="samples/s"),
     # 10	images/sec: 2345.6 +/- 3.2 (jitter = 4.1)	7.9
     _kind("tf_cnn_benchmarks", rf"^\s*{_STEP}\s+(?P<unit>images)/sec:\s*NUMBER\s*\+/-"),
     # | epoch 001:    100 / 1000 loss=9.1, wps=12345.6, ups=3.2, num_updates=100   |   "wps": "12345.6"
@@ -78,8 +78,16 @@ KINDS = (
           r"(?!\s*(?:per|/|[:=]))"),
     _kind("samples, images or tokens a second",
           r"(?<![\w/])(?P<unit>samples|images|img|tokens|sequences)\s*(?:/|_?per_?)\s*s(?:ec(?:ond)?)?\s*[:=]\s*RATE"),
+    # tokens_per_second_per_gpu:512.3   |   Tokens/s/device: 5123.4   |   512.3 tokens/s/GPU
+    _kind("throughput of one GPU",
+          r"\b(?P<unit>samples|images|tokens)(?:/|_per_)s(?:ec(?:ond)?)?(?:/|_per_| per )(?:gpu|device)\s*[:=]\s*RATE",
+          per_gpu=True),
+    _kind("throughput of one GPU",
+          r"(?<![\w.])RATE\s*(?P<unit>samples|images|tokens)/s(?:ec)?(?:/| per )(?:gpu|device)\b", per_gpu=True),
     # ***** train metrics: {'train_runtime': 123.4, 'train_samples_per_second': 45.6, 'train_steps_per_second': 1.4}
     _kind("Hugging Face Trainer", r"train_(?P<unit>samples)_per_second['\"]?\s*[:=]\s*['\"]?NUMBER", whole=True),
+    # iteration  100/ 500 | elapsed time per iteration (ms): 1234.5 | learning rate: 1E-04 |
+    _kind("Megatron-LM", rf"iteration\s+{_STEP}/.*elapsed time per iteration \(ms\):\s*NUMBER", seconds=1e-3),
     # global_batch_size: 128 | global_step: 9 | train_step_timing in s: 1.234   |   train_step_timing in s=1.23
     _kind("NeMo", r"global_batch_size: (?P<batch>\d+).*train_step_timing in s: NUMBER", unit="samples/s", seconds=1.0),
     _kind("NeMo", r"train_step_timing in s['\"]?\s*[:=]\s*NUMBER", seconds=1.0),

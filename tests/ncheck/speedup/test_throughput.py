@@ -46,6 +46,10 @@ LINES = {
                     250.0, "tokens/s"),
     "samples, images or tokens a second ": (("11/24 [INFO|DP=0|PP=0]: iteration: {n} / 500 | consumed_tokens: 1.05M | "
                                             "tokens_per_sec: 2.1M | tokens_per_sec_per_gpu: 262K"), 2.1e6, "tokens/s"),
+    "Megatron-LM ": (" iteration {n:8}/  500 | elapsed time per iteration (ms): 250.0 | lm loss: 8 |", 4.0, "steps/s"),
+    "throughput of one GPU": ("Step {n} | loss:1.2 lr:2e-05 tokens_per_second_per_gpu:250.0", 250.0, "tokens/s"),
+    "throughput of one GPU ": ("completed step: {n}, seconds: 1.2, Tokens/s/device: 250.0, loss: 9",
+                                                       250.0, "tokens/s"),
     "MMEngine": (("11/24 10:00:00 - mmengine - INFO - Epoch(train)  [1][{n:3}/900]  lr: 1.0e-03  eta: 0:10:00  "
                  "time: 0.2500  data_time: 0.0123  memory: 3099"), 4.0, "steps/s"),
     "nanoGPT": ("iter {n}: loss 2.3456, time 250.00ms, mfu 41.20%", 4.0, "steps/s"),
@@ -64,7 +68,7 @@ def test_each_framework_is_read() -> None:
         found = throughput("job.log", lines)
         kind = name.rstrip()
         shown = "tqdm, the bar of 900 steps" if kind == "tqdm" else kind
-        per_gpu = name.rstrip() in ("Horovod", "torchtitan", "torchvision") or name == "PaddlePaddle"
+        per_gpu = "GPU" in name or kind in ("Horovod", "torchtitan", "torchvision") or name == "PaddlePaddle"
         assert rounded(found) == Throughput(value, unit, shown, 100, 20, per_gpu), name
     whole = throughput("job.log", ["{'train_runtime': 9.4, 'train_samples_per_second': 45.6, 'epoch': 1.0}\n"])
     assert whole == Throughput(45.6, "samples/s", "Hugging Face Trainer", 0, 0)
@@ -96,7 +100,14 @@ def test_a_bar_is_read_by_time_and_not_that_of_a_validation_or_of_files() -> Non
 def test_no_other_number_is_taken_for_the_throughput() -> None:
     with pytest.raises(NoThroughputError, match="no throughput in a form that is known"):
         throughput(
-            "job.log", ["lr: 0.1  img/s: nan  loss: nan", "samples/s: inf", "throughput/device/samples_per_sec: 5"]
+            "job.log",
+            [
+                "lr: 0.1  img/s: nan  loss: nan",
+                "samples/s: inf",
+                "throughput/device/samples_per_sec: 5",
+                "Throughput: 150 TFLOPS",
+                "TFLOP/s/device: 300",
+            ],
         )
     mixed = [f"step {step} | tokens_per_sec: {'1000K' if step % 2 else '1.00M'}" for step in range(1, 131)]
     assert throughput("job.log", mixed).value == pytest.approx(1e6)
