@@ -74,13 +74,8 @@ def _escaped(text: str) -> str:
 
 
 def as_json(scaling: Scaling) -> str:
-    return (
-        json.dumps(
-            {"schema": "ncheck.speedup/1", **asdict(scaling), "poor": scaling.poor, "implausible": scaling.implausible},
-            indent=2,
-        )
-        + "\n"
-    )
+    whole = {**asdict(scaling), "poor": scaling.poor, "implausible": scaling.implausible}
+    return json.dumps({"schema": "ncheck.speedup/1", **whole}, indent=2) + "\n"
 
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 360, 56, 40

@@ -110,7 +110,7 @@ _UNITS = {"img": "images", "tok": "tokens", "instance": "samples"}
 _COLORS = re.compile("\x1b\\[[0-9;]*m")  # ESC[31mstep:  1ESC[0m
 # step 100   |   "num_updates": "100"   |   iteration: 100 / 500   |   Batch [0-20]
 _ANY_STEP = re.compile(
-    r"(?:\b|_)(?:step|iter|iteration|batch|num_updates)['\"]?\s*[:=#]?\s*['\"\[]?(\d+)\b", re.IGNORECASE
+    r"(?:\b|_)(?:step|iter|iteration|batch|num_updates)['\"]?\s*[:=#]?\s*['\"\[]?(\d+)\b(?!\.\d)", re.IGNORECASE
 )
 _COMPOSER = re.compile(r"^\[batch=(\d+)/")  # [batch=100/4800]:
 # One of these is in every line that a kind, or one of the above, reads: most lines of a large log have none.
@@ -118,9 +118,7 @@ _SIGNS = (
     "/s", "s/it", "sec", "per s", "per_s", "time", "timing", "throughput", "wps", "tps", "ips", "number of",
     "variables", "[batch=",
 )  # fmt: skip
-_OTHER_BAR = re.compile(
-    "valid|eval|test|sanity|predict|load|download|map", re.IGNORECASE
-)  # Validation DataLoader 0: 4/4
+_OTHER_BAR = re.compile("valid|eval|test|sanity|predict|load|map", re.IGNORECASE)  # Validation DataLoader 0: 4/4
 # Number of GPUs: 8   |   Total img/sec on 8 GPU(s): 2400.1 +-9.6
 _PER_JOB = re.compile(r"Number of (?:GPU|CPU)s:\s*(\d+)|Total img/sec on (\d+) (?:GPU|CPU)", re.IGNORECASE)
 _HOROVOD = re.compile(r"^Variables:\s+horovod")  # of tf_cnn_benchmarks, which then prints what one GPU does
