@@ -2,19 +2,18 @@
 
 ## What it finds
 Nodes whose SSH server accepted none of the keys that ncheck could offer: `ssh` says `Permission denied (publickey)`.
-The evidence lists each key with its
-fingerprint, and the keys that could not be offered: protected by a passphrase and not in an agent, unreadable, or
-refused by the agent.
+The evidence lists each key with its fingerprint, and the keys that could not be offered: protected by a passphrase and
+not in an agent, unreadable, or refused by the agent.
 
 ## Why it matters
 Launchers log in without a terminal. Without an accepted key they cannot start anything.
 
 ## What to type
-`ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck -l USER`. Add
-a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. If the key is in ~/.ssh/authorized_keys there already,
-sshd may not accept its type: `sudo sshd -T | grep -i pubkeyaccepted` on the node shows the types; make a key of one of
-them, such as `ssh-keygen -t rsa -b 4096`, and install that. Inside a Slurm allocation `ncheck --via srun` needs no
-ssh.
+`ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck nodes.txt -l
+USER`. Add a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. If the key is in ~/.ssh/authorized_keys
+there already, sshd may not accept its type: `sudo sshd -T | grep -i pubkeyaccepted` on the node shows the types; make a
+key of one of them, such as `ssh-keygen -t rsa -b 4096`, and install that. Inside a Slurm allocation `ncheck --via srun`
+needs no ssh.
 """
 
 from __future__ import annotations
