@@ -149,7 +149,7 @@ def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tu
 
 def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     if not cluster.asked("ProbeFacts"):
-        return (), Probe(ran=False, reason="no bandwidth was measured: no check that was selected needs it")
+        return (), Probe(ran=False, reason="no check that was selected needs it")
     from ncheck.probe.why_none import ran_on, why_none
 
     if not ran_on(cluster.known):

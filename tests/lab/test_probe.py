@@ -105,7 +105,7 @@ def test_libraries_that_differ_are_refused_before_anything_starts(lab: Lab) -> N
     run = probed(lab)
     assert codes(run, "NC002", "NC202") == {"NC201": ["node02"]}
     assert run.report["probe"]["ran"] is False
-    assert "NC201 nccl-version-differs on node02" in run.report["probe"]["reason"]
+    assert run.report["probe"]["reason"] == "fix NC201 first"
     assert run.exit_code == 1
 
 

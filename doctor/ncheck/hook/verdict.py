@@ -171,7 +171,7 @@ def _measured(report: Report) -> str:
     """Return one line on the bandwidth test that the job asked for: the last measurement is that of most nodes."""
     measured = [one for one in report.measurements if one.measured is not None]
     if not measured:
-        return line(report.probe.reason)
+        return line(report.probe.sentence)
     last = measured[-1]
     expected = "" if last.expected is None else f", {last.expected:.3g} expected"
     return line(f"{last.what}: {last.measured:.3g} {last.unit}{expected} ({last.by})")

@@ -185,7 +185,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether the bandwidth was measured, and if not, why not.
+    """Whether the bandwidth was measured; `reason` says by what, or why not.
 
     `means` is the method that carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks.
     `notes` say what was left out and why: nodes that took no part, skipped steps, GPUs that could not be measured.
@@ -200,6 +200,11 @@ class Probe:
     pairs: tuple[Pair, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Say what was measured and how, or that nothing was, and why."""
+        return self.reason if self.ran else f"no bandwidth was measured: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def why_none(facts: Mapping[str, Facts]) -> Probe:
     """Return the probe of a run that measured nothing. Why nodes were not reached is told where no other reason is."""
     told = reasons(facts)
     of_reached = {node: why for node, why in told.items() if _reached(facts[node])}
-    return Probe(ran=False, reason=f"no bandwidth was measured: {_folded(of_reached or told)}")
+    return Probe(ran=False, reason=_folded(of_reached or told))
 
 
 def reasons(facts: Mapping[str, Facts]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from ncheck.hostlist import fold
 from ncheck.model.report import Report
 from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
+from ncheck.report.text import count
 from ncheck.settings.values import FRAMEWORKS
 
 Value = str | int | float | None
@@ -20,7 +21,7 @@ def expectations(report: Report) -> str:
     reached = {node.name: _values(systems[node.name]) for node in report.nodes if node.reached}
     names = dict.fromkeys(name for values in reached.values() for name in values)
     lines = [
-        f"# What {len(reached)} nodes have in common: {fold(reached)}, {report.time}.",
+        f"# What is the same on {count(len(reached), 'node')}: {fold(reached)}, {report.time}.",
         "# Read it, delete what may change, and keep it in ncheck.toml: every later run checks all nodes against it.",
         "[expect]",
         *(_line(name, {node: values.get(name) for node, values in reached.items()}) for name in names),

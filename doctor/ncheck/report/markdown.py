@@ -45,7 +45,7 @@ def _parts(report: Report) -> Iterator[str]:
         reasons = grouped({bad.node: bad.reason for bad in report.bad})
         yield _table(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
     yield "## Bandwidth"
-    yield _text(report.probe.reason)
+    yield _text(report.probe.sentence)
     if report.measurements:
         rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
         yield _table(("what", "result"), rows)

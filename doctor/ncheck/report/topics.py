@@ -80,7 +80,7 @@ def _what_there_is(
 ) -> tuple[str, str]:
     """Return the mark and the text of a topic without a problem."""
     if topic == MEASURED:
-        return SKIPPED, report.probe.reason
+        return SKIPPED, f"nothing: {report.probe.reason}"
     if systems and all(_PART.get(topic) in system.absent for system in systems):
         return SKIPPED, "none on any node"
     if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:

@@ -59,7 +59,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     _plan(page, report)
     if not report.probe.ran:
         page.gap()
-        _dim(page, words.line(report.probe.reason))
+        _dim(page, words.line(report.probe.sentence))
     page.gap()
     page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
     page.say(exit_code_meaning(report), style="bold")

@@ -25,7 +25,7 @@ NCCL = "NC201 nccl-version-differs: NCCL differs"
 def test_what_all_nodes_have_is_a_table_that_a_later_run_reads(tmp_path: Path) -> None:
     text = expectations(replace(replayed("healthy-4x8-h100"), time="2026-11-22T10:00:00+00:00"))
     assert text.splitlines()[:3] == [
-        "# What 4 nodes have in common: gpu[01-04], 2026-11-22T10:00:00+00:00.",
+        "# What is the same on 4 nodes: gpu[01-04], 2026-11-22T10:00:00+00:00.",
         "# Read it, delete what may change, and keep it in ncheck.toml: every later run checks all nodes against it.",
         "[expect]",
     ]

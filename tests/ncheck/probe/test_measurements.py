@@ -180,21 +180,21 @@ def test_what_was_not_begun_and_what_the_means_do_not_tell_of_is_noted_once() ->
     assert probe.notes == (note, "not measured on all 2 nodes together: the time for the probe was over")
     nothing = ProbeFacts((), (last,))
     _, probe = measured_with({"n1": {ProbeFacts: nothing}}, nothing_known)
-    assert probe == Probe(ran=False, reason="no bandwidth was measured: the time for the probe was over")
+    assert probe == Probe(ran=False, reason="the time for the probe was over")
 
 
 def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a_measurement() -> None:
     why = Absent("--probe none")
     assert measured({"n1": {ProbeFacts: why}, "n2": {ProbeFacts: why}}) == (
-        (), Probe(ran=False, reason="no bandwidth was measured: --probe none"),
+        (), Probe(ran=False, reason="--probe none"),
     )  # fmt: skip
     busy, silent = Absent("GPUs are in use"), Unread("it hangs")
     _, probe = measured({"n1": {ProbeFacts: busy}, "n2": {ProbeFacts: silent}, "n3": {ProbeFacts: busy}})
-    assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: it hangs"
+    assert probe.reason == "n[1,3]: GPUs are in use; n2: it hangs"
     blocked = Absent("blocked by NC201 nccl-version-differs on n1")
     refused = LoginFacts(Login(reached=False, cause=Cause.REFUSED))
     unreached: Facts = {LoginFacts: refused, ProbeFacts: Unread("not reached (refused)")}
     _, probe = measured({"n1": {ProbeFacts: blocked}, "n2": unreached})
-    assert probe.reason == "no bandwidth was measured: blocked by NC201 nccl-version-differs on n1"
-    assert measured({"n2": unreached})[1].reason == "no bandwidth was measured: not reached (refused)"
-    assert measured({"n1": {}})[1].reason == "no bandwidth was measured: no check that was selected needs it"
+    assert probe.reason == "blocked by NC201 nccl-version-differs on n1"
+    assert measured({"n2": unreached})[1].reason == "not reached (refused)"
+    assert measured({"n1": {}})[1].reason == "no check that was selected needs it"

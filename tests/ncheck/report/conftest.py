@@ -42,7 +42,7 @@ PLAN = LaunchPlan(
         "--mca btl_tcp_if_include 10.1.0.0/24 -x NCCL_SOCKET_IFNAME==bond0 -x PATH -x LD_LIBRARY_PATH ./train.sh"
     },
 )
-PROBE = Probe(ran=False, reason="no bandwidth was measured: this version has no probe yet, so --probe auto ran none")
+PROBE = Probe(ran=False, reason="this version has no probe yet, so --probe auto ran none")
 
 
 def names(number: int) -> tuple[str, ...]:
