@@ -74,11 +74,15 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `check`, unless the first word is a command or an option of the group."""
-        own = {*self.list_commands(ctx), "-h", "--help", "--version", "-V"}
+        own = {*self.list_commands(ctx), "-h", "--help", "--version", *(args if args == ["-V"] else ())}
         completing_first = ctx.resilient_parsing and not args
         words = args if completing_first or (args and args[0] in own) else ["check", *args]
+        # mpirun's -hostfile F and pssh's -h F would be help with exit code 0, after which a job would start
+        if words[:1] == ["-h"] and len(words) > 1 and words[1] not in own and not ctx.resilient_parsing:
+            raise click.UsageError(
+                "-h shows the help; nodes are named as in: ncheck nodes.txt, or ncheck -H node01", ctx
+            )
         for word in words[: words.index("--")] if "--" in words else words:
-            # click reads mpirun's -hostfile as -h: help and exit code 0, after which a job would start
             if word.startswith("-h") and word not in ("-h", "-help") and not ctx.resilient_parsing:
                 command = self.get_command(ctx, words[0])
                 raise click.NoSuchOption(word, ctx=click.Context(command, ctx, words[0]) if command else ctx)

@@ -36,7 +36,7 @@ _MEANT = {
     **dict.fromkeys(("--skip", "--skip-tags", "--disable"), ("--ignore", "--ignore CHECK")),
     **dict.fromkeys(("--become", "-b"), ("--sudo", "--sudo")),
     **dict.fromkeys(("--check", "-C"), ("--dry-run", "--dry-run")),
-    **dict.fromkeys(("--debug", "--details"), ("--verbose", "-v")),
+    **dict.fromkeys(("--debug", "--details", "-V"), ("--verbose", "-v")),
 }
 
 # A misspelt word must not lead to what continues in spite of errors, trusts unknown hosts, becomes root, or can disturb

@@ -419,6 +419,7 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
             "-np": "; --slots is an option of ncheck launch, plan, probe, replay",
             "-hostfile": "; use the file alone, as in: ncheck nodes.txt", "-host": "; use -H node01,node02",
             "--become": "; use --sudo", "--limit": "; use -H node01,node02", "-C": "; use --dry-run",
+            "-V": "; use -v",
             "--forc": "", "--sud": "", "--accept-new-hostkeys": "",
         },
         "plan": {"-np": "; use --slots N (ranks per node)", "--json": "; use -o json"},
@@ -431,6 +432,16 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
         for option, hint in of_command.items():
             line = f"ncheck: no such option: '{option}'{hint} (see ncheck {command} --help)\n"
             assert refused(capsys, command, option) == line
+
+
+def test_h_with_nodes_is_no_help_behind_which_a_job_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("-h", "nodes.txt"), ("-h", "node01", "-v")):
+        assert refused(capsys, *words).startswith(
+            "ncheck: -h shows the help; nodes are named as in: ncheck nodes.txt, "
+        )
+    assert refused(capsys, "-hnode01").startswith("ncheck: no such option: '-hnode01'")
+    assert told(capsys, "-V")[0] == told(capsys, "-h", "plan")[0] == 0
+    assert refused(capsys, "-V", "nodes.txt").startswith("ncheck: no such option: '-V'; use -v ")
 
 
 def test_a_launcher_is_named_by_either_word(capsys: pytest.CaptureFixture[str]) -> None:
