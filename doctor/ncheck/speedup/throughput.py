@@ -195,13 +195,14 @@ def throughput(name: str, lines: Iterable[str], pattern: str = "", drop: int = D
         window = points[1:] or points
         return Throughput(_mean(window), window[0].unit, kind.name, 0, len(points) - len(window), ranks=len(ranks))
     points = _once(_of_one_bar(points))
-    name_of_kind = f"{kind.name}, the bar of {points[0].total} steps" if points[0].total else kind.name
+    how = f", the bar of {points[0].total} steps" if points[0].total else ""
+    how = how or (", each line counted as a step" if all(point.step is None for point in points) else "")
     per_gpu = kind.per_gpu or (horovod and kind.name == "tf_cnn_benchmarks")
     window, dropped, covered = _window(points, drop, steps, kind.each)
     if covered < LEAST:
         least = f"the first {drop} are left out (--drop), and {LEAST} must be left"
         raise NoThroughputError(f"{name}: only {round(len(points) * _every(points) * kind.each)} steps; {least}")
-    return Throughput(_mean(window), window[0].unit, name_of_kind, covered, dropped, per_gpu, gpus, len(ranks))
+    return Throughput(_mean(window), window[0].unit, f"{kind.name}{how}", covered, dropped, per_gpu, gpus, len(ranks))
 
 
 def _own(pattern: str) -> re.Pattern[str]:
