@@ -15,9 +15,11 @@ from types import ModuleType
 import click
 import pytest
 from ncheck.cli.main import commands
+from ncheck.glossary import found
 from ncheck.registry import load_checks
 from ncheck.settings.file import read_settings_file
 from ncheck.settings.options import OPTIONS
+from ncheck.triage.log_reading import read_lines
 
 from tests.commands import command_of, names
 
@@ -234,6 +236,24 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
     named = set(re.findall(r"`((?:doctor|checks|tests|fixtures|docs|release|bench)/[\w./]*)`", PAGES[page]))
     assert {path for path in named if not (TREE / path).exists()} == set()
     assert len(named) > 10
+
+
+def test_the_errors_that_the_pitfalls_list_lead_to_a_check_or_a_cause_of_their_story() -> None:
+    page, registry = PAGES["docs/pitfalls.md"], load_checks()
+    stories = dict(re.findall(r'<a id="([\w-]+)">(.*?)(?=<a id=|\Z)', page, re.DOTALL))
+    # | `orted: command not found` | [mpirun finds no orted](#orted) |
+    rows = re.findall(r"^\| (.*) \| \[.*\]\(#([\w-]+)\) \|$", page, re.MULTILINE)
+    astray = [
+        error
+        for seen, anchor in rows
+        for error in re.findall("`(.*?)`", seen)
+        if not any(word in stories[anchor] for word in [*found(registry, error), *causes_of(error)])
+    ]
+    assert (astray, {anchor for _, anchor in rows}) == ([], set(stories))
+
+
+def causes_of(error: str) -> list[str]:
+    return [reading.cause for reading in read_lines([error])]
 
 
 # Chinese pages

@@ -106,19 +106,25 @@ def word_of(text: str) -> Word | None:
 def found(registry: Registry, text: str) -> tuple[str, ...]:
     """Return the codes of the checks whose title, name or page has the words of a text, the best first.
 
-    A word counts the more the fewer checks have it. A check has much of the text, and of what the best one has.
+    A word counts the more the fewer checks have it, and double where the page has the whole text. A check is listed if
+    it has more than a third of the text and more than 0.6 of what the best one has.
     """
+    phrase = " ".join(text.lower().split()).strip(".:! ")
     wanted = set(_tokens(text))
     pages = {check.code: (set(_tokens(f"{check.name} {check.title}")), set(_tokens(f"{check.name} {check.page}")))
              for check in registry.checks}  # fmt: skip
     common = Counter(token for _, page in pages.values() for token in page & wanted)
-    rare = {token: log(2 * len(pages) / common[token]) for token in common}
+    counted = (token for token in wanted if token in common or token.isalpha())
+    rare = {token: log(2 * len(pages) / max(common[token], 1)) for token in counted}
     scores = {
         code: sum(rare[token] * (1.5 if token in title else 1) for token in wanted & page)
         for code, (title, page) in pages.items()
     }
+    for check in registry.checks:
+        if phrase in " ".join(check.page.lower().split()):
+            scores[check.code] *= 2
     whole = sum(rare.get(token, log(2 * len(pages))) for token in wanted)
-    least = max(0.6 * max(scores.values(), default=0.0), 0.4 * whole)
+    least = max(0.6 * max(scores.values(), default=0.0), whole / 3)
     ranked = sorted(scores, key=lambda code: (-scores[code], code))
     return tuple(code for code in ranked[:MOST] if scores[code] > least)
 

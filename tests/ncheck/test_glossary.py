@@ -29,12 +29,14 @@ def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_ch
 def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys: pytest.CaptureFixture[str]) -> None:
     registry = load_checks()
     near = {
-        "Address already in use": "NC808", "Host key verification failed": "NC118", "Polling": "NC402",
+        "Address already in use": "NC808", "Host key verification failed": "NC117", "Polling": "NC402",
         "libibverbs.so.1: cannot open shared object file": "NC408", "port is Polling": "NC402",
         "GPU has fallen off the bus": "NC506", "orted not found": "NC209", "Permission denied (publickey)": "NC120",
     }  # fmt: skip
     assert {text: code in found(registry, text) for text, code in near.items()} == dict.fromkeys(near, True)
     assert found(registry, "Got completion from peer 10.0.0.1 with error 12, opcode 0, len 0, vendor err 129") == ()
+    assert found(registry, "Message truncated") == ("NC201",)  # whose page says it, not those that have its words
+    assert found(registry, "[1,0]<stdout>:total images/sec: 4210.55") == ()  # no page has more than one of its words
     assert main(["explain", "NCCL WARN Bootstrap : no socket interface found"]) == 0
     out = capsys.readouterr().out
     assert "- no_interface: no network interface with an address matches the configured names; to type: `" in out

@@ -7,7 +7,8 @@ a busy disk and get on between the looks.
 
 ## Why it matters
 Such a process waits for a driver or a file system that does not answer: an NFS server that is gone, a GPU that fell off
-the bus, a disk that fails. No signal ends it. A job that touches the same device or folder hangs in the same place.
+the bus, a disk that fails. No signal ends it, not even `kill -9`. A job that touches the same device or folder hangs in
+the same place.
 
 ## What to type
 `ps -eo pid,stat,wchan:32,user,args | awk '$2 ~ /^D/'` lists them with the kernel function that they wait in: nfs and

@@ -6,8 +6,8 @@ Measurements on such a GPU are too low. Above 10 % ncheck measures nothing on GP
 what its own ranks use does not count.
 
 ## Why it matters
-A rank that shares its GPU is slow or runs out of memory, and all others wait for it or end with it. Often a process of
-an earlier job is still running, or another user shares the node by mistake.
+A rank that shares its GPU is slow or ends with "CUDA out of memory", and all others wait for it or end with it. Often a
+process of an earlier job is still running, or another user shares the node by mistake.
 
 ## What to type
 `nvidia-smi` on the named nodes shows the processes. End your own with `kill PID`. To measure anyway:

@@ -1,8 +1,8 @@
 """NCCL did not use the planned network
 
 ## What it finds
-Steps in which NCCL's log names another network than NCCL_NET asks for, such as Socket instead of IB, or another
-interface or HCA than the planned ones.
+Steps in which NCCL's log names another network than NCCL_NET asks for, such as "Using network Socket" instead of
+IB, or another interface or HCA than the planned ones.
 
 ## Why it matters
 Without its HCAs NCCL continues over TCP, many times slower, and a training job reports nothing. The probe pins the

@@ -6,7 +6,8 @@ resolve. Debian and Ubuntu write such a line into /etc/hosts: "127.0.1.1 NAME".
 
 ## Why it matters
 gloo, and with it torch.distributed on CPUs, looks up its own hostname and sends the address to all other ranks. They
-then connect to themselves: one rank stops with "Connection refused", and the others wait past their timeouts.
+then connect to themselves: one rank stops with "Gloo connectFullMesh failed ... remote=[127.0.1.1]", and
+the others wait past their timeouts.
 MASTER_ADDR=$(hostname) fails in the same way. NCCL and Open MPI read addresses from the interfaces and are not
 affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough; nodes whose
 environment sets it are not judged.

@@ -12,6 +12,7 @@ version is unknown, a node is reported only if old and new rules agree.
 
 ## Why it matters
 All other ranks get the address of that interface, and none can reach it: the job hangs before its first step.
+With NCCL_DEBUG=INFO its log shows the interface: "Bootstrap : Using br-5b1d7c3e9f20:172.18.0.1<0>".
 
 ## What to type
 `ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for

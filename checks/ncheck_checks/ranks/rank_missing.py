@@ -9,8 +9,8 @@ nothing shows that they could have come.
 
 ## Why it matters
 Every rank waits for all others when the job begins to communicate: `init_process_group`, `hvd.init()` and `MPI_Init`
-wait for minutes, or for ever. A rank is missing because its process was not started, ended before it came so far, or
-still loads data or modules from a slow file system.
+wait for minutes, until torch says "The client socket has timed out", or for ever. A rank is missing because its process
+was not started, ended before it came so far, or still loads data or modules from a slow file system.
 
 ## What to type
 `ssh HOST ps -fu $USER` shows whether its processes run; the launcher's log says why they do not. If they are only slow,

@@ -6,7 +6,8 @@ The evidence lists each key with its fingerprint, and the keys that could not be
 not in an agent, unreadable, or refused by the agent.
 
 ## Why it matters
-Launchers log in without a terminal. Without an accepted key they cannot start anything.
+Launchers log in without a terminal. Without an accepted key they cannot start anything: mpirun ends with "Permission
+denied (publickey,password)".
 
 ## What to type
 `ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck nodes.txt -l

@@ -9,8 +9,8 @@ passed over, unless they hold an `__init__.py`. So are files that git-lfs keeps,
 
 ## Why it matters
 Ranks that run other code take part in other collectives: the job hangs in the first all-reduce that only some of them
-call, or it runs on and the results are wrong, without any message. A `git pull` that was forgotten on one node is
-enough, or an edit on the node where somebody looked for a fault.
+call (Horovod then prints "Missing ranks"), or it runs on and the results are wrong, without any message. A `git pull`
+that was forgotten on one node is enough, or an edit on the node where somebody looked for a fault.
 
 ## What to type
 `git -C DIR status --short --branch` on the named nodes and on a healthy one. Then the same commit everywhere

@@ -8,7 +8,7 @@ tie, both sides are named and none is blamed.
 
 ## Why it matters
 NCCL refuses to start if versions differ, even in the last number ("Mismatched NCCL version detected", since 2.23.4);
-older releases hang silently.
+older releases hang silently, or end with "Message truncated".
 
 ## What to type
 Install the majority's version on the other nodes, in the environment that the job uses:

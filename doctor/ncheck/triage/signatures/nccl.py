@@ -16,7 +16,7 @@ SIGNATURES = (
     # NCCL WARN Invalid CUDA device index 4 (should be between 0 and 3)
     row(r"Invalid CUDA device index", "gpu_mapping", Grade.CERTAIN),
     # NCCL WARN Bootstrap Root : rank 1 of 4 ranks has already checked in
-    row(r"rank \d+ of \d+ ranks has already checked in", "rendezvous_misconfig", Grade.CERTAIN),
+    row(r"ranks has already checked in", "rendezvous_misconfig", Grade.CERTAIN),
     # NCCL WARN Bootstrap Root : mismatch in rank count from procs 8 : 16
     row(r"Bootstrap Root : mismatch in (?:rank count|info) from procs", "rendezvous_misconfig", Grade.CERTAIN),
     # NCCL WARN Invalid rank requested : 8/8
