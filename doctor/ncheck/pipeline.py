@@ -20,7 +20,6 @@ from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
 from ncheck.origin import user_name
 from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
-from ncheck.process import owner_of
 from ncheck.registry import load_checks
 from ncheck.text import printable
 from ncheck.this_run import TOO_LATE, Run
@@ -165,6 +164,8 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
 
 def _require_process(pid: int) -> None:
     """Refuse a process of this machine that has ended, or that this user may not look into. Raises SettingsError."""
+    from ncheck.process import owner_of
+
     owner = owner_of(pid)
     if owner is None:
         raise SettingsError(f"--job: there is no process {pid} on this machine; to list yours: ps -u $USER -o pid,args")

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from ncheck.model.report import Report
 from ncheck.model.system import OF_A_WHEEL, System, SystemDisk, SystemGpus, SystemInterface, SystemPort
 from ncheck.parity import nodes_by_value
+from ncheck.report.text import size
 
 _WIRES = ("physical", "cloud", "bond")
-_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20))
-_MANY = 100
 _UNSAID = "unknown: the system does not show it"
 
 
@@ -196,10 +195,3 @@ _ROWS: tuple[tuple[str, str, Callable[[System], str | None]], ...] = (
 
 def _counted(texts: Iterable[str]) -> str:
     return " + ".join(f"{count} x {text}" for text, count in Counter(texts).items())
-
-
-def size(number: int) -> str:
-    """Return "80 GiB", "1.86 TiB": three digits, so that nodes of one model have one text."""
-    unit, size = next(((unit, size) for unit, size in _SIZES if number >= size), _SIZES[-1])
-    value = number / size
-    return f"{value:.0f} {unit}" if value >= _MANY else f"{value:.3g} {unit}"

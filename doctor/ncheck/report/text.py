@@ -21,6 +21,8 @@ _ESCAPE = expression(
 )
 
 LONGEST_SET = 48  # characters of a node set before it is cut
+_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20))
+_MANY = 100
 
 
 def line(text: str) -> str:
@@ -35,6 +37,13 @@ def lines(text: str) -> tuple[str, ...]:
 
 def _visible(text: str) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
+def size(number: int) -> str:
+    """Return "80 GiB", "1.86 TiB": three digits, so that nodes of one model have one text."""
+    unit, size = next(((unit, size) for unit, size in _SIZES if number >= size), _SIZES[-1])
+    value = number / size
+    return f"{value:.0f} {unit}" if value >= _MANY else f"{value:.3g} {unit}"
 
 
 def count(number: int, noun: str) -> str:

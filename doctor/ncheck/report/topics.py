@@ -11,7 +11,6 @@ from ncheck.model.report import Report
 from ncheck.model.system import System
 from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.environment import size
 from ncheck.report.listing import MEASURED, OWN, short_topic
 from ncheck.report.measured import BAD, WARNED, WELL
 from ncheck.report.text import FoldedFinding, counted
@@ -165,7 +164,7 @@ def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     values: tuple[tuple[str, Iterable[str | None]], ...] = (
         ("{}", (system.os for system in systems)),
         ("kernel {}", (machine.kernel for machine in machines)),
-        ("{} of memory", (size(machine.memory) if machine.memory else None for machine in machines)),
+        ("{} of memory", (words.size(machine.memory) if machine.memory else None for machine in machines)),
     )
     said = [form.format(*same) for form, those in values if len(same := set(those)) == 1 and all(same)]
     yield from _everywhere(systems, said)

@@ -11,7 +11,6 @@ from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
 from ncheck.origin import user_name
-from ncheck.process import end_tree
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.text import printable
 
@@ -26,6 +25,8 @@ class LocalStream(CommandStream):
     """The pipes of a shell on this machine; closing ends the agent and all that it started, in whatever session."""
 
     def _end(self) -> None:
+        from ncheck.process import end_tree
+
         end_tree(self._process)
 
 
