@@ -136,8 +136,9 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     from ncheck.triage.live import facts_read
 
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    if settings.target and settings.target.pid and settings.target.node is None and all(node.local for node in nodes):
-        _require_process(settings.target.pid)
+    here = all(node.local and not settings.environment_of(node.name).enter for node in nodes)  # a container has its own
+    if here and settings.target and settings.target.pid and settings.target.node is None:
+        _require_process(settings.target.pid, settings)
     cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
     phases = collection_phases(cluster, wanted, settings)
     answered = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
@@ -162,16 +163,16 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     return tuple(answered.values())
 
 
-def _require_process(pid: int) -> None:
+def _require_process(pid: int, settings: Settings) -> None:
     """Refuse a process of this machine that has ended, or that this user may not look into. Raises SettingsError."""
     from ncheck.process import owner_of
 
     owner = owner_of(pid)
     if owner is None:
-        raise SettingsError(f"--job: there is no process {pid} on this machine; to list yours: ps -u $USER -o pid,args")
-    if os.geteuid() and owner not in ("", user_name(os.geteuid())):
+        raise SettingsError(f"there is no process {pid} on this machine; to list yours: ps -u $USER -o pid,args")
+    if not settings.sudo and os.geteuid() and owner not in ("", user_name(os.geteuid())):
         why = "only that user and root may look into it; run ncheck with sudo"
-        raise SettingsError(f"--job: process {pid} belongs to {printable(owner)}: {why}")
+        raise SettingsError(f"process {pid} belongs to {printable(owner)}: {why}")
 
 
 def _asked(fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:

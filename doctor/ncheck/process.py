@@ -267,12 +267,12 @@ def end_tree(process: Popen[bytes]) -> None:
 
 
 def _tree(pid: int) -> list[Process]:
-    """Return this process and all beneath it; without psutil, none."""
+    """Return this process and all beneath it; none without psutil, or where /proc denies other users' processes."""
     try:
         import psutil
     except ImportError:
         return []
-    with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.Error):
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
     return []
@@ -310,11 +310,15 @@ def _wait(process: Popen[bytes], seconds: float) -> None:
 def owner_of(pid: int) -> str | None:
     """Return the user of a process; None if there is no such process, "" if it is not known."""
     try:
+        os.kill(pid, 0)  # /proc may hide it
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    try:
         import psutil
     except ImportError:
         return ""
-    if not psutil.pid_exists(pid):
-        return None
     try:
         return psutil.Process(pid).username()
     except psutil.Error:  # it ends now, or /proc shows no other users' processes

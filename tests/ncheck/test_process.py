@@ -8,8 +8,9 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
-from ncheck.process import run_all
+from ncheck.process import end_tree, owner_of, run_all
 
 HERE = {"PATH": os.environ["PATH"]}
 
@@ -106,3 +107,20 @@ def test_without_psutil_as_in_the_single_file_a_program_is_run_and_its_group_is_
     assert (one.exit_status, gone(int(one.stdout))) == (0, True)
     with pytest.raises(FileNotFoundError):
         run_all([["no-such-program"]], 60.0, HERE)
+
+
+def test_a_process_that_proc_hides_is_there_and_its_user_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))  # as hidepid=2 does for processes of other users
+    assert owner_of(1) == ""
+
+
+def test_a_child_is_ended_where_proc_denies_other_users_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise psutil.AccessDenied(1)
+
+    monkeypatch.setattr(psutil.Process, "children", denied)  # as hidepid=1 does
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    end_tree(child)
+    assert child.returncode == -signal.SIGTERM

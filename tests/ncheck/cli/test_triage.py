@@ -78,15 +78,24 @@ def test_a_process_of_this_machine_that_has_ended_is_named_before_anything_is_as
     with subprocess.Popen(["true"]) as ended:
         pass
     code, out, err = run(capsys, "--job", str(ended.pid), "--config", "none")
-    message = f"--job: there is no process {ended.pid} on this machine; to list yours: ps -u $USER -o pid,args"
+    message = f"there is no process {ended.pid} on this machine; to list yours: ps -u $USER -o pid,args"
     assert (code, out, err) == (2, "", f"ncheck: {message}\n")
 
 
 def test_so_is_a_process_of_another_user(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     code, out, err = run(capsys, "--job", "1", "--config", "none")
-    message = "--job: process 1 belongs to root: only that user and root may look into it; run ncheck with sudo"
+    message = "process 1 belongs to root: only that user and root may look into it; run ncheck with sudo"
     assert (code, out, err) == (2, "", f"ncheck: {message}\n")
+
+
+@pytest.mark.parametrize("more", [("--sudo",), ("--enter", "env")], ids=["as root", "in a container"])
+def test_neither_is_refused_where_the_agent_sees_other_processes_than_this_user(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    _, _, err = run(capsys, "--job", "1", "--config", "none", *more)
+    assert err.splitlines()[0] == "ncheck: connecting to 1 node"
 
 
 def test_the_answer_for_people_is_first_and_last(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
