@@ -30,7 +30,7 @@ def cuda_toolkit_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     toolkits = cluster.facts(CudaToolkitFacts)
     versions = alike({node: own.version for node, own in toolkits.items()})
     if unsaid := tuple(node for node in toolkits if node not in versions):
-        yield NotApplicable("its toolkit does not say its version", unsaid)
+        yield NotApplicable("its toolkit does not say its exact version", unsaid)
     if parted := split(versions):
         places = nodes_by_value({node: f"{toolkits[node].version} in {toolkits[node].path}" for node in versions})
         evidence = tuple(f"{place} on {fold(nodes)}" for place, nodes in places.items())

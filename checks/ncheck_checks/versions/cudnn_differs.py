@@ -31,7 +31,7 @@ def cudnn_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     loaded = {node: own for node, own in cluster.facts(CudnnFacts).items() if own.path}
     versions = alike({node: own.version for node, own in loaded.items()})
     if unsaid := tuple(node for node in cluster.facts(CudnnFacts) if node not in versions):
-        yield NotApplicable("the job loads no cuDNN, or one that does not say its version", unsaid)
+        yield NotApplicable("the job loads no cuDNN, or one that does not say its exact version", unsaid)
     if versions and all(loaded[node].of_wheel for node in versions):
         yield NotApplicable("the job loads that of its wheel: see NC222", tuple(versions))
     elif parted := split(versions):

@@ -84,10 +84,15 @@ def cudnn(answer: CudaAnswer) -> Read[CudnnFacts]:
 
 
 def alike(versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions that are known, cut to what all of them say: 9.1.0.70 and 9.1.0 are alike."""
-    known = {node: version.split(".") for node, version in versions.items() if version}
-    shortest = min(map(len, known.values()), default=0)
-    return {node: ".".join(parts[:shortest]) for node, parts in known.items()}
+    """Return the versions that are known, cut where another says less: 9.1.0.70 and 9.1.0 are alike.
+
+    One that may be either of two versions, such as 12.4 of 12.4.0 and 12.4.1, is not known.
+    """
+    known = {node: f"{version}." for node, version in versions.items() if version}
+    texts = set(known.values())
+    full = [one for one in texts if not any(more != one and more.startswith(one) for more in texts)]
+    sure = [one for one in texts if sum(more.startswith(one) for more in full) == 1]
+    return {node: min(filter(one.startswith, sure), key=len)[:-1] for node, one in known.items() if one in sure}
 
 
 FACTS = (

@@ -30,7 +30,7 @@ def test_a_node_that_loads_another_copy_than_the_wheel_of_the_others_is_named() 
     nodes = {"n1": wheel("9.1.0.70"), "n2": wheel("9.1.0.70"), "n3": system("8.9.7")}
     assert judge([check], nodes).findings == [
         Finding("NC231", "cudnn-differs", Severity.WARNING, ("n3",),
-                "cuDNN differs: 9.1.0 on n[1-2], 8.9.7 on n3 (2 to 1)",
+                "cuDNN differs: 9.1.0.70 on n[1-2], 8.9.7 on n3 (2 to 1)",
                 (f"9.1.0.70 from {WHEEL} on n[1-2]", f"8.9.7 from {SYSTEM}8.9.7 on n3"),
                 f"ls -l {SYSTEM}8.9.7", kind="look", summary="cuDNN differs"),
     ]  # fmt: skip

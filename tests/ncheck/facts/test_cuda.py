@@ -48,3 +48,9 @@ def test_a_loader_that_finds_none_is_unread_and_so_is_nonsense(read: Callable[..
 def test_versions_are_cut_to_what_all_of_them_say() -> None:
     assert alike({"a": "9.1.0.70", "b": "9.1.0", "c": ""}) == {"a": "9.1.0", "b": "9.1.0"}
     assert alike({}) == {}
+
+
+def test_a_version_that_may_be_either_of_two_hides_no_difference_between_them() -> None:
+    assert alike({"a": "12.4.1", "b": "12.4.0", "c": "12.4"}) == {"a": "12.4.1", "b": "12.4.0"}
+    assert alike({"a": "9.1.0.70", "b": "8.9.7", "c": "9.1.0"}) == {"a": "9.1.0", "b": "8.9.7", "c": "9.1.0"}
+    assert alike({"a": "12.10.0", "b": "12.1"}) == {"a": "12.10.0", "b": "12.1"}
