@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, reading
+from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Words, reading
 from ncheck.facts.definition import LONGEST, Fact
 from ncheck.model.evidence import Answer
 
@@ -34,7 +34,7 @@ class MachineFacts:
     image: Annotated[str, OPTIONAL, Null(""), _image] = ""
     bios: Annotated[str, OPTIONAL, Null(""), _cut] = ""
     nvme_drives: Maybe[int] = None
-    container_toolkit: Maybe[str] = None
+    container_toolkit: Maybe[Words] = None
     vendor: OrEmpty = field(default="", compare=False)
 
 

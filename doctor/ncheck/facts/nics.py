@@ -8,7 +8,7 @@ from functools import cached_property
 from ipaddress import ip_interface
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, reading
+from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, Words, reading
 from ncheck.facts.definition import Fact
 from ncheck.model.evidence import Answer
 from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
@@ -137,7 +137,7 @@ class Link:
     vlan_id: Maybe[int] = None
     peer_index: Maybe[int] = None
     hca: OrEmpty = ""
-    firmware: OrEmpty = ""
+    firmware: Annotated[Words, OPTIONAL, Null("")] = ""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ def test_what_the_manufacturer_did_not_write_is_left_out(
     assert facts == MachineFacts("6.8.0", "aarch64", product=shown)
 
 
+def test_a_long_release_of_the_container_toolkit_is_cut(answered: Answered) -> None:
+    assert read(answered, container_toolkit="1" * 5000) == MachineFacts("6.8.0", "aarch64", container_toolkit="1" * 400)
+
+
 @pytest.mark.parametrize("image", ["rocm/pytorch:latest", "localhost/rocm/pytorch:latest"])
 def test_an_image_has_no_name_of_a_host(answered: Answered, image: str) -> None:
     assert read(answered, image=image) == MachineFacts("6.8.0", "aarch64", image="rocm/pytorch:latest")
