@@ -195,6 +195,12 @@ def test_a_full_gpu_names_the_other_process_that_uses_it() -> None:
     assert looks == {"71.90 GiB": shown, "2.04 GiB": shown, "514.00 MiB": "nvidia-smi"}
 
 
+def test_a_process_that_may_be_the_rank_itself_in_a_container_is_no_other_one() -> None:
+    full = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 2.25 MiB free."
+    own = " Process 2562803 has 79.14 GiB memory in use. Of the allocated memory 77.06 GiB is allocated by PyTorch."
+    assert read_lines([full + own])[0].look == "nvidia-smi"
+
+
 def test_symptoms_alone_have_no_cause() -> None:
     (found,) = read_lines(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]

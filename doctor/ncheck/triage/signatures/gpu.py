@@ -32,8 +32,10 @@ SIGNATURES = (
         r" runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
         r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
-    # CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has ... Process 28114 has 71.90 GiB memory in use. Including
-    Signature(expression(r"out of memory.{0,300} Process (?P<pid>\d{1,9}) has (?:[2-9]|\d{2,4})\.\d+ GiB memory"),
+    # CUDA out of memory. ... Process 28114 has 71.90 GiB memory in use. Including non-PyTorch memory, this process has
+    # In a container torch does not know itself: "Process 28114 has" is all that it prints of its own memory.
+    Signature(expression(r"out of memory(?=.{0,500}this process has).{0,300}"
+                         r" Process (?P<pid>\d{1,9}) has (?:[2-9]|\d{2,4})\.\d+ GiB memory"),
               Reading("gpu_oom", Grade.CERTAIN, ("gpu_mapping",), explains=_MEMORY,
                       meaning="a GPU's memory is full, and another process uses it too",
                       look="ps -o user,lstart,args -p {pid}")),
