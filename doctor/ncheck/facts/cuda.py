@@ -50,7 +50,7 @@ class CudnnCopy:
 class CudaAnswer:
     """null: there is none."""
 
-    toolkit: CudaToolkitFacts | None
+    toolkit: CudaToolkitFacts | Unread | None
     cudnn: CudnnCopy | Unread | None
     copies: tuple[Annotated[str, _version], ...]
 

@@ -77,6 +77,9 @@ def test_the_toolkit_is_the_one_that_torch_would_compile_with(tmp_path: Path, as
     assert asked(CUDA_HOME=str(home))["toolkit"] == {"path": str(home), "version": "12.6"}
     (home / "bin" / "nvcc").write_text("#!/bin/sh\nexit 1\n")
     assert asked(CUDA_HOME=str(home))["toolkit"] == {"path": str(home), "version": None}
+    (home / "bin" / "nvcc").write_bytes(b"\x7fELF")
+    error = "nvcc --version: cannot be started: [Errno 8] Exec format error: '{}/bin/nvcc'"
+    assert asked(CUDA_HOME=str(home))["toolkit"] == {"path": str(home), "error": error.format(home)}
 
 
 @needs_compiler

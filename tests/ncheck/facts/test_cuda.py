@@ -40,6 +40,8 @@ def test_a_loader_that_finds_none_is_unread_and_so_is_nonsense(read: Callable[..
         CudaToolkitFacts("/usr/local/cuda-12.4", ""),
         Unread("the cuDNN that the job loads: torch needs libcudnn.so.9", fix="ncheck explain NC231"),
     )
+    hung = {"path": "/usr/local/cuda-12.4", "error": "nvcc --version: ended because of its time limit"}
+    assert read(hung)[0] == Unread("/usr/local/cuda-12.4: nvcc --version: ended because of its time limit")
     assert read({**TOOLKIT, "version": "12.4; reboot"})[0] == CudaToolkitFacts("/usr/local/cuda-12.4", "")
     for wrong in ({**TOOLKIT, "path": "--version"}, "12.4"):
         assert isinstance(read(wrong)[0], Unread)

@@ -33,9 +33,10 @@ _OTHERS = ("tensorflow", "jax-cuda", "paddlepaddle-gpu", "oneflow", "mxnet-cu", 
 
 
 def answer(sources, arguments, timeout):
-    """Return {"toolkit": {"path", "version"}|None, "cudnn": {"path", "version"}|{"error"}|None, "copies": [version]}.
+    """Return {"toolkit": {"path", "version"}|None, "cudnn": {"path", "version"}|None, "copies": [version]}.
 
-    `copies` are those of cuDNN that are installed for all programs. A version is null where no file says it.
+    `copies` are those of cuDNN that are installed for all programs. A version is null where no file says it; "error" is
+    there instead of it where that could not be found out.
     """
     job = sources.job
     folders = [*{os.path.dirname(path) for path in loader.cached("libcudnn.so.")}, *_matching(CUDNN)]
@@ -50,7 +51,9 @@ def _toolkit(environment, timeout):
     for root in (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), on_path, CUDA):
         if root and os.path.exists(os.path.join(root, "bin", "nvcc")):
             real = os.path.realpath(root)
-            return {"path": real, "version": _version_in(real) or _said_by(real + "/bin/nvcc", environment, timeout)}
+            version = _version_in(real)
+            own = {"version": version} if version else _said_by(real + "/bin/nvcc", environment, timeout)
+            return dict(own, path=real)
     return None
 
 
@@ -73,9 +76,12 @@ def _version_in(root):
 
 def _said_by(nvcc, environment, timeout):
     """Ask an nvcc that is a wrapper of the one in the toolkit."""
+    reply = run([nvcc, "--version"], timeout / 2, environment)
+    if reply["status"] != "ok":
+        return {"error": "nvcc --version: {}".format(reply["reason"])}
     # Cuda compilation tools, release 12.4, V12.4.131
-    said = re.search(r"release (\d+\.\d+),", run([nvcc, "--version"], timeout / 2, environment).get("stdout", ""))
-    return said.group(1) if said else None
+    said = re.search(r"release (\d+\.\d+),", reply["stdout"])
+    return {"version": said.group(1) if said else None}
 
 
 def _cudnn(job):
