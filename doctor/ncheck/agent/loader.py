@@ -7,7 +7,7 @@ from functools import lru_cache
 from ncheck.agent.commands import run
 
 
-def found(job, library, name, wheels):
+def resolve(job, library, name, wheels):
     """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
 
     `wheels` are the folders that torch itself looks in where the loader finds nothing.

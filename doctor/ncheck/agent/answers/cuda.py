@@ -98,7 +98,7 @@ def _cudnn(job):
     except (OSError, ValueError) as error:
         return {"error": "torch's library: {}".format(error)}
     if name:
-        path, _ = loader.found(job, library, name, wheels)
+        path, _ = loader.resolve(job, library, name, wheels)
         if not path:
             return {"error": "torch needs {}, and the loader finds none".format(name)}
     elif any(package.startswith(_OTHERS) for package in (printed(job, "ncheck:", 10.0) or {}).get("packages", ())):

@@ -126,7 +126,7 @@ def _by_torch(job, said, asking):
 
 def _resolved(job, said, library, name, asking):
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
-    path, how = loader.found(job, library, name, wheels)
+    path, how = loader.resolve(job, library, name, wheels)
     if not path:
         return {"error": "torch needs {}, and the loader finds none".format(name)}
     return _asked(asking, job, path, how)
