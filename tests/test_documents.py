@@ -58,7 +58,7 @@ def test_a_document_shows_what_the_program_says_now(path: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("replay", "healthy-4x8-h100 NC201"), ("replay", "no-such NC201"), ("triage", "README.md"), ("read", "README.md")],
+    [("replay", "healthy-4x8-h100 NC201"), ("replay", "no-such NC201"), ("triage", "LICENSE"), ("read", "LICENSE")],
 )
 def test_output_that_the_program_does_not_print_stops_make_docs(kind: str, words: str) -> None:
     with pytest.raises(SystemExit, match=words.split(maxsplit=1)[0]):
