@@ -100,4 +100,4 @@ def test_it_imports_documented_names_only() -> None:
     }
     assert set(ours) == {"ncheck", "ncheck.facts.gpus"}
     assert set(ours["ncheck"]) <= set(ncheck.__all__)
-    assert all(f"- `{fact}`" in API for fact in ours["ncheck.facts.gpus"])
+    assert all(f"#### {fact}\n" in API for fact in ours["ncheck.facts.gpus"])

@@ -49,7 +49,7 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
         "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
         "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter",
         "no RoCE port", "no InfiniBand or RoCE port, and no network card", "no NVIDIA driver is loaded",
-        "none of these libraries is installed", "only with --packages all", "no GPU",
+        "none of these libraries is installed", "no nvcc", "no libcudnn", "only with --packages all", "no GPU",
         "no folder of code was named: --workdir DIR",
         "no command with a full path was given",
         "--probe none", "no --storage-probe", "--via srun is not used", "the list gives no slots",

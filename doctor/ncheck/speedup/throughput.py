@@ -110,7 +110,7 @@ _UNITS = {"img": "images", "tok": "tokens", "instance": "samples"}
 _COLORS = re.compile("\x1b\\[[0-9;]*m")  # ESC[31mstep:  1ESC[0m
 # step 100   |   "num_updates": "100"   |   iteration: 100 / 500   |   Batch [0-20]
 _ANY_STEP = re.compile(
-    r"(?:\b|_)(?:step|iter|iteration|batch|num_updates)['\"]?\s*[:=#]?\s*['\"\[]?(\d+)\b(?!\.\d)", re.IGNORECASE
+    r"(?:\b|_)(?:step|iter|iteration|batch|num_updates)['\"]?\s{0,9}[:=#]?\s{0,9}['\"\[]?(\d+)\b(?!\.\d)", re.IGNORECASE
 )
 _COMPOSER = re.compile(r"^\[batch=(\d+)/")  # [batch=100/4800]:
 # One of these is in every line that a kind, or one of the above, reads: most lines of a large log have none.
