@@ -225,20 +225,20 @@ def parse_script(script: str) -> tuple[str, int | None]:
 _ON_REQUEST = {
     "pynvml": (
         ("ncheck.agent.answers", "gpus"), ("ncheck.agent.answers", "nvml_health"),
-        ("ncheck.triage.agent", "gpu_activity"),
+        ("ncheck.triage.agent", "gpu_activity"), ("ncheck.probe.agent", "gpu_test"),
     ),
 }  # fmt: skip
 
 # @convertStrBytes
 # def nvmlDeviceGetName(handle):
 _PART = expression(r"^(?:@.*\n){0,4}(?:def|class) (\w+).*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
-RANK_PROGRAM = "rank-program"
+RANK_PROGRAM, GPU_PROGRAM = "rank-program", "gpu-program"
 
 
 def module_text(name: str) -> str | None:
     """Return the text of a module that a node may request; None for any other, and where it is not installed here."""
-    if name == RANK_PROGRAM:
-        return rank_program()
+    if name in (RANK_PROGRAM, GPU_PROGRAM):
+        return rank_program() if name == RANK_PROGRAM else gpu_program()
     if name.startswith(answers.ROOM_OF):
         return _rooms().get(name.removeprefix(answers.ROOM_OF))
     return _pure_module(name) if name in _ON_REQUEST else None
@@ -277,35 +277,46 @@ def cut(text: str, user: str) -> str:
     return shorter
 
 
-_RANK_PACKAGE = "ncheck.probe.agent.nccl_rank"
+_RANK_PACKAGE, _GPU_PACKAGE = "ncheck.probe.agent.nccl_rank", "ncheck.probe.agent.gpu_rank"
 
-_RANK_MODULES = (
+_SHARED_MODULES = (
     "ncheck.agent.boot",
     "ncheck.agent.commands",
     "ncheck.agent.traffic",
     "ncheck.probe.agent.segments",
     "ncheck.agent.files",
-)  # shared with the agent
+)  # with the agent
 
 # One line without a quote that a shell, mpirun or srun could read otherwise; its first word explains the process in a
 # list of processes. Nothing is imported from the current folder: the user's own json.py may be there.
-_RANK_LOADER = (
-    '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
+_LOADER_OF_PROGRAM = (
+    '"{name}";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
     't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
     'exec(t["ncheck.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
-    "from ncheck.probe.agent.nccl_rank.main import main;main(sys.argv[1:])"
+    "from {package}.main import main;main(sys.argv[1:])"
 )
 
 
 @cache
 def rank_program() -> str:
     """Return the program of a rank; probe/agent/nccl_rank/__init__.py describes its input and output. Made once."""
+    return _program("ncheck-rank", _RANK_PACKAGE)
+
+
+@cache
+def gpu_program() -> str:
+    """Return the program that tests one GPU; probe/agent/gpu_rank/__init__.py describes its input and output."""
+    return _program("ncheck-gpu", _GPU_PACKAGE, _RANK_PACKAGE)
+
+
+def _program(name: str, package: str, *others: str) -> str:
     from importlib.resources import files
 
     texts = {"ncheck": "", "ncheck.agent": "", "ncheck.probe": "", "ncheck.probe.agent": ""}
-    for name in _RANK_MODULES:
-        package, _, module = name.rpartition(".")
-        texts[name] = (files(package) / f"{module}.py").read_text("utf-8")
-    texts |= {**_texts(_RANK_PACKAGE), _RANK_PACKAGE: ""}  # its own text is documentation
+    for shared in _SHARED_MODULES:
+        folder, _, module = shared.rpartition(".")
+        texts[shared] = (files(folder) / f"{module}.py").read_text("utf-8")
+    for one in (package, *others):
+        texts |= {**_texts(one), one: ""}  # its own text is documentation
     packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
-    return _RANK_LOADER.format(packed=packed)
+    return _LOADER_OF_PROGRAM.format(name=name, packed=packed, package=package)

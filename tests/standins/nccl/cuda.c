@@ -1,7 +1,10 @@
-/* Stands in for libcuda.so.1: devices whose memory is the host's, streams that are threads, events by the clock.
+/* Stands in for libcuda.so.1: devices whose memory is the host's, streams that are threads. A stream has a clock of its
+   own: what it runs takes as long as it took, or as a device would take, however busy this machine is.
 
    Told by STANDIN_CUDA, or by /etc/standin-cuda of the host: devices=N, memory=BYTES (of each), init=CODE (cuInit fails
-   so), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080). */
+   so), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080). The device is its UUID's last digit.
+   One device, as NAME=VALUE@DEVICE: compute, copy, host, peer (so many times the usual speed), wrong (so many blocks
+   compute otherwise), warm (the same, from the second time on), hang and lost (WHAT: compute, copy, host or peer). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -24,9 +27,10 @@ typedef struct stream {
     pthread_cond_t changed;
     task_t *first, *last;
     int busy;
+    double clock; /* seconds that it ran */
     struct stream *next;
 } stream_t;
-typedef struct { volatile int pending; struct timespec at; } event_t;
+typedef struct { volatile int pending; double at; } event_t;
 typedef struct { int device; } context_t;
 
 static stream_t *streams;
@@ -34,6 +38,35 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static long long used;
 static context_t contexts[64];
 static __thread context_t *current;
+static __thread stream_t *own;      /* of a stream's thread */
+static __thread double as_a_device; /* seconds that the task would have taken there; negative: what it took here */
+
+/* A value that is for one device: "0.5@3". */
+static const char *of_device(const char *name, int device, char *room, size_t size) {
+    const char *text = told("STANDIN_CUDA", "/etc/standin-cuda", name, room, size);
+    const char *at = strchr(text, '@');
+    return at && atoi(at + 1) == device ? text : "";
+}
+
+static double speed(const char *name, int device) {
+    char room[64];
+    const char *text = of_device(name, device, room, sizeof room);
+    return *text ? atof(text) : 1;
+}
+
+static int does(const char *name, const char *what, int device) {
+    char room[64];
+    const char *text = of_device(name, device, room, sizeof room);
+    return *text && !strncmp(text, what, strlen(what));
+}
+
+/* What CUDA_VISIBLE_DEVICES shows at this place: a number, or a UUID whose last digit is the number. */
+static int physical(int index) {
+    const char *shown = getenv("CUDA_VISIBLE_DEVICES");
+    for (; shown && index; index--) shown = strchr(shown, ',') ? strchr(shown, ',') + 1 : "";
+    if (!shown || !*shown) return index;
+    return strncmp(shown, "GPU-", 4) ? atoi(shown) : shown[strcspn(shown, ",") - 1] - '0';
+}
 
 static int devices(void) {
     const char *shown = getenv("CUDA_VISIBLE_DEVICES");
@@ -57,7 +90,7 @@ int cuDeviceGetPCIBusId(char *name, int length, int device) {
     return snprintf(name, length, "0000:%02x:00.0", 16 + device), OK;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
-    contexts[device].device = device;
+    contexts[device].device = physical(device);
     return *context = &contexts[device], OK;
 }
 int cuCtxSetCurrent(void *context) { return current = context, OK; }
@@ -116,8 +149,14 @@ int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t size) {
 }
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t size) { return drain(), memset((void *)to, value, size), OK; }
 
+static double now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
 static void *work(void *data) {
-    stream_t *stream = data;
+    stream_t *stream = own = data;
     for (;;) {
         pthread_mutex_lock(&stream->lock);
         while (!stream->first) pthread_cond_wait(&stream->changed, &stream->lock);
@@ -125,7 +164,10 @@ static void *work(void *data) {
         stream->first = task->next;
         stream->busy = 1;
         pthread_mutex_unlock(&stream->lock);
+        as_a_device = -1;
+        double began = now();
         task->run(task->data);
+        stream->clock += as_a_device < 0 ? now() - began : as_a_device;
         free(task);
         pthread_mutex_lock(&stream->lock);
         stream->busy = 0;
@@ -165,7 +207,8 @@ int cuLaunchHostFunc(void *where, void (*run)(void *), void *data) {
 
 static void passes(void *data) {
     event_t *event = data;
-    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    event->at = own->clock;
+    as_a_device = 0;
     __sync_fetch_and_sub(&event->pending, 1);
 }
 
@@ -177,7 +220,100 @@ int cuEventRecord(void *event, void *stream) {
 int cuEventQuery(void *event) { return ((event_t *)event)->pending ? NOT_READY : OK; }
 int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
     event_t *before = from, *after = to;
-    *milliseconds = (float)(1e3 * (double)(after->at.tv_sec - before->at.tv_sec) +
-                            1e-6 * (double)(after->at.tv_nsec - before->at.tv_nsec));
+    *milliseconds = (float)(1e3 * (after->at - before->at));
     return OK;
+}
+
+/* Kernels and copies that are queued: as on a device of 18 TFLOPS and 1800 GB/s, with 25 GB/s to the host. */
+enum { THREADS = 256, CHAINS = 8, UNROLLED = 4, FIXED = 500, LOST = 999 };
+
+typedef struct { double seconds; uint32_t *out; unsigned blocks, rounds; int floats, wrong, hang; } timed_t;
+
+static uint32_t computed(unsigned thread, unsigned rounds, int floats) {
+    static const uint32_t constants[CHAINS] = {0xBFFD70A4, 0xBFFC28F6, 0xBFFAE148, 0xBFF9999A,
+                                               0xBFF851EC, 0xBFF70A3D, 0xBFF5C28F, 0xBFF47AE1};
+    if (!floats) {
+        uint32_t x = thread * 2654435761u + 12345;
+        for (unsigned n = 0; n < rounds * UNROLLED; n++) {
+            x = x * 1664525 + 1013904223;
+            x ^= x >> 13;
+            x += (uint32_t)(((uint64_t)x * 2654435761u) >> 32);
+        }
+        return x;
+    }
+    uint32_t found = 0, bits;
+    for (int chain = 0; chain < CHAINS; chain++) {
+        float x = (float)thread * 0x1p-8f, c;
+        memcpy(&c, &constants[chain], sizeof c);
+        for (unsigned n = 0; n < rounds * UNROLLED; n++) x = __builtin_fmaf(x, x, c);
+        memcpy(&bits, &x, sizeof bits);
+        found = chain ? ((found << 5) | (found >> 27)) ^ bits : bits;
+    }
+    return found;
+}
+
+static void runs(void *data) {
+    timed_t *work = data;
+    as_a_device = work->seconds;
+    struct timespec pause = {(time_t)work->seconds, (long)(1e9 * (work->seconds - (time_t)work->seconds))};
+    while (work->hang) pause.tv_sec = 1000, nanosleep(&pause, NULL);
+    if (work->out && work->rounds == FIXED) {
+        for (unsigned thread = 0; thread < THREADS; thread++)
+            work->out[thread] = computed(thread, work->rounds, work->floats);
+        for (unsigned block = 1; block < work->blocks; block++)
+            memcpy(work->out + block * THREADS, work->out, THREADS * sizeof *work->out);
+        for (int block = 0; block < work->wrong; block++) work->out[(block + 1) * THREADS + 7] ^= 1 << 9;
+    } else nanosleep(&pause, NULL);
+}
+
+static int timed(void *stream, const char *what, double seconds, timed_t work) {
+    int device = current->device;
+    timed_t *kept = malloc(sizeof *kept);
+    if (does("lost", what, device)) return LOST;
+    *kept = work;
+    kept->seconds = seconds / speed(what, device);
+    kept->hang = does("hang", what, device);
+    return cuLaunchHostFunc(stream, runs, kept);
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device) { return (void)device, *value = attribute == 16 ? 108 : 0, OK; }
+
+int cuModuleLoadData(void **module, const char *image) { return *module = strdup(image), OK; }
+
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+    char entry[64];
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    return *function = strdup(name), strstr(module, entry) ? OK : 500;
+}
+
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
+                   unsigned shared, void *stream, void **parameters, void **extra) {
+    static int launched;
+    const char *name = function;
+    (void)y, (void)z, (void)ty, (void)tz, (void)shared, (void)extra;
+    if (threads != THREADS) return INVALID;
+    if (!strcmp(name, "nothing")) return cuLaunchHostFunc(stream, (void (*)(void *))free, NULL);
+    timed_t work = {.out = *(uint32_t **)parameters[0], .blocks = x, .rounds = *(unsigned *)parameters[1],
+                    .floats = !strcmp(name, "floats")};
+    char room[64];
+    if (work.rounds == FIXED && work.floats) {
+        work.wrong = atoi(of_device("wrong", current->device, room, sizeof room));
+        if (launched++) work.wrong += atoi(of_device("warm", current->device, room, sizeof room));
+    }
+    return timed(stream, "compute", 2.0 * CHAINS * UNROLLED * x * threads * work.rounds / 18e12, work);
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream) {
+    return (void)to, (void)from, timed(stream, "copy", 2.0 * (double)size / 1800e9, (timed_t){0});
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream) {
+    return (void)to, (void)from, timed(stream, "host", (double)size / 25e9, (timed_t){0});
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) {
+    return (void)to, (void)from, timed(stream, "host", (double)size / 25e9, (timed_t){0});
+}
+int cuDeviceCanAccessPeer(int *able, int device, int peer) { return (void)device, (void)peer, *able = 1, OK; }
+int cuCtxEnablePeerAccess(void *context, unsigned flags) { return (void)context, (void)flags, OK; }
+int cuMemcpyPeerAsync(uint64_t to, void *there, uint64_t from, void *here, size_t size, void *stream) {
+    return (void)to, (void)there, (void)from, (void)here, timed(stream, "peer", (double)size / 100e9, (timed_t){0});
 }

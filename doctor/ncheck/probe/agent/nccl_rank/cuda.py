@@ -42,7 +42,7 @@ class Cuda:
         return "{}.{}".format(number.value // 1000, number.value % 1000 // 10)
 
     def enter(self, index):
-        """Take a device by its index among those that CUDA_VISIBLE_DEVICES leaves."""
+        """Take a device by its index among those that CUDA_VISIBLE_DEVICES leaves; return its context."""
         count, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         if not 0 <= index < count.value:
@@ -52,6 +52,7 @@ class Cuda:
         self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
+        return context
 
     def free(self):
         """Return the bytes of device memory that are free."""
@@ -82,7 +83,10 @@ class Cuda:
         self.call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size))
 
     def zero(self, address, size):
-        self.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(size))
+        self.fill(address, 0, size)
+
+    def fill(self, address, value, size):
+        self.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(value), ctypes.c_size_t(size))
 
     def stream(self):
         """Return a stream that keeps its order with plain copies, which run on the default one."""

@@ -1,0 +1,201 @@
+"""What the test of one GPU does, in order: the fixed results, how fast it computes, copies, and the results again."""
+
+import ctypes
+import hashlib
+import json
+import os
+import sys
+import time
+from collections import Counter
+from functools import partial
+
+from ncheck.probe.agent.gpu_rank import kernels
+from ncheck.probe.agent.gpu_rank.blas import Blas
+from ncheck.probe.agent.gpu_rank.device import Device
+from ncheck.probe.agent.nccl_rank.messages import RankError
+
+BLOCKS = 4096  # far more than any GPU has processors: each of them computes some
+REPEATS = 5  # of each measurement; the median counts
+_COPY, _PEER_COPY = 256 * 1024 * 1024, 64 * 1024 * 1024
+_PART = 8  # at most this part of the free memory for a copy
+_FIXED_ROUNDS = 500  # of the kernels with known results: the same on every GPU, or they could not be compared
+_LAUNCH = 0.02  # seconds of one launch while it keeps busy
+_EMPTY = 200  # launches in a row
+_SMALL = 0x3C  # each byte of a number near 0.01, in single precision and in BF16
+_MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+
+
+def main(_arguments):
+    """Do the task of the first line of standard input: see __init__.py. Never returns."""
+    status = 0
+    try:
+        _work(json.loads(sys.stdin.readline()))
+    except RankError as trouble:
+        say(failure={"step": _Step.now, "words": trouble.words[:400], "code": trouble.code})
+        status = 1
+    except Exception as error:  # noqa: BLE001  whatever it is, the parent gets it
+        say(failure={"step": _Step.now, "words": "{}: {}".format(type(error).__name__, error)[:400], "code": None})
+        status = 1
+    sys.stdout.flush()
+    os._exit(status)  # what the driver does at the end of a process may hang
+
+
+def say(**fields):
+    """Print one message."""
+    sys.stdout.write("\nncheck:" + json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+class _Step:
+    now = "start"
+
+
+def _at(step):
+    _Step.now = step
+    say(step=step)
+
+
+def _work(task):
+    if task.get("cpus"):
+        try:
+            os.sched_setaffinity(0, task["cpus"])  # before the driver pins memory: it lies on the GPU's own NUMA node
+        except OSError as error:
+            say(notes="not bound to the CPUs near the GPU: {}".format(error.strerror))
+    _at("cuInit")
+    cuda = Device()
+    if task.get("peers"):
+        _pairs(cuda)
+    else:
+        _at("a context")
+        cuda.enter(0)
+        _Gpu(cuda).test(task)
+    say(done=True)
+
+
+class _Timer:
+    """The device's own clock, on one stream."""
+
+    def __init__(self, cuda):
+        self.cuda, self.stream = cuda, cuda.stream()
+        self.events = [cuda.event() for _ in range(REPEATS + 1)]
+
+    def seconds(self, do):
+        """Return the median of the seconds that what `do` queues takes."""
+        self.cuda.record(self.events[0], self.stream)
+        for event in self.events[1:]:
+            do()
+            self.cuda.record(event, self.stream)
+        self.cuda.wait(self.events[-1], lambda: None)
+        return sorted(self.cuda.seconds(*self.events[at : at + 2]) for at in range(REPEATS))[REPEATS // 2]
+
+
+class _Gpu(_Timer):
+    def __init__(self, cuda):
+        _Timer.__init__(self, cuda)
+        self.out = cuda.memory(4 * BLOCKS * kernels.THREADS)
+
+    def test(self, task):
+        """Test all of it; what is known is printed at once."""
+        processors = self.cuda.attribute(_MULTIPROCESSORS)
+        say(figures={"processors": processors})
+        _at("compiling the kernels")
+        module = self.cuda.module(kernels.PTX)
+        floats, integers, nothing = (self.cuda.function(module, name) for name in ("floats", "integers", "nothing"))
+        self.results({"integers": integers, "floats": floats})
+        _at("empty kernels")
+        self.launch(nothing, 1)
+        say(figures={"launch": self.seconds(lambda: [self.launch(nothing, 1) for _ in range(_EMPTY)]) / _EMPTY})
+        self.copies()
+        _at("computing")
+        say(loading=True)
+        ends = time.monotonic() + task["seconds"]
+        say(figures={"fma": self.fma(floats, time.monotonic() + task["seconds"] / 2)})
+        self.products(task.get("blas") or ())
+        late = self.fma(floats, max(ends, time.monotonic()))
+        say(loading=False, figures={"late_fma": late})
+        self.results({"integers again": integers, "floats again": floats})
+
+    def launch(self, function, blocks, rounds=1):
+        self.cuda.launch(
+            function, blocks, kernels.THREADS, self.stream, ctypes.c_uint64(self.out), ctypes.c_uint32(rounds)
+        )
+
+    def results(self, functions):
+        """Print the digest of what each kernel computes, and how many blocks computed otherwise than most."""
+        for name, function in sorted(functions.items()):
+            _at(name)
+            self.launch(function, BLOCKS, _FIXED_ROUNDS)
+            self.cuda.record(self.events[0], self.stream)
+            self.cuda.wait(self.events[0], lambda: None)
+            size = 4 * kernels.THREADS
+            data = ctypes.create_string_buffer(size * BLOCKS)
+            self.cuda.to_host(data, self.out, size * BLOCKS)
+            computed = data.raw
+            blocks = Counter(computed[at : at + size] for at in range(0, size * BLOCKS, size))
+            usual, count = blocks.most_common(1)[0]
+            say(results={name: [hashlib.sha256(usual).hexdigest()[:16], BLOCKS - count]})
+
+    def fma(self, function, ends):
+        """Keep the GPU busy until then; return its TFLOPS, at the end of that time."""
+        rounds = 100
+        while True:
+            took = self.seconds(partial(self.launch, function, BLOCKS, rounds))
+            if time.monotonic() >= ends and took > _LAUNCH / 4:
+                return BLOCKS * kernels.THREADS * rounds * kernels.FLOPS / took / 1e12
+            rounds = max(100, min(4000000, int(rounds * _LAUNCH / max(took, 1e-6))))
+
+    def copies(self):
+        """Measure copies on the device and to and from the host."""
+        size = min(_COPY, self.cuda.free() // _PART)
+        _at("a copy on the device")
+        source, target = self.cuda.memory(size), self.cuda.memory(size)
+        copy = partial(self.cuda.queue_on_device, target, source, size, self.stream)
+        copy()
+        say(figures={"memory": 2 * size / self.seconds(copy) / 1e9})
+        host = self.cuda.pinned(size)
+        for name, do in (
+            ("to_device", partial(self.cuda.queue_to_device, target, host, size, self.stream)),
+            ("to_host", partial(self.cuda.queue_to_host, host, source, size, self.stream)),
+        ):
+            _at("a copy " + name.replace("_", " the "))
+            do()
+            say(figures={name: size / self.seconds(do) / 1e9})
+
+    def products(self, files):
+        """Multiply matrices by cuBLAS, where there is one."""
+        blas = Blas.first(files)
+        if isinstance(blas, str):
+            say(notes=blas)
+            return
+        for name in ("bf16", "fp32"):
+            _at("a matrix product, " + name)
+            side = 8192 if 6 * 8192 * 8192 * 2 < self.cuda.free() else 2048
+            matrices = [self.cuda.memory(4 * side * side) for _ in range(3)]
+            for matrix in matrices:
+                self.cuda.fill(matrix, _SMALL, 4 * side * side)
+            do = blas.product(name, side, matrices, self.stream)
+            do()
+            say(figures={name: 2 * side**3 / self.seconds(do) / 1e12})
+
+
+def _pairs(cuda):
+    """Measure the copy from each GPU to each other; where one cannot reach the other, the driver goes by the host."""
+    count = cuda.count()
+    contexts, buffers = [], []
+    for index in range(count):
+        _at("a context on GPU {}".format(index))
+        contexts.append(cuda.enter(index))
+        buffers.append(cuda.memory(_PEER_COPY))
+    for one in range(count):
+        for other in range(count):
+            if one != other:
+                _at("a copy from GPU {} to GPU {}".format(one, other))
+                cuda.use(contexts[one])
+                cuda.let_reach(one, other, contexts[other])
+                timer = _Timer(cuda)
+                copy = partial(
+                    cuda.queue_to_peer, buffers[other], contexts[other], buffers[one], contexts[one], _PEER_COPY,
+                    timer.stream,
+                )  # fmt: skip
+                copy()
+                say(pairs=[[one, other, _PEER_COPY / timer.seconds(copy) / 1e9]])

@@ -1,0 +1,148 @@
+"""Each GPU tested alone, with stand-ins for the driver and NVML that can be slow, wrong and hang."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.facts.answers import decoded
+from ncheck.fleet.bootstrap import gpu_program
+from ncheck.probe.gpu_test import GpuTestFacts
+
+from .driven_ranks import FAR, Standins
+
+pytestmark = pytest.mark.slow
+
+UUID = "GPU-00000000-0000-0000-0000-00000000000"
+GPUS = [{"uuid": f"{UUID}{index}", "pci": f"0000:{index:02x}:00.0"} for index in range(2)]
+NVML = Path(__file__).parents[3] / "lab" / "standins" / "nvml.c"
+
+# In a process of its own: NVML is loaded into the agent, from where its environment says.
+AGENT = """
+import json, sys
+from ncheck.agent.sources import Sources
+from ncheck.fleet.bootstrap import module_text
+from ncheck.probe.agent.gpu_test import answer
+import os
+sources = Sources(dict(os.environ))
+sources.fetch = module_text
+sources.start({"environment": {"python": sys.executable}})
+task = json.loads(sys.argv[1])
+print(json.dumps(answer(sources, task, task["timeout"])))
+"""
+Tested = Callable[..., GpuTestFacts]
+
+
+@pytest.fixture
+def tested(standins: Standins, tmp_path: Path) -> Tested:
+    """Return a function that tests two GPUs; afterwards, none of its processes may be left."""
+    for library in standins().iterdir():
+        (tmp_path / library.name).symlink_to(library)
+    nvml = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-w", "-o", str(nvml), str(NVML)], check=True)
+    mark = os.urandom(8).hex()
+
+    def run(cuda: str = "", nvml: str = "", seconds: float = 0.6, timeout: float = FAR) -> GpuTestFacts:
+        task = {"gpus": GPUS, "seconds": seconds, "timeout": timeout}
+        own = {"LD_LIBRARY_PATH": str(tmp_path), "STANDIN_CUDA": cuda, "STANDIN_NVML": nvml, "STANDIN_MARK": mark}
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA_"))}
+        done = subprocess.run(
+            [sys.executable, "-c", AGENT, json.dumps(task)],
+            env={**plain, **own},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert _marked(mark) == []
+        answered: GpuTestFacts = decoded(json.loads(done.stdout), GpuTestFacts)
+        return answered
+
+    return run
+
+
+def _marked(mark: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and f"STANDIN_MARK={mark}".encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_text()[:200])
+        except OSError:  # noqa: PERF203  it has ended meanwhile
+            continue
+    return found
+
+
+def test_healthy_gpus_come_to_the_end_with_every_figure(tested: Tested) -> None:
+    facts = tested()
+    assert [(gpu.uuid, gpu.done, gpu.ended, gpu.trouble) for gpu in facts.gpus] == [
+        (one["uuid"], True, True, "") for one in GPUS
+    ]
+    for gpu in facts.gpus:
+        figures = gpu.figures
+        rates = (figures.fma, figures.late_fma, figures.memory, figures.to_device, figures.to_host)
+        assert rates == pytest.approx((18, 18, 1800, 25, 25), rel=0.01)
+        assert figures.launch
+        assert set(gpu.results) == {"integers", "floats", "integers again", "floats again"}
+        assert {look.width for look in gpu.looks} == {16}
+        assert (gpu.before, gpu.after, gpu.unwatched) == ({"pcie_replays": 0, "ecc": 0},) * 2 + ("",)
+    assert facts.gpus[0].results == facts.gpus[1].results
+    assert [(one, other) for one, other, _ in facts.pairs] == [(0, 1), (1, 0)]
+    assert facts.words == ""
+
+
+def test_the_whole_numbers_are_what_the_kernel_says(tested: Tested) -> None:
+    computed = []
+    for thread in range(256):
+        x = (thread * 2654435761 + 12345) % 2**32
+        for _ in range(500 * 4):
+            x = (x * 1664525 + 1013904223) % 2**32
+            x ^= x >> 13
+            x = (x + (x * 2654435761 >> 32)) % 2**32
+        computed.append(x)
+    digest = hashlib.sha256(struct.pack("<256I", *computed)).hexdigest()[:16]
+    assert tested().gpus[0].results["integers"] == (digest, 0)
+
+
+def test_a_gpu_that_is_slow_or_wrong_shows_it_and_its_neighbour_does_not(tested: Tested) -> None:
+    facts = tested("compute=0.4@1,copy=0.4@1,host=0.4@1,peer=0.4@1,wrong=3@1,warm=2@1")
+    well, ill = facts.gpus
+    for name in ("fma", "late_fma", "memory", "to_device", "to_host"):
+        assert getattr(ill.figures, name) == pytest.approx(0.4 * getattr(well.figures, name), rel=0.01)
+    rates = {(one, other): rate for one, other, rate in facts.pairs}
+    assert (rates[0, 1], rates[1, 0]) == pytest.approx((100, 40), rel=0.01)
+    wrong = {name: blocks for name, (_, blocks) in ill.results.items()}
+    assert wrong == {"integers": 0, "integers again": 0, "floats": 3, "floats again": 5}
+    assert {blocks for _, blocks in well.results.values()} == {0}
+
+
+def test_what_fails_hangs_or_is_refused_says_in_which_step(tested: Tested) -> None:
+    hangs, ill = tested("hang=copy@0,lost=host@1", seconds=0.2, timeout=12).gpus
+    assert (hangs.trouble, ill.trouble) == (
+        "it did not end within its time, in: a copy on the device",
+        "a copy to the device: cuMemcpyHtoDAsync_v2: unknown error (CUDA error 999)",
+    )  # fmt: skip
+    assert ill.figures.memory is not None
+    for gpu in tested("init=803").gpus:
+        assert gpu.trouble == (
+            "cuInit: cuInit: system has unsupported display driver / cuda driver combination (CUDA error 803)"
+        )
+
+
+def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:
+    well, ill = tested(nvml="throttled=64@1").gpus
+    assert ({look.throttled for look in well.looks}, {look.throttled for look in ill.looks}) == ({1}, {64})
+    well, ill = tested(nvml="replays=1@0").gpus
+    assert (well.before["pcie_replays"], well.after["pcie_replays"]) == (0, 1)
+
+
+def test_the_program_is_one_line_without_a_quote_that_a_shell_reads() -> None:
+    program: Any = gpu_program()
+    assert "'" not in program
+    assert "\n" not in program
