@@ -55,6 +55,7 @@ class Given(TypedDict, total=False):
     probe: Literal["auto", "nccl", "nccl-tests", "gloo", "tcp", "none"]
     probe_time: float
     probe_launcher: Literal["agents", "mpirun"]
+    gpu_test: Literal["quick", "long", "none"]
     sizes: str | Sequence[int]
     repeats: int
     expect: str | float

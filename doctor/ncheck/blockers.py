@@ -20,7 +20,7 @@ from ncheck.model.report import Report
 from ncheck.settings import Settings
 
 # Facts by name: which checks a run needs is decided before any of them is imported. A test holds them to the facts.
-MEASURED = frozenset(("ProbeFacts", "LaterErrorCountersFacts"))
+MEASURED = frozenset(("ProbeFacts", "GpuTestFacts", "LaterErrorCountersFacts"))
 OF_PLAN = frozenset((
     "LoginFacts", "IdentityFacts", "NicFacts", "InfinibandFacts", "EnvironmentFacts", "LoadedNcclFacts",
     "InterpreterFacts", "GpuFacts", "MpiFacts", "MpiDaemonFacts", "MpiSettingsFacts", "LinkFacts", "NcclPickFacts",

@@ -17,7 +17,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.report import Measurement, NodeSummary, Probe, Report
+from ncheck.model.report import GpuAlone, Measurement, NodeSummary, Probe, Report
 from ncheck.origin import Origin
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
@@ -60,6 +60,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         plan=plan,
         measurements=measurements,
         probe=probe,
+        gpus_alone=_gpus_alone(cluster),
         version=__version__,
         seconds=round(seconds, 3),
         fail_on=settings.fail_on,
@@ -157,6 +158,14 @@ def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     from ncheck.probe.measurements import measured
 
     return measured(cluster.known)
+
+
+def _gpus_alone(cluster: Cluster) -> tuple[GpuAlone, ...]:
+    if not cluster.asked("GpuTestFacts"):
+        return ()
+    from ncheck.probe.gpus_alone import gpus_alone
+
+    return gpus_alone(cluster)
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

@@ -52,9 +52,10 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
     from ncheck.probe.facts import MEETING, TASK
+    from ncheck.probe.gpu_test import GPU_TEST
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, LATER, *mesh}
+    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, GPU_TEST, STORAGE_PROBE, LATER, *mesh}
     first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
@@ -203,6 +204,7 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     from ncheck.probe.agent.turn import MEANS
     from ncheck.probe.choice import driver_names
     from ncheck.probe.facts import MEETING, SWEEP, TASK
+    from ncheck.probe.gpu_test import GPU_TEST
 
     auto = "with the method that the nodes support (--probe none: no test)"
     method = auto if settings.probe == "auto" else f"with {settings.probe}"
@@ -211,6 +213,8 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
     yield "After that, unless errors affect the launch plan, bandwidth is measured"
     yield f"for at most {settings.probe_time:.0f} s, {method}, {where}:"
+    if settings.gpu_test != "none":
+        yield from _answer(GPU_TEST)
     for source in (MEETING, TASK, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
         if source != MEETING or settings.probe in ("auto", "nccl"):  # other methods do not use it
             yield from _answer(source)

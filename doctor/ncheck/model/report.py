@@ -145,6 +145,36 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class GpuFigure:
+    """One figure of a GPU that was tested alone. `value` and `usual`: in the unit; `usual`: what the other GPUs of its
+    model reach, or what its data sheet lets expect, None if neither is known. `standing`: the verdict on the value.
+    """
+
+    what: str
+    value: float
+    unit: str
+    usual: float | None = None
+    standing: Standing = Standing.UNKNOWN
+
+
+@dataclass(frozen=True)
+class GpuAlone:
+    """One GPU that was tested alone, before ranks communicated. `clock`: MHz, `power`: watts, `temperature`: degrees
+    Celsius, all of them under load and None if NVML did not say. `failed`: why the test ended early, "" if it did not.
+    """
+
+    node: str
+    pci: str
+    uuid: str
+    model: str
+    figures: tuple[GpuFigure, ...] = ()
+    clock: int | None = None
+    power: float | None = None
+    temperature: int | None = None
+    failed: str = ""
+
+
+@dataclass(frozen=True)
 class Pair:
     """The bus bandwidth between two nodes in GB/s, None if it failed, and the verdict on it."""
 
@@ -246,6 +276,7 @@ class Report:
     cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
     # Nodes have GPUs, and no interpreter that was found there has a framework: the command that names the job's Python
     name_python: str = ""
+    gpus_alone: tuple[GpuAlone, ...] = ()  # each GPU that --gpu-test tested
     boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
     systems: tuple[System, ...] = ()  # what the nodes have: one for those that are alike, in the order of the list
     schema: str = SCHEMA

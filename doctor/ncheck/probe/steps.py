@@ -17,6 +17,7 @@ from ncheck.model.phase import NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import MEETING, TASK, Method, ProbeFacts, Stage, Step
+from ncheck.probe.gpu_test import LIMIT, gpu_questions
 from ncheck.probe.links.hardware import hardware_of
 from ncheck.probe.methods.context import context_of
 from ncheck.probe.questions import StepTasks, identifier, skipped
@@ -128,7 +129,7 @@ class Progress:
         parts = _PARTS
         if isinstance(chosen, Refused):
             notes.append(dict.fromkeys(context.nodes, (_refusal(settings, chosen),)))
-            chosen, parts = Chosen({}, {}), ()
+            chosen, parts = Chosen({}, {}), _ALONE
         return cls(context, chosen, now + settings.probe_time, tuple(filter(None, notes)), parts)
 
     def at(self, cluster: Cluster) -> Progress:
@@ -328,6 +329,19 @@ def next_step(progress: Progress, cluster: Cluster, now: float) -> ProbeStep | N
 # The parts of a probe, in their order
 
 
+def _test_gpus(progress: Progress, now: float) -> Progress | ProbeStep:
+    """Test every GPU alone, all at once."""
+    context, settings = progress.context, progress.context.settings
+    if settings.gpu_test == "none":
+        return progress
+    seconds = min(LIMIT[settings.gpu_test], progress.ends - now - PATIENCE)
+
+    def ask(cluster: Cluster, left: float) -> Questions:
+        return gpu_questions(cluster, context.nodes, settings, max(1.0, min(seconds, left - PATIENCE)))
+
+    return ProbeStep("testing the GPUs", frozenset(context.nodes), ask, seconds=seconds + PATIENCE, begun=progress)
+
+
 def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
     """Ask every node for places where ranks can meet, before anything is measured."""
     chosen, context = progress.chosen, progress.context
@@ -432,7 +446,8 @@ def _refusal(settings: Settings, refused: Refused) -> NotAsked:
     return NotAsked(TASK, refused.why, failed=wanted, remedy=refused.remedy if wanted else "")
 
 
-_PARTS: tuple[Part, ...] = (_meet, _inside, _pairs, _rails_again, _end_search, _scaling, _together, _diagnose)
+_ALONE: tuple[Part, ...] = (_test_gpus,)
+_PARTS: tuple[Part, ...] = (*_ALONE, _meet, _inside, _pairs, _rails_again, _end_search, _scaling, _together, _diagnose)
 
 
 def cut_short(cluster: Cluster, why: str) -> list[Evidence]:

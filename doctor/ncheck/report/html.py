@@ -24,6 +24,7 @@ from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
+from ncheck.report.gpus_alone import GpuTable, gpu_table
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     Headline,
@@ -287,6 +288,7 @@ class View:
     matrix: CheckMatrix
     foremost: Measured | None
     measured: tuple[Measured, ...]
+    gpus: GpuTable | None
     timed: str  # how often each size was timed, or nothing
     pairs: Pairs | None
     carried: tuple[Line, ...]
@@ -317,6 +319,7 @@ def view_of(report: Report) -> View:
         matrix=check_matrix(report),
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
+        gpus=gpu_table(report),
         timed=say.protocol(report.measurements),
         pairs=_pairs(report),
         carried=carried(report.probe.traffic),

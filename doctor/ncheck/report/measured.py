@@ -112,6 +112,11 @@ def rate(value: float) -> str:
     return f"{value:.2g}" if value >= _LEAST else f"<{_LEAST}"
 
 
+def short_figure(value: float) -> str:
+    """Return three digits: "18", "1750", "0.95"."""
+    return f"{value:.0f}" if value >= _WHOLE else f"{value:.3g}"
+
+
 def short(value: float) -> str:
     """Return a rate in GB/s in three characters, for a cell."""
     return f"{value:.0f}" if value >= _PLAIN else f"{value:.2g}"

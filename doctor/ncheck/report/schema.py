@@ -10,7 +10,20 @@ from typing import Any
 from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Protocol, Report, Traffic
+from ncheck.model.report import (
+    SCHEMA,
+    BadNode,
+    GpuAlone,
+    GpuFigure,
+    Measurement,
+    NodeSummary,
+    Pair,
+    Point,
+    Probe,
+    Protocol,
+    Report,
+    Traffic,
+)  # fmt: skip
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 
 RECORDS = (
@@ -34,6 +47,8 @@ RECORDS = (
     Measurement,
     Protocol,
     Point,
+    GpuAlone,
+    GpuFigure,
     Probe,
     Pair,
     Traffic,
@@ -58,6 +73,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "name_python": "The command that names the Python of the job, where it was not judged: nodes have GPUs, and no "
         "interpreter that was found there has a framework. Empty otherwise.",
+        "gpus_alone": "Each GPU that --gpu-test tested alone, before ranks communicated.",
         "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
         "systems": "What the nodes have, as values: one record for all nodes that are alike.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
@@ -264,6 +280,24 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "wanted": "How many repeats --repeats asks for; if more than repeats, there was no time for them. Null if "
         "unknown.",
         "spread": "From the fastest repeat to the slowest, as a share of the median; null if unknown.",
+    },
+    "GpuAlone": {
+        "node": "The node.",
+        "pci": "PCI address.",
+        "uuid": "UUID by NVML.",
+        "model": "Model by NVML.",
+        "figures": "How fast it computes and copies.",
+        "clock": "MHz under load; null if NVML did not say.",
+        "power": "Watts under load; null if NVML did not say.",
+        "temperature": "Degrees Celsius under load; null if NVML did not say.",
+        "failed": "Why its test ended early; empty if it did not.",
+    },
+    "GpuFigure": {
+        "what": "What was measured, such as FP32 or memory.",
+        "value": "The median, in the unit.",
+        "unit": "TFLOPS or GB/s.",
+        "usual": "What other GPUs of its model reach, or what its data sheet lets expect; null if neither is known.",
+        "standing": "The verdict on the value.",
     },
     "Point": {
         "size": "Bytes per rank.",

@@ -11,6 +11,7 @@ from rich.text import Text
 from ncheck.model.finding import Outcome, Verdict
 from ncheck.model.report import Report
 from ncheck.report import text as words
+from ncheck.report.gpus_alone import print_gpus
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
 from ncheck.report.parts import print_fix, print_headline, print_origin, print_title
@@ -56,6 +57,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     _verdicts(page, report)
     _nodes(page, report)
     print_measured(page, report)
+    print_gpus(page, report)
     _plan(page, report)
     if not report.probe.ran:
         page.gap()

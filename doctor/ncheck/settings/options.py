@@ -201,6 +201,11 @@ class Settings:
         "agents", _PROBE, "--probe-launcher", read.OneOf(("agents", "mpirun")), None,
         "What starts the ranks: agents (ncheck itself) or mpirun with the line of the plan.  [agents]",
     )
+    gpu_test: str = _row(
+        "none", _PROBE, "--gpu-test", read.OneOf(("quick", "long", "none")), None,
+        "Test each idle GPU alone before that: compute, memory, links and results, for some seconds (quick) or two "
+        "minutes (long).  [none]",
+    )
     sizes: tuple[int, ...] = _row(
         (), _PROBE, "--sizes", read.sizes, "SIZES",
         "Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",

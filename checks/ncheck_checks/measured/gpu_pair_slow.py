@@ -1,0 +1,51 @@
+"""A copy between two GPUs of a node is slow
+
+## What it finds
+Pairs of GPUs inside a node between which a copy is slower than between the same two of other nodes with these GPUs, or
+than in the opposite direction: below 0.8 is an error, below 0.92 a warning. The copies run one after the other, when no
+GPU computes (`--gpu-test quick`).
+
+## Why it matters
+The ring of an all-reduce goes through all GPUs of a node and is as fast as its slowest link. One NVLink that is down,
+or a path by the host where the others have NVLink, slows all of them.
+
+## What to type
+`nvidia-smi topo -m` on the node that the finding names shows how its GPUs are connected; compare it with another
+node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.probe.gpus_alone import FAR_TOO_LOW, LOW
+
+_NODES = 3  # with fewer, the opposite direction is what there is to compare with
+
+
+@cluster_check("NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True)
+def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    rates = {
+        node: {(one, other): rate for one, other, rate in facts.pairs}
+        for node, facts in cluster.facts(GpuTestFacts).items()
+    }
+    for node, pairs in rates.items():
+        if not pairs:
+            yield NotApplicable("no copies between two GPUs were measured", (node,))
+            continue
+        low = []
+        for (one, other), rate in pairs.items():
+            same = [found[one, other] for found in rates.values() if (one, other) in found]
+            usual = median(same) if len(same) >= _NODES else max(*same, pairs.get((other, one), rate))
+            if rate < LOW * usual:
+                low.append((rate / usual, f"GPU {one} to GPU {other}: {rate:.3g} GB/s, usual {usual:.3g}"))
+        if low:
+            low.sort()
+            yield Problem(
+                f"slow copies between GPUs of {node}: {low[0][0]:.2f} of what is usual", "nvidia-smi topo -m",
+                tuple(text for _, text in low[:9]), (node,), look=True, summary="slow copies between GPUs",
+                severity=None if low[0][0] < FAR_TOO_LOW else Severity.WARNING,
+            )  # fmt: skip

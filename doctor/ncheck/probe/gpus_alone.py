@@ -1,0 +1,159 @@
+"""What is usual of GPUs that were tested alone, and which are below it. The checks of NC75 and the reports read it.
+
+The usual of a figure is the median of all GPUs of one model in the cluster; of two GPUs, the faster one. Where there is
+only one, or all may be slow together, the data sheet decides, with a wide margin: a copy and a plain loop never reach
+what it promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ncheck.facts.gpus import GpuFacts
+from ncheck.model.check import NotApplicable, Problem
+from ncheck.model.finding import Severity
+from ncheck.model.report import GpuAlone, GpuFigure, Standing
+from ncheck.probe.gpu_test import BusyLook, GpuTestFacts, TestedGpu
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+
+LOW, FAR_TOO_LOW, OF_DATA_SHEET = 0.92, 0.8, 0.6
+NOTHING_TO_COMPARE = "nothing to compare with: one GPU of its model, and ncheck has no data sheet of it"
+_FEW = 3  # values: of fewer the median is none
+_MOST_EVIDENCE = 9
+
+# TFLOPS in single precision without tensor cores, and GB/s of memory, from NVIDIA's data sheets of these boards.
+_DATA_SHEETS = {
+    "V100-SXM2": (15.7, 900), "V100-PCIE": (14.0, 900), "A100-SXM4-40GB": (19.5, 1555), "A100-SXM4-80GB": (19.5, 2039),
+    "A100 80GB PCIe": (19.5, 1935), "A100-PCIE-40GB": (19.5, 1555), "A30": (10.3, 933), "A40": (37.4, 696),
+    "A10G": (31.2, 600), "A10": (31.2, 600), "L40S": (91.6, 864), "L40": (90.5, 864), "L4": (30.3, 300),
+    "T4": (8.1, 320), "H100 80GB HBM3": (67, 3350), "H100 PCIe": (51, 2000), "H100 NVL": (60, 3900),
+    "H200 NVL": (60, 4800), "H200": (67, 4800), "B200": (75, 7700),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One figure of one GPU: `ratio` to the usual; `basis` says what that is."""
+
+    node: str
+    gpu: TestedGpu
+    name: str
+    value: float
+    usual: float
+    ratio: float
+    basis: str
+
+    @property
+    def standing(self) -> Standing:
+        """The verdict."""
+        if self.ratio < FAR_TOO_LOW:
+            return Standing.FAR_TOO_LOW
+        return Standing.LOW if self.ratio < LOW else Standing.OK
+
+    @property
+    def text(self) -> str:
+        what, unit = FIGURES[self.name]
+        return (
+            f"{self.gpu.pci}: {what} {_short(self.value)} {unit}, {self.basis} {_short(self.usual)} ({self.ratio:.2f})"
+        )
+
+
+FIGURES = {
+    "fma": ("FP32", "TFLOPS"), "bf16": ("BF16 GEMM", "TFLOPS"), "fp32": ("FP32 GEMM", "TFLOPS"),
+    "memory": ("memory", "GB/s"), "to_device": ("host to GPU", "GB/s"), "to_host": ("GPU to host", "GB/s"),
+}  # fmt: skip
+
+
+def tested(cluster: Cluster) -> Iterator[tuple[str, TestedGpu, str]]:
+    """Yield each tested GPU with its node and its model."""
+    listed = cluster.facts(GpuFacts)
+    for node, facts in cluster.facts(GpuTestFacts).items():
+        models = {gpu.uuid: gpu.name for gpu in listed[node].gpus} if node in listed else {}
+        yield from ((node, gpu, models.get(gpu.uuid, "")) for gpu in facts.gpus)
+
+
+def standings(cluster: Cluster, names: Iterable[str]) -> Iterator[Judged]:
+    """Yield how these figures of each GPU stand; nothing where there is no expectation."""
+    found: dict[tuple[str, str], list[tuple[str, TestedGpu, float]]] = {}
+    for node, gpu, model in tested(cluster):
+        for name in names:
+            if (value := getattr(gpu.figures, name)) is not None:
+                found.setdefault((model, name), []).append((node, gpu, value))
+    for (model, name), values in found.items():
+        promised = _promised(model, name)
+        for node, gpu, value in values:
+            usual, basis = _usual([value for _, _, value in values])
+            if promised and (usual is None or usual < OF_DATA_SHEET * promised):
+                # The data sheet's own margin is the limit: what is just above it is ok.
+                usual, basis = OF_DATA_SHEET * promised, f"{OF_DATA_SHEET:.0%} of the data sheet is"
+                yield Judged(node, gpu, name, value, usual, min(1.0, value / usual), basis)
+            elif usual is not None:
+                yield Judged(node, gpu, name, value, usual, value / usual, basis)
+
+
+def _usual(values: list[float]) -> tuple[float | None, str]:
+    if len(values) >= _FEW:
+        return median(values), "the usual is"
+    return (max(values), "the other has") if len(values) > 1 else (None, "")
+
+
+def _promised(model: str, name: str) -> float | None:
+    if name not in ("fma", "memory"):
+        return None
+    words = model.removeprefix("NVIDIA ").removeprefix("Tesla ")
+    board = next((board for board in _DATA_SHEETS if words.startswith(board)), None)
+    return _DATA_SHEETS[board][name == "memory"] if board else None
+
+
+def gpus_alone(cluster: Cluster) -> tuple[GpuAlone, ...]:
+    """Return what the report shows of each tested GPU."""
+    known: dict[tuple[str, str], list[Judged]] = {}
+    for one in standings(cluster, FIGURES):
+        known.setdefault((one.node, one.gpu.uuid), []).append(one)
+    return tuple(_shown(node, gpu, model, known.get((node, gpu.uuid), ())) for node, gpu, model in tested(cluster))
+
+
+def _shown(node: str, gpu: TestedGpu, model: str, judged: Iterable[Judged]) -> GpuAlone:
+    usual = {one.name: one for one in judged}
+    figures = tuple(
+        GpuFigure(what, value, unit, *((usual[name].usual, usual[name].standing) if name in usual else ()))
+        for name, (what, unit) in FIGURES.items()
+        if (value := getattr(gpu.figures, name)) is not None
+    )
+    busy = gpu.looks[-1] if gpu.looks else BusyLook()
+    power = None if busy.power is None else busy.power / 1000
+    return GpuAlone(node, gpu.pci, gpu.uuid, model, figures, busy.clock, power, busy.temperature, gpu.trouble)
+
+
+def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> Iterator[Problem | NotApplicable]:
+    """Yield a problem for each node with GPUs of which one of these figures is low."""
+    known: dict[str, list[Judged]] = {}
+    for one in standings(cluster, names):
+        known.setdefault(one.node, []).append(one)
+    for node in cluster.facts(GpuTestFacts):
+        if node not in known:
+            yield NotApplicable(NOTHING_TO_COMPARE, (node,))
+            continue
+        low = [one for one in known[node] if one.standing is not Standing.OK]
+        if low:
+            worst = min(low, key=lambda one: one.ratio)
+            gpus = fold_pci(one.gpu for one in low)
+            yield Problem(
+                f"slow {what} on {gpus} of {node}: {worst.ratio:.2f} of what it should be",
+                fix, tuple(one.text for one in low[:_MOST_EVIDENCE]), (node,), look=True,
+                summary=f"a GPU has slow {what}",
+                severity=None if worst.standing is Standing.FAR_TOO_LOW else Severity.WARNING,
+            )  # fmt: skip
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"  # noqa: PLR2004  where three digits become 1e+03
+
+
+def fold_pci(gpus: Iterable[TestedGpu]) -> str:
+    return ", ".join(dict.fromkeys(gpu.pci for gpu in gpus))

@@ -1,0 +1,88 @@
+"""The GPUs that were tested alone: a table with a bar for each, for the console and the HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from ncheck.model.report import GpuAlone, Report, Standing
+from ncheck.report import text as words
+from ncheck.report.measured import BAD, STYLES, short_figure, tone
+from ncheck.report.page import Page
+
+SHOWN = 16  # GPUs, the worst first
+_CELLS = 10  # of a bar
+_ORDER = (Standing.FAR_TOO_LOW, Standing.LOW, Standing.UNKNOWN, Standing.OK)
+
+
+@dataclass(frozen=True)
+class GpuRow:
+    """One GPU: `cells` as text under the heads, `share` of what is usual at its worst (None: unknown), its style."""
+
+    node: str
+    gpu: str
+    cells: tuple[str, ...]
+    share: float | None
+    tone: str
+    failed: str
+
+
+@dataclass(frozen=True)
+class GpuTable:
+    """`heads` with their units below; `left_out`: how many GPUs are not shown."""
+
+    heads: tuple[tuple[str, str], ...]
+    rows: tuple[GpuRow, ...]
+    left_out: int
+
+
+def gpu_table(report: Report) -> GpuTable | None:
+    """Return the table, the worst GPUs first; None where none was tested."""
+    if not report.gpus_alone:
+        return None
+    kinds = dict.fromkeys((figure.what, figure.unit) for gpu in report.gpus_alone for figure in gpu.figures)
+    gpus = sorted(report.gpus_alone, key=lambda gpu: (not gpu.failed, _ORDER.index(_worst(gpu)), _share(gpu) or 0.0))
+    heads = (*kinds, ("heat", "°C"))
+    rows = tuple(_row(gpu, [what for what, _ in kinds]) for gpu in gpus[:SHOWN])
+    return GpuTable(heads, rows, max(0, len(gpus) - SHOWN))
+
+
+def _row(gpu: GpuAlone, kinds: Sequence[str]) -> GpuRow:
+    values = {figure.what: short_figure(figure.value) for figure in gpu.figures}
+    cells = (*(values.get(what, "") for what in kinds), "" if gpu.temperature is None else str(gpu.temperature))
+    style = BAD if gpu.failed else tone(_worst(gpu))
+    return GpuRow(gpu.node, gpu.pci, cells, _share(gpu), style, gpu.failed)
+
+
+def _worst(gpu: GpuAlone) -> Standing:
+    return min((figure.standing for figure in gpu.figures), key=_ORDER.index, default=Standing.UNKNOWN)
+
+
+def _share(gpu: GpuAlone) -> float | None:
+    return min((figure.value / figure.usual for figure in gpu.figures if figure.usual), default=None)
+
+
+def print_gpus(page: Page, report: Report) -> None:
+    """Print the table; a wide one is cut at the width of the page."""
+    table = gpu_table(report)
+    if table is None:
+        return
+    page.say("GPUs alone", "  ", style="bold")
+    widths = [max(len(head), len(unit)) for head, unit in table.heads]
+    left = max(len(words.line(f"{row.node} {row.gpu}")) for row in table.rows)
+    for line in zip(*table.heads, strict=True):
+        page.verbatim(f"    {'':{left}}  {_aligned(line, widths)}", style="dim")
+    for row in table.rows:
+        bar = page.signs.parts[-1] * round(_CELLS * min(1.0, row.share or 0.0))
+        name = words.line(f"{row.node} {row.gpu}")
+        page.verbatim(Text.assemble(f"    {name:{left}}  {_aligned(row.cells, widths)}  ", (bar, STYLES[row.tone])))
+        if row.failed:
+            page.say(words.line(row.failed), "      ", style=STYLES[BAD])
+    if table.left_out:
+        page.say(f"and {table.left_out} more: -o json has them all", "    ", style="dim")
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))

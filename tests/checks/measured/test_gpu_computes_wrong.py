@@ -1,0 +1,49 @@
+"""NC750: GPUs that compute something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
+
+from .tested_gpus import COMPUTED, gpu, nodes
+
+BLOCKS = {**COMPUTED, "floats": ("bb", 3)}
+WARM = {**COMPUTED, "floats again": ("b7", 0)}
+OTHER = {**COMPUTED, "integers": ("a1", 0), "integers again": ("a1", 0)}
+
+
+def test_a_gpu_whose_blocks_differ_is_named_with_its_uuid() -> None:
+    (found,) = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=BLOCKS)))).findings
+    assert found == Finding(
+        "NC750", "gpu-computes-wrong", Severity.ERROR, ("n1",), "wrong results on 0000:01:00.0 of n1",
+        ("0000:01:00.0 (GPU-n1-1): floats: 3 of 4096 blocks differ from the others on the same GPU",),
+        "nvidia-smi -q -d ECC,ROW_REMAPPER", kind="look", summary="a GPU computes wrong results",
+    )  # fmt: skip
+
+
+def test_a_gpu_that_computes_otherwise_when_warm_or_than_its_peers_is_named() -> None:
+    cluster = nodes(n1=(gpu(0), gpu(1, results=WARM)), n2=(gpu(0, "n2"), gpu(1, "n2", results=OTHER)))
+    first, second = judge([gpu_computes_wrong], cluster).findings
+    assert first.evidence == ("0000:01:00.0 (GPU-n1-1): floats: bb when cold, b7 when warm",)
+    assert second.evidence == ("0000:01:00.0 (GPU-n2-1): integers: a1; other GPUs of this model: aa",)
+
+
+def test_of_two_gpus_that_disagree_both_are_named() -> None:
+    (found,) = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=OTHER)))).findings
+    assert len(found.evidence) == 2
+
+
+def test_another_model_may_compute_other_numbers() -> None:
+    cluster = {**nodes(n1=(gpu(0),)), **nodes("NVIDIA H200", n2=(gpu(0, "n2", results=OTHER),))}
+    assert judge([gpu_computes_wrong], cluster).findings == []
+
+
+def test_a_test_that_did_not_end_proves_nothing() -> None:
+    half = {name: COMPUTED[name] for name in ("integers", "floats")}
+    judged = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=half, done=False))))
+    assert [verdict.outcome for verdict in judged.verdicts] == [Outcome.UNKNOWN]
+    healthy = judge([gpu_computes_wrong], nodes(n1=(gpu(0), replace(gpu(1), notes=("no cuBLAS",)))))
+    assert [verdict.outcome for verdict in healthy.verdicts] == [Outcome.PASSED]

@@ -1,0 +1,31 @@
+"""NC754: copies between two GPUs of a node."""
+
+from __future__ import annotations
+
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.measured.gpu_pair_slow import gpu_pair_slow
+
+from .tested_gpus import gpu, nodes
+
+FAST, SLOW = ((0, 1, 270.0), (1, 0, 268.0)), ((0, 1, 90.0), (1, 0, 90.0))
+
+
+def test_a_pair_is_compared_with_the_same_pair_of_other_nodes() -> None:
+    two = (gpu(0), gpu(1))
+    cluster = {**nodes(pairs=FAST, n1=two), **nodes(pairs=FAST, n2=two), **nodes(pairs=SLOW, n3=two)}
+    (found,) = judge([gpu_pair_slow], cluster).findings
+    assert (found.nodes, found.message) == (("n3",), "slow copies between GPUs of n3: 0.33 of what is usual")
+    assert found.evidence == (
+        "GPU 0 to GPU 1: 90 GB/s, usual 270", "GPU 1 to GPU 0: 90 GB/s, usual 268",
+    )  # fmt: skip
+
+
+def test_alone_the_opposite_direction_is_what_there_is() -> None:
+    (found,) = judge([gpu_pair_slow], nodes(pairs=((0, 1, 270.0), (1, 0, 90.0)), n1=(gpu(0), gpu(1)))).findings
+    assert found.evidence == ("GPU 1 to GPU 0: 90 GB/s, usual 270",)
+    assert judge([gpu_pair_slow], nodes(pairs=FAST, n1=(gpu(0), gpu(1)))).findings == []
+
+
+def test_a_node_with_one_gpu_has_no_pairs() -> None:
+    assert [one.outcome for one in judge([gpu_pair_slow], nodes(n1=(gpu(0),))).verdicts] == [Outcome.SKIPPED]

@@ -1,0 +1,34 @@
+"""NC756: PCIe links, read while the GPU is busy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.measured.pcie_narrow_under_load import pcie_narrow_under_load
+
+from .tested_gpus import LOOK, gpu, nodes
+
+NARROW = replace(LOOK, width=8)
+IDLE = replace(LOOK, generation=1)
+
+
+def test_a_link_that_has_fewer_lanes_than_the_others_is_named() -> None:
+    (found,) = judge([pcie_narrow_under_load], nodes(n1=(gpu(0), gpu(1, looks=(NARROW,))))).findings
+    assert (found.nodes, found.fix) == (("n1",), "sudo lspci -vv -d 10de:")
+    assert found.evidence == ("0000:01:00.0: x8 of generation 4, it can be x16 of generation 4",)
+
+
+def test_a_look_before_the_link_woke_up_does_not_count() -> None:
+    assert judge([pcie_narrow_under_load], nodes(n1=(gpu(0), gpu(1, looks=(IDLE, LOOK))))).findings == []
+
+
+def test_boards_that_are_wired_so_are_no_finding() -> None:
+    both = tuple(gpu(index, looks=(NARROW,)) for index in range(2))
+    assert judge([pcie_narrow_under_load], nodes(n1=both)).findings == []
+
+
+def test_without_nvml_nothing_is_known() -> None:
+    unseen = gpu(0, looks=(), unwatched="NVML Shared Library Not Found")
+    assert [one.outcome for one in judge([pcie_narrow_under_load], nodes(n1=(unseen,))).verdicts] == [Outcome.SKIPPED]
