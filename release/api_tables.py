@@ -31,7 +31,10 @@ def _fact_modules() -> dict[str, list[type]]:
     import ncheck.facts
 
     names = sorted(module.name for module in pkgutil.iter_modules(ncheck.facts.__path__))
-    modules = [import_module(name) for name in (*(f"ncheck.facts.{name}" for name in names), "ncheck.probe.facts")]
+    modules = [
+        import_module(name)
+        for name in (*(f"ncheck.facts.{name}" for name in names), "ncheck.probe.facts", "ncheck.probe.gpu_test")
+    ]
     return {module.__name__: own for module in modules if (own := _own_facts(module))}
 
 

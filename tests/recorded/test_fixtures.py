@@ -93,8 +93,9 @@ NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC6
 # No data over TCP, no ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface
 # named by hand, no GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs,
 # nothing without an expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir
-# or --packages all; no control group with a limit, no container; no times of logins.
+# --packages all or --gpu-test; no control group with a limit, no container; no times of logins.
 NOTHING_THERE = {
+    *(f"NC75{last}" for last in range(8)),
     "NC560",
     "NC561",
     "NC131",

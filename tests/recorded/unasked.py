@@ -10,6 +10,7 @@ from ncheck.facts.packages import PACKAGES
 from ncheck.facts.programs import PROGRAMS
 from ncheck.facts.prompt import PROMPT
 from ncheck.model.evidence import JsonValue, Note, Reply, Status
+from ncheck.probe.gpu_test import GPU_TEST
 
 if TYPE_CHECKING:
     from .host import Host
@@ -20,6 +21,7 @@ def unasked_replies(host: Host) -> dict[str, Reply | Note]:
     return {
         CODE.key: _code(host.commit) if host.commit else Note("no folder of code was named: --workdir DIR"),
         PROGRAMS.key: Note("no command with a full path was given"),
+        GPU_TEST.key: Note("--gpu-test none"),
         PACKAGES.key: Note("only with --packages all"),
         PROMPT.key: Reply(Status.MISSING, "the job's Python has a framework"),
     }
