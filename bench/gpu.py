@@ -287,13 +287,13 @@ def load(bench: Bench) -> Iterator[str]:
 
 
 def hang(bench: Bench) -> Iterator[str]:
-    with bench.beside(bench.python, __file__, "--part", "hang", environ=alone()) as (process, log):
+    with bench.beside(bench.python, __file__, "--part", "hang", environ=one_rank()) as (process, log):
         wait_for("spinning", log, process, 60)
         time.sleep(2)
         yield from diagnosed(bench, process.pid)
 
 
-def alone() -> dict[str, str]:
+def one_rank() -> dict[str, str]:
     """Return the variables of a job of one rank."""
     return {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29531"}
 
@@ -399,11 +399,22 @@ def hook(bench: Bench) -> Iterator[str]:
     yield f"{done.price}\n\n{block(done.err + done.out, 80)}"
 
 
-def speed(bench: Bench) -> Iterator[str]:
-    rows = [(name, f"{value:.1f}") for name, value in bench.part("speed", limit=90).items()]
-    yield table(("what", "median of 20"), rows)
-    if path := shutil.which("nvbandwidth"):
-        done = bench.run(path, limit=90)
+def alone(bench: Bench) -> Iterator[str]:
+    words = ("--config", "none", "--python", bench.python, "--gpu-test", "quick", "--sizes", "1M", "-o", "json")
+    done = bench.asked("probe", *words, limit=100)
+    report = done.json()
+    yield f"ncheck probe --gpu-test quick: {done.price}"
+    rows = [
+        (gpu["pci"], figure["what"], f"{figure['value']:.4g}", figure["unit"], figure["usual"], figure["standing"])
+        for gpu in report["gpus_alone"]
+        for figure in gpu["figures"]
+    ]
+    yield table(("GPU", "what", "ncheck", "unit", "usual", "standing"), rows)
+    yield block("\n".join(f"{one['code']} {one['message']}" for one in report["findings"]) or "no findings")
+    rows = [(name, f"{value:.4g}") for name, value in bench.part("speed", limit=90).items()]
+    yield table(("of GPU 0", "torch, median of 20"), rows)
+    if shutil.which("nvbandwidth"):
+        done = bench.run("nvbandwidth", limit=90)
         yield f"nvbandwidth: {done.price}\n\n{block(done.out)}"
     else:
         yield "nvbandwidth is not here"
@@ -421,11 +432,11 @@ STEPS = {
     "machine": Step("the machine and its programs", machine, 40),
     "facts": Step("what ncheck reads of each GPU, beside nvidia-smi -q", facts, 90),
     "load": Step("NVML at rest and under load", load, 120),
+    "alone": Step("every GPU alone, beside torch and nvbandwidth", alone, 150),
     "hang": Step("a kernel that never ends", hang, 90),
     "bandwidth": Step("ncheck probe, torch.distributed and nccl-tests, in turn", bandwidth, 200),
     "job": Step("a job of two ranks, one of which stands still: RAS, stacks, flight recorder", job, 120),
     "hook": Step("the hook under torchrun, with its quick all-reduce", hook, 90),
-    "speed": Step("torch's own figures of one GPU, and nvbandwidth's", speed, 120),
 }
 
 

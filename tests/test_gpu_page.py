@@ -36,10 +36,11 @@ def test_every_step_has_its_section_and_what_is_missing_is_skipped(
 
     assert done.returncode == 0, done.stderr
     sections = dict(re.findall(r"^## ([\w-]+): [^\n]*\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
-    assert list(sections) == ["machine", "facts", "load", "hang", "bandwidth", "job", "hook", "speed"]
+    assert list(sections) == ["machine", "facts", "load", "alone", "hang", "bandwidth", "job", "hook"]
     assert "| gpus[1].uuid | GPU-0" in sections["facts"]
     assert re.search(r"^22 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
     assert re.search(r"^\| 1 MiB \| [\d.]+ \([\d.]+ to [\d.]+\) \|$", sections["bandwidth"], re.MULTILINE)
-    for step in ("load", "hang", "job", "hook", "speed"):
+    assert "| 0000:10:00.0 | memory | 1800 | GB/s | 1800" in sections["alone"]
+    for step in ("load", "alone", "hang", "job", "hook"):
         assert re.search(r"^Skipped: .*no torch here", sections[step], re.MULTILINE), sections[step]
     assert "| ncheck local -v " in page.rpartition("## What ncheck took")[2]
