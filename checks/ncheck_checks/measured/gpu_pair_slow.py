@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.probe.gpu_test import GpuTestFacts
 from ncheck.probe.gpus_alone import FAR_TOO_LOW, LOW
 
@@ -27,15 +27,14 @@ _NODES = 3  # with fewer, the opposite direction is what there is to compare wit
 
 
 @cluster_check("NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True)
-def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    rates = {
-        node: {(one, other): rate for one, other, rate in facts.pairs}
-        for node, facts in cluster.facts(GpuTestFacts).items()
-    }
+def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    tested = cluster.facts(GpuTestFacts)
+    rates = {node: {(one, other): rate for one, other, rate in facts.pairs} for node, facts in tested.items()}
     for node, pairs in rates.items():
-        if not pairs:
-            yield NotApplicable("no copies between two GPUs were measured", (node,))
-            continue
+        if tested[node].words:
+            yield Inconclusive(f"not all copies between two GPUs were measured: {tested[node].words}", (node,))
+        elif not pairs:
+            yield NotApplicable("one GPU alone has no pairs", (node,))
         low = []
         for (one, other), rate in pairs.items():
             same = [found[one, other] for found in rates.values() if (one, other) in found]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import AtMost, Maybe, OrEmpty, Words
+from ncheck.facts.answers import OPTIONAL, AtMost, Maybe, Null, Words
 from ncheck.facts.definition import MEASURING, Fact
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import NotAsked, Questions
@@ -109,7 +110,7 @@ class TestedGpu:
     before: Mapping[str, int]
     after: Mapping[str, int]
     unwatched: Words = ""
-    words: OrEmpty = ""
+    words: Annotated[Words, OPTIONAL, Null("")] = ""
 
     @property
     def trouble(self) -> str:
@@ -132,7 +133,7 @@ class GpuTestFacts:
 
     gpus: tuple[TestedGpu, ...]
     pairs: tuple[tuple[int, int, float], ...] = ()
-    words: OrEmpty = field(default="")
+    words: Words = ""
 
 
 GPU_TEST = Answer("gpu-test", shape=GpuTestFacts)
@@ -146,8 +147,11 @@ def exempt_untested(cluster: Cluster, settings: Settings) -> dict[str, str]:
 
 def gpu_questions(cluster: Cluster, nodes: Iterable[str], settings: Settings, seconds: float) -> Questions:
     """Return the question for each node with idle GPUs of NVIDIA, and for the others a note why they are not tested."""
-    known, limit = cluster.facts(GpuFacts), min(LIMIT[settings.gpu_test], seconds)
-    return {node: (_question(known.get(node), settings, limit),) for node in nodes}
+    known, health = cluster.facts(GpuFacts), cluster.facts(GpuHealthFacts)
+    limit = min(LIMIT[settings.gpu_test], seconds)
+    split = {node for node, facts in health.items() if any(gpu.mig for gpu in facts.gpus)}
+    in_parts = NotAsked(GPU_TEST, "MIG splits a GPU")
+    return {node: (in_parts if node in split else _question(known.get(node), settings, limit),) for node in nodes}
 
 
 def _question(found: GpuFacts | None, settings: Settings, limit: float) -> Answer | NotAsked:
@@ -167,7 +171,8 @@ def _question(found: GpuFacts | None, settings: Settings, limit: float) -> Answe
 
 FACTS = (
     Fact(
-        GpuTestFacts, (GPU_TEST,), phase=MEASURING, needs=(GpuFacts, ProbeFacts), exempt=exempt_untested,
+        GpuTestFacts, (GPU_TEST,), phase=MEASURING, needs=(GpuFacts, GpuHealthFacts, ProbeFacts),
+        exempt=exempt_untested,
         unrecorded="the recording lacks it: no --gpu-test was given then",
     ),
 )  # fmt: skip

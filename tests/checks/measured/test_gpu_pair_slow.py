@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.judge import judge
 from ncheck.model.finding import Outcome
+from ncheck.probe.gpu_test import GpuTestFacts
 from ncheck_checks.measured.gpu_pair_slow import gpu_pair_slow
 
 from .tested_gpus import gpu, nodes
@@ -25,6 +28,15 @@ def test_alone_the_opposite_direction_is_what_there_is() -> None:
     (found,) = judge([gpu_pair_slow], nodes(pairs=((0, 1, 270.0), (1, 0, 90.0)), n1=(gpu(0), gpu(1)))).findings
     assert found.evidence == ("GPU 1 to GPU 0: 90 GB/s, usual 270",)
     assert judge([gpu_pair_slow], nodes(pairs=FAST, n1=(gpu(0), gpu(1)))).findings == []
+
+
+def test_pairs_that_were_not_measured_are_unknown_and_a_slow_one_is_still_named() -> None:
+    half = GpuTestFacts((gpu(0), gpu(1)), FAST[:1], "its time was over in: a copy from GPU 1 to GPU 0")
+    cluster = nodes(pairs=FAST, n1=(gpu(0), gpu(1)), n2=(gpu(0), gpu(1)))
+    cluster["n2"] = {**cluster["n2"], GpuTestFacts: half}
+    assert [one.outcome for one in judge([gpu_pair_slow], cluster).verdicts] == [Outcome.PASSED, Outcome.UNKNOWN]
+    cluster["n2"] = {**cluster["n2"], GpuTestFacts: replace(half, pairs=SLOW[:1])}
+    assert judge([gpu_pair_slow], cluster).findings[0].nodes == ("n2",)
 
 
 def test_a_node_with_one_gpu_has_no_pairs() -> None:
