@@ -22,6 +22,7 @@ READS = (
 
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so.11")
 _FOR_PAIRS = 0.3  # of the time
+_SPARE = 3.0  # seconds
 _EVERY = 0.3  # seconds between two looks by NVML
 _MOST_NOTES = 4
 _SM, _GPU_SENSOR, _UNCORRECTED, _VOLATILE, _REPLAYS, _RECOVERIES = 1, 0, 1, 0, 0, 1
@@ -58,7 +59,12 @@ class _Test:
         self.gpu, self.ends, self.loading = gpu, ends, False
         self.said = dict(gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False)
         self.child = _child(sources, argv, gpu["uuid"])
-        task = {"seconds": seconds, "cpus": _near(gpu["pci"]), "blas": _cublas(sources.job)}
+        task = {
+            "seconds": seconds,
+            "cpus": _near(gpu["pci"]),
+            "blas": _cublas(sources.job),
+            "deadline": _deadline(ends),
+        }
         self.thread = threading.Thread(target=self._read, args=(task,), daemon=True)
         self.thread.start()
 
@@ -85,6 +91,11 @@ class _Test:
         self.loading = message.get("loading", self.loading)
         for name in ("step", "failure", "done"):
             self.said[name] = message.get(name, self.said[name])
+
+
+def _deadline(ends):
+    """Return the seconds after which a child ends by itself, if nobody has ended it at the time limit."""
+    return ends - time.monotonic() + _SPARE
 
 
 def _child(sources, argv, shown):
@@ -119,7 +130,7 @@ def _pairs(sources, argv, gpus, ends):
     child = _child(sources, argv, ",".join(gpu["uuid"] for gpu in gpus))
     step = "start"
     try:
-        child.send({"peers": True, "seconds": 0})
+        child.send({"peers": True, "seconds": 0, "deadline": _deadline(ends)})
         for message in child.messages(ends):
             if not isinstance(message, dict):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -140,6 +141,21 @@ def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:
     assert ({look.throttled for look in well.looks}, {look.throttled for look in ill.looks}) == ({1}, {64})
     well, ill = tested(nvml="replays=1@0").gpus
     assert (well.before["pcie_replays"], well.after["pcie_replays"]) == (0, 1)
+
+
+def test_a_child_that_nobody_ends_ends_by_itself(standins: Standins) -> None:
+    environ = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(standins()),
+        "STANDIN_CUDA": "hang=copy@0",
+        "CUDA_VISIBLE_DEVICES": "0",
+    }
+    task = json.dumps({"seconds": 1, "deadline": 1})
+    argv = [sys.executable, "-B", "-S", "-c", gpu_program()]
+    done = subprocess.run(
+        argv, input=f"{task}\n", env=environ, capture_output=True, text=True, check=False, timeout=FAR
+    )
+    assert done.returncode == -signal.SIGALRM
 
 
 def test_the_program_is_one_line_without_a_quote_that_a_shell_reads() -> None:

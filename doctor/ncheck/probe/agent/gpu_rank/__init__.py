@@ -4,7 +4,8 @@ It is one text (the head's `gpu-program`), started as `PYTHON -B -S -c TEXT` in 
 CUDA_VISIBLE_DEVICES shows it one GPU, or with "peers" all of a node. It writes nothing anywhere. Its task is one line
 of JSON on its input:
 
-{"seconds": how long it computes, "cpus": [those of the GPU's own NUMA node], "blas": [files of cuBLAS to try],
+{"seconds": how long it computes, "deadline": seconds after which it ends by itself, "cpus": [those of the GPU's own
+ NUMA node], "blas": [files of cuBLAS to try],
  "peers": true to measure the copies between all that it sees, and nothing else}
 
 It prints `ncheck:` and JSON, one object a line, each with one of

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -56,6 +57,7 @@ def _at(step):
 
 
 def _work(task):
+    signal.alarm(max(1, int(task["deadline"])))  # whatever hangs, and whoever started it: this ends the process
     if task.get("cpus"):
         try:
             os.sched_setaffinity(0, task["cpus"])  # before the driver pins memory: it lies on the GPU's own NUMA node
