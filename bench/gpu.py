@@ -515,7 +515,7 @@ def part_hang() -> None:
     """Wait for a kernel that counts clock cycles for days."""
     torch = the_torch()
     torch.ones(1, device="cuda")
-    torch.cuda._sleep(2**62)  # noqa: SLF001  torch's own way to keep a GPU busy
+    torch.cuda._sleep(2**62)  # noqa: SLF001  no public function keeps a GPU busy
     print("spinning", flush=True)
     torch.cuda.synchronize()
 

@@ -95,7 +95,7 @@ NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC6
 # nothing without an expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir
 # --packages all or --gpu-test; no control group with a limit, no container; no times of logins.
 NOTHING_THERE = {
-    *(f"NC75{last}" for last in range(8)),
+    *(f"NC75{last}" for last in range(9)),
     "NC560",
     "NC561",
     "NC131",

@@ -30,17 +30,21 @@ _NODES = 3  # with fewer, the opposite direction is what there is to compare wit
 def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tested = cluster.facts(GpuTestFacts)
     rates = {node: {(one, other): rate for one, other, rate in facts.pairs} for node, facts in tested.items()}
+    same: dict[tuple[int, int], list[float]] = {}
+    for pairs in rates.values():
+        for pair, rate in pairs.items():
+            same.setdefault(pair, []).append(rate)
+    medians = {pair: median(found) for pair, found in same.items() if len(found) >= _NODES}
     for node, pairs in rates.items():
         if tested[node].words:
             yield Inconclusive(f"not all copies between two GPUs were measured: {tested[node].words}", (node,))
         elif not pairs:
             yield NotApplicable("one GPU alone has no pairs", (node,))
         low = []
-        for (one, other), rate in pairs.items():
-            same = [found[one, other] for found in rates.values() if (one, other) in found]
-            usual = median(same) if len(same) >= _NODES else max(*same, pairs.get((other, one), rate))
+        for pair, rate in pairs.items():
+            usual = medians.get(pair) or max(*same[pair], pairs.get(pair[::-1], rate))
             if rate < LOW * usual:
-                low.append((rate / usual, f"GPU {one} to GPU {other}: {rate:.3g} GB/s, usual {usual:.3g}"))
+                low.append((rate / usual, f"GPU {pair[0]} to GPU {pair[1]}: {rate:.3g} GB/s, usual {usual:.3g}"))
         if low:
             low.sort()
             yield Problem(

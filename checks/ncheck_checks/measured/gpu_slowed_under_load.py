@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.probe.gpu_test import GpuTestFacts, TestedGpu
-from ncheck.probe.gpus_alone import LOW, fold_pci
+from ncheck.probe.gpus_alone import LOW, fold_pci, unwatched
 
 # NVML's bits for why clocks are low, of those that are faults.
 _REASONS = {
@@ -31,11 +31,8 @@ _REASONS = {
 
 
 @node_check("NC755", Severity.ERROR, GpuTestFacts)
-def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | NotApplicable]:
+def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     gpus = node[GpuTestFacts].gpus
-    if not any(gpu.figures.late_fma is not None or gpu.looks for gpu in gpus):
-        yield NotApplicable("no GPU was kept busy to its end")
-        return
     slowed = [(gpu, why) for gpu in gpus if (why := _slowed(gpu))]
     if slowed:
         yield Problem(
@@ -43,6 +40,7 @@ def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | NotApplicable]:
             "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER", tuple(f"{gpu.pci}: {why}" for gpu, why in slowed),
             look=True, summary="a GPU slows down under load",
         )  # fmt: skip
+    yield from unwatched(gpus)
 
 
 def _slowed(gpu: TestedGpu) -> str:

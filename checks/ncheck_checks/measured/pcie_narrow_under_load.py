@@ -17,28 +17,28 @@ has).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.probe.gpu_test import GpuTestFacts, TestedGpu
-from ncheck.probe.gpus_alone import fold_pci, tested
+from ncheck.probe.gpus_alone import fold_pci, tested, unwatched
 
 
 @cluster_check("NC756", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True)
-def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     links: dict[str, set[tuple[int, int]]] = {}
     for _, gpu, model in tested(cluster):
         if link := _link(gpu):
             links.setdefault(model, set()).add(link)
+    best = {model: max(found) for model, found in links.items()}
     narrow: dict[str, list[TestedGpu]] = {}
-    seen = set()
     for node, gpu, model in tested(cluster):
-        if link := _link(gpu):
-            seen.add(node)
-            if link < max(links[model]) and link != _most(gpu):
-                narrow.setdefault(node, []).append(gpu)
-    if unseen := tuple(node for node in cluster.facts(GpuTestFacts) if node not in seen):
-        yield NotApplicable("NVML was not asked while the GPUs were busy", unseen)
+        link = _link(gpu)
+        if link and link < best[model] and link != _most(gpu):
+            narrow.setdefault(node, []).append(gpu)
+    for node, facts in cluster.facts(GpuTestFacts).items():
+        yield from (replace(one, nodes=(node,)) for one in unwatched(facts.gpus))
     for node, gpus in narrow.items():
         yield Problem(
             f"a PCIe link below what it can be under load: {fold_pci(gpus)} of {node}",

@@ -26,8 +26,8 @@ class LoginFacts:
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
     `python_seconds`: seconds that python3 needed to start there; `shell_seconds`: seconds that the login shell
-    needed for its start-up files; 0 is not measured. `python`: where the login ended for want of a python3, one
-    that is there and does not run, "" if there is none.
+    needed for its start-up files; 0 is not measured. `python`: where no python3 runs, the path of one that exists;
+    "" if none does.
     """
 
     login: Login

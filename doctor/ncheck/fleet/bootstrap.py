@@ -277,7 +277,7 @@ def cut(text: str, user: str) -> str:
     return shorter
 
 
-_RANK_PACKAGE, _GPU_PACKAGE = "ncheck.probe.agent.nccl_rank", "ncheck.probe.agent.gpu_rank"
+_RANK_PACKAGE, _GPU_PACKAGE = "ncheck.probe.agent.nccl_rank", "ncheck.probe.agent.gpu_alone"
 
 _SHARED_MODULES = (
     "ncheck.agent.boot",
@@ -305,7 +305,7 @@ def rank_program() -> str:
 
 @cache
 def gpu_program() -> str:
-    """Return the program that tests one GPU; probe/agent/gpu_rank/__init__.py describes its input and output."""
+    """Return the program that tests one GPU; probe/agent/gpu_alone/__init__.py describes its input and output."""
     return _program("ncheck-gpu", _GPU_PACKAGE, _RANK_PACKAGE)
 
 

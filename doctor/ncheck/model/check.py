@@ -53,7 +53,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Inconclusive:
-    """What could not be told although the facts were read. It makes the verdict unknown on these nodes."""
+    """Why a check cannot decide although the facts were read. The verdict is then unknown on these nodes."""
 
     reason: str
     nodes: tuple[str, ...] = ()

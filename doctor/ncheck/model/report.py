@@ -161,6 +161,7 @@ class GpuFigure:
 class GpuAlone:
     """One GPU that was tested alone, before ranks communicated. `clock`: MHz, `power`: watts, `temperature`: degrees
     Celsius, all of them under load and None if NVML did not say. `failed`: why the test ended early, "" if it did not.
+    `notes`: what was not measured, and why.
     """
 
     node: str
@@ -172,6 +173,7 @@ class GpuAlone:
     power: float | None = None
     temperature: int | None = None
     failed: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -149,9 +149,9 @@ def gpu_questions(cluster: Cluster, nodes: Iterable[str], settings: Settings, se
     """Return the question for each node with idle GPUs of NVIDIA, and for the others a note why they are not tested."""
     known, health = cluster.facts(GpuFacts), cluster.facts(GpuHealthFacts)
     limit = min(LIMIT[settings.gpu_test], seconds)
-    split = {node for node, facts in health.items() if any(gpu.mig for gpu in facts.gpus)}
-    in_parts = NotAsked(GPU_TEST, "MIG splits a GPU")
-    return {node: (in_parts if node in split else _question(known.get(node), settings, limit),) for node in nodes}
+    with_mig = {node for node, facts in health.items() if any(gpu.mig for gpu in facts.gpus)}
+    mig = NotAsked(GPU_TEST, "MIG is on")
+    return {node: (mig if node in with_mig else _question(known.get(node), settings, limit),) for node in nodes}
 
 
 def _question(found: GpuFacts | None, settings: Settings, limit: float) -> Answer | NotAsked:
@@ -159,9 +159,9 @@ def _question(found: GpuFacts | None, settings: Settings, limit: float) -> Answe
         return NotAsked(GPU_TEST, "no GPU of NVIDIA is known")
     used = [*in_use(found)]
     if used and not settings.force:
-        return NotAsked(GPU_TEST, f"GPU {used[0].index} is in use")
+        return NotAsked(GPU_TEST, f"GPU {used[0].index} is in use", failed=True)  # it was asked for
     if not all(gpu.uuid for gpu in found.gpus):
-        return NotAsked(GPU_TEST, "the GPUs have no UUID to be named by")
+        return NotAsked(GPU_TEST, "the GPUs have no UUID to be named by", failed=True)
     arguments: dict[str, JsonValue] = {
         "gpus": [{"uuid": gpu.uuid, "pci": gpu.pci} for gpu in found.gpus],
         "seconds": min(SECONDS[settings.gpu_test], limit / 4),

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ncheck.facts.gpus import GpuFacts
-from ncheck.model.check import NotApplicable, Problem
+from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.finding import Severity
 from ncheck.model.report import GpuAlone, GpuFigure, Standing
 from ncheck.probe.gpu_test import BusyLook, GpuTestFacts, TestedGpu
@@ -28,7 +28,8 @@ _MOST_EVIDENCE = 9
 
 # TFLOPS in single precision without tensor cores, and GB/s of memory, from NVIDIA's data sheets of these boards.
 _DATA_SHEETS = {
-    "V100-SXM2": (15.7, 900), "V100-PCIE": (14.0, 900), "A100-SXM4-40GB": (19.5, 1555), "A100-SXM4-80GB": (19.5, 2039),
+    "V100-SXM2-16GB": (15.7, 900), "V100-SXM2-32GB": (15.7, 900), "V100-PCIE-16GB": (14.0, 900),
+    "V100-PCIE-32GB": (14.0, 900), "A100-SXM4-40GB": (19.5, 1555), "A100-SXM4-80GB": (19.5, 2039),
     "A100 80GB PCIe": (19.5, 1935), "A100-PCIE-40GB": (19.5, 1555), "A30": (10.3, 933), "A40": (37.4, 696),
     "A10G": (31.2, 600), "A10": (31.2, 600), "L40S": (91.6, 864), "L40": (90.5, 864), "L4": (30.3, 300),
     "T4": (8.1, 320), "H100 80GB HBM3": (67, 3350), "H100 PCIe": (51, 2000), "H100 NVL": (60, 3900),
@@ -38,15 +39,19 @@ _DATA_SHEETS = {
 
 @dataclass(frozen=True)
 class Judged:
-    """One figure of one GPU: `ratio` to the usual; `basis` says what that is."""
+    """One figure of one GPU; `basis` says what the usual is."""
 
     node: str
     gpu: TestedGpu
     name: str
     value: float
     usual: float
-    ratio: float
     basis: str
+
+    @property
+    def ratio(self) -> float:
+        """What it reaches of the usual."""
+        return self.value / self.usual
 
     @property
     def standing(self) -> Standing:
@@ -85,15 +90,12 @@ def standings(cluster: Cluster, names: Iterable[str]) -> Iterator[Judged]:
             if (value := getattr(gpu.figures, name)) is not None:
                 found.setdefault((model, name), []).append((node, gpu, value))
     for (model, name), values in found.items():
-        promised = _promised(model, name)
-        for node, gpu, value in values:
-            usual, basis = _usual([value for _, _, value in values])
-            if promised and (usual is None or usual < OF_DATA_SHEET * promised):
-                # The data sheet's own margin is the limit: what is just above it is ok.
-                usual, basis = OF_DATA_SHEET * promised, f"{OF_DATA_SHEET:.0%} of the data sheet is"
-                yield Judged(node, gpu, name, value, usual, min(1.0, value / usual), basis)
-            elif usual is not None:
-                yield Judged(node, gpu, name, value, usual, value / usual, basis)
+        usual, basis = _usual([value for _, _, value in values])
+        least = OF_DATA_SHEET * (_promised(model, name) or 0.0)
+        if usual is None or usual < least:  # what is just above this limit is ok
+            usual, basis = least, f"{OF_DATA_SHEET:.0%} of the data sheet is"
+        if usual:
+            yield from (Judged(node, gpu, name, value, usual, basis) for node, gpu, value in values)
 
 
 def _usual(values: list[float]) -> tuple[float | None, str]:
@@ -105,9 +107,8 @@ def _usual(values: list[float]) -> tuple[float | None, str]:
 def _promised(model: str, name: str) -> float | None:
     if name not in ("fma", "memory"):
         return None
-    words = model.removeprefix("NVIDIA ").removeprefix("Tesla ")
-    board = next((board for board in _DATA_SHEETS if words.startswith(board)), None)
-    return _DATA_SHEETS[board][name == "memory"] if board else None
+    board = _DATA_SHEETS.get(model.removeprefix("NVIDIA ").removeprefix("Tesla "))
+    return board[name == "memory"] if board else None
 
 
 def gpus_alone(cluster: Cluster) -> tuple[GpuAlone, ...]:
@@ -125,9 +126,13 @@ def _shown(node: str, gpu: TestedGpu, model: str, judged: Iterable[Judged]) -> G
         for name, (what, unit) in FIGURES.items()
         if (value := getattr(gpu.figures, name)) is not None
     )
+    if gpu.figures.launch is not None:
+        figures = (*figures, GpuFigure("launch", gpu.figures.launch * 1e6, "us"))
     busy = gpu.looks[-1] if gpu.looks else BusyLook()
     power = None if busy.power is None else busy.power / 1000
-    return GpuAlone(node, gpu.pci, gpu.uuid, model, figures, busy.clock, power, busy.temperature, gpu.trouble)
+    return GpuAlone(
+        node, gpu.pci, gpu.uuid, model, figures, busy.clock, power, busy.temperature, gpu.trouble, gpu.notes
+    )
 
 
 def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> Iterator[Problem | NotApplicable]:
@@ -149,6 +154,15 @@ def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> 
                 summary=f"a GPU has slow {what}",
                 severity=None if worst.standing is Standing.FAR_TOO_LOW else Severity.WARNING,
             )  # fmt: skip
+
+
+def unwatched(gpus: Iterable[TestedGpu]) -> Iterator[Inconclusive | NotApplicable]:
+    """Yield why nothing is known of how GPUs of one node were under load; nothing where NVML was asked of all."""
+    unseen = [gpu for gpu in gpus if gpu.done and not gpu.looks]
+    if unseen:
+        yield Inconclusive(f"{fold_pci(unseen)}: {unseen[0].unwatched}")
+    elif not any(gpu.looks for gpu in gpus):
+        yield NotApplicable("no GPU was kept busy to the end")
 
 
 def _short(value: float) -> str:

@@ -13,6 +13,7 @@ from ncheck.report.measured import BAD, STYLES, short_figure, tone
 from ncheck.report.page import Page
 
 SHOWN = 16  # GPUs, the worst first
+_NOTES = 4
 _CELLS = 10  # of a bar
 _ORDER = (Standing.FAR_TOO_LOW, Standing.LOW, Standing.UNKNOWN, Standing.OK)
 
@@ -31,11 +32,12 @@ class GpuRow:
 
 @dataclass(frozen=True)
 class GpuTable:
-    """`heads` with their units below; `left_out`: how many GPUs are not shown."""
+    """`heads` with their units below; `left_out`: how many GPUs are not shown; `notes`: what was not measured."""
 
     heads: tuple[tuple[str, str], ...]
     rows: tuple[GpuRow, ...]
     left_out: int
+    notes: tuple[str, ...]
 
 
 def gpu_table(report: Report) -> GpuTable | None:
@@ -46,7 +48,8 @@ def gpu_table(report: Report) -> GpuTable | None:
     gpus = sorted(report.gpus_alone, key=lambda gpu: (not gpu.failed, _ORDER.index(_worst(gpu)), _share(gpu) or 0.0))
     heads = (*kinds, ("heat", "°C"))
     rows = tuple(_row(gpu, [what for what, _ in kinds]) for gpu in gpus[:SHOWN])
-    return GpuTable(heads, rows, max(0, len(gpus) - SHOWN))
+    notes = tuple(dict.fromkeys(note for gpu in gpus for note in gpu.notes))[:_NOTES]
+    return GpuTable(heads, rows, max(0, len(gpus) - SHOWN), notes)
 
 
 def _row(gpu: GpuAlone, kinds: Sequence[str]) -> GpuRow:
@@ -57,7 +60,8 @@ def _row(gpu: GpuAlone, kinds: Sequence[str]) -> GpuRow:
 
 
 def _worst(gpu: GpuAlone) -> Standing:
-    return min((figure.standing for figure in gpu.figures), key=_ORDER.index, default=Standing.UNKNOWN)
+    judged = (figure.standing for figure in gpu.figures if figure.usual is not None)
+    return min(judged, key=_ORDER.index, default=Standing.UNKNOWN)
 
 
 def _share(gpu: GpuAlone) -> float | None:
@@ -80,6 +84,8 @@ def print_gpus(page: Page, report: Report) -> None:
         page.verbatim(Text.assemble(f"    {name:{left}}  {_aligned(row.cells, widths)}  ", (bar, STYLES[row.tone])))
         if row.failed:
             page.say(words.line(row.failed), "      ", style=STYLES[BAD])
+    for note in table.notes:
+        page.say(words.line(note), "    ", style="dim")
     if table.left_out:
         page.say(f"and {table.left_out} more: -o json has them all", "    ", style="dim")
 

@@ -291,11 +291,12 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "power": "Watts under load; null if NVML did not say.",
         "temperature": "Degrees Celsius under load; null if NVML did not say.",
         "failed": "Why its test ended early; empty if it did not.",
+        "notes": "What was not measured, and why.",
     },
     "GpuFigure": {
         "what": "What was measured, such as FP32 or memory.",
         "value": "The median, in the unit.",
-        "unit": "TFLOPS or GB/s.",
+        "unit": "TFLOPS, GB/s, or us for the time of an empty kernel.",
         "usual": "What other GPUs of its model reach, or what its data sheet lets expect; null if neither is known.",
         "standing": "The verdict on the value.",
     },

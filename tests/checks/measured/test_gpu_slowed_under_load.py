@@ -26,3 +26,9 @@ def test_a_power_cap_is_usual() -> None:
 def test_where_no_gpu_was_kept_busy_nothing_is_known() -> None:
     idle = gpu(0, late_fma=None, looks=(), done=False)
     assert [one.outcome for one in judge([gpu_slowed_under_load], nodes(n1=(idle,))).verdicts] == [Outcome.SKIPPED]
+
+
+def test_where_nvml_was_not_asked_it_is_unknown() -> None:
+    unseen = gpu(0, looks=(), unwatched="NVML Shared Library Not Found")
+    (verdict,) = judge([gpu_slowed_under_load], nodes(n1=(unseen, gpu(1)))).verdicts
+    assert (verdict.outcome, verdict.reason) == (Outcome.UNKNOWN, "0000:00:00.0: NVML Shared Library Not Found")

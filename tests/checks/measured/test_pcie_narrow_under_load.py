@@ -29,6 +29,6 @@ def test_boards_that_are_wired_so_are_no_finding() -> None:
     assert judge([pcie_narrow_under_load], nodes(n1=both)).findings == []
 
 
-def test_without_nvml_nothing_is_known() -> None:
+def test_without_nvml_it_is_unknown() -> None:
     unseen = gpu(0, looks=(), unwatched="NVML Shared Library Not Found")
-    assert [one.outcome for one in judge([pcie_narrow_under_load], nodes(n1=(unseen,))).verdicts] == [Outcome.SKIPPED]
+    assert [one.outcome for one in judge([pcie_narrow_under_load], nodes(n1=(unseen,))).verdicts] == [Outcome.UNKNOWN]

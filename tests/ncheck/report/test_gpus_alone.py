@@ -20,7 +20,18 @@ def gpu(index: int, fp32: float = 18.0, standing: Standing = Standing.OK, failed
         GpuFigure("FP32", fp32, "TFLOPS", 18.0, standing),
         GpuFigure("memory", 1750.0, "GB/s", 1750.0, Standing.OK),
     )
-    return GpuAlone("gpu01", f"0000:{index:02x}:00.0", f"GPU-{index}", "NVIDIA A100", figures, 1395, 391.0, 61, failed)
+    return GpuAlone(
+        "gpu01",
+        f"0000:{index:02x}:00.0",
+        f"GPU-{index}",
+        "NVIDIA A100",
+        figures,
+        1395,
+        391.0,
+        61,
+        failed,
+        ("no cuBLAS",),
+    )
 
 
 def test_the_worst_gpu_comes_first_with_a_bar_for_each_and_fits_a_terminal(reports: dict[str, Report]) -> None:
@@ -29,12 +40,13 @@ def test_the_worst_gpu_comes_first_with_a_bar_for_each_and_fits_a_terminal(repor
     print_gpus(Page(stream, {}), replace(reports["healthy"], gpus_alone=alone))
     assert stream.getvalue() == (
         "  GPUs alone\n"
-        "                          FP32  memory  heat\n"
-        "                        TFLOPS    GB/s    °C\n"
-        "    gpu01 0000:02:00.0      18    1750    61  ██████████\n"
+        "                          FP32  launch  heat\n"
+        "                        TFLOPS      us    °C\n"
+        "    gpu01 0000:02:00.0      18     3.1    61  ██████████\n"
         "      cuInit: no device <b>\n"
-        "    gpu01 0000:01:00.0       9    1750    61  █████\n"
-        "    gpu01 0000:00:00.0      18    1750    61  ██████████\n"
+        "    gpu01 0000:01:00.0       9     3.1    61  █████\n"
+        "    gpu01 0000:00:00.0      18     3.1    61  ██████████\n"
+        "    no cuBLAS\n"
     )
 
 

@@ -31,18 +31,18 @@ def getifaddrs():
     first = ctypes.POINTER(_Address)()
     if libc.getifaddrs(ctypes.byref(first)) != 0:
         raise OSError(ctypes.get_errno(), "getifaddrs: " + os.strerror(ctypes.get_errno()))
-    told, entry = {}, first
+    found, entry = {}, first
     try:
         while entry:
             one = entry.contents
             name = one.name.decode("utf-8", "backslashreplace")
-            flags, addresses = told.get(name, (one.flags, []))
+            flags, addresses = found.get(name, (one.flags, []))
             address = _address(one)
-            told[name] = (flags, [*addresses, address] if address else addresses)
+            found[name] = (flags, [*addresses, address] if address else addresses)
             entry = one.next
     finally:
         libc.freeifaddrs(first)
-    return told
+    return found
 
 
 def _address(one):

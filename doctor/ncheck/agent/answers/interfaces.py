@@ -27,8 +27,8 @@ READS = (
 def answer(sources, arguments, timeout):
     """Return {"interfaces": [...], "default_routes": [...]}."""
     need_sysfs()
-    told = getifaddrs()
-    interfaces = [_interface(name, *told[name]) for name in told]
+    found = getifaddrs()
+    interfaces = [_interface(name, *found[name]) for name in found]
     interfaces.sort(key=lambda interface: interface["index"])
     return {"interfaces": interfaces, "default_routes": default_routes()}
 

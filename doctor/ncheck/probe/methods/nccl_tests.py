@@ -59,8 +59,8 @@ class NcclTests(Nccl):
 def options(step: Step, rate: float, seconds: float) -> tuple[str, ...]:
     """Return the options that run at least the step's sizes: from the smallest to the largest by one factor.
 
-    The program repeats each as often as it is told. If that may take longer than there is time, at this rate in bytes
-    per second, it is told to repeat them fewer times.
+    The program repeats each size -n times, whatever the time. So -n is less than --repeats where these may take longer
+    than `seconds`, at this rate in bytes per second.
     """
     least, most, factor = min(step.sizes), max(step.sizes), _factor(tuple(sorted(set(step.sizes))))
     moved = 2 * 2 * most * factor / (factor - 1)  # once each, out of place and in place, and a ring moves it twice

@@ -1,8 +1,14 @@
-"""What the test of one GPU needs of the driver beyond an all-reduce: kernels, copies that are queued, peers."""
+"""What the test of one GPU needs of the driver beyond an all-reduce: kernels, queued copies, peers; and of cuBLAS."""
 
 import ctypes
 
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
+from ncheck.probe.agent.nccl_rank.messages import RankError
+
+# Constants of cuBLAS, as its public headers have them
+_NONE = 0  # CUBLAS_OP_N
+_COMPUTE_32F, _DEFAULT = 68, -1
+_KINDS = {"bf16": 14, "fp32": 0}  # CUDA_R_16BF, CUDA_R_32F
 
 
 class Device(Cuda):
@@ -12,12 +18,6 @@ class Device(Cuda):
         number = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(number))
         return number.value
-
-    def attribute(self, number):
-        """Return an attribute of the first device."""
-        value = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(number), ctypes.c_int(0))
-        return value.value
 
     def use(self, context):
         self.call("cuCtxSetCurrent", context)
@@ -68,10 +68,49 @@ class Device(Cuda):
         self.call("cuDeviceCanAccessPeer", ctypes.byref(able), ctypes.c_int(one), ctypes.c_int(other))
         if able.value:
             self.call("cuCtxEnablePeerAccess", context, ctypes.c_uint(0))
-        return bool(able.value)
 
     def queue_to_peer(self, target, there, source, here, size, stream):  # noqa: PLR0913, PLR0917  as the driver has them
         self.call(
             "cuMemcpyPeerAsync", ctypes.c_uint64(target), there, ctypes.c_uint64(source), here, ctypes.c_size_t(size),
             stream,
         )  # fmt: skip
+
+
+class Blas:
+    """cuBLAS, with a handle in the current context."""
+
+    def __init__(self, library):
+        self.library, self.handle = library, ctypes.c_void_p()
+        self._call("cublasCreate_v2", ctypes.byref(self.handle))
+
+    @classmethod
+    def first(cls, files):
+        """Return the first that can be used; why none can, as text, otherwise."""
+        why = "no cuBLAS: matrix products were not measured"
+        for file in files:
+            try:
+                return cls(ctypes.CDLL(file))
+            except (OSError, RankError, AttributeError) as error:
+                why = "cuBLAS cannot be used: {}".format(error)[:200]
+        return why
+
+    def _call(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        if status:
+            raise RankError("{} returned status {}".format(name, status))
+
+    def product(self, kind, side, matrices, stream):
+        """Return a function that queues the product of the first two matrices, into the third."""
+        one, nothing, number = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_int(_KINDS[kind])
+        first, second, third = (ctypes.c_void_p(matrix) for matrix in matrices)
+        count, plain = ctypes.c_int(side), ctypes.c_int(_NONE)
+        self._call("cublasSetStream_v2", self.handle, stream)
+
+        def multiply():
+            self._call(
+                "cublasGemmEx", self.handle, plain, plain, count, count, count, ctypes.byref(one), first, number, count,
+                second, number, count, ctypes.byref(nothing), third, number, count, ctypes.c_int(_COMPUTE_32F),
+                ctypes.c_int(_DEFAULT),
+            )  # fmt: skip
+
+        return multiply

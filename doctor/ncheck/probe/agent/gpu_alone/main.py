@@ -10,9 +10,8 @@ import time
 from collections import Counter
 from functools import partial
 
-from ncheck.probe.agent.gpu_rank import kernels
-from ncheck.probe.agent.gpu_rank.blas import Blas
-from ncheck.probe.agent.gpu_rank.device import Device
+from ncheck.probe.agent.gpu_alone import kernels
+from ncheck.probe.agent.gpu_alone.device import Blas, Device
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
 BLOCKS = 4096  # far more than any GPU has processors: each of them computes some
@@ -23,7 +22,6 @@ _FIXED_ROUNDS = 500  # of the kernels with known results: the same on every GPU,
 _LAUNCH = 0.02  # seconds of one launch while it keeps busy
 _EMPTY = 200  # launches in a row
 _SMALL = 0x3C  # each byte of a number near 0.01, in single precision and in BF16
-_MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 
 def main(_arguments):
@@ -98,8 +96,6 @@ class _Gpu(_Timer):
 
     def test(self, task):
         """Test all of it; what is known is printed at once."""
-        processors = self.cuda.attribute(_MULTIPROCESSORS)
-        say(figures={"processors": processors})
         _at("compiling the kernels")
         module = self.cuda.module(kernels.PTX)
         floats, integers, nothing = (self.cuda.function(module, name) for name in ("floats", "integers", "nothing"))

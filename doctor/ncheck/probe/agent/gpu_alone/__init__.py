@@ -20,5 +20,5 @@ done       true: all was tested
 
 FIGURES: "fma" TFLOPS of single precision by our own kernel; "bf16" and "fp32" TFLOPS of a matrix product by cuBLAS;
 "memory" GB/s read and written by a copy on the device; "to_device" and "to_host" GB/s of a copy from and to pinned
-memory; "launch" seconds of an empty kernel; "late_fma" as "fma", at the end, when the GPU is warm; "processors".
+memory; "launch" seconds of an empty kernel; "late_fma" as "fma", at the end, when the GPU is warm.
 """
