@@ -18,7 +18,7 @@ class Utf8(io.StringIO):
 def gpu(index: int, fp32: float = 18.0, standing: Standing = Standing.OK, failed: str = "") -> GpuAlone:
     figures = (
         GpuFigure("FP32", fp32, "TFLOPS", 18.0, standing),
-        GpuFigure("memory", 1750.0, "GB/s", 1750.0, Standing.OK),
+        GpuFigure("launch", 3.1, "us"),
     )
     return GpuAlone(
         "gpu01",
