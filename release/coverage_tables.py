@@ -73,7 +73,7 @@ class Table:
 
 
 # What looks at the same hardware is named once.
-_GPU = ("NC501", "NC505", "NC506", "NC511", "NC520", "NC529", "NC530", "NC531", "NC534", "NC628")
+_GPU = ("NC501", "NC505", "NC506", "NC511", "NC520", "NC529", "NC530", "NC531", "NC534", "NC540", "NC628")
 _GPU_MEMORY = ("NC506", "NC521", "NC522")
 _GPU_HOT = ("NC523", "NC524", "NC710", "NC720")
 _FABRIC = (
@@ -179,7 +179,7 @@ BYTEROBUST = Table(
         Cause("File-system mount", 1176, _MOUNTS, ("storage_hang",), ("storage_hang",), "mounts that no node has"),
         Cause("HDFS error", 1104, missed="ncheck knows no HDFS"),
         Cause(
-            "Container error", 781, ("NC126", "NC602", "NC604", "NC610", "NC627", "NC628"), ("shm_too_small",),
+            "Container error", 781, ("NC126", "NC540", "NC602", "NC604", "NC610", "NC627", "NC628"), ("shm_too_small",),
             ("container_isolation", "shm_too_small"), "an image that cannot be pulled or started",
         ),
         Cause("MFU decline", 442, ("NC710", "NC711", "NC720", "NC624", "NC751", "NC752"), ("slow_rank", "gpu_idle"), (),

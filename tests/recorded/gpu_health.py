@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ncheck.facts.cuda_init import CUDA_INIT
 from ncheck.facts.fabric_manager import SERVICES, VERSION
 from ncheck.facts.gpu_health import HEALTH
 from ncheck.model.evidence import JsonValue, Reply, Status
@@ -31,6 +32,7 @@ def gpu_health_replies(host: Host) -> dict[str, Reply]:
     )
     return {
         HEALTH.key: Reply(Status.OK, value=answer, seconds=0.42),
+        CUDA_INIT.key: Reply(Status.OK, value=_cuda_init(host), seconds=2.9),
         SERVICES.key: Reply(Status.OK, exit_status=0, stdout=shown, seconds=0.01),
         VERSION.key: Reply(
             Status.OK, exit_status=0, stdout=f"Fabric Manager version is : {host.driver}\n", seconds=0.01
@@ -47,4 +49,21 @@ def _gpu(index: int, name: str) -> JsonValue:
         "temperature": 29 + index, "slowdown": 89, "margin": 56 - index, "persistence": 1, "compute_mode": 0,
         "mig": [0, 0], "links": links, "fields": {"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0},
         "fabric": fabric if "H100" in name else None, "errors": {},
+    }  # fmt: skip
+
+
+def _cuda_init(host: Host) -> JsonValue:
+    """Return what CUDA says in the job's environment: a context was opened on each GPU."""
+    major, minor = map(int, host.cuda.split("."))
+    places = [f"0000:{BUSES[index].upper()}:00.0" for index in range(host.gpus)]
+    last: JsonValue = {
+        "index": host.gpus - 1, "pci": places[-1], "function": "cuDevicePrimaryCtxRelease_v2", "after": 2.8,
+    }  # fmt: skip
+    return {
+        "library": f"/usr/lib/x86_64-linux-gnu/libcuda.so.{host.driver}", "version": 1000 * major + 10 * minor,
+        "failed": None, "uvm": "", "at": last, "done": True, "late": False, "silent": 0.0, "exit_status": 0,
+        "words": "",
+        "devices": [
+            {"index": index, "pci": pci, "untried": "", "failed": None} for index, pci in enumerate(places)
+        ],
     }  # fmt: skip

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.facts.cuda_init import NO_LIBRARY
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.pci import NVIDIA, PciFacts
 
 
-@node_check("NC628", Severity.WARNING, PciFacts, HostSettingsFacts, also=(InterpreterFacts,))
+@node_check("NC628", Severity.WARNING, PciFacts, HostSettingsFacts, also=(InterpreterFacts,), explains=NO_LIBRARY)
 def gpu_device_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
     gpus = [gpu for gpu in node[PciFacts].gpus(NVIDIA) if gpu.driver == "nvidia"]
     python = node.maybe(InterpreterFacts)

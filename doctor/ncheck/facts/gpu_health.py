@@ -71,7 +71,7 @@ class GpuHealth:
     """
 
     index: int
-    pci: Annotated[str, OPTIONAL, Null(""), _pci] = ""
+    pci: Annotated[str, OPTIONAL, Null(""), gpu_address] = ""
     name: Annotated[Words, OPTIONAL, Null("")] = ""
     ecc_mode: Annotated[int | None, OPTIONAL, Null(None), _first] = None
     ecc: Maybe[int] = None
@@ -232,19 +232,20 @@ def _versions(answer: Read[DriverAnswer]) -> tuple[str, str]:
 
 
 def _unanswered(evidence: Evidence) -> Unread | Absent | None:
-    """Return why there is no answer: Absent only if PCI shows no GPU either."""
-    why = trouble(HEALTH, evidence.reply(HEALTH))
-    if isinstance(why, Absent):
-        shown = shown_gpus(evidence)
-        return (
-            Unread(f"PCI shows {len(shown)} NVIDIA GPU(s), but NVML was not asked")
-            if shown
-            else Absent("no NVIDIA GPU")
-        )
-    return why
+    return unless_on_pci(HEALTH, "NVML was not asked", evidence)
 
 
-def _pci(text: str) -> str:
+def unless_on_pci(source: Answer, why_not: str, evidence: Evidence) -> Unread | Absent | None:
+    """Return why there is no answer about NVIDIA's GPUs: Absent only if PCI shows no GPU either, else `why_not`."""
+    why = trouble(source, evidence.reply(source))
+    if not isinstance(why, Absent):
+        return why
+    shown = shown_gpus(evidence)
+    return Unread(f"PCI shows {len(shown)} NVIDIA GPU(s), but {why_not}") if shown else Absent("no NVIDIA GPU")
+
+
+def gpu_address(text: str) -> str:
+    """Return the PCI address of a GPU as sysfs writes it, "" for none. Raises ValueError for what is none."""
     return _address(pci_address(text)) if text else ""
 
 

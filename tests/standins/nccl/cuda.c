@@ -2,14 +2,17 @@
    own: what it runs takes as long as it took, or as a device would take, however busy this machine is.
 
    Told by STANDIN_CUDA, or by /etc/standin-cuda of the host: devices=N, memory=BYTES (of each), init=CODE (cuInit fails
-   so), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080). The device is its UUID's last digit.
+   so; init=hang and init=crash: it does that), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080). The device is its UUID's last digit.
    One device, as NAME=VALUE@DEVICE: compute, copy, host, peer (so many times the usual speed), wrong (so many blocks
-   compute otherwise), warm (the same, from the second time on), hang and lost (WHAT: compute, copy, host or peer). */
+   compute otherwise), warm (the same, from the second time on), hang and lost (WHAT: compute, copy, host or peer),
+   context (the CODE with which one fails, or hang), mode (its compute mode). */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "told.h"
 
@@ -77,8 +80,15 @@ static int devices(void) {
     return count < there ? count : there;
 }
 
+static void stops(const char *how) {
+    while (!strcmp(how, "hang")) pause();
+    if (!strcmp(how, "crash")) signal(SIGSEGV, SIG_DFL), raise(SIGSEGV);
+}
+
 int cuInit(unsigned flags) {
+    char room[64];
     (void)flags;
+    stops(told("STANDIN_CUDA", "/etc/standin-cuda", "init", room, sizeof room));
     int code = (int)number("init", OK);
     return code ? code : devices() ? OK : NO_DEVICE;
 }
@@ -89,10 +99,19 @@ int cuDeviceGet(int *device, int index) { return *device = index, index < 0 || i
 int cuDeviceGetPCIBusId(char *name, int length, int device) {
     return snprintf(name, length, "0000:%02x:00.0", 16 + device), OK;
 }
-int cuDevicePrimaryCtxRetain(void **context, int device) {
-    contexts[device].device = physical(device);
-    return *context = &contexts[device], OK;
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    char room[64];
+    return *value = attribute == 20 ? atoi(of_device("mode", physical(device), room, sizeof room)) : 0, OK;
 }
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+    char room[64];
+    const char *how = of_device("context", physical(device), room, sizeof room);
+    room[strcspn(room, "@")] = 0;
+    stops(how);
+    contexts[device].device = physical(device);
+    return *context = &contexts[device], atoi(how);
+}
+int cuDevicePrimaryCtxRelease_v2(int device) { return (void)device, OK; }
 int cuCtxSetCurrent(void *context) { return current = context, OK; }
 int cuCtxGetDevice(int *device) {
     if (!current) return 201;
@@ -106,6 +125,7 @@ int cuGetErrorString(int code, const char **words) {
     case 35: *words = "CUDA driver version is insufficient for CUDA runtime version"; break;
     case NO_DEVICE: *words = "no CUDA-capable device is detected"; break;
     case 101: *words = "invalid device ordinal"; break;
+    case 802: *words = "system not yet initialized"; break;
     case 803: *words = "system has unsupported display driver / cuda driver combination"; break;
     default: *words = "unknown error";
     }
@@ -128,6 +148,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t size) {
     return *address = (uint64_t)found, OK;
 }
 
+int cuMemFree_v2(uint64_t address) { return address ? OK : INVALID; }
 int cuMemAllocHost_v2(void **address, size_t size) { return (*address = malloc(size)) ? OK : NO_MEMORY; }
 
 /* The default stream: what runs there waits for all others. */
