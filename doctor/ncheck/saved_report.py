@@ -20,13 +20,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ncheck.text import printable
+from ncheck.text import printable, span
 
 _SECONDS = 2.0  # for reading a local file, which takes a millisecond
 _LARGEST = 16 * 2**20  # bytes: a hundred times the report of a large node
 _MOST_CODES = 4
 _CLOCK_STEP = 60.0  # seconds by which a clock may be set back between the report and now
-_MINUTE, _HOUR = 60.0, 3600.0
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,8 @@ def _age(begun: str, max_age: float, here: Now) -> str:
     if age < -_CLOCK_STEP:
         raise UnusableReportError("it comes from the future: a clock was set back")
     if age > max_age:
-        raise UnusableReportError(f"it is {_span(age)} old, more than --max-age {_span(max_age)}")
-    return _span(max(age, 0.0))
-
-
-def _span(seconds: float) -> str:
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.0f} s"
-    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.0f} h"
+        raise UnusableReportError(f"it is {span(age)} old, more than --max-age {span(max_age)}")
+    return span(max(age, 0.0))
 
 
 def read_within(path: str, seconds: float) -> bytes:

@@ -1,7 +1,8 @@
-"""Text for people and shells: byte sizes (binary units) and traffic (decimal units), printable text, quoting."""
+"""Text for people and shells: byte sizes (binary units), traffic (decimal units), times, printable text, quoting."""
 
 from __future__ import annotations
 
+import time
 from shlex import quote, split
 
 
@@ -19,6 +20,21 @@ def moved(number: float) -> str:
         if number >= unit:
             return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:.0f} {name}"
     return f"{number:.0f} B"
+
+
+_MINUTE, _HOUR = 60, 3600
+
+
+def span(seconds: float) -> str:
+    """Return how long this is: "90 s", "40 min", "14 h"."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.0f} h"
+
+
+def utc(seconds: float) -> str:
+    """Return a time in seconds since 1970 for people: "2026-11-26 14:20 UTC"."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
 LONGEST = 120
