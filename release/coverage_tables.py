@@ -114,7 +114,8 @@ LLAMA3 = Table(
             "switches are not asked; a link that fails later is named by its counters and logs",
         ),
         Cause(
-            "Host maintenance", 32, (), ("node_failed",), ("node_failed", "job_ended"), "what is not announced", _EFFECT
+            "Host maintenance", 32, ("NC659", "NC660"), ("node_failed",), ("node_failed", "job_ended"),
+            "what is announced neither by systemd on the node nor by Slurm, such as by a cloud", effect=_EFFECT,
         ),
         Cause("GPU SRAM memory", 19, _GPU_MEMORY, ("gpu_fault",), ("gpu_fault",), _ECC),
         Cause("GPU system processor", 17, ("NC505", "NC506"), ("gpu_fault",), ("gpu_fault",), _LATER),

@@ -72,6 +72,11 @@ def examine(
 
                     left = settings.deadline - (clock() - began)
                     cluster = learned(tried_from_here(cluster, settings, run.local_host, left))
+                if number == 0 and run.wants("ReservationFacts"):
+                    from ncheck.slurm_from_here import reservations_from_here
+
+                    left = settings.deadline - (clock() - began)
+                    cluster = learned(reservations_from_here(cluster, settings, left))
             if run.probes:
                 from ncheck.probe.steps import Progress, next_step
 

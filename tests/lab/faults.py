@@ -138,6 +138,12 @@ def shift_clock(node: Node, by: str) -> None:
     node.write("/etc/ld.so.preload", f"{library}\n")
 
 
+def schedule_shutdown(node: Node, seconds: int) -> None:
+    """Announce a shutdown as systemd does."""
+    text = f"USEC={(int(time.time()) + seconds) * 10**6}\nWARN_WALL=1\nMODE=poweroff\nUID=0\n"
+    node.sh(f"mkdir -p -m 755 /run/systemd/shutdown; printf %s '{text}' > /run/systemd/shutdown/scheduled")
+
+
 def limit_startups(node: Node, value: str) -> None:
     """Let sshd drop logins that come at once: MaxStartups start:rate:full."""
     node.sh(f"sed -i 's/^LoginGraceTime.*/LoginGraceTime 600\\nMaxStartups {value}/' /etc/ssh/sshd_config")

@@ -32,20 +32,22 @@ def few_processes(node: Node, most: int) -> Iterator[None]:
         made.rmdir()
 
 
-def test_limits_that_a_launched_job_gets_on_one_node_only_are_named(lab: Lab, healthy: Run) -> None:
+def test_limits_and_a_shutdown_that_a_launched_job_meets_on_one_node_only_are_named(lab: Lab, healthy: Run) -> None:
     faults.start_up_file(lab.nodes[1], "ulimit -S -n 2000")
     faults.start_up_file(lab.nodes[2], "ulimit -S -s unlimited")
+    faults.schedule_shutdown(lab.nodes[2], 48 * 3600)
     with few_processes(lab.nodes[3], 300):
         run = examined(lab)
 
     _, second, third, fourth = lab.names
-    assert run.failed() == {"NC615": {second}, "NC616": {third}, "NC619": {fourth}}, [
+    assert run.failed() == {"NC615": {second}, "NC616": {third}, "NC619": {fourth}, "NC659": {third}}, [
         run.not_passed(n) for n in lab.names
     ]
     assert run.finding("NC615")["message"].startswith(f"open files (nofile) limited to 2000 on {second}; ")
     assert run.finding("NC619")["message"] == (
         "a control group allows 300 processes and threads; a job here needs 1024"
     )
+    assert run.finding("NC659")["message"].endswith(" UTC, in 48 h")
     assert run.exit_code == 0
     others_whole(run, healthy, second, third, fourth)
 

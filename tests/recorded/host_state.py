@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.host_load import HOST_LOAD
 from ncheck.facts.host_settings import HOST_SETTINGS
+from ncheck.facts.maintenance import SHUTDOWN
 from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
@@ -46,5 +47,6 @@ def host_state_replies(host: Host) -> dict[str, Reply]:
         "stuck": [],
         "stuck_more": 0,
     }  # fmt: skip
-    said = {HOST_SETTINGS: settings, HOST_LOAD: load}
+    shutdown: JsonValue = {"systemd": True, "scheduled": None, "now": None}
+    said = {HOST_SETTINGS: settings, HOST_LOAD: load, SHUTDOWN: shutdown}
     return {source.key: Reply(Status.OK, value=value, seconds=0.01) for source, value in said.items()}

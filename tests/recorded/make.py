@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ncheck.facts.learning import sources_for
+from ncheck.facts.maintenance import RESERVATIONS
 from ncheck.facts.os_release import OS_RELEASE
 from ncheck.facts.ssh_peers import FROM_HERE, PEERS
 from ncheck.facts.tools import TOOLS
@@ -98,7 +99,7 @@ def replies(host: Host) -> dict[str, Reply | Note]:
 
 
 def _asked_by_us(host: Host) -> dict[str, Reply]:
-    """Return what the session itself settles: the clock, and ssh from the node to the others and from here to it."""
+    """Return what the session itself settles: the clock, ssh from the node to the others and from here to it, Slurm."""
     port = None if host.port == SSH_PORT else host.port
     ran: dict[str, JsonValue] = {
         "exit_status": 0,
@@ -115,12 +116,14 @@ def _asked_by_us(host: Host) -> dict[str, Reply]:
         "ran": False,
     }
     said: dict[str, JsonValue] = dict.fromkeys(host.ssh_peers, refused if host.keys_refused else ran)
+    reserved: JsonValue = {"lines": [], "now": 1767225600.0, "user": "train", "job": None}
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),
         OS_RELEASE.key: Reply(Status.OK, value=_UBUNTU, seconds=0.001),
         TOOLS.key: Reply(Status.OK, value={"tools": {}}, seconds=0.01),
         PEERS.key: Reply(Status.OK, value={"peers": said}, seconds=0.6) if said else _NO_PEERS,
+        RESERVATIONS.key: Reply(Status.OK, value=reserved, seconds=0.01),
         FROM_HERE.key: Reply(Status.OK, value={"peers": {host.name: ran}}),
     }
 

@@ -48,6 +48,7 @@ def _sources(nodes: tuple[Node, ...], settings: Settings) -> tuple[Source, ...]:
 def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
     from ncheck.facts.error_counters import LATER
     from ncheck.facts.links import CONNECT, LISTEN
+    from ncheck.facts.maintenance import RESERVATIONS
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
@@ -55,7 +56,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.probe.gpu_test import GPU_TEST
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, GPU_TEST, STORAGE_PROBE, LATER, *mesh}
+    later = {PEERS, FROM_HERE, RESERVATIONS, PLANNED, MEETING, TASK, GPU_TEST, STORAGE_PROBE, LATER, *mesh}
     first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
@@ -70,6 +71,12 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         yield ""
     if FROM_HERE in sources:
         yield from _from_here(nodes, settings)
+    if RESERVATIONS in sources and not settings.rehearsal and not nodes[0].local:
+        from ncheck.slurm_from_here import ARGV
+
+        yield "This machine asks Slurm once, if it has its programs:"
+        yield f"  {shlex.join(ARGV)}"
+        yield ""
     yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
     if PLANNED in sources and len(nodes) > 1:

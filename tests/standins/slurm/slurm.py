@@ -1,10 +1,11 @@
-"""A stand-in for srun, squeue and sinfo, by the name that it is started with: tasks are processes of this machine.
+"""A stand-in for Slurm's programs, by the name that it is started with: srun's tasks are processes of this machine.
 
 $STANDIN_SLURM names a JSON file that says what goes wrong:
 
     nodes          what squeue says of the job's nodes
     states         node -> [state, reason], as sinfo shows them
     controller     slurmctld does not answer: its words
+    reservations   lines of scontrol -o show reservation
     refused        the step cannot be created: srun's words
     dead           node -> why its task cannot be launched; srun then ends the step
     silent         nodes whose task is launched and never starts
@@ -57,6 +58,15 @@ def squeue() -> int:
 def sinfo() -> int:
     for node, (state, reason) in WHAT["states"].items():
         sys.stdout.write(f"{node}|{state}|10.0.0.{node[1:]}|{reason}\n")
+    return 0
+
+
+def scontrol() -> int:
+    log("scontrol", *sys.argv[1:], os.environ["TZ"], os.environ["SLURM_TIME_FORMAT"])
+    if WHAT.get("controller"):
+        error(WHAT["controller"])
+        return 1
+    sys.stdout.write("".join(line + "\n" for line in WHAT["reservations"]) or "No reservations in the system\n")
     return 0
 
 
@@ -193,4 +203,5 @@ def unfolded(nodes: str) -> list[str]:
     return names
 
 
-sys.exit({"srun": srun, "squeue": squeue, "sinfo": sinfo}[Path(sys.argv[0]).name]())
+PROGRAMS = {"srun": srun, "squeue": squeue, "sinfo": sinfo, "scontrol": scontrol}
+sys.exit(PROGRAMS[Path(sys.argv[0]).name]())

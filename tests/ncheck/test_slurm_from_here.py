@@ -1,0 +1,88 @@
+"""Slurm's reservations, asked once from this machine: whom the answer is for, and when nobody is asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from ncheck.facts.learning import facts_of
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.maintenance import RESERVATIONS, ReservationFacts, SlurmJob
+from ncheck.facts.ranks import RanksFacts
+from ncheck.model.cluster import Cluster, Facts
+from ncheck.model.evidence import Evidence, Login
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.node import Node
+from ncheck.settings import Settings
+from ncheck.slurm_from_here import reservations_from_here
+
+STANDIN = Path(__file__).parents[1] / "standins" / "slurm" / "slurm.py"
+MAINT = (
+    "ReservationName=dec StartTime=2026-11-26T19:47:46 EndTime=2026-11-26T21:47:46 Nodes=n[1-2] Flags=MAINT"
+    " Users=root Groups=(null) Accounts=(null) State=INACTIVE"
+)
+
+
+class Slurm:
+    """The stand-in for scontrol, and the only program on its PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.what: dict[str, object] = {"reservations": [], "log": str(folder / "log")}
+        self.environ = {"PATH": str(folder), "STANDIN_SLURM": str(folder / "what.json"), "TZ": "Asia/Tokyo"}
+        (folder / "scontrol").write_text(f"#!{sys.executable}\n{STANDIN.read_text()}")
+        (folder / "scontrol").chmod(0o755)
+
+    def evidence(self, settings: Settings | None = None, places: tuple[str, ...] = ()) -> dict[str, Evidence]:
+        (self.folder / "what.json").write_text(json.dumps(self.what))
+        logins = {name: Login(reached=name != "n3", transport="paramiko") for name in ("n1", "n2", "n3")}
+        known: dict[str, Facts] = {name: {LoginFacts: LoginFacts(login)} for name, login in logins.items()}
+        cluster = Cluster(tuple(Node(name, places=places) for name in known), known)
+        return {one.node: one for one in reservations_from_here(cluster, settings or Settings(), 60.0, self.environ)}
+
+    def fact(self, settings: Settings | None = None, places: tuple[str, ...] = ()) -> object:
+        return facts_of(self.evidence(settings, places)["n1"], [ReservationFacts])[ReservationFacts]
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Slurm:
+    return Slurm(tmp_path)
+
+
+def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Slurm) -> None:
+    slurm.what["reservations"] = ["ReservationName=course Flags=SPEC_NODES", MAINT]
+    slurm.environ |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1795722466"}
+    evidence = slurm.evidence()
+    assert evidence.keys() == {"n1", "n2"}
+    assert evidence["n1"].reply(RESERVATIONS) is evidence["n2"].reply(RESERVATIONS)
+    value = evidence["n1"].reply(RESERVATIONS).value
+    assert isinstance(value, dict)
+    assert value["lines"] == [MAINT]
+    fact = facts_of(evidence["n1"], [ReservationFacts])[ReservationFacts]
+    assert isinstance(fact, ReservationFacts)
+    assert fact.reservations[0].nodes == frozenset(("n1", "n2"))
+    assert fact.job == SlurmJob(1795722466.0)
+    asked = [json.loads(line) for line in (slurm.folder / "log").read_text().splitlines()]
+    assert asked == [["scontrol", "-o", "show", "reservation", "UTC0", "standard"]]
+
+
+def test_a_controller_that_fails_is_unknown_and_a_machine_without_slurm_is_not(slurm: Slurm) -> None:
+    fact = slurm.fact()
+    assert isinstance(fact, ReservationFacts)
+    assert (fact.reservations, fact.job) == ((), None)
+    slurm.what["controller"] = "slurm_load_reservations error: Unable to contact slurm controller (connect failure)"
+    assert slurm.fact() == Unread(f"scontrol on this machine: {slurm.what['controller']}")
+    slurm.what["controller"] = "scontrol: fatal: Could not establish a configuration source"
+    assert slurm.fact() == Absent("Slurm is not configured on this machine")
+    (slurm.folder / "scontrol").unlink()
+    assert slurm.fact() == Absent("no scontrol on this machine")
+
+
+def test_what_may_run_on_thousands_of_nodes_at_the_same_time_does_not_ask(slurm: Slurm) -> None:
+    ranks = {"n1": RanksFacts(1, (0,))}
+    assert slurm.fact(Settings(ranks=ranks)) == Absent("the job has been started already")
+    assert slurm.fact(places=("local",)) == Absent("Slurm is not asked where a machine examines itself")
+    assert slurm.fact(Settings(rehearsal=True)) == Absent("a rehearsal asks no Slurm")
+    assert not (slurm.folder / "log").exists()
