@@ -47,7 +47,8 @@ def _gpu(index: int, name: str) -> JsonValue:
         "index": index, "pci": f"00000000:{BUSES[index].upper()}:00.0", "name": name, "ecc_mode": [1, 1], "ecc": 0,
         "ecc_ever": 0, "remapped": [0, 0, 0, 0], "retired": None, "retiring": None, "throttled": 1,
         "temperature": 29 + index, "slowdown": 89, "margin": 56 - index, "persistence": 1, "compute_mode": 0,
-        "mig": [0, 0], "links": links, "fields": {"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0},
+        "pcie_replays": 0, "mig": [0, 0], "links": links, "counted": {"read": len(links), "refused": 0, "errors": []},
+        "fields": {"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0},
         "fabric": fabric if "H100" in name else None, "errors": {},
     }  # fmt: skip
 

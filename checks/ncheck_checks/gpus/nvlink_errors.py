@@ -1,15 +1,17 @@
 """NVLinks have errors
 
 ## What it finds
-GPUs whose NVLinks had to be trained again since the driver was loaded (recovery errors), or whose counts of CRC errors
-and replays are above 1000 and ten times those of the usual GPU of this model. NVIDIA's DCGM takes each recovery for a
-fault; single CRC errors and replays are normal. GPUs since Blackwell do not report these counts. GPUs of which the
-fabric manager says that their bandwidth is degraded, a route is not healthy, or the fabric is configured wrongly count,
-too (Hopper and newer).
+GPUs whose NVLinks had to be trained again since the driver was loaded (recovery errors; up to Hopper), or were lost
+because that failed (link recovery failed events; since Blackwell). NVIDIA's DCGM takes each of them for a failure
+(MonitorNVLinkErrorFields in DcgmHealthWatch.cpp). Since Blackwell a link can recover by itself many times: DCGM warns
+of that, and gpu-counters-stand-out reports a link that does it more than others, as it does for CRC errors, symbol
+errors and replays. GPUs of which the fabric manager says that their bandwidth is degraded, a route is not healthy, or
+the fabric is configured wrongly count, too (Hopper and newer). A GPU with active NVLinks that reports no counters of
+them is unknown.
 
 ## Why it matters
 Each error is sent again: the link is slower, and every all-reduce waits for it. A link that is trained again may stay
-down the next time; programs then end with Xid 74.
+down the next time; programs then end with Xid 74, or 149 since Blackwell.
 
 ## What to type
 `nvidia-smi nvlink -e` on the named node, twice during a job: counts that grow are a defective board, bridge or cable.
@@ -18,10 +20,9 @@ down the next time; programs then end with Xid 74.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median_low
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.facts.gpu_health import LINK_ERRORS, GpuHealth, GpuHealthFacts, unread_nodes
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.facts.gpu_health import LINK_ERRORS, NVLINK_FAULT, GpuHealth, GpuHealthFacts, LinkCounters, nothing_to_judge
 
 # Pairs of bits of NVML's fabric health mask: 1 is true, 2 is false, 0 is not supported. After them four bits with what
 # is wrong with the configuration: 1 is nothing, 0 is not supported (NVML_GPU_FABRIC_HEALTH_MASK in nvml.h).
@@ -31,32 +32,41 @@ _FABRIC = {
 }  # fmt: skip
 _PAIR, _TRUE = 3, 1
 _CONFIGURATION, _FOUR, _RIGHT = 8, 15, (0, 1)
-_MANY, _TIMES = 1000, 10  # errors since the driver was loaded, and how many times as many as the usual GPU: our own
+_NONE = LinkCounters(read=0)
 
 
-@cluster_check("NC530", Severity.WARNING, GpuHealthFacts, by_kind=True, alone=True)
-def nvlink_errors(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    health = cluster.facts(GpuHealthFacts)
-    yield from unread_nodes(health, "the errors of the NVLinks", "fields", *LINK_ERRORS, "fabric")
-    counts = [_resent(gpu) for facts in health.values() for gpu in facts.gpus if gpu.link_errors]
-    limit = max(_MANY, _TIMES * median_low(counts)) if counts else 0
-    for node, facts in health.items():
-        lines = tuple(line for gpu in facts.gpus if (line := _errors(gpu, limit)))
-        if lines:
-            message = f"NVLinks have errors: {lines[0]}"
-            yield Problem(message, "nvidia-smi nvlink -e", lines, (node,), look=True, summary="NVLinks have errors")
+@node_check("NC530", Severity.WARNING, GpuHealthFacts, explains=NVLINK_FAULT)
+def nvlink_errors(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    facts = node[GpuHealthFacts]
+    lines = tuple(f"{gpu.called}: {', '.join(found)}" for gpu in facts.gpus if (found := [*_errors(gpu)]))
+    if lines:
+        message = f"NVLinks have errors: {lines[0]}"
+        yield Problem(message, "nvidia-smi nvlink -e", lines, look=True, summary="NVLinks have errors")
+    yield from nothing_to_judge(facts, "errors of NVLinks", _known, "fields", *LINK_ERRORS, "counted", "fabric")
+    for gpu in facts.gpus:
+        counted = gpu.counted or _NONE
+        if not gpu.active_links or gpu.mig or "recovered" in gpu.link_errors or counted.read == gpu.active_links:
+            continue
+        if counted.refused:
+            yield NotApplicable(f"only root can read the error counters of the NVLinks of {gpu.called}")
+        else:
+            links = f"{counted.read} of {gpu.active_links} active NVLinks"
+            yield Inconclusive(f"{gpu.called} reports the error counters of {links}")
 
 
-def _resent(gpu: GpuHealth) -> int:
-    return sum(count for name, count in gpu.link_errors.items() if name != "recovered")
+def _known(gpu: GpuHealth) -> object:
+    return gpu.link_errors or gpu.fabric or (gpu.counted and gpu.counted.read) or None
 
 
-def _errors(gpu: GpuHealth, limit: int) -> str:
-    recovered, resent = gpu.link_errors.get("recovered", 0), _resent(gpu)
-    found = [f"{recovered} times trained again"] if recovered else []
-    found += [f"{resent} CRC errors and replays"] if resent > limit else []
+def _errors(gpu: GpuHealth) -> Iterator[str]:
+    links = gpu.counted.errors if gpu.counted else {}
+    if recovered := gpu.link_errors.get("recovered") or sum(errors.get("recovered", 0) for errors in links.values()):
+        yield f"{recovered} times trained again"
+    for link, errors in links.items():
+        if lost := errors.get("lost"):
+            yield f"link {link} was lost {lost} times"
     if gpu.fabric:
-        found += [words for words, place in _FABRIC.items() if gpu.fabric.health >> place & _PAIR == _TRUE]
+        yield from (words for words, place in _FABRIC.items() if gpu.fabric.health >> place & _PAIR == _TRUE)
         wrong = gpu.fabric.health >> _CONFIGURATION & _FOUR
-        found += [f"the fabric is configured wrongly (number {wrong} in nvml.h)"] if wrong not in _RIGHT else []
-    return f"{gpu.called}: {', '.join(found)}" if found else ""
+        if wrong not in _RIGHT:
+            yield f"the fabric is configured wrongly (number {wrong} in nvml.h)"

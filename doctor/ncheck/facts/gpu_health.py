@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Key, Maybe, Null, Words, answer_of
+from ncheck.facts.answers import OPTIONAL, Count, Key, Maybe, Null, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
 from ncheck.model.check import Inconclusive, NotApplicable
@@ -57,6 +57,21 @@ class Fabric:
 
 
 @dataclass(frozen=True)
+class LinkCounters:
+    """The error counters of a GPU's active NVLinks. `read`: how many links have any; `refused`: how many this user may
+    not read. `errors`: by number of the link and name of the counter, without those that are 0.
+
+    Up to Hopper: "replay", "recovered", "crc". Since Blackwell: "malformed" packets, packets that were "received" with
+    errors, "integrity" (local errors above a threshold), "recoveries" of any result and those after which the link was
+    "lost", "symbol" errors.
+    """
+
+    read: Count
+    refused: Count = 0
+    errors: Annotated[Mapping[int, Mapping[str, int]], _by_link] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GpuHealth:
     """One GPU; None is what it, or its driver, does not have. `errors`: what should have been readable, and why
     not.
@@ -65,9 +80,10 @@ class GpuHealth:
     same in the life of the GPU. `retired`: how many pages of memory are used no more; `retiring`: more will be at
     the next start. `throttled` are NVML's bits for why the clocks are low. `temperature`: degrees Celsius;
     `slowdown`: degrees Celsius at which the GPU slows down; `margin`: degrees Celsius that are left until then.
-    `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process. `links`
-    are the states of its NVLinks, 1 is active; `link_errors`: how many, by kind. `action`: NVML's number for what
-    the driver asks for, 0 is nothing.
+    `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process.
+    `pcie_replays`: how many since the driver was loaded. `links` are the states of its NVLinks, 1 is active;
+    `link_errors`: how many on all links, by kind; `counted`: those of each link. `action`: NVML's number for what the
+    driver asks for, 0 is nothing.
     """
 
     index: int
@@ -85,9 +101,11 @@ class GpuHealth:
     margin: Maybe[int] = None
     persistence: Maybe[int] = None
     compute_mode: Maybe[int] = None
+    pcie_replays: Maybe[int] = None
     mig: Annotated[bool | None, OPTIONAL, Null(None), _first_truth] = None
     links: Annotated[tuple[int, ...], OPTIONAL, Null(())] = ()
     link_errors: Annotated[Mapping[str, int], OPTIONAL, Key("fields"), _link_errors] = field(default_factory=dict)
+    counted: Maybe[LinkCounters] = None
     action: Annotated[int | None, OPTIONAL, Key("fields"), Null(None), _action] = None
     fabric: Maybe[Fabric] = None
     errors: Mapping[str, Annotated[Failure, _failure]] = field(default_factory=dict)
@@ -96,6 +114,11 @@ class GpuHealth:
     def called(self) -> str:
         """GPU 3 (0000:5d:00.0)"""
         return f"GPU {self.index} ({self.pci})" if self.pci else f"GPU {self.index}"
+
+    @property
+    def active_links(self) -> int:
+        """How many of its NVLinks are active"""
+        return self.links.count(1)
 
 
 @dataclass(frozen=True)
@@ -174,6 +197,7 @@ _LIBRARY = expression(r"libnvidia-ml\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
 
 _ADDRESS = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 LINK_ERRORS = ("flit_crc", "data_crc", "replay", "recovered")
+NVLINK_FAULT = "fault of an NVLink"  # what nvlink-errors explains: that a link counts more errors than others
 _NO_CLUSTER = "0" * 32
 _NO_PERMISSION = 4
 
@@ -267,6 +291,10 @@ def _remapped(rows: tuple[int, int, int, int] | None) -> RemappedRows | None:
 
 def _link_errors(fields: Mapping[str, int] | None) -> Mapping[str, int]:
     return {name: fields[name] for name in LINK_ERRORS if name in fields} if fields else {}
+
+
+def _by_link(rows: tuple[tuple[Count, Mapping[str, Count]], ...]) -> Mapping[int, Mapping[str, int]]:
+    return dict(rows)
 
 
 def _action(fields: Mapping[str, int]) -> int | None:

@@ -25,6 +25,7 @@ from ncheck.facts.gpu_health import (
     GpuHealth,
     GpuHealthFacts,
     HealthAnswer,
+    LinkCounters,
     NvidiaDriverFacts,
     RemappedRows,
     nvidia_driver,
@@ -82,6 +83,7 @@ int nvmlDeviceGetTemperatureThreshold(gpu g, unsigned which, unsigned *t) { *t =
 int nvmlDeviceGetMarginTemperature(gpu g, int *info) { info[1] = second(g, "hot") ? -2 : 56; return optional(); }
 int nvmlDeviceGetPersistenceMode(gpu g, unsigned *m) { *m = !second(g, "no-persistence"); return 0; }
 int nvmlDeviceGetComputeMode(gpu g, unsigned *m) { *m = second(g, "prohibited") ? 2 : 0; return 0; }
+int nvmlDeviceGetPcieReplayCounter(gpu g, unsigned *n) { *n = second(g, "replays") ? 812 : 0; return optional(); }
 int nvmlDeviceGetMigMode(gpu g, unsigned *now, unsigned *then) { *now = *then = second(g, "mig"); return optional(); }
 int nvmlDeviceGetNvLinkState(gpu g, unsigned link, unsigned *state) {
   *state = !(second(g, "link-down") && link == 7); return link < 18 ? optional() : 2;
@@ -99,6 +101,15 @@ int nvmlDeviceGetFieldValues(gpu g, int n, struct field *f) {
     if (f->id == 230) f->kind = 1, f->value.u = second(g, "reset-asked");
     if (f->id == 59) f->value.l = second(g, "link-errors") ? 3 : 0;
     if (f->id == 52) f->value.l = second(g, "link-errors") ? 50000 : 7;
+    if (f->id < 161 && fault("blackwell")) f->code = 3;
+    if (f->id > 160 && f->id < 222) { /* of one link: the first three up to Hopper, the others since Blackwell */
+      if (f->id < 164 == fault("blackwell")) f->code = 3;
+      if (f->id == 162) f->value.l = second(g, "link-errors") && f->scope == 3 ? 3 : 0;
+      if (f->id == 214) f->value.l = second(g, "link-errors") && f->scope == 14 ? 2 : 0;
+      if (f->id == 215) f->value.l = second(g, "link-errors") && f->scope == 14 ? 505 : 0;
+      if (second(g, "root-only")) f->code = 4;
+      if (second(g, "no-counter") && f->scope == 7) f->code = 999;
+    }
   }
   return 0;
 }
@@ -162,8 +173,9 @@ def second(driver: Path, fault: str) -> GpuHealth:
 HEALTHY = GpuHealth(
     index=1, pci="0000:10:00.0", name="NVIDIA H100 80GB HBM3", ecc_mode=1, ecc=0, ecc_ever=0,
     remapped=RemappedRows(0, 0, pending=False, failed=False), retired=None, retiring=None, throttled=1, temperature=31,
-    slowdown=89, margin=56, persistence=1, compute_mode=0, mig=False, links=(1,) * 18,
-    link_errors={"flit_crc": 0, "data_crc": 0, "replay": 7, "recovered": 0}, action=0, fabric=Fabric(3, 0, "", 5, 0xAA),
+    slowdown=89, margin=56, persistence=1, compute_mode=0, pcie_replays=0, mig=False, links=(1,) * 18,
+    link_errors={"flit_crc": 0, "data_crc": 0, "replay": 7, "recovered": 0}, counted=LinkCounters(read=18), action=0,
+    fabric=Fabric(3, 0, "", 5, 0xAA),
 )  # fmt: skip
 
 
@@ -188,8 +200,19 @@ def test_each_fault_is_in_its_own_field(driver: Path) -> None:
     linked = second(driver, "link-down link-errors")
     assert linked.links == (*(1,) * 7, 0, *(1,) * 10)
     assert linked.link_errors == {"flit_crc": 0, "data_crc": 0, "replay": 50000, "recovered": 3}
+    assert linked.counted == LinkCounters(17, 0, {3: {"recovered": 3}})
+    assert second(driver, "replays").pcie_replays == 812
     assert second(driver, "reset-asked").action == 1
     assert second(driver, "fabric-late rack").fabric == Fabric(2, 0, "ab" * 16, 5, 0xAA)
+
+
+@needs_compiler
+def test_blackwell_counts_the_errors_of_each_nvlink(driver: Path) -> None:
+    assert second(driver, "blackwell") == replace(HEALTHY, link_errors={})
+    assert second(driver, "blackwell link-errors").counted == LinkCounters(18, 0, {14: {"lost": 2, "recoveries": 505}})
+    assert second(driver, "blackwell root-only").counted == LinkCounters(0, 18)
+    gpu = second(driver, "blackwell no-counter")
+    assert (gpu.counted, gpu.errors) == (LinkCounters(17), {"counted": Failure(999, "Unknown Error")})
 
 
 @needs_compiler

@@ -16,10 +16,16 @@ _UNSUPPORTED = (2, 3, 4, 6, 13, 22, 25, 26)
 _GPU_SENSOR, _SLOWDOWN = 0, 1
 _UNCORRECTED, _VOLATILE, _AGGREGATE = 1, 0, 1
 _RETIRED_CAUSES = (0, 1)  # several single-bit errors, one double-bit error
-_MOST_LINKS = 36
+_MOST_LINKS, _ACTIVE = 36, 1
+_NO_PERMISSION = 4
 
 # Fields of nvmlDeviceGetFieldValues; old drivers do not know the last one.
 _FIELDS = {"flit_crc": 38, "data_crc": 45, "replay": 52, "recovered": 59, "action": 230}
+# Those of one NVLink (scopeId): the first three end with Hopper, the others begin with Blackwell.
+_LINK_FIELDS = {
+    "replay": 161, "recovered": 162, "crc": 163,
+    "malformed": 206, "received": 208, "integrity": 211, "lost": 214, "recoveries": 215, "symbol": 221,
+}  # fmt: skip
 _KINDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
@@ -100,11 +106,13 @@ class _Gpu:
             "margin": self.ask("margin", "nvmlDeviceGetMarginTemperature", handle),
             "persistence": self.ask("persistence", "nvmlDeviceGetPersistenceMode", handle),
             "compute_mode": self.ask("compute_mode", "nvmlDeviceGetComputeMode", handle),
+            "pcie_replays": self.ask("pcie_replays", "nvmlDeviceGetPcieReplayCounter", handle),
             "mig": self.ask("mig", "nvmlDeviceGetMigMode", handle),
             "links": self.links(handle),
             "fields": self.fields(handle),
             "fabric": self.fabric(handle),
         }
+        said["counted"] = self.counted(handle, said["links"])
         second = self.reasons(handle)
         said["throttled"] = None if first is None or second is None else first & second  # what holds all the time
         said["errors"] = self.errors
@@ -145,11 +153,38 @@ class _Gpu:
         values = self.ask("fields", "nvmlDeviceGetFieldValues", handle, list(_FIELDS.values()))
         found = {}
         for name, value in zip(_FIELDS, values or ()):  # noqa: B905  strict needs Python 3.10
-            if value.nvmlReturn == 0 and value.valueType < len(_KINDS):
-                found[name] = int(getattr(value.value, _KINDS[value.valueType]))
-            elif value.nvmlReturn not in _UNSUPPORTED:
-                self.errors[name] = [value.nvmlReturn, _text(self.nvml.nvmlErrorString(value.nvmlReturn))[:200]]
+            number = self.number(name, value)
+            if number is not None:
+                found[name] = number
         return found
+
+    def counted(self, handle, states):
+        """Return the error counters of the active NVLinks: how many links have any, how many are refused, and of each
+        link those that are not 0. None without such links.
+        """
+        active = [link for link, state in enumerate(states) if state == _ACTIVE]
+        if not active:
+            return None
+        read, refused, errors = 0, 0, []
+        for link in active:
+            fields = [(field, link) for field in _LINK_FIELDS.values()]
+            values = list(self.ask("counted", "nvmlDeviceGetFieldValues", handle, fields) or ())
+            found = {name: self.number("counted", value) for name, value in zip(_LINK_FIELDS, values)}  # noqa: B905
+            if any(number is not None for number in found.values()):
+                read += 1
+            elif any(value.nvmlReturn == _NO_PERMISSION for value in values):
+                refused += 1
+            if any(found.values()):
+                errors.append([link, {name: number for name, number in found.items() if number}])
+        return {"read": read, "refused": refused, "errors": errors}
+
+    def number(self, name, value):
+        """Return the number in a field's value; None where there is none, or it fails: that is noted under `name`."""
+        if value.nvmlReturn == 0 and value.valueType < len(_KINDS):
+            return int(getattr(value.value, _KINDS[value.valueType]))
+        if value.nvmlReturn not in (0, *_UNSUPPORTED):
+            self.errors[name] = [value.nvmlReturn, _text(self.nvml.nvmlErrorString(value.nvmlReturn))[:200]]
+        return None
 
     def fabric(self, handle):
         """Return the state of the NVSwitch fabric as this GPU reports it; None where it knows of none."""
