@@ -73,12 +73,15 @@ class Table:
 
 
 # What looks at the same hardware is named once.
-_GPU = ("NC501", "NC505", "NC506", "NC511", "NC520", "NC529", "NC530", "NC531", "NC534", "NC540", "NC628")
+_GPU = (
+    "NC501", "NC505", "NC506", "NC511", "NC520", "NC529", "NC530", "NC531", "NC534", "NC540", "NC548", "NC628",
+)  # fmt: skip
+_NVLINK = ("NC504", "NC529", "NC530", "NC548")
 _GPU_MEMORY = ("NC506", "NC521", "NC522")
 _GPU_HOT = ("NC523", "NC524", "NC710", "NC720")
 _FABRIC = (
     "NC401", "NC402", "NC403", "NC404", "NC405", "NC412", "NC413", "NC414", "NC415", "NC421", "NC425", "NC426", "NC427",
-    "NC430", "NC311", "NC315", "NC365", "NC711",
+    "NC428", "NC430", "NC311", "NC315", "NC365", "NC711",
 )  # fmt: skip
 _NIC = ("NC326", "NC329", "NC401", "NC405", "NC409", "NC410", "NC411", "NC703", "NC704")
 _FULL_DISK = ("NC606", "NC646")
@@ -207,13 +210,13 @@ META_RSC = Table(
         Cause(
             "PCIe error",
             None,
-            ("NC501", "NC506", "NC531"),
+            ("NC501", "NC506", "NC531", "NC548"),
             ("gpu_fault",),
             ("gpu_fault",),
             "seen by the GPU that it loses",
         ),
         Cause("GPU not accessible", None, _GPU, ("gpu_fault",), ("gpu_fault",), _LATER),
-        Cause("NVLink error", None, ("NC504", "NC529", "NC530"), ("gpu_fault",), ("gpu_fault", "nvls_failure"), _LATER),
+        Cause("NVLink error", None, _NVLINK, ("gpu_fault",), ("gpu_fault", "nvls_failure"), _LATER),
         Cause("GPU system processor (GSP) timeout", None, ("NC505", "NC506"), ("gpu_fault",), ("gpu_fault",), _LATER),
         Cause("NCCL timeout", None, (), ("slow_rank_timeout", "rank_missing"), ("slow_rank_timeout",), "a symptom"),
         Cause("Block device", None, _DISK, ("storage_hang",), ("storage_hang",), _DISKS_HEALTH),

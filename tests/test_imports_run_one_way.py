@@ -41,8 +41,9 @@ FORBIDDEN = {
 
 # What a check may import, beside the names of `ncheck` itself: docs/api.md names it as public.
 PUBLIC = {
-    "ncheck.expression", "ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.parity", "ncheck.text",
-    "ncheck.topology", "ncheck.parse.cuda_compatibility", "ncheck.parse.interface_names",
+    "ncheck.expression", "ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.outliers",
+    "ncheck.parity", "ncheck.text", "ncheck.topology", "ncheck.parse.cuda_compatibility",
+    "ncheck.parse.interface_names",
 }  # fmt: skip
 
 # The checks of what was measured read the probe's results: fifteen of them, and no other check.

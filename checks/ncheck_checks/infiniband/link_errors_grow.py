@@ -27,7 +27,7 @@ from ncheck.facts.error_counters import ErrorCountersFacts, LaterErrorCountersFa
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.network.error_growth import Growth, problems
+from ncheck.network.error_growth import DAMAGE_NOW, Growth, problems
 
 _SYMBOLS = "symbol_error"
 _DAMAGED = (
@@ -40,7 +40,7 @@ _BITS = 1e9  # of a Gb
 
 @cluster_check(
     "NC426", Severity.WARNING, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK,
+    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=(SLOW_NETWORK, DAMAGE_NOW),
 )  # fmt: skip
 def link_errors_grow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, (_SYMBOLS, *_DAMAGED), _damaged, "received damaged data during the run")

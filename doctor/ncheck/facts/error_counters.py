@@ -39,18 +39,23 @@ def _port_or_card(name: str) -> str:
 class ErrorCountersFacts:
     """The counters of each HCA port ("mlx5_0:1") and network card ("eth0") when the run began.
 
-    `at` is in seconds, by a clock of the node that is good for differences only.
+    `at`: seconds since the node was started, without those in which it was suspended.
     """
 
     at: float
     ports: Mapping[Annotated[str, _port_or_card], Counted]
+
+    @property
+    def days(self) -> float:
+        """Days since the node was started"""
+        return self.at / 86400
 
 
 @dataclass(frozen=True)
 class LaterErrorCountersFacts:
     """The same at the end of the run."""
 
-    at: float  # seconds, by the same clock
+    at: float  # seconds since the node was started
     ports: Mapping[Annotated[str, _port_or_card], Counted]
 
 

@@ -28,6 +28,7 @@ _LARGEST = {
     "port_xmit_discards": 65535,
 }  # fmt: skip
 _LARGEST_OF_OTHERS = 2**32 - 1
+DAMAGE_NOW = "damaged data in this run"  # what link-errors-grow explains: that a port has counted more than others
 _LINES = 32  # ports in the evidence of one finding
 _CONGESTION = ("rp_cnp_handled", "np_cnp_sent")  # named beside lost packets: they tell congestion from a cable
 
@@ -81,7 +82,7 @@ def problems(
         evidence = [f"{node}: {name}: {line}" for node in nodes for name, line in bad[node].items()]
         alone = f": {bad[nodes[0]][names[0]]}" if len(evidence) == 1 else ""
         yield Problem(
-            f"{', '.join(names)} {fault}{alone}", _looked_at(names[0]), tuple(evidence[:_LINES]), nodes,
+            f"{', '.join(names)} {fault}{alone}", looked_at(names[0]), tuple(evidence[:_LINES]), nodes,
             look=True, summary=f"{names[0]} {fault}",
         )  # fmt: skip
 
@@ -90,7 +91,7 @@ def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, 
     """Yield the growth of each port and card that a job uses, and what could not be compared."""
     first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
     nics = node.maybe(NicFacts)
-    used = _used(node)
+    used = used_ports(node)
     if not used and isinstance(nics, Unread):
         yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
     if unseen := [name for name in used if ":" in name and name not in first.ports]:
@@ -112,7 +113,7 @@ def _compared(node: NodeView, counters: tuple[str, ...]) -> Iterator[tuple[str, 
         yield name, growth
 
 
-def _used(node: NodeView) -> dict[str, float | None]:
+def used_ports(node: NodeView) -> dict[str, float | None]:
     """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports, of RoCE those that a
     job can use, and their network interfaces; on a node without any, the network cards that have an address, and the
     members of bonds. Where the state of HCAs could not be read, all of their ports may be used.
@@ -144,7 +145,7 @@ def _line(growth: Growth, found: Mapping[str, int]) -> str:
     return f"{counts} in {growth.seconds:.0f} s ({per}{carried})"
 
 
-def _looked_at(name: str) -> str:
+def looked_at(name: str) -> str:
     """Return the command that prints the counters of a port or card; any user may type it."""
     hca, _, port = name.partition(":")
     if port:

@@ -24,7 +24,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout, root=SYS):
-    """Return {"at": seconds, "ports": {name: PORT}}.
+    """Return {"at": seconds, "ports": {name: PORT}}: Linux counts its monotonic clock from the start of the node.
 
     Counters that are 0 are left out, so that the answer of a healthy node is short.
     """
