@@ -181,11 +181,11 @@ def _of_devices(node: NodeView, cuda: CudaInitFacts) -> Iterator[Problem | Incon
     alike: dict[str, list[CudaDevice]] = {}
     for device in cuda.devices:
         if device.failed and device.failed.code == _OUT_OF_MEMORY:
-            yield Inconclusive(f"the memory of {_called(device)} is full: CUDA could not be tried on it")
+            yield NotApplicable(f"the memory of {_called(device)} is full: a program uses CUDA on it")
         elif device.failed:
             alike.setdefault(_words(device.failed), []).append(device)
         elif device.untried == "full":
-            yield Inconclusive(f"less than 1 GiB of {_called(device)} is free: no context was opened on it")
+            yield NotApplicable(f"less than 1 GiB of {_called(device)} is free: a program uses CUDA on it")
         elif device.untried:
             yield NotApplicable(f"the compute mode of {_called(device)} lets one program in: no context was opened")
     for words, devices in alike.items():

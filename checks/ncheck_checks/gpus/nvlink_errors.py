@@ -6,8 +6,8 @@ because that failed (link recovery failed events; since Blackwell). NVIDIA's DCG
 (MonitorNVLinkErrorFields in DcgmHealthWatch.cpp). Since Blackwell a link can recover by itself many times: DCGM warns
 of that, and gpu-counters-stand-out reports a link that does it more than others, as it does for CRC errors, symbol
 errors and replays. GPUs of which the fabric manager says that their bandwidth is degraded, a route is not healthy, or
-the fabric is configured wrongly count, too (Hopper and newer). A GPU with active NVLinks that reports no counters of
-them is unknown.
+the fabric is configured wrongly count, too (Hopper and newer). A GPU that counts the errors of some
+of its active NVLinks only is unknown.
 
 ## Why it matters
 Each error is sent again: the link is slower, and every all-reduce waits for it. A link that is trained again may stay
@@ -47,7 +47,9 @@ def nvlink_errors(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplic
         counted = gpu.counted or _NONE
         if not gpu.active_links or gpu.mig or "recovered" in gpu.link_errors or counted.read == gpu.active_links:
             continue
-        if counted.refused:
+        if gpu.counted == _NONE and "counted" not in gpu.errors:
+            yield NotApplicable(f"the driver has no error counters of the NVLinks of {gpu.called}: not supported")
+        elif counted.refused:
             yield NotApplicable(f"only root can read the error counters of the NVLinks of {gpu.called}")
         else:
             links = f"{counted.read} of {gpu.active_links} active NVLinks"

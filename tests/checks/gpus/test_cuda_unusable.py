@@ -157,9 +157,12 @@ def test_healthy_nodes_pass_and_what_was_not_tried_is_said() -> None:
     )  # fmt: skip
 
 
-def test_full_gpus_those_that_sleep_and_those_that_nobody_could_list_are_unknown() -> None:
+def test_no_context_is_opened_on_a_full_gpu_and_that_is_no_fault() -> None:
     for full in (device(1, untried="full"), device(1, 2)):
-        assert outcome(node(CudaInitFacts(LIBRARY, "12.4", (device(0), full))))[0] is Outcome.UNKNOWN
+        assert outcome(node(CudaInitFacts(LIBRARY, "12.4", (device(0), full))))[0] is Outcome.SKIPPED
+
+
+def test_gpus_that_sleep_and_those_that_nobody_could_list_are_unknown() -> None:
     slow = CudaInitFacts(LIBRARY, "12.4", stopped=CudaStop("cuInit", seconds=20.0))
     assert outcome(node(slow, h100(0, persistence=0))) == (
         Outcome.UNKNOWN, "cuInit did not return within 20 s: without persistence mode, it wakes each GPU first",
