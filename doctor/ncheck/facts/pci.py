@@ -12,8 +12,8 @@ from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer
 
 NVIDIA, AMD, MELLANOX = 0x10DE, 0x1002, 0x15B3
-_NETWORK, _DISPLAY, _ACCELERATOR, _NVSWITCH = 0x02, 0x03, 0x12, 0x0680
-INFINIBAND = 0x0207  # PciDevice.kind of an InfiniBand adapter
+_NETWORK, _DISPLAY, _ACCELERATOR = 0x02, 0x03, 0x12
+INFINIBAND, NVSWITCH = 0x0207, 0x0680  # PciDevice.kind; 0x0680 of NVIDIA
 
 # 0000:3b:00.0
 _ADDRESS = expression(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -25,17 +25,17 @@ _ABOVE = expression(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|" + _ADDRESS.pattern)
 _CPUS = expression(r"[0-9,-]*")
 
 
-def _address(text: str) -> str:
+def pci_address(text: str) -> str:
     if not _ADDRESS.fullmatch(text):
         raise ValueError("no address on the PCI bus")
     return text
 
 
-def _hexadecimal(text: str) -> int:
+def hexadecimal(text: str) -> int:
     return int(text, 16)
 
 
-def _class(text: str) -> int:
+def pci_class(text: str) -> int:
     return int(text, 16) >> 8
 
 
@@ -59,10 +59,10 @@ class PciDevice:
     "0000:16:00.0"). `virtual`: it is a virtual function.
     """
 
-    address: Annotated[str, _address]
-    kind: Annotated[int, Key("class"), _class]
-    vendor: Annotated[int, _hexadecimal]
-    device: Annotated[int, _hexadecimal]
+    address: Annotated[str, pci_address]
+    kind: Annotated[int, Key("class"), pci_class]
+    vendor: Annotated[int, hexadecimal]
+    device: Annotated[int, hexadecimal]
     driver: DeviceOrEmpty = ""
     numa: int | None = None
     cpus: Annotated[str, _cpus] = ""
@@ -102,7 +102,7 @@ class PciFacts:
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         """NVIDIA's switches between GPUs."""
-        return tuple(one for one in self.devices if one.vendor == NVIDIA and one.kind == _NVSWITCH)
+        return tuple(one for one in self.devices if one.vendor == NVIDIA and one.kind == NVSWITCH)
 
 
 PCI = Answer("pci", shape=PciFacts)

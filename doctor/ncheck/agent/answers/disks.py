@@ -1,0 +1,44 @@
+"""The state of the node's disks and RAID arrays, as the kernel shows it to any user."""
+
+from ncheck.agent.files import line_of, matching, need_sysfs, number_in
+
+NVME = "/sys/class/nvme"
+BLOCKS = "/sys/block"
+_SENSORS = ("/hwmon*", "/device/hwmon/hwmon*")  # since Linux 5.11, and before
+_MOST = 512  # of each sort
+
+READS = (
+    NVME + "/nvme*/state, and temp1_{alarm,input,crit} of its sensor",
+    BLOCKS + "/sd*/{removable,device/state}, " + BLOCKS + "/md*/md/{level,array_state,degraded,sync_action}",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"states": {disk: state}, "hot": {disk: {...}}, "arrays": {array: {...}}}.
+
+    Only a drive that says that it is too hot is asked how hot: each question to a drive is a command that it must run.
+    """
+    need_sysfs()
+    drives = matching(NVME + "/nvme*")[:_MOST]
+    disks = [folder for folder in matching(BLOCKS + "/sd*")[:_MOST] if number_in(folder + "/removable") != 1]
+    states = {_name(folder): line_of(folder + "/state") for folder in drives}
+    states.update((_name(folder), line_of(folder + "/device/state")) for folder in disks)
+    states = {name: state for name, state in states.items() if state}
+    arrays = {folder.split("/")[-2]: _array(folder) for folder in matching(BLOCKS + "/md*/md")[:_MOST]}
+    live = [folder for folder in drives if states.get(_name(folder)) == "live"]
+    sensors = {_name(folder): sensor for folder in live for where in _SENSORS for sensor in matching(folder + where)}
+    hot = {name: _heat(sensor) for name, sensor in sensors.items() if number_in(sensor + "/temp1_alarm")}
+    return {"states": states, "hot": hot, "arrays": arrays}
+
+
+def _name(folder):
+    return folder.rpartition("/")[2]
+
+
+def _heat(sensor):
+    return {name: number_in(sensor + "/temp1_" + file) for name, file in (("now", "input"), ("critical", "crit"))}
+
+
+def _array(folder):
+    texts = {name: line_of(folder + "/" + name) or "" for name in ("level", "array_state", "sync_action")}
+    return dict(texts, degraded=number_in(folder + "/degraded"))
