@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.kernel_log import KernelLogFacts, message_time
+from ncheck.facts.kernel_log import KernelLogFacts, last_at
 
 
 @node_check("NC538", Severity.ERROR, KernelLogFacts)
@@ -26,8 +26,6 @@ def nvswitch_error_reported(node: NodeView) -> Iterator[Problem]:
     for pci in dict.fromkeys(event.pci for event in events):
         own = [event for event in events if event.pci == pci]
         numbers = ", ".join(str(number) for number in dict.fromkeys(event.sxid for event in own))
-        time = message_time(own[-1].line)
-        last = f"; last at {time}" if time else ""
-        message = f"the driver reported fatal SXid {numbers} for the NVSwitch at {pci}{last}"
+        message = f"the driver reported fatal SXid {numbers} for the NVSwitch at {pci}{last_at(own[-1].line)}"
         lines = tuple({event.sxid: event.line for event in own}.values())
         yield Problem(message, "sudo systemctl reboot", lines, summary="a fatal error of an NVSwitch")

@@ -2,9 +2,9 @@
 
 ## What it finds
 Lines in the kernel log since boot by which a disk or its file system failed: I/O and medium errors, NVMe commands that
-timed out, NVMe controllers that were reset, errors and corruption of ext4, xfs and btrfs, and file systems that the
-kernel made read-only. Floppy and optical drives, loop devices, and commands that a disk does not have are left out.
-Only root can read the kernel log on a default machine (--sudo).
+timed out, NVMe controllers that were reset or removed, disks that failed in a RAID array, errors and corruption of
+ext4, xfs and btrfs, and file systems that the kernel made read-only. Floppy and optical drives, loop devices, and
+commands that a disk does not have are left out. Only root can read the kernel log on a default machine (--sudo).
 
 ## Why it matters
 A disk that fails once fails again: a read ends with "Input/output error", or takes the 30 seconds of a timeout, while
@@ -21,14 +21,18 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.disks import LOST, UNHEALTHY_DISK, DiskFacts, is_part
+from ncheck.facts.kernel_log import last_at
 from ncheck.facts.storage_log import StorageLogFacts
 
 
-@node_check("NC648", Severity.WARNING, StorageLogFacts)
+@node_check("NC648", Severity.WARNING, StorageLogFacts, also=(DiskFacts,))
 def disk_errors(node: NodeView) -> Iterator[Problem]:
+    states = node.maybe(DiskFacts)
+    lost = [name for name, state in states.states.items() if state in LOST] if isinstance(states, DiskFacts) else []
     for disk in node[StorageLogFacts].disks:
         times = "an error" if disk.lines == 1 else f"{disk.lines} errors"
         fix = f"sudo journalctl -k -b --no-pager | grep -w {quote(disk.of)}"
-        yield Problem(
-            f"the kernel reported {times} of {disk.of}", fix, tuple({disk.first: "", disk.last: ""}), look=True
-        )
+        message = f"the kernel reported {times} of {disk.of}{last_at(disk.last)}"
+        follows = UNHEALTHY_DISK if any(is_part(disk.of, name) for name in lost) else ""
+        yield Problem(message, fix, tuple({disk.first: "", disk.last: ""}), look=True, follows=follows)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
 from ncheck.expression import expression
-from ncheck.facts.definition import Fact, sudo_refused, trouble
+from ncheck.facts.definition import LONGEST, Fact, sudo_refused, trouble
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
 from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, OFF_THE_BUS, RECOVERY_CHANGED, Action, xid
+from ncheck.text import printable
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,18 @@ class KernelLogFacts:
     oldest: str | Unread = ""
     sxids: tuple[SxidEvent, ...] = ()
     failed: tuple[XidEvent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What the log says of one thing, such as a disk or a server. `of`: its name; `lines`: how many; `first` and
+    `last`: the first and the last of these lines.
+    """
+
+    of: str
+    lines: int
+    first: str
+    last: str
 
 
 DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVSwitches
@@ -124,6 +137,20 @@ def message_time(line: str) -> str:
     return found[1] if found else ""
 
 
+def last_at(line: str) -> str:
+    """Return "; last at 09:12:44" for the end of a message, from the last line about something."""
+    time = message_time(line)
+    return f"; last at {time}" if time else ""
+
+
+def troubles(lines: Mapping[str, list[str]]) -> tuple[Trouble, ...]:
+    """Return what the lines say, which are there by the name of what they are about."""
+    return tuple(
+        Trouble(printable(of), len(own), *(printable(line.strip(), LONGEST) for line in (own[0], own[-1])))
+        for of, own in lines.items() if own
+    )  # fmt: skip
+
+
 def _address(text: str) -> str:
     return (text if "." in text else text + ".0").lower()
 
@@ -132,9 +159,18 @@ def _address(text: str) -> str:
 OF_STORAGE = (
     "I/O error", "medium error", "Remounting filesystem", "EXT4-fs error", "orruption", "has been shut down",
     "forced readonly", "BTRFS error", "QID", "controller is down", "Device not ready", "nfs: server", "was evicted by",
+    "Removing after probe failure", "after reset failure", "frozen state error", "Disk failure on",
 )  # fmt: skip
 
-HOLDING = "|".join((DRIVER, *OF_STORAGE))
+# What messages of hardware that fails hold, and few of those of corrected errors: see facts/hardware_log.py.
+OF_HARDWARE = (
+    ": Machine Check", "_STATUS[", " UE ", ", type: fatal", ", type: recoverable", "section_type: ", "section type: ",
+    "Memory failure: ", "CMCI storm detected", "soft lockup", "hard LOCKUP", "detected stall", "expedited stalls",
+    "health compromised", "Fatal error", "Health issue", "health recovery", "High temperature on", "(Fatal)",
+    "timeout. Will cause",
+)  # fmt: skip
+
+HOLDING = "|".join((DRIVER, *OF_STORAGE, *OF_HARDWARE))
 
 # Of a long log only the end is kept: recent lines matter most.
 JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=HOLDING)
@@ -203,7 +239,7 @@ def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterat
         yield _problem(pci, own, fix, look=False)
     answering = {gpu.pci for gpu in health.gpus} if health else set()
     for pci, own in _by_gpu([event for event in log.failed if not event.earlier and event.pci not in answering]):
-        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){_last(own)}"
+        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){last_at(own[-1].line)}"
         yield Problem(message, "sudo systemctl reboot", (own[-1].line,), summary="a GPU was not initialized")
 
 
@@ -257,14 +293,10 @@ def _problem(pci: str, events: list[XidEvent], fix: str, *, look: bool) -> Probl
     xids = ", ".join(_times(number, count) for number, count in sorted(counts.items()))
     meanings = "; ".join(dict.fromkeys(f"{number}: {xid(number).meaning}" for number in sorted(counts)))
     advice = ", ".join(dict.fromkeys(xid(number).action.value for number in sorted(counts)))
-    message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}{_last(events)}"
+    message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}"
+    message += last_at(events[-1].line)
     lines = {event.xid: event.line for event in events}
     return Problem(message, fix, tuple(lines.values()), look=look, summary=f"{xids} of a GPU")
-
-
-def _last(events: list[XidEvent]) -> str:
-    time = message_time(events[-1].line)
-    return f"; last at {time}" if time else ""
 
 
 def _times(number: int, count: int) -> str:

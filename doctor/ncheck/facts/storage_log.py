@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ncheck.expression import expression
-from ncheck.facts.definition import LONGEST, Fact
-from ncheck.facts.kernel_log import DMESG, JOURNAL, kernel_lines
+from ncheck.facts.definition import Fact
+from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_lines, troubles
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.text import printable
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """What the log says of one disk or server. `of`: its name; `lines`: how many; `first` and `last`: the first and
-    the last of these lines.
-    """
-
-    of: str
-    lines: int
-    first: str
-    last: str
 
 
 @dataclass(frozen=True)
@@ -41,14 +28,18 @@ class StorageLogFacts:
 # blk_update_request: critical medium error, dev sdb, sector 2048
 # nvme nvme0: I/O tag 641 (c281) opcode 0x1 (I/O Cmd) QID 8 timeout, aborting req_op:WRITE(1) size:4096
 # nvme nvme0: controller is down; will reset: CSTS=0xffffffff | nvme nvme0: Device not ready; aborting reset
+# nvme nvme0: Removing after probe failure status: -19 | nvme nvme0: Disabling device after reset failure: -19
+# nvme nvme0: frozen state error detected, reset controller | md/raid1:md0: Disk failure on sdb1, disabling
 # EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0
 # EXT4-fs (sda1): Remounting filesystem read-only | XFS (dm-0): Metadata corruption detected at xfs_agi_verify
 # XFS (sda1): Filesystem has been shut down due to log error | BTRFS error (device sda1: state EA): bdev /dev/sda1 errs
 _DISK = (
     expression(r"(?:I/O|medium) error,? (?:on )?dev(?:ice)? (?P<of>(?!-)[\w.-]{1,64})"),
     expression(
-        r"nvme (?P<of>nvme\d{1,4}): (?:I/O .{1,120} timeout, (?!completion)|controller is down|Device not ready)"
+        r"nvme (?P<of>nvme\d{1,4}): (?:I/O .{1,120} timeout, (?!completion)|controller is down|Device not ready|"
+        r"frozen state error|(?:Removing|Disabling device) after (?:probe|reset) failure)"
     ),
+    expression(r"md/raid\S{0,40}: Disk failure on (?P<of>(?!-)[\w.-]{1,64})"),
     expression(r"(?:EXT4-fs|BTRFS) error \(device (?P<of>(?!-)[\w.-]{1,64})"),
     expression(
         r"(?:EXT4-fs|XFS|BTRFS(?: \w{1,8})?):? \((?:device )?(?P<of>(?!-)[\w.-]{1,64})[^)]{0,40}\):"
@@ -93,7 +84,7 @@ def read_lines(lines: Iterable[str]) -> StorageLogFacts:
             over.setdefault(found["of"], []).append(line)
         elif device := _device(line):
             disks.setdefault(device, []).append(line)
-    return StorageLogFacts(*(tuple(_troubles(kind)) for kind in (disks, waiting, over)))
+    return StorageLogFacts(*map(troubles, (disks, waiting, over)))
 
 
 def _device(line: str) -> str:
@@ -102,13 +93,6 @@ def _device(line: str) -> str:
         return ""
     device = next((hit["of"] for pattern in _DISK if (hit := pattern.search(line))), "")
     return "" if _NO_DISK.match(device) else device
-
-
-def _troubles(lines: dict[str, list[str]]) -> Iterator[Trouble]:
-    for of, own in lines.items():
-        if own:
-            first, last = (printable(line.strip(), LONGEST) for line in (own[0], own[-1]))
-            yield Trouble(printable(of), len(own), first, last)
 
 
 FACTS = (Fact(StorageLogFacts, (JOURNAL, DMESG), storage_log),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.facts.storage_log import StorageLogFacts, Trouble
+from ncheck.facts.kernel_log import Trouble
+from ncheck.facts.storage_log import StorageLogFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.storage import FileSystem, MountState, StorageFacts
-from ncheck.facts.storage_log import StorageLogFacts, Trouble
+from ncheck.facts.storage_log import StorageLogFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ncheck.agent.commands import thinned
-from ncheck.facts.kernel_log import DMESG, HOLDING, JOURNAL
-from ncheck.facts.storage_log import StorageLogFacts, Trouble, read_lines, storage_log
+from ncheck.facts.kernel_log import DMESG, HOLDING, JOURNAL, Trouble
+from ncheck.facts.storage_log import StorageLogFacts, read_lines, storage_log
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Unread
 
@@ -25,6 +25,10 @@ ERRORS = {
     "[1.0] nvme nvme2: I/O 641 QID 8 timeout, aborting": "nvme2",
     "[1.0] nvme nvme2: I/O tag 641 (c281) opcode 0x1 (I/O Cmd) QID 8 timeout, reset controller": "nvme2",
     "[1.0] nvme nvme1: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10": "nvme1",
+    "[1.0] nvme nvme0: Removing after probe failure status: -19": "nvme0",
+    "[1.0] nvme nvme3: Disabling device after reset failure: -19": "nvme3",
+    "[1.0] nvme nvme0: frozen state error detected, reset controller": "nvme0",
+    "[1.0] md/raid:md1: Disk failure on nvme2n1p4, disabling device.": "nvme2n1p4",
     "[1.0] EXT4-fs error (device nvme0n1p2): ext4_find_entry:1455: inode #2: comm ls: reading lblock 0": "nvme0n1p2",
     "[1.0] EXT4-fs (nvme0n1p2): Remounting filesystem read-only": "nvme0n1p2",
     "[1.0] XFS (dm-0): Metadata corruption detected at xfs_agi_verify+0x12f/0x1a0 [xfs], xfs_agi block 0x2": "dm-0",

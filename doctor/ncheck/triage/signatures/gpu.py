@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ncheck.expression import expression
+from ncheck.parse.kernel_lines import PCIE_UNCORRECTED
 from ncheck.parse.xids import FATAL, HARMLESS
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
@@ -179,8 +180,8 @@ SIGNATURES = (
     row(r"DMAR: .{0,300}fault addr|AMD-Vi: .{0,300}IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
         look="cat /proc/cmdline"),
     # NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x24:0x65:1423)
-    row(r"[Rr]mInitAdapter failed|GPU requires reset|PCIe Bus Error: severity=Uncorrected|"
-        r"AER: .{0,80}Uncorrected \(Fatal\)|Reboot the system to recover this GPU|GPU recovery action changed|"
+    row(rf"[Rr]mInitAdapter failed|GPU requires reset|{PCIE_UNCORRECTED}|"
+        r"AER: .{0,80}Uncorrect(?:ed|able) \(Fatal\)|Reboot the system to recover this GPU|GPU recovery action changed|"
         r"krcWatchdog.{0,60}GPU|[Nn]vidia-smi has failed because it couldn't communicate",
         "gpu_fault", Grade.LIKELY, "driver_insufficient", look="sudo journalctl -k -g NVRM"),
     # Failed to initialize NVML: Unknown Error

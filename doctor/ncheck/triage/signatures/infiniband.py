@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ncheck.expression import expression
+from ncheck.parse.kernel_lines import HCA_SICK, HCA_TIMEOUT
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 # By ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
@@ -133,12 +134,11 @@ SIGNATURES = (
         r"ib_mlx5\S{0,40} .{0,100}(?:timed out|[Rr]emote (?:operation|access) error)",
         "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed", "gpudirect_rdma", tag="ib", fallback=True),
     # mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged
-    row(r"Port module event\[error\]|mlx5_core.{0,80}(?:device's health compromised|"
-        r"[Ff]atal error \d|health poll failed|Health issue observed)",
+    row(rf"Port module event\[error\]|mlx5_core.{{0,80}}(?:{HCA_SICK}|[Ff]atal error \d|health poll failed)",
         "ib_fabric", Grade.LIKELY, "node_failed", meaning="the kernel reports a fault of an HCA or of its cable",
         look="sudo journalctl -k -g mlx5"),
     # mlx5_core 0000:3b:00.0: wait_func:1137:(pid 77): ACCESS_REG(0x805) timeout. Will cause a leak of a command
-    row(r"mlx5_core.{0,120}timeout\. Will cause a leak of a command", "ib_fabric", Grade.POSSIBLE, "node_failed",
+    row(rf"mlx5_core.{{0,120}}{HCA_TIMEOUT}", "ib_fabric", Grade.POSSIBLE, "node_failed",
         look="sudo journalctl -k -g mlx5"),
     # NCCL WARN Call to ibv_query_gid failed with error No such device
     row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ncheck.expression import expression
+from ncheck.parse.kernel_lines import EDAC_UNCORRECTED, HARD_LOCKUP, RCU_STALL, SOFT_LOCKUP
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
@@ -129,8 +130,8 @@ SIGNATURES = (
         "software_bug", meaning="a process waits in the kernel, usually for a disk, a mount or a driver", passing=True,
         look="sudo journalctl -k -g 'blocked for more'"),
     # kernel: watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4021]
-    row(r"BUG: soft lockup|hard LOCKUP|Kernel panic|self-detected stall on CPU|"
-        r"EDAC .{0,120}\bUE\b|nvme.{0,80}(?:controller is down|timeout, (?:reset|aborting))|xfs_do_force_shutdown|"
+    row(rf"{SOFT_LOCKUP}|{HARD_LOCKUP}|Kernel panic|{RCU_STALL}|{EDAC_UNCORRECTED}|"
+        r"nvme.{0,80}(?:controller is down|timeout, (?:reset|aborting))|xfs_do_force_shutdown|"
         r"Remounting filesystem read-only|Filesystem has been shut down|critical medium error|"
         r"[Mm]achine [Cc]heck:? .{0,60}(?:[Ee]vents|[Ee]xception)|"
         r"mce: \[Hardware Error\]|EXT4-fs error|XFS .{0,80}(?:corruption|Shutdown)|I/O error, dev \w+",

@@ -100,6 +100,10 @@ def test_a_node_that_answers_has_not_gone_down() -> None:
     ("nvme nvme0: I/O tag 17 (0011) opcode 0x1 (I/O Cmd) QID 4 timeout, aborting req_op:WRITE(1)", "node_failed"),
     ("mlx5_core 0000:3b:00.0: health poll failed: device's health compromised - reached miss count", "ib_fabric"),
     ("mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged", "ib_fabric"),
+    ("mlx5_core 0000:3b:00.0: Health issue observed, High temperature, severity(2) CRITICAL:", "ib_fabric"),
+    ("pcieport 0000:3a:01.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Data Link Layer", "gpu_fault"),
+    ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", "node_failed"),
+    ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)", "node_failed"),
 ])  # fmt: skip
 def test_storage_and_adapters_that_fail_are_read(line: str, cause: str) -> None:
     assert [found[0] for found in clues(line)] == [cause]
@@ -109,6 +113,7 @@ def test_storage_and_adapters_that_fail_are_read(line: str, cause: str) -> None:
     "EXT4-fs (sda1): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
     "nvme nvme0: Shutdown timeout set to 10 seconds",
     "mlx5_core 0000:3b:00.0: Port module event: module 0, Cable plugged",
+    "mlx5_core 0000:3b:00.0: Health issue observed, High temperature, severity(6) INFO:",
     "XFS (sdb1): Mounting V5 Filesystem",
 ])  # fmt: skip
 def test_messages_of_a_healthy_start_are_none(line: str) -> None:
