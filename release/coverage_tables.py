@@ -83,10 +83,12 @@ _FABRIC = (
     "NC401", "NC402", "NC403", "NC404", "NC405", "NC412", "NC413", "NC414", "NC415", "NC421", "NC425", "NC426", "NC427",
     "NC428", "NC430", "NC311", "NC315", "NC365", "NC711",
 )  # fmt: skip
-_NIC = ("NC326", "NC329", "NC401", "NC405", "NC409", "NC410", "NC411", "NC703", "NC704")
+_NIC = ("NC326", "NC329", "NC401", "NC405", "NC409", "NC410", "NC411", "NC431", "NC550", "NC703", "NC704")
 _FULL_DISK = ("NC606", "NC646")
 _MOUNTS = ("NC613", "NC614", "NC640", "NC641", "NC642", "NC643", "NC649")
-_DISK = ("NC609", "NC620", "NC647", "NC648")
+_DISK = ("NC609", "NC620", "NC647", "NC648", "NC658")
+_MEMORY = ("NC655", "NC656")
+_PROCESSOR = ("NC656", "NC657")
 _MEMORY_SHORT = ("NC617", "NC621")
 _CPU_SHORT = ("NC618", "NC622", "NC624")
 _VERSIONS = ("NC201", "NC203", "NC206", "NC216", "NC217", "NC222", "NC533", "NC535", "NC907")
@@ -96,8 +98,10 @@ _EFFECT = True
 
 _LATER = "what breaks after the start leaves no trace before it"
 _ECC = "memory errors show only after the first one"
-_MACHINE_CHECKS = "machine checks (MCE, EDAC) are not read; the node is named once it is gone"
-_DISKS_HEALTH = "no disk's own health (SMART, NVMe) is read"
+_MACHINE_CHECKS = (
+    "an error that stops the node is seen after its next start if the firmware kept it; until then it is gone"
+)
+_DISKS_HEALTH = "a disk's own report (SMART, wear) needs root and is not read"
 _POWER = "no sensor or management controller (BMC) is read; the node is named once it is gone"
 
 LLAMA3 = Table(
@@ -139,12 +143,12 @@ LLAMA3 = Table(
         Cause("Power supply", 3, (), *_GONE, _POWER, _EFFECT),
         Cause("Server chassis", 2, (), *_GONE, _POWER, _EFFECT),
         Cause(
-            "IO expansion board", 2, ("NC501", "NC326"), ("gpu_fault",), ("gpu_fault",),
-            "it is named by the GPU or the NIC that it takes along", _EFFECT,
+            "IO expansion board", 2, ("NC326", "NC501", "NC550"), ("gpu_fault",), ("gpu_fault",),
+            "it is named by the GPU or the NIC that it takes along, or by the PCIe errors of a bridge", _EFFECT,
         ),
         Cause("Dependency", 2, _VERSIONS, ("version_mismatch",), ("version_mismatch",), "which one, is not said"),
-        Cause("CPU", 2, (), *_GONE, _MACHINE_CHECKS, _EFFECT),
-        Cause("System memory", 2, (), *_GONE, _MACHINE_CHECKS, _EFFECT),
+        Cause("CPU", 2, _PROCESSOR, *_GONE, _MACHINE_CHECKS, _EFFECT),
+        Cause("System memory", 2, _MEMORY, *_GONE, _MACHINE_CHECKS, _EFFECT),
     ),
 )  # fmt: skip
 
@@ -210,10 +214,10 @@ META_RSC = Table(
         Cause(
             "PCIe error",
             None,
-            ("NC501", "NC506", "NC531", "NC548"),
+            ("NC501", "NC506", "NC531", "NC548", "NC550"),
             ("gpu_fault",),
             ("gpu_fault",),
-            "seen by the GPU that it loses",
+            "corrected errors, which healthy links have, too",
         ),
         Cause("GPU not accessible", None, _GPU, ("gpu_fault",), ("gpu_fault",), _LATER),
         Cause("NVLink error", None, _NVLINK, ("gpu_fault",), ("gpu_fault", "nvls_failure"), _LATER),
@@ -221,7 +225,7 @@ META_RSC = Table(
         Cause("NCCL timeout", None, (), ("slow_rank_timeout", "rank_missing"), ("slow_rank_timeout",), "a symptom"),
         Cause("Block device", None, _DISK, ("storage_hang",), ("storage_hang",), _DISKS_HEALTH),
         Cause("Node does not answer", None, (), *_GONE, "why the node is gone", _EFFECT),
-        Cause("CPU memory", None, (), *_GONE, _MACHINE_CHECKS, _EFFECT),
+        Cause("CPU memory", None, _MEMORY, *_GONE, _MACHINE_CHECKS, _EFFECT),
     ),
 )
 
