@@ -44,7 +44,7 @@ def _cut(text: str) -> str:
 class HcaPort:
     """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled,
     Sleep, PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand,
-    Ethernet, OmniPath.
+    Ethernet, OmniPath; EFA is AWS's own, which NCCL uses by a plug-in only.
 
     `lid`: the port's local identifier, `sm_lid`: that of the subnet manager. `pci`: its address, "0000:3b:00.0";
     `numa`: its NUMA node. `netdev`: its network interface. `gids` are the first of an Ethernet port's.
@@ -92,6 +92,10 @@ PATTERNS = tuple(
     )
 )  # fmt: skip
 
+EFA = "EFA"
+# What sysfs prints of a port of neither layer: of the drivers in Linux only efa has such ports (hw/efa/efa_verbs.c).
+_LAYERS = {"Unknown": EFA}
+
 _GIDS = 10  # of the 256 entries of a table; each address has two, and the first addresses come first
 _STATES = {1: "Down", 2: "Initializing", 3: "Armed", 4: "Active", 5: "Active"}
 
@@ -110,6 +114,13 @@ def devices_in(tree: Mapping[str, object]) -> tuple[str, ...]:
 def ports_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:
     """Return every port. Raises ValueError or KeyError where a port shows no state."""
     return tuple(_port(tree, device, number) for device in devices_in(tree) for number in _numbers(tree, device))
+
+
+def _efa_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:
+    """Return the ports of EFA. ibstat lists none: libibumad passes over what is no InfiniBand device (umad.c)."""
+    layers = [path for path, text in tree.items() if text == "Unknown\n" and path.endswith("/link_layer")]
+    devices = sorted({device_name(path.split("/")[4]) for path in layers})
+    return tuple(_port(tree, device, number) for device in devices for number in _numbers(tree, device))
 
 
 def location(tree: Mapping[str, object], device: str, number: int) -> tuple[str, int | None, str]:
@@ -146,17 +157,19 @@ def _beneath(tree: Mapping[str, object], folder: str) -> list[str]:
 def _port(tree: Mapping[str, object], device: str, number: int) -> HcaPort:
     place = f"{_ROOT}/{device}/ports/{number}"
     pci, numa, netdev = location(tree, device, number)
+    layer = _text(tree, f"{place}/link_layer")
+    layer = _LAYERS.get(layer, layer)
     return HcaPort(
         hca=device,
         port=number,
         state=_STATES[_leading(tree, f"{place}/state")],
         physical=_PHYSICAL.get(_leading(tree, f"{place}/phys_state"), "unknown"),
         rate=rate_of(_text(tree, f"{place}/rate")),
-        link_layer=_text(tree, f"{place}/link_layer"),
+        link_layer=layer,
         lid=_hex(tree, f"{place}/lid"),
         sm_lid=_hex(tree, f"{place}/sm_lid"),
         firmware=_text(tree, f"{_ROOT}/{device}/fw_ver"),
-        hca_type=_text(tree, f"{_ROOT}/{device}/hca_type"),
+        hca_type=_text(tree, f"{_ROOT}/{device}/hca_type") or (layer if layer == EFA else ""),
         node_guid=_guid(_text(tree, f"{_ROOT}/{device}/node_guid")),
         port_guid=_guid(_text(tree, f"{place}/gids/0")),
         pci=pci,
@@ -203,11 +216,13 @@ _NO_DEVICE = Absent("no InfiniBand or RoCE device")
 def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
     """Read every port of every HCA."""
     reply, shown = evidence.reply(IBSTAT), _tree(evidence)
+    tree = shown if isinstance(shown, dict) else {}
+    efa = _efa_in(tree)
+    devices = sorted({*devices_in(tree)} - {port.hca for port in efa})
+    if reply.status is Status.MISSING or (efa and not devices):
+        return _from_sysfs(shown)
     if reply.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
         return _unread(reply)
-    if reply.status is Status.MISSING:
-        return _from_sysfs(shown)
-    devices = devices_in(shown) if isinstance(shown, dict) else ()
     if not reply.succeeded or not reply.stdout.strip():
         return _failed(reply, shown, devices)
     adapters = parse_ibstat(reply.stdout)
@@ -215,9 +230,8 @@ def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
     if unseen or not adapters or any(adapter.truncated for adapter in adapters):
         reason = f"ibstat does not list {', '.join(unseen)}" if unseen else "the output of ibstat is truncated"
         return Unread(reason, fix="ibstat")
-    tree = shown if isinstance(shown, dict) else {}
     ports = tuple(_joined_port(tree, adapter, port) for adapter in adapters for port in adapter.ports)
-    return InfinibandFacts(ports, "ibstat")
+    return InfinibandFacts((*ports, *efa), "ibstat")
 
 
 def _unread(reply: Reply) -> Unread:
@@ -244,7 +258,7 @@ def _from_sysfs(shown: dict[str, object] | Unread) -> Read[InfinibandFacts]:
     return InfinibandFacts(ports, "sysfs") if ports else _NO_DEVICE
 
 
-def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
+def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: list[str]) -> Unread | Absent:
     """Return why ibstat failed, or Absent if sysfs shows no device either."""
     if isinstance(shown, dict) and not devices and not parse_ibstat(reply.stdout):
         return _NO_DEVICE
