@@ -11,6 +11,7 @@ from ncheck.facts.hcas import HCAS
 from ncheck.facts.infiniband import IBSTAT, SYSFS
 from ncheck.facts.isolation import GROUPS
 from ncheck.facts.libraries import LIBRARIES
+from ncheck.facts.net_plugin import NET_PLUGIN
 from ncheck.facts.nics import INTERFACES
 from ncheck.facts.pci import PCI
 from ncheck.facts.topology import TOPO
@@ -29,8 +30,12 @@ IBSTATS = {
 }
 
 
-def of_efa(node: Evidence, ibstat: str = "lists none", counted: Mapping[str, int] | None = None) -> Evidence:
-    """Return a node with EFA devices in the place of its HCAs; `counted`: what its first device counts in the run."""
+def of_efa(
+    node: Evidence, ibstat: str = "lists none", counted: Mapping[str, int] | None = None, **plugin: JsonValue
+) -> Evidence:
+    """Return a node with EFA devices in the place of its HCAs. `counted`: what its first device counts in the run;
+    `plugin`: what differs of its network plug-in.
+    """
     replies = dict(node.replies)
     for source in (TOPO, LIBRARIES, GROUPS, SYSFS, PCI, INTERFACES):
         replies[source.key] = _renamed(replies[source.key])
@@ -43,8 +48,21 @@ def of_efa(node: Evidence, ibstat: str = "lists none", counted: Mapping[str, int
         IBSTAT.key: IBSTATS[ibstat],
         SYSFS.key: Reply(Status.OK, value=_sysfs(cast("dict[str, JsonValue]", replies[SYSFS.key].value))),
         HCAS.key: Reply(Status.OK, value=_hcas()),
+        NET_PLUGIN.key: Reply(Status.OK, value=_net_plugin(plugin)),
     }
     return replace(node, replies=replies)
+
+
+def _net_plugin(changed: Mapping[str, JsonValue]) -> JsonValue:
+    """Return what EFA's installer brings."""
+    plugin: dict[str, JsonValue] = {
+        "name": "libnccl-net.so", "path": "/opt/amazon/ofi-nccl/lib/libnccl-net.so", "kind": "aws-ofi-nccl",
+        "version": "1.16.3", "build": "5c0f", "net": [6, 7, 8, 9, 10], "tuner": [2, 3], "missing": [],
+        "libfabric": {"path": "/opt/amazon/efa/lib/libfabric.so.1.25.0", "version": "1.22.0amzn4.0"}, **changed,
+    }  # fmt: skip
+    tuner: JsonValue = {"name": "libnccl-tuner.so", "path": None, "sure": True}
+    efa: list[JsonValue] = [_device(index) for index in range(COUNT)]
+    return {"named": [], "off": False, "plugins": [plugin], "tuner": tuner, "efa": efa, "efa_driver": "2.13.0g"}
 
 
 def _device(index: int | str) -> str:

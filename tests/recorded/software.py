@@ -16,6 +16,7 @@ from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.mpi_settings import SYSTEM_FILES, USERS_FILE
 from ncheck.facts.nccl import NCCL
+from ncheck.facts.net_plugin import NET_PLUGIN
 from ncheck.model.evidence import Answer, JsonValue, Reply, Status
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         INTERPRETER: _interpreter(host),
         NCCL: _nccl(host),
         CUDA: _cuda(),
+        NET_PLUGIN: _no_plugin(),
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
         FOLDERS: _folders(),
@@ -83,6 +85,11 @@ def _nccl(host: Host) -> JsonValue:
     }
     loaded: JsonValue = {"version": host.nccl, "path": path, "static": False, "how": "torch's libraries name it"}
     return {"copies": [copy], "loaded": loaded}
+
+
+def _no_plugin() -> JsonValue:
+    net, tuner = ({"name": name, "path": None, "sure": True} for name in ("libnccl-net.so", "libnccl-tuner.so"))
+    return {"named": [], "off": False, "plugins": [net], "tuner": tuner, "efa": [], "efa_driver": None}
 
 
 def _cuda() -> JsonValue:

@@ -92,10 +92,11 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
 NEED_ROOT = {
     "NC358", "NC431", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC649", "NC650", "NC656", "NC657",
 }  # fmt: skip
-# No data over TCP, no ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface
-# named by hand, no GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs,
-# nothing without an expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir
-# --packages all or --gpu-test; no control group with a limit, no container; no times of logins.
+# No network plug-in, no EFA; no data over TCP, no ssh from node to node in the launch, nothing that hides GPUs, no plan
+# to be tried, no interface named by hand, no GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond;
+# nothing measured on CPUs, nothing without an expectation, no perftest, and an NCCL without diagnostics; no Slurm; no
+# --storage-probe, --workdir, --packages all or --gpu-test; no control group with a limit, no container; no times of
+# logins.
 NOTHING_THERE = {
     *(f"NC75{last}" for last in range(9)),
     "NC560",
@@ -109,6 +110,7 @@ NOTHING_THERE = {
     "NC220",
     "NC223",
     "NC227",
+    *(f"NC23{last}" for last in range(2, 7)),
     "NC324",
     "NC330",
     "NC336",

@@ -1,4 +1,4 @@
-"""The part of ELF that names the libraries a library needs, where it looks for them, and its constants.
+"""The part of ELF that names a library: what it needs and where it looks for that, its symbols, constants and build.
 
 It is read, not mapped: a page that cannot be had would hold up or end the whole agent.
 """
@@ -11,10 +11,13 @@ from ncheck.agent.files import open_regular
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC = struct.Struct("<qQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NOTE = struct.Struct("<III")
 _NEEDED, _RPATH, _RUNPATH = 1, 15, 29
 _MOST_SEARCHED = 256 * 1024 * 1024  # bytes of constants; libtorch_cuda.so has about 100 MB of them
 _BLOCK = 1024 * 1024  # bytes of constants at a time
 _MOST_DYNAMIC = 64 * 1024  # bytes; each library that is needed has 16
+_MOST_SYMBOLS = 4 * 1024 * 1024  # bytes of symbols, and of their names
 _LONGEST = 64 * 1024  # bytes of a text, which may be a list of folders
 
 
@@ -75,6 +78,25 @@ class Library:
         origin = os.path.dirname(os.path.realpath(self.path))
         folders = [folder for text in self._entries(tag) for folder in text.split(":") if folder]
         return [os.path.normpath(f.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)) for f in folders]
+
+    def exported(self, beginning):
+        """Return the names of the symbols that it has for others and that begin so, sorted."""
+        (start, size), (names, length) = (self.sections.get(name, (0, 0)) for name in (".dynsym", ".dynstr"))
+        data, text = self._read(start, min(size, _MOST_SYMBOLS)), self._read(names, min(length, _MOST_SYMBOLS))
+        rows = _SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size])
+        # One of section 0 is what it asks others for.
+        places = [row[0] for row in rows if row[3] and text.startswith(beginning, row[0])]
+        return sorted({text[place:].partition(b"\0")[0].decode("utf-8", "backslashreplace") for place in places})
+
+    def build(self):
+        """Return the build ID that the linker gave it, in hexadecimal; "" where there is none."""
+        start, size = self.sections.get(".note.gnu.build-id", (0, 0))
+        note = self._read(start, min(size, _LONGEST))
+        if len(note) < _NOTE.size:
+            return ""
+        owner, length, _ = _NOTE.unpack_from(note)
+        begin = _NOTE.size + (owner + 3 & ~3)
+        return note[begin : begin + length].hex()
 
     def constant(self, beginning, most=80):
         """Return the first constant text that begins so, "" where there is none."""

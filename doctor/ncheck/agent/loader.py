@@ -6,13 +6,16 @@ from functools import lru_cache
 
 from ncheck.agent.commands import run
 
+DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")  # where the loader looks last
+
 
 def resolve(job, library, name, wheels):
     """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
 
-    `wheels` are the folders that torch itself looks in where the loader finds nothing.
+    Without a library: of what a program opens by name. `wheels` are the folders that torch itself looks in where the
+    loader finds nothing.
     """
-    rpath, runpath = library.search_paths()
+    rpath, runpath = library.search_paths() if library else ([], [])
     for entry in preloaded(job.environment, name.partition(".so")[0] + ".so"):
         return entry, "LD_PRELOAD"
     steps = (
@@ -46,6 +49,11 @@ def cached(*beginnings):
     # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
     lines = (line.strip().partition(" => ") for line in _cache().splitlines())
     return [path for name, _, path in lines if name.startswith(beginnings)]
+
+
+def has_cache():
+    """Tell whether the loader's cache could be read: without it, a library that was not found may be in it."""
+    return " => " in _cache()
 
 
 @lru_cache(maxsize=1)  # several answers look into it, and an agent lives for one run

@@ -13,10 +13,11 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import FactType
 
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts, MpiDaemonFacts, MpiSettingsFacts, LinkFacts, NcclPickFacts,
+    MpiFacts, MpiDaemonFacts, MpiSettingsFacts, LinkFacts, NcclPickFacts, NetPluginFacts,
 )  # fmt: skip

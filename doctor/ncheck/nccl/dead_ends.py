@@ -13,27 +13,32 @@ from functools import cached_property
 from ipaddress import ip_address
 
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.infiniband import EFA, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
 from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices
+from ncheck.nccl.hca import active
+from ncheck.nccl.net_plugin import loads
 from ncheck.nccl.setting_problems import rdma_off
-from ncheck.nccl.settings import PlacedSetting, settings_of
+from ncheck.nccl.settings import PlacedSetting, Release, release_of, settings_of
 from ncheck.network.hca_ports import usable
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, faults
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, machines, subnets
 from ncheck.parity import nodes_by_value
 
-TCP_FACTS = (InfinibandFacts, LibraryFacts, LoadedNcclFacts)  # what `over_tcp` reads, besides EnvironmentFacts
+# What `over_tcp` reads, besides EnvironmentFacts.
+TCP_FACTS = (InfinibandFacts, LibraryFacts, LoadedNcclFacts, NetPluginFacts)
 
+_PLUGIN = "NCCL_NET_PLUGIN"
 Where = tuple[str, str]  # an interface's name, and an address
 
 
@@ -44,9 +49,9 @@ def over_tcp(cluster: Cluster) -> bool | None:
     """
     environments, nccls = cluster.facts(EnvironmentFacts), cluster.facts(LoadedNcclFacts)
     libraries = cluster.facts(LibraryFacts)
-    hcas = {**cluster.missing(InfinibandFacts), **cluster.facts(InfinibandFacts)}
+    hcas, plugins = ({**cluster.missing(fact), **cluster.facts(fact)} for fact in (InfinibandFacts, NetPluginFacts))
     found = {
-        _over_tcp(hcas.get(name), environments.get(name), nccls.get(name), libraries.get(name))
+        _over_tcp(hcas.get(name), environments.get(name), nccls.get(name), libraries.get(name), plugins.get(name))
         for name in cluster.names
     }
     return True if True in found else None if None in found else False
@@ -57,20 +62,30 @@ def _over_tcp(
     environment: EnvironmentFacts | None,
     nccl: LoadedNcclFacts | None,
     libraries: LibraryFacts | None,
+    plugin: Read[NetPluginFacts] | None,
 ) -> bool | None:
     settings = settings_of(environment, nccl) if environment else {}
-    if _plug_in(settings):
+    by_plugin = _by_plugin(settings, plugin, release_of(nccl.version) if nccl else ())
+    if by_plugin:
         return False
     if not isinstance(hcas, InfinibandFacts):
         return True if isinstance(hcas, Absent) else None
-    ports = [port for port in hcas.ports if port.state == "Active" and usable(port.hca, libraries)]
+    ports = [port for port in active(hcas.ports) if usable(port.hca, libraries)]
+    if not ports and by_plugin is None and any(port.link_layer == EFA for port in hcas.ports):
+        return None
     return not ports or any(rdma_off(settings, ports))
 
 
-def _plug_in(settings: Mapping[str, PlacedSetting]) -> bool:
-    """Return whether the settings name a network that is not NCCL's own."""
-    network, plug_in = (settings[name].value if name in settings else "" for name in ("NCCL_NET", "NCCL_NET_PLUGIN"))
-    return network.lower() not in ("", "ib", "socket") or plug_in.lower() not in ("", "none")
+def _by_plugin(
+    settings: Mapping[str, PlacedSetting], found: Read[NetPluginFacts] | None, release: Release
+) -> bool | None:
+    """Return whether a network plug-in carries the data; None where it is not known which one NCCL loads."""
+    network, named = (settings[name].value.lower() if name in settings else "" for name in ("NCCL_NET", _PLUGIN))
+    if network in ("ib", "socket"):
+        return False
+    if isinstance(found, NetPluginFacts):
+        return loads(found, release)
+    return True if network or named not in ("", "none") else False if isinstance(found, Absent) else None
 
 
 @dataclass(frozen=True)

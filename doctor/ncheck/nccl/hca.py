@@ -8,7 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.infiniband import Gid, HcaPort, InfinibandFacts
+from ncheck.facts.infiniband import EFA, Gid, HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.nccl.settings import settings_of
@@ -115,9 +115,9 @@ _VIRTUAL = frozenset({0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x
 
 
 def is_virtual(port: HcaPort) -> bool:
-    """Return whether the HCA is a virtual function: in a virtual machine it shares a card that others configure."""
+    """Return whether the HCA is a virtual function, as EFA's all are: it shares a card that others configure."""
     number = port.hca_type.removeprefix("MT")
-    return number.isdecimal() and int(number) in _VIRTUAL
+    return port.link_layer == EFA or (number.isdecimal() and int(number) in _VIRTUAL)
 
 
 def value_for(ports: Iterable[HcaPort]) -> str:

@@ -11,6 +11,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import JobFacts
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
+from ncheck.nccl.hca import active
 from ncheck.topology.gpus import visible_gpus
 
 
@@ -49,10 +50,11 @@ def requested_interface(cluster: Cluster) -> str | None:
 
 
 def rdma_everywhere(cluster: Cluster) -> bool:
-    """Return whether every node has an Active HCA port. TCP then carries only the ranks' first connections."""
+    """Return whether every node has an Active HCA port that NCCL itself can use, as it cannot EFA's. TCP then carries
+    only the ranks' first connections.
+    """
     ports = cluster.facts(InfinibandFacts)
-    active = [name for name, facts in ports.items() if any(port.state == "Active" for port in facts.ports)]
-    return len(active) == len(cluster)
+    return sum(bool(active(facts.ports)) for facts in ports.values()) == len(cluster)
 
 
 def environments(cluster: Cluster) -> dict[str, EnvironmentFacts]:

@@ -45,11 +45,21 @@ def answer(sources, arguments, timeout):
 
 
 def _missing(environment, files):
-    """Name the variables of FILES, in the environment or else in the first file that sets them, that lead nowhere."""
+    """Name the variables of FILES that lead nowhere."""
+    values = _in_force(environment, files)
+    return [name for name in FILES if values.get(name) and not os.path.exists(values[name])]
+
+
+def _in_force(environment, files):
+    """Return the variables, in the environment or else in the first file that sets them."""
     lines = [line for found in files.values() if isinstance(found, list) for line in found]
     values = dict(line.split("=", 1) for line in reversed(lines) if "=" in line)
-    values.update(environment)
-    return [name for name in FILES if values.get(name) and not os.path.exists(values[name])]
+    return dict(values, **environment)
+
+
+def of_nccl(environment):
+    """Return the variables as NCCL reads them."""
+    return _in_force(environment, {path: _lines(path) for path in _paths(environment)})
 
 
 def chosen(environment):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import OF_INFINIBAND, NetPluginFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
@@ -110,9 +111,13 @@ def _first_of(*problems: Iterator[tuple[str, str]]) -> str:
 def pinned_net(context: ProbeContext) -> str:
     """Return the value for NCCL_NET: "IB" where data goes through HCAs, else "Socket".
 
-    Nothing is pinned where the user has set it, or where a network plug-in (such as EFA's) may carry the data.
+    Nothing is pinned where the user has set it, or where a network plug-in (such as EFA's) may carry the data. One
+    that is of InfiniBand is measured as NCCL's own.
     """
     if any(nccl_variables(context, node).keys() & {"NCCL_NET", _OTHER_PLUGIN} for node in context.nodes):
+        return ""
+    found = context.cluster.connected_facts(NetPluginFacts).values()
+    if any(facts.plugin and not (context.rdma and facts.plugin.kind == OF_INFINIBAND) for facts in found):
         return ""
     if context.rdma:
         return "IB"
