@@ -2,9 +2,9 @@
 
 ## What it finds
 NVIDIA's (Mellanox's) InfiniBand adapters on the PCI bus without a driver, or with the driver of the card (mlx5_core)
-but not the one of RDMA (mlx5_ib). Its Ethernet adapters count only where the same model is an RDMA device on most nodes
-that have it, and some job can use RoCE. Not reported are virtual functions, and cards that are handed to virtual
-machines (vfio-pci).
+but not the one of RDMA (mlx5_ib); AWS's EFA adapters without a driver. NVIDIA's Ethernet adapters count only where the
+same model is an RDMA device on most nodes that have it, and some job can use RoCE. Not reported are virtual functions,
+and cards that are handed to virtual machines (vfio-pci).
 
 ## Why it matters
 The card is there, and no program can use it: ibstat does not list it, NCCL prints "NET/IB : No device found." in its
@@ -25,7 +25,7 @@ from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, Unre
 from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
+from ncheck.facts.pci import AMAZON, INFINIBAND, MELLANOX, PciDevice, PciFacts
 from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
 
 RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and the module that makes it an HCA
@@ -45,14 +45,14 @@ def adapter_without_driver(cluster: Cluster) -> Iterator[Problem | Inconclusive 
     for node, own in cards.items():
         ports, modules = cluster[node].maybe(InfinibandFacts), cluster[node][HcaModuleFacts].modules
         if not own:
-            yield NotApplicable("no InfiniBand adapter, and none of NVIDIA's for Ethernet", (node,))
+            yield NotApplicable("no InfiniBand or EFA adapter, and none of NVIDIA's for Ethernet", (node,))
         if own and isinstance(ports, Unread):
             yield Inconclusive(ports.reason, (node,))
             continue
         faults = {
             card.address: (_fault(card, modules), _module(card)) for card in own
             if (node, card.address) not in hcas
-            and (card.kind == INFINIBAND or 2 * using[card.device] > having[card.device])
+            and (card.kind == INFINIBAND or card.vendor == AMAZON or 2 * using[card.device] > having[card.device])
         }  # fmt: skip
         found = nodes_by_value({address: fault for address, fault in faults.items() if fault[0]})
         for (fault, module), addresses in found.items():
@@ -61,7 +61,7 @@ def adapter_without_driver(cluster: Cluster) -> Iterator[Problem | Inconclusive 
 
 
 def _cards(pci: PciFacts) -> tuple[PciDevice, ...]:
-    return tuple(one for one in pci.adapters if one.vendor == MELLANOX and not one.virtual)
+    return (*(one for one in pci.adapters if one.vendor == MELLANOX and not one.virtual), *pci.efa)
 
 
 def _fault(card: PciDevice, modules: Mapping[str, str]) -> str:
@@ -74,5 +74,7 @@ def _fault(card: PciDevice, modules: Mapping[str, str]) -> str:
 
 def _module(card: PciDevice) -> str:
     """Return the module that makes an HCA of a card: mlx5 is for Connect-IB, ConnectX-4 and later, and BlueField."""
+    if card.vendor == AMAZON:
+        return "efa"
     modern = 0x1011 <= card.device < 0x2000 or card.device >= 0xA2D0  # noqa: PLR2004  mlx5_core's table of PCI IDs
     return RDMA.get(card.driver) or ("mlx5_ib" if modern else "mlx4_ib")

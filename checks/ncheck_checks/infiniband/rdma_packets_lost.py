@@ -3,7 +3,9 @@
 ## What it finds
 Active HCA ports that counted lost packets between the beginning and the end of the run: any `local_ack_timeout_err`,
 `req_transport_retries_exceeded` or `port_xmit_constraint_errors`; or `out_of_sequence`, `packet_seq_err`,
-`port_xmit_discards` and `roce_adp_retrans` that together are at least ten, and one in 10,000 packets of 4 KiB.
+`port_xmit_discards` and `roce_adp_retrans` that together are at least ten, and one in 10,000 packets of 4 KiB. Of
+AWS's EFA: any `unresponsive_remote_events`, `impaired_remote_conn_events`, `rdma_read_wr_err` or `rdma_write_wr_err`;
+or `rx_drops` and `retrans_timeout_events` in the same share. Its `retrans_pkts` are normal and shown beside them.
 
 Congestion notifications (`np_cnp_sent`, `rp_cnp_handled`) are shown beside them: where they grew, too, the network is
 congested; where they did not, think of a cable or of RoCE without flow control. By themselves they are normal: this is
@@ -32,8 +34,18 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.error_growth import Growth, problems
 
-_STALLS = ("local_ack_timeout_err", "req_transport_retries_exceeded", "port_xmit_constraint_errors")
-_LOST = ("out_of_sequence", "packet_seq_err", "port_xmit_discards", "roce_adp_retrans")
+_STALLS = (
+    "local_ack_timeout_err", "req_transport_retries_exceeded", "port_xmit_constraint_errors",
+    "unresponsive_remote_events", "impaired_remote_conn_events", "rdma_read_wr_err", "rdma_write_wr_err",
+)  # fmt: skip
+_LOST = (
+    "out_of_sequence",
+    "packet_seq_err",
+    "port_xmit_discards",
+    "roce_adp_retrans",
+    "rx_drops",
+    "retrans_timeout_events",
+)
 _FEW = 10  # of a run: a loss may happen to anybody
 _PER_PACKETS, _PACKET = 10_000, 4096
 

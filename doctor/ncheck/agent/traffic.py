@@ -42,6 +42,8 @@ def ports(files, root=SYS):
         device, _, port = folder.split("/")[-3:]
         name = device + ":" + port
         sent, received = _of_port(folder + "/counters")
+        if sent is None:
+            sent, received = _pair(folder + "/hw_counters", "tx_bytes", "rx_bytes", 1)  # EFA's
         errors = {os.path.basename(one): number_in(os.path.join(folder, one)) for one in files}
         found[name] = {
             "state": line_of(folder + "/state") or "", "link_layer": line_of(folder + "/link_layer") or "",

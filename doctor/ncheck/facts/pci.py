@@ -11,8 +11,9 @@ from ncheck.facts.answers import DeviceOrEmpty, Key, reading
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer
 
-NVIDIA, AMD, MELLANOX = 0x10DE, 0x1002, 0x15B3
+NVIDIA, AMD, MELLANOX, AMAZON = 0x10DE, 0x1002, 0x15B3, 0x1D0F
 _NETWORK, _DISPLAY, _ACCELERATOR = 0x02, 0x03, 0x12
+_EFA = 0xEFA  # the first digits of its numbers
 INFINIBAND, NVSWITCH = 0x0207, 0x0680  # PciDevice.kind; 0x0680 of NVIDIA
 
 # 0000:3b:00.0
@@ -98,6 +99,11 @@ class PciFacts:
     def infiniband(self) -> tuple[PciDevice, ...]:
         """The adapters that say they are InfiniBand; those of RoCE are Ethernet on PCI."""
         return tuple(one for one in self.devices if one.kind == INFINIBAND)
+
+    @property
+    def efa(self) -> tuple[PciDevice, ...]:
+        """AWS's EFA adapters, 0xefa0 to 0xefa3 so far (the driver's table of PCI IDs)."""
+        return tuple(one for one in self.devices if one.vendor == AMAZON and one.device >> 4 == _EFA)
 
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:

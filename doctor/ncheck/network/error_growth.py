@@ -30,7 +30,8 @@ _LARGEST = {
 _LARGEST_OF_OTHERS = 2**32 - 1
 DAMAGE_NOW = "damaged data in this run"  # what link-errors-grow explains: that a port has counted more than others
 _LINES = 32  # ports in the evidence of one finding
-_CONGESTION = ("rp_cnp_handled", "np_cnp_sent")  # named beside lost packets: they tell congestion from a cable
+# Named beside lost packets: they tell congestion from a cable. EFA sends some packets again all the time.
+_CONGESTION = ("rp_cnp_handled", "np_cnp_sent", "retrans_pkts")
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
-from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
+from ncheck.facts.pci import AMAZON, INFINIBAND, MELLANOX, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
@@ -38,6 +40,15 @@ def test_a_card_without_a_driver_is_named_even_alone() -> None:
         Finding("NC410", "adapter-without-driver", Severity.ERROR, ("n1",), "0000:3b:00.0: no driver", (),
                 "sudo modprobe mlx5_ib", summary="an adapter has no driver"),
     ]  # fmt: skip
+
+
+def test_a_card_of_efa_without_a_driver_is_named() -> None:
+    card = PciDevice(ADDRESS, ETHERNET, AMAZON, 0xEFA2)
+    (found,) = judge([adapter_without_driver], {"n1": {**node(), PciFacts: PciFacts((card,))}}).findings
+    assert (found.message, found.fix) == ("0000:3b:00.0: no driver", "sudo modprobe efa")
+    ena = PciDevice(ADDRESS, ETHERNET, AMAZON, 0xEC20)
+    assert outcomes({**node(), PciFacts: PciFacts((replace(card, driver="efa"),))}) == [PASSED]
+    assert outcomes({**node(), PciFacts: PciFacts((ena,))}) == [SKIPPED]
 
 
 def test_a_card_whose_rdma_module_is_not_loaded_is_named() -> None:

@@ -35,6 +35,17 @@ def test_errors_and_bytes_of_ports_and_cards_are_read_and_zeros_are_left_out(tmp
     }  # fmt: skip
 
 
+def test_efa_counts_under_names_of_its_own(tmp_path: Path) -> None:
+    counters = "infiniband__rdmap0s6__ports__1__hw_counters__"
+    laid(tmp_path, **{
+        f"{counters}tx_bytes": "1000", f"{counters}rx_bytes": "2000", f"{counters}rx_drops": "0",
+        f"{counters}unresponsive_remote_events": "2",
+    })  # fmt: skip
+    assert error_counters.answer(None, None, 1.0, str(tmp_path))["ports"] == {
+        "rdmap0s6:1": {"read": 2, "errors": {"unresponsive_remote_events": 2}, "sent": 1000, "received": 2000}
+    }
+
+
 def test_a_port_without_counters_says_that_none_could_be_read(tmp_path: Path) -> None:
     laid(tmp_path, infiniband__efa_0__ports__1__state="4: ACTIVE")
     assert error_counters.answer(None, None, 1.0, str(tmp_path))["ports"] == {

@@ -13,6 +13,10 @@ _OF_PORTS = (
     "hw_counters/local_ack_timeout_err", "hw_counters/req_transport_retries_exceeded",
     "hw_counters/rx_icrc_encapsulated", "hw_counters/rnr_nak_retry_err", "hw_counters/roce_adp_retrans",
     "hw_counters/roce_slow_restart", "hw_counters/np_cnp_sent", "hw_counters/rp_cnp_handled",
+    # Those of AWS's EFA (hw/efa/efa_verbs.c).
+    "hw_counters/rx_drops", "hw_counters/retrans_pkts", "hw_counters/retrans_timeout_events",
+    "hw_counters/unresponsive_remote_events", "hw_counters/impaired_remote_conn_events",
+    "hw_counters/rdma_read_wr_err", "hw_counters/rdma_write_wr_err",
 )  # fmt: skip
 _OF_CARDS = ("statistics/rx_crc_errors", "statistics/rx_frame_errors", "carrier_down_count")
 _MOST = 256  # of each sort: a card can have hundreds of virtual functions
