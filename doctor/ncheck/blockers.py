@@ -24,6 +24,7 @@ MEASURED = frozenset(("ProbeFacts", "GpuTestFacts", "LaterErrorCountersFacts"))
 OF_PLAN = frozenset((
     "LoginFacts", "IdentityFacts", "NicFacts", "InfinibandFacts", "EnvironmentFacts", "LoadedNcclFacts",
     "InterpreterFacts", "GpuFacts", "MpiFacts", "MpiDaemonFacts", "MpiSettingsFacts", "LinkFacts", "NcclPickFacts",
+    "NetPluginFacts",
 ))  # fmt: skip
 OF_SSH = frozenset(("PeerSshFacts", "SshFromHereFacts"))
 OF_MPI = frozenset(("MpiFacts", "MpiDaemonFacts", "MpiSettingsFacts"))

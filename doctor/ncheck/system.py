@@ -227,6 +227,10 @@ _TOPICS: Mapping[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     ),
     "CudnnFacts": ("cudnn", _cudnn),
     "LoadedNcclFacts": ("nccl", lambda fact: {"nccl": fact.version, "nccl_path": fact.path}),
+    "NetPluginFacts": (
+        "net_plugin",
+        lambda fact: {"net_plugin": fact.plugin.described if fact.plugin else ""},
+    ),
     "MpiFacts": ("mpi", lambda fact: {"mpi": fact.implementation, "mpi_version": fact.version}),
     "HorovodFacts": ("horovod", lambda fact: {"horovod": fact.version}),
     "InterpreterFacts": ("python", _python),

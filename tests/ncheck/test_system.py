@@ -18,11 +18,12 @@ from ncheck.system import system_of
 from tests.recorded.replayed import replayed
 
 TOPICS = {
-    "gpus", "cuda_toolkit", "cudnn", "nccl", "mpi", "horovod", "python", "ports", "interfaces", "machine", "os",
-    "disks", "topology",
+    "gpus", "cuda_toolkit", "cudnn", "nccl", "net_plugin", "mpi", "horovod", "python", "ports", "interfaces", "machine",
+    "os", "disks", "topology",
 }  # fmt: skip
 
 
+NO_PLUGIN = {"net_plugin": "no network plug-in of NCCL"}
 CARD = ("bnxt_en", "229.1.123.0")
 
 
@@ -64,7 +65,7 @@ def test_a_healthy_node_has_every_value() -> None:
         SystemDisk("root", "ext4", 1886218649600),
     )
     assert system.topology == "8 GPUs, NV18 all to all, one NIC PIX each"
-    assert (system.absent, system.unknown) == ({}, {})
+    assert (system.absent, system.unknown) == (NO_PLUGIN, {})
 
 
 def test_a_recording_of_an_earlier_release_says_nothing_of_what_it_was_not_asked() -> None:
@@ -72,7 +73,7 @@ def test_a_recording_of_an_earlier_release_says_nothing_of_what_it_was_not_asked
     earlier = [replace(node, replies={k: v for k, v in node.replies.items() if k != CUDA.key}) for node in recorded]
     report = judge_again(earlier, Settings(), Silent())
     (system,) = report.systems
-    assert (report.exit_code, system.cudnn, system.absent, system.unknown) == (0, None, {}, {})
+    assert (report.exit_code, system.cudnn, system.absent, system.unknown) == (0, None, NO_PLUGIN, {})
 
 
 def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:

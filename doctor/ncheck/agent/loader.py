@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from ncheck.agent.commands import run
 
+CACHE = "/etc/ld.so.cache"
 DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")  # where the loader looks last
 
 
@@ -51,9 +52,9 @@ def cached(*beginnings):
     return [path for name, _, path in lines if name.startswith(beginnings)]
 
 
-def has_cache():
-    """Tell whether the loader's cache could be read: without it, a library that was not found may be in it."""
-    return " => " in _cache()
+def cache_is_known():
+    """Tell whether the loader's cache could be read, or there is none: else what was not found may be in it."""
+    return " => " in _cache() or not os.path.exists(CACHE)
 
 
 @lru_cache(maxsize=1)  # several answers look into it, and an agent lives for one run

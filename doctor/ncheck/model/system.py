@@ -88,7 +88,8 @@ class System:
 
     `commit` is that of the job's code (--workdir), where git says that nothing was changed since. `cudnn` is what the
     job's framework loads, `system_cudnn` what is installed for all programs: see facts/cuda.py. `container_toolkit` is
-    the release of NVIDIA's, "installed" where it does not say it, "" where there is none.
+    the release of NVIDIA's, "installed" where it does not say it, "" where there is none. `net_plugin` is that of NCCL
+    with its version, "" for none.
     """
 
     nodes: tuple[str, ...] = ()
@@ -100,6 +101,7 @@ class System:
     system_cudnn: tuple[str, ...] | None = None
     nccl: str | None = None
     nccl_path: str | None = None
+    net_plugin: str | None = None
     mpi: str | None = None
     mpi_version: str | None = None
     horovod: str | None = None

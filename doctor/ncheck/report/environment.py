@@ -158,7 +158,8 @@ def _container_toolkit(system: System) -> str | None:
 
 def _nccl(system: System) -> str | None:
     of_amd = "rccl" in (system.nccl_path or "").rpartition("/")[2]
-    return f"{system.nccl} (RCCL)" if of_amd else system.nccl
+    plugin = f", network plug-in {system.net_plugin}" if system.net_plugin else ""
+    return f"{system.nccl}{' (RCCL)' if of_amd else ''}{plugin}" if system.nccl else system.nccl
 
 
 def _frameworks(system: System) -> str:

@@ -99,8 +99,13 @@ def test_names_are_looked_up_as_nccl_does(tmp_path: Path, asked: Asked) -> None:
     assert asked(NCCL_CONF_FILE=str(tmp_path / "nccl.conf"))["plugins"] == [error]
 
 
-def test_a_cache_that_cannot_be_read_leaves_it_open(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_read_leaves_it_open_and_one_that_is_not_there_does_not(
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loader, "_cache", lambda: "")
+    monkeypatch.setattr(loader, "CACHE", str(tmp_path / "ld.so.cache"))
+    assert asked()["plugins"] == [plain("libnccl-net.so")]
+    (tmp_path / "ld.so.cache").write_bytes(b"glibc-ld.so.cache1.1")
     assert asked()["plugins"] == [{**plain("libnccl-net.so"), "sure": False}]
 
 

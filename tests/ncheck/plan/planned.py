@@ -16,6 +16,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
@@ -57,6 +58,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
         EnvironmentFacts: changed.get("environment", EnvironmentFacts({}, {})),
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
         NcclPickFacts: Absent("not asked"),
+        NetPluginFacts: changed.get("plugin", Absent("no network plug-in of NCCL")),
         LinkFacts: Absent("not asked"),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import EFA, HcaPort, InfinibandFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import Cluster, Facts
@@ -67,6 +68,8 @@ def test_rdma_is_everywhere_only_if_each_node_has_an_active_port() -> None:
     with_port, without = node("eth0 10.1.0.1", infiniband=ACTIVE), node("eth0 10.1.0.2")
     assert rdma_everywhere(Cluster.of({"n1": with_port, "n2": with_port}))
     assert not rdma_everywhere(Cluster.of({"n1": with_port, "n2": without}))
+    efa = node(infiniband=InfinibandFacts((HcaPort("rdmap0s6", 1, "Active", "LinkUp", 100.0, EFA),), "sysfs"))
+    assert not rdma_everywhere(Cluster.of({"n1": efa, "n2": efa}))
 
 
 @pytest.mark.parametrize(("found", "listed", "asked", "slots"), [

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.infiniband import EFA, HcaPort, InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.names import HostNameFacts, Resolved
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.net_plugin import NetPlugin, NetPluginFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.facts.run import JobFacts
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Unread
 from ncheck.model.plan import Setting
 from ncheck.plan.advice import Advice
 
@@ -151,6 +153,30 @@ def test_fast_tcp_gets_more_threads_and_sockets_unless_nccl_knows_the_card(
         made.env[name].value if name in made.env else None for name in ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
     ]
     assert found == [value, value]
+
+
+PLUGIN = NetPlugin("libnccl-net.so", "/opt/amazon/ofi-nccl/lib/libnccl-net.so", net=(10,))
+OFI = NetPluginFacts(PLUGIN)
+EFA_PORT = InfinibandFacts((HcaPort("rdmap0s6", 1, "Active", "LinkUp", 100.0, EFA),), "sysfs")
+
+
+@pytest.mark.parametrize(("found", "variables", "value"), [
+    (NetPluginFacts(None), {}, "4"), (OFI, {}, None), (OFI, {"NCCL_NET": "Socket"}, "4"),
+    (NetPluginFacts(replace(PLUGIN, missing=("libfabric.so.1",))), {}, "4"),
+    (Unread("not asked"), {}, None), (Absent("no network plug-in of NCCL"), {}, "4"),
+])  # fmt: skip
+def test_data_over_efa_takes_a_plug_in_that_loads(
+    found: object, variables: Mapping[str, str], value: str | None
+) -> None:
+    """TCP carries the data where none does; where that is not known, nothing is set for it."""
+    nodes = two("eth0 10.1.0.# 100000")
+    for facts in nodes:
+        facts.update(  # type: ignore[attr-defined]
+            {InfinibandFacts: EFA_PORT, NetPluginFacts: found, EnvironmentFacts: EnvironmentFacts(variables, {})}
+        )
+    made = advised(*nodes).env.get("NCCL_SOCKET_NTHREADS")
+    assert (made and made.value) == value
+    assert "NCCL_IB_HCA" not in advised(*nodes).env
 
 
 def host(number: int, *more: Address, **variables: str) -> Facts:

@@ -122,6 +122,12 @@ def test_what_one_kind_of_gpu_has_is_none_on_the_other(reports: dict[str, Report
     assert rows["ROCm"] == (("none", ("gpu01",)), ("7.1.1", ("gpu02",)))
 
 
+def test_the_network_plug_in_is_beside_nccl(reports: dict[str, Report]) -> None:
+    system = replace(SYSTEM, net_plugin="aws-ofi-nccl 1.16.3")
+    rows = {row.name: row.values[0][0] for row in environment(report(reports["healthy"], gpu01=system))}
+    assert rows["NCCL"] == "2.21.5, network plug-in aws-ofi-nccl 1.16.3"
+
+
 def test_nodes_that_differ_have_rows_of_their_own_with_the_larger_group_first(reports: dict[str, Report]) -> None:
     other = replace(
         SYSTEM, nccl=None, unknown={"nccl": "it hangs"}, machine=replace(MACHINE, kernel="6.8.0-47-generic")

@@ -74,7 +74,7 @@ def _plugin(job, beginning, named):
         path = name if "/" in name else loader.resolve(job, None, name, loader.DEFAULT)[0]
         if path and os.path.isfile(path):
             return dict(_described(job, os.path.realpath(path)), name=name)
-    return {"name": names[-1], "path": None, "sure": loader.has_cache() or "/" in names[-1]}
+    return {"name": names[-1], "path": None, "sure": loader.cache_is_known() or "/" in names[-1]}
 
 
 def _described(job, path):
@@ -98,7 +98,7 @@ def _described(job, path):
         "build": build,
         "net": sorted(net),
         "tuner": sorted(tuner),
-        "missing": missing if loader.has_cache() else [],
+        "missing": missing if loader.cache_is_known() else [],
         "libfabric": _libfabric(fabric[0]) if fabric else None,
     }
 

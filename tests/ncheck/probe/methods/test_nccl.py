@@ -1,4 +1,6 @@
-"""An identifier of NCCL that leads elsewhere than to the node that gave it: nobody is made to connect there."""
+"""Which network NCCL is pinned to, and identifiers that lead elsewhere than to the node that gave them: nobody is made
+to connect there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from ncheck.facts.infiniband import EFA, HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import NetPlugin, NetPluginFacts
+from ncheck.model.fact import Absent
 
 from tests.ncheck.probe.driven import Driven, meets
 
@@ -69,3 +74,25 @@ def test_an_older_library_has_the_address_first() -> None:
     strange, own = (v4(address, b"")[:256] for address in ("203.0.113.7", OWN["gpu02"]))
     assert met_by(strange, Driven(meeting=gives(strange), facts=old).run()) == []
     assert met_by(own, Driven(meeting=gives(own), facts=old).run())
+
+
+def pinned(**facts: object) -> set[str]:
+    """Return NCCL_NET of the steps between nodes; `facts` are those of every node by name."""
+    known = {fact: facts[fact.__name__] for fact in (InfinibandFacts, NetPluginFacts) if fact.__name__ in facts}
+    asked = Driven(facts=dict.fromkeys(OWN, known)).run().asked  # type: ignore[arg-type]
+    return {one["net"] for one in asked if one.get("net")}
+
+
+def test_nccl_is_pinned_to_the_network_that_it_uses_and_never_away_from_a_plug_in() -> None:
+    efa = InfinibandFacts((HcaPort("rdmap0s6", 1, "Active", "LinkUp", 100.0, EFA),), "sysfs")
+    none = Absent("no InfiniBand or RoCE device")
+    ofi, tcpx, sharp = (
+        NetPluginFacts(NetPlugin("libnccl-net.so", "/x/libnccl-net.so", kind))
+        for kind in ("aws-ofi-nccl", "GPUDirect-TCPX", "nccl-rdma-sharp")
+    )
+    assert pinned() == {"IB"}
+    assert pinned(NetPluginFacts=sharp) == {"IB"}
+    assert pinned(InfinibandFacts=none) == {"Socket"}
+    assert pinned(InfinibandFacts=none, NetPluginFacts=tcpx) == set()
+    assert pinned(InfinibandFacts=efa, NetPluginFacts=ofi) == set()
+    assert pinned(InfinibandFacts=efa) == set()
