@@ -258,7 +258,10 @@ def node_topics(report: Report) -> dict[str, dict[str, str]]:
 
 def _lines(system: System) -> dict[str, str]:
     """Say each topic that was asked for; what is absent or unknown says so."""
-    ports = (f"{port.rate:g} Gb/s {port.state}" if port.rate else port.state for port in system.ports or ())
+    ports = (
+        f"{'EFA ' if port.link_layer == 'EFA' else ''}{f'{port.rate:g} Gb/s ' if port.rate else ''}{port.state}"
+        for port in system.ports or ()
+    )
     wires = (f"{wire.name} {wire.network}" for wire in system.interfaces or () if wire.network)
     gpus = f"{_times(system.gpus.models)}, driver {system.gpus.driver}" if system.gpus else ""
     lines = (

@@ -103,6 +103,7 @@ def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     """Yield "the same on 4 nodes: NCCL 2.21.5", "Open MPI 4.1.5", "torch 2.4.0"."""
     values: dict[str, list[str | None]] = {
         "NCCL": [system.nccl for system in systems],
+        "network plug-in": [system.net_plugin for system in systems],
         **{name: [system.mpi_version if system.mpi == name else None for system in systems]
            for name in dict.fromkeys(system.mpi for system in systems) if name},
         "Horovod": [system.horovod for system in systems],
@@ -136,12 +137,13 @@ def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
 
 
 def _infiniband(_report: Report, systems: Sequence[System]) -> Iterator[str]:
-    """Yield "32 ports Active at 400 Gb/s"."""
-    ports = Counter[str]()
+    """Yield "32 ports Active at 400 Gb/s", and of AWS's network "32 EFA ports"."""
+    ports = Counter[tuple[str, str]]()
     for system in systems:
         for port in system.ports or ():
-            ports[f"{port.state} at {port.rate:g} Gb/s" if port.rate else port.state] += len(system.nodes)
-    yield from (f"{words.count(number, 'port')} {state}" for state, number in ports.items())
+            state = f"{port.state} at {port.rate:g} Gb/s" if port.rate else port.state
+            ports["EFA port" if port.link_layer == "EFA" else "port", state] += len(system.nodes)
+    yield from (f"{words.count(number, noun)} {state}" for (noun, state), number in ports.items())
 
 
 def _gpus(_report: Report, systems: Sequence[System]) -> Iterator[str]:
