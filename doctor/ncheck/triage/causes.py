@@ -55,7 +55,7 @@ _CAUSES: Mapping[str, Cause] = {
     "version_mismatch": Cause("the ranks use different versions of a library"),
     "driver_insufficient": Cause("the NVIDIA driver is missing or too old for this build of CUDA"),
     "arch_unsupported": Cause("the library was built without code for this GPU"),
-    "net_plugin": Cause("NCCL's network plug-in is broken or missing on some nodes", "export NCCL_NET_PLUGIN=none"),
+    "net_plugin": Cause("NCCL's network plug-in is broken or missing on some nodes"),
     "software_bug": Cause("a bug in the library that another version fixes"),
     # InfiniBand and RoCE
     "ib_fabric": Cause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),

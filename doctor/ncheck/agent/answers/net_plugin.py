@@ -81,7 +81,9 @@ def _described(job, path):
     try:
         library = Library(path)
         needed = library.needed()
-        found = {name: loader.resolve(job, library, name, loader.DEFAULT)[0] for name in needed}
+        # The interpreter's own path counts for all that it opens: conda's leads to the folder beside it.
+        own = [os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(job.path))), "lib")] if job.path else []
+        found = {name: loader.resolve(job, library, name, [*loader.DEFAULT, *own])[0] for name in needed}
         kind, version = _kind(library, needed)
         symbols = library.exported(b"ncclNetPlugin_v"), library.exported(b"ncclTunerPlugin_v")
         build = library.build()
