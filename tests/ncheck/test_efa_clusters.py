@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ncheck.facts.net_plugin import NET_PLUGIN
 from ncheck.fleet.recording import load
-from ncheck.model.evidence import Evidence
+from ncheck.model.evidence import Evidence, JsonValue
 from ncheck.model.report import Report
 from ncheck.model.system import SystemPort
 from ncheck.observer import Silent
@@ -30,7 +30,7 @@ def judged(*nodes: Evidence) -> Report:
 def without_plug_in(node: Evidence) -> Evidence:
     reply = node.replies[NET_PLUGIN.key]
     value: Any = reply.value
-    lost = {"name": "libnccl-net.so", "path": None, "sure": True}
+    lost: JsonValue = {"name": "libnccl-net.so", "path": None, "sure": True}
     return replace(node, replies={**node.replies, NET_PLUGIN.key: replace(reply, value={**value, "plugins": [lost]})})
 
 

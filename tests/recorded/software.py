@@ -88,7 +88,8 @@ def _nccl(host: Host) -> JsonValue:
 
 
 def _no_plugin() -> JsonValue:
-    net, tuner = ({"name": name, "path": None, "sure": True} for name in ("libnccl-net.so", "libnccl-tuner.so"))
+    net: JsonValue = {"name": "libnccl-net.so", "path": None, "sure": True}
+    tuner: JsonValue = {"name": "libnccl-tuner.so", "path": None, "sure": True}
     return {"named": [], "off": False, "plugins": [net], "tuner": tuner, "efa": [], "efa_driver": None}
 
 

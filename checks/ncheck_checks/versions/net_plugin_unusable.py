@@ -42,7 +42,7 @@ _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
 def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found, efa, network = node[NetPluginFacts], node.maybe(EfaFacts), nccl_value(node, "NCCL_NET")
     named, plugin = ",".join(found.named), found.plugin
-    fix, evidence = _FIND, ()
+    fix, evidence = _FIND, tuple[str, ...]()
     if plugin:
         why = why_not_loaded(plugin, release_of(node[LoadedNcclFacts].version))
         fault = f"NCCL cannot load {plugin.described}: {why}" if why else ""

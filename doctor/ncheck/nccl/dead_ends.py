@@ -49,7 +49,8 @@ def over_tcp(cluster: Cluster) -> bool | None:
     """
     environments, nccls = cluster.facts(EnvironmentFacts), cluster.facts(LoadedNcclFacts)
     libraries = cluster.facts(LibraryFacts)
-    hcas, plugins = ({**cluster.missing(fact), **cluster.facts(fact)} for fact in (InfinibandFacts, NetPluginFacts))
+    hcas = {**cluster.missing(InfinibandFacts), **cluster.facts(InfinibandFacts)}
+    plugins = {**cluster.missing(NetPluginFacts), **cluster.facts(NetPluginFacts)}
     found = {
         _over_tcp(hcas.get(name), environments.get(name), nccls.get(name), libraries.get(name), plugins.get(name))
         for name in cluster.names
