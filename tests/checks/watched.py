@@ -38,6 +38,7 @@ AT_THE_DOOR = frozenset({
     "AcsFacts.controls key", "GpuHealth.pci", "Gid.netdev", "HcaPortDetails.hca", "LibraryFacts.uverbs key",
     "CodeFacts.folder", "InterpreterFacts.path", "InterpreterFacts.libraries key", "PromptFacts.python",
     "ProgramFacts.paths key", "Requirement.name", "CudaToolkitFacts.path", "CudnnFacts.path", "NetPlugin.path",
+    "NetPluginFacts.elsewhere",
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many

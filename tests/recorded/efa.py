@@ -62,7 +62,10 @@ def _net_plugin(changed: Mapping[str, JsonValue]) -> JsonValue:
     }  # fmt: skip
     tuner: JsonValue = {"name": "libnccl-tuner.so", "path": None, "sure": True}
     efa: list[JsonValue] = [_device(index) for index in range(COUNT)]
-    return {"named": [], "off": False, "plugins": [plugin], "tuner": tuner, "efa": efa, "efa_driver": "2.13.0g"}
+    return {
+        "named": [], "off": False, "plugins": [plugin], "tuner": tuner, "elsewhere": [], "efa": efa,
+        "efa_driver": "2.13.0g",
+    }  # fmt: skip
 
 
 def _device(index: int | str) -> str:

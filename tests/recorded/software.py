@@ -90,7 +90,7 @@ def _nccl(host: Host) -> JsonValue:
 def _no_plugin() -> JsonValue:
     net: JsonValue = {"name": "libnccl-net.so", "path": None, "sure": True}
     tuner: JsonValue = {"name": "libnccl-tuner.so", "path": None, "sure": True}
-    return {"named": [], "off": False, "plugins": [net], "tuner": tuner, "efa": [], "efa_driver": None}
+    return {"named": [], "off": False, "plugins": [net], "tuner": tuner, "elsewhere": [], "efa": [], "efa_driver": None}
 
 
 def _cuda() -> JsonValue:

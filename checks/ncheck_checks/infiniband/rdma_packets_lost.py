@@ -39,13 +39,8 @@ _STALLS = (
     "unresponsive_remote_events", "impaired_remote_conn_events", "rdma_read_wr_err", "rdma_write_wr_err",
 )  # fmt: skip
 _LOST = (
-    "out_of_sequence",
-    "packet_seq_err",
-    "port_xmit_discards",
-    "roce_adp_retrans",
-    "rx_drops",
-    "retrans_timeout_events",
-)
+    "out_of_sequence", "packet_seq_err", "port_xmit_discards", "roce_adp_retrans", "rx_drops", "retrans_timeout_events",
+)  # fmt: skip
 _FEW = 10  # of a run: a loss may happen to anybody
 _PER_PACKETS, _PACKET = 10_000, 4096
 

@@ -32,7 +32,7 @@ from ncheck import (
     fold,
     nodes_by_value,
     split,
-)  # fmt: skip
+)
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.nccl.net_plugin import NO_PLUGIN

@@ -15,8 +15,9 @@ plug-in's network, NCCL stops with "network ... not found".
 ## What to type
 `ldconfig -p | grep libnccl-net`, then `ldd /opt/amazon/ofi-nccl/lib/libnccl-net.so`, or the path of the other plug-in,
 which shows what it needs. On AWS EFA's installer puts it there:
-`export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH`. A container needs a copy of its own that fits its
-NCCL. On Google's A3 Ultra and A4: `. /usr/local/gib/scripts/set_nccl_env.sh`.
+`export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH`. If the job's script does that, show it to ncheck:
+`ncheck nodes.txt --setup 'export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH'`. A container needs a copy
+of its own that fits its NCCL. On Google's A3 Ultra and A4: `. /usr/local/gib/scripts/set_nccl_env.sh`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ncheck.nccl.hca import nccl_value
 from ncheck.nccl.net_plugin import NO_PLUGIN, why_not_loaded
 from ncheck.nccl.settings import release_of
 
+_SUMMARY = "the network plug-in cannot be used"
 _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
 
 
@@ -40,11 +42,15 @@ _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
     explains=(SLOW_NETWORK, NO_PLUGIN),
 )  # fmt: skip
 def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
-    found, efa, network = node[NetPluginFacts], node.maybe(EfaFacts), nccl_value(node, "NCCL_NET")
+    nccl, found = node[LoadedNcclFacts], node[NetPluginFacts]
+    if nccl.library != "NCCL":
+        yield NotApplicable(f"{nccl.library} names its plug-ins in another way")
+        return
+    efa, network = node.maybe(EfaFacts), nccl_value(node, "NCCL_NET")
     named, plugin = ",".join(found.named), found.plugin
     fix, evidence = _FIND, tuple[str, ...]()
     if plugin:
-        why = why_not_loaded(plugin, release_of(node[LoadedNcclFacts].version))
+        why = why_not_loaded(plugin, release_of(nccl.version))
         fault = f"NCCL cannot load {plugin.described}: {why}" if why else ""
         fix, evidence = f"ldd {quote(plugin.path)}", (plugin.path,)
     elif found.broken:
@@ -58,7 +64,10 @@ def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
         fault = f"NCCL uses TCP and not the {len(efa.devices)} EFA devices: {why}"
     else:
         fault = ""
+    if fault and not plugin and found.elsewhere:
+        fix = f"export LD_LIBRARY_PATH={quote(found.elsewhere[0].rpartition('/')[0])}:$LD_LIBRARY_PATH"
+        evidence = tuple(f"{path} is there, and the loader does not look for it there" for path in found.elsewhere)
     if fault:
-        yield Problem(fault, fix, evidence, look=True, summary="the network plug-in cannot be used")
+        yield Problem(fault, fix, evidence, look=not fix.startswith("export"), summary=_SUMMARY)
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")

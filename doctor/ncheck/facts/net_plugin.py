@@ -28,8 +28,8 @@ class NetPlugin:
     GPUDirect-TCPXO (FasTrak), nccl-rdma-sharp; "" for another. `version`: its release, "" where its file does not say
     it; `build`: the linker's mark of the file.
 
-    `net` and `tuner` are the versions of NCCL's interface that it has. `missing`: libraries that it needs and that the
-    loader does not find.
+    `net`: the versions of NCCL's network interface that it has; `tuner`: those of the interface of tuners. `missing`:
+    libraries that it needs and that the loader does not find.
     """
 
     name: Shown
@@ -57,8 +57,8 @@ class NetPlugin:
 class NetPluginFacts:
     """The plug-in that NCCL loads in the job's environment; None where it uses its own networks.
 
-    `named`: the names in NCCL_NET_PLUGIN; `off`: that is "none". `not_found`: the names that lead to no file, and
-    `broken` to one that is no library, each with the reason. `tuner`: a tuner's own file.
+    `named`: the names in NCCL_NET_PLUGIN; `off`: whether that is "none". `not_found`: the names that lead to no file;
+    `broken`: why files are no library. `elsewhere`: plug-ins where the loader does not look. `tuner`: a tuner's file.
     """
 
     plugin: NetPlugin | None
@@ -66,6 +66,7 @@ class NetPluginFacts:
     off: bool = False
     not_found: tuple[Shown, ...] = ()
     broken: tuple[Shown, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     tuner: NetPlugin | None = None
 
     @property
@@ -98,6 +99,7 @@ class NetPluginAnswer:
     off: bool
     plugins: tuple[NetPlugin | Unread | NotFound, ...]
     tuner: NetPlugin | Unread | NotFound | None
+    elsewhere: tuple[Path, ...]
     efa: tuple[Device, ...]
     efa_driver: Annotated[Maybe[str], Null(""), _version]
 
@@ -143,6 +145,7 @@ def net_plugin(answer: NetPluginAnswer) -> Read[NetPluginFacts]:
         off=answer.off,
         not_found=tuple(one.name for one in lost),
         broken=tuple(one.reason for one in answer.plugins if isinstance(one, Unread)),
+        elsewhere=answer.elsewhere,
         tuner=answer.tuner if isinstance(answer.tuner, NetPlugin) else None,
     )
 

@@ -41,6 +41,21 @@ def test_efa_without_a_plug_in_is_a_fault() -> None:
     assert message(node(NetPluginFacts(None, off=True))) == off
 
 
+def test_where_it_lies_is_shown_with_the_line_that_leads_the_loader_there() -> None:
+    lost = NetPluginFacts(None, not_found=("libnccl-net.so",), elsewhere=(OFI.path,))
+    (finding,) = judge([check], {"n1": node(lost)}).findings
+    assert (finding.fix, finding.kind, finding.evidence) == (
+        "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH", "fix",
+        (f"{OFI.path} is there, and the loader does not look for it there",),
+    )  # fmt: skip
+
+
+def test_amds_library_has_other_names() -> None:
+    rccl = LoadedNcclFacts("2.22.3", "/opt/rocm/lib/librccl.so.1")
+    (verdict,) = judge([check], {"n1": {**node(NetPluginFacts(None)), LoadedNcclFacts: rccl}}).verdicts
+    assert verdict.outcome is Outcome.SKIPPED
+
+
 def test_a_name_that_leads_nowhere_is_a_fault() -> None:
     gib = NetPluginFacts(None, named=("gib",), not_found=("libnccl-net-gib.so",))
     none = Absent("no EFA device")

@@ -31,6 +31,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """Return a function that asks in an environment, on a machine that has only what lies in tmp_path."""
     monkeypatch.setattr(net_plugin, "HCAS", str(tmp_path / "infiniband"))
     monkeypatch.setattr(net_plugin, "EFA_MODULE", str(tmp_path / "efa"))
+    monkeypatch.setattr(net_plugin, "PLACES", (str(tmp_path / "opt*" / "lib"),))
     monkeypatch.setattr(loader, "DEFAULT", (str(tmp_path / "usr"),))
     monkeypatch.setattr(loader, "_cache", lambda: "\tlibc.so.6 (libc6,x86-64) => /lib/libc.so.6\n")
 
@@ -58,7 +59,7 @@ def plain(name: str) -> dict[str, JsonValue]:
 def test_without_any_there_is_a_name_that_leads_nowhere(asked: Asked) -> None:
     assert asked() == {
         "named": [], "off": False, "plugins": [plain("libnccl-net.so")], "tuner": plain("libnccl-tuner.so"),
-        "efa": [], "efa_driver": None,
+        "elsewhere": [], "efa": [], "efa_driver": None,
     }  # fmt: skip
 
 
@@ -107,6 +108,13 @@ def test_a_cache_that_cannot_be_read_leaves_it_open_and_one_that_is_not_there_do
     assert asked()["plugins"] == [plain("libnccl-net.so")]
     (tmp_path / "ld.so.cache").write_bytes(b"glibc-ld.so.cache1.1")
     assert asked()["plugins"] == [{**plain("libnccl-net.so"), "sure": False}]
+
+
+def test_a_plug_in_that_lies_where_the_loader_does_not_look_is_shown(tmp_path: Path, asked: Asked) -> None:
+    plug_in = tmp_path / "opt1" / "lib" / "libnccl-net.so"
+    plug_in.parent.mkdir(parents=True)
+    plug_in.write_bytes(b"")
+    assert asked()["elsewhere"] == [str(plug_in)]
 
 
 def test_devices_of_efa_are_known_by_their_driver(tmp_path: Path, asked: Asked) -> None:

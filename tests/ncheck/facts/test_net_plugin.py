@@ -13,8 +13,8 @@ OFI: dict[str, JsonValue] = {
 }  # fmt: skip
 LOST: dict[str, JsonValue] = {"name": "libnccl-net.so", "path": None, "sure": True}
 NONE: dict[str, JsonValue] = {
-    "named": [], "off": False, "plugins": [LOST], "tuner": {**LOST, "name": "libnccl-tuner.so"}, "efa": [],
-    "efa_driver": None,
+    "named": [], "off": False, "plugins": [LOST], "tuner": {**LOST, "name": "libnccl-tuner.so"}, "elsewhere": [],
+    "efa": [], "efa_driver": None,
 }  # fmt: skip
 
 

@@ -14,9 +14,15 @@ from ncheck.agent.files import leaf, line_of, matching
 
 HCAS = "/sys/class/infiniband"
 EFA_MODULE = "/sys/module/efa"
+# Where the installers of clouds and HPC-X put theirs, which jobs reach by LD_LIBRARY_PATH.
+PLACES = (
+    "/opt/amazon/ofi-nccl/lib*", "/opt/amazon/aws-ofi-nccl/lib*", "/opt/aws-ofi-nccl/lib*", "/usr/local/gib/lib64",
+    "/usr/local/tcpx/lib64", "/usr/local/nvidia/lib64", "/var/lib/tcpx*/lib64", "/opt/hpcx*/nccl_rdma_sharp_plugin/lib",
+)  # fmt: skip
 READS = (
     "NCCL_NET_PLUGIN and NCCL_TUNER_PLUGIN in the job's environment and in NCCL's files",
     "libnccl-net*.so and libnccl-tuner*.so where the loader would find them (LD_LIBRARY_PATH, ldconfig -p); not run",
+    "libnccl-net*.so in " + ", ".join(PLACES),
     "whether the libraries that they need are there; the release of libfabric in libfabric.pc beside it",
     "{}/*/device/driver, {}/version".format(HCAS, EFA_MODULE),
 )
@@ -38,10 +44,10 @@ _KINDS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"named", "off", "plugins": [PLUGIN], "tuner": PLUGIN|None, "efa": [names], "efa_driver"}.
+    """Return {"named", "off", "plugins": [PLUGIN], "tuner": PLUGIN|None, "elsewhere", "efa": [names], "efa_driver"}.
 
-    A plug-in that is not found has no path; one that is no library has an "error". "efa_driver" is null where it has no
-    version: it is the kernel's own then.
+    A plug-in that is not found has no path; one that is no library has an "error". "elsewhere" are those that lie where
+    the loader does not look, where it finds none. "efa_driver" is null where it has no version: it is the kernel's own.
     """
     job = sources.job
     values = of_nccl(job.environment)
@@ -54,6 +60,7 @@ def answer(sources, arguments, timeout):
         "off": off,
         "plugins": plugins,
         "tuner": None if tuner.lower() == "none" else _plugin(job, "libnccl-tuner", tuner),
+        "elsewhere": [] if any(one.get("path") for one in plugins) else _elsewhere(),
         "efa": sorted(_efa()),
         "efa_driver": line_of(EFA_MODULE + "/version"),
     }
@@ -63,6 +70,10 @@ def _efa():
     for folder in matching(HCAS + "/*"):
         if os.path.basename(os.path.realpath(folder + "/device/driver")) == "efa":
             yield os.path.basename(folder)
+
+
+def _elsewhere():
+    return sorted({path for place in PLACES for path in matching(place + "/libnccl-net*.so")})[:_MOST]
 
 
 def _plugin(job, beginning, named):
