@@ -3,9 +3,9 @@
 ## What it finds
 Nodes on which NCCL, in the job's environment, finds no network plug-in although it needs one: there are EFA devices,
 which NCCL itself cannot use; NCCL_NET_PLUGIN names a library that the loader does not find; or NCCL_NET names a network
-that is not NCCL's own. Also a plug-in that cannot be loaded: a library that it needs, such as libfabric, is not found,
-the file is damaged, or its interface (ncclNetPlugin_v8 and so on) is of other releases than this NCCL takes. The files
-are read; nothing is loaded.
+that is not NCCL's own. Also HPC-X's plug-in on nodes with EFA, which it cannot use, as in NVIDIA's containers; and one
+that cannot be loaded: a library that it needs, such as libfabric, is not found, the file is damaged, or its interface
+(ncclNetPlugin_v8 and so on) is of other releases than this NCCL takes. The files are read; nothing is loaded.
 
 ## Why it matters
 NCCL then uses TCP over the ordinary network card, at a tenth of the speed or less, and says so in its INFO lines only:
@@ -28,7 +28,7 @@ from shlex import quote
 from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.net_plugin import EfaFacts, NetPluginFacts
+from ncheck.facts.net_plugin import OF_INFINIBAND, EfaFacts, NetPlugin, NetPluginFacts
 from ncheck.nccl.hca import nccl_value
 from ncheck.nccl.net_plugin import NO_PLUGIN, why_not_loaded
 from ncheck.nccl.settings import release_of
@@ -42,32 +42,45 @@ _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
     explains=(SLOW_NETWORK, NO_PLUGIN),
 )  # fmt: skip
 def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
-    nccl, found = node[LoadedNcclFacts], node[NetPluginFacts]
-    if nccl.library != "NCCL":
-        yield NotApplicable(f"{nccl.library} names its plug-ins in another way")
-        return
-    efa, network = node.maybe(EfaFacts), nccl_value(node, "NCCL_NET")
-    named, plugin = ",".join(found.named), found.plugin
-    fix, evidence = _FIND, tuple[str, ...]()
-    if plugin:
-        why = why_not_loaded(plugin, release_of(nccl.version))
-        fault = f"NCCL cannot load {plugin.described}: {why}" if why else ""
-        fix, evidence = f"ldd {quote(plugin.path)}", (plugin.path,)
-    elif found.broken:
-        fault = f"NCCL cannot load its network plug-in: {'; '.join(found.broken)}"
-    elif named:
-        fault = f"NCCL_NET_PLUGIN={named}: the loader finds no {' and no '.join(found.not_found)}"
-    elif network.lower() not in ("", "ib", "socket"):
-        fault = f"NCCL_NET={network}, and NCCL finds no network plug-in"
-    elif isinstance(efa, EfaFacts):
-        why = "NCCL_NET_PLUGIN is none" if found.off else "NCCL finds no network plug-in"
-        fault = f"NCCL uses TCP and not the {len(efa.devices)} EFA devices: {why}"
-    else:
-        fault = ""
-    if fault and not plugin and found.elsewhere:
-        fix = f"export LD_LIBRARY_PATH={quote(found.elsewhere[0].rpartition('/')[0])}:$LD_LIBRARY_PATH"
-        evidence = tuple(f"{path} is there, and the loader does not look for it there" for path in found.elsewhere)
-    if fault:
-        yield Problem(fault, fix, evidence, look=not fix.startswith("export"), summary=_SUMMARY)
+    library, found = node[LoadedNcclFacts].library, node[NetPluginFacts]
+    plugin, fix = found.plugin, _FIND
+    if library != "NCCL":
+        yield NotApplicable(f"{library} names its plug-ins in another way")
+    elif fault := _fault_of(plugin, node) if plugin else _lacking(found, node):
+        evidence = [plugin.path] if plugin else []
+        elsewhere = found.elsewhere if not plugin or plugin.kind == OF_INFINIBAND else ()
+        evidence += [f"{path} is there, and the loader does not look for it there" for path in elsewhere]
+        if found.off:
+            fix = "unset NCCL_NET_PLUGIN"
+        elif elsewhere:
+            fix = f"export LD_LIBRARY_PATH={quote(elsewhere[0].rpartition('/')[0])}:$LD_LIBRARY_PATH"
+        elif plugin:
+            fix = f"ldd {quote(plugin.path)}"
+        yield Problem(fault, fix, tuple(evidence), look=not (found.off or elsewhere), summary=_SUMMARY)
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
+
+
+def _fault_of(plugin: NetPlugin, node: NodeView) -> str:
+    """Return why NCCL cannot use the plug-in that it finds; "" if nothing speaks against it."""
+    efa = node.maybe(EfaFacts)
+    if why := why_not_loaded(plugin, release_of(node[LoadedNcclFacts].version)):
+        return f"NCCL cannot load {plugin.described}: {why}"
+    if plugin.kind == OF_INFINIBAND and isinstance(efa, EfaFacts):
+        return f"NCCL loads {plugin.described}, which cannot use the {len(efa.devices)} EFA devices"
+    return ""
+
+
+def _lacking(found: NetPluginFacts, node: NodeView) -> str:
+    """Return what asks for a plug-in where NCCL finds none; "" if nothing does."""
+    efa, network = node.maybe(EfaFacts), nccl_value(node, "NCCL_NET")
+    if found.broken:
+        return f"NCCL cannot load its network plug-in: {'; '.join(found.broken)}"
+    if found.named:
+        return f"NCCL_NET_PLUGIN={','.join(found.named)}: the loader finds no {' and no '.join(found.not_found)}"
+    if network.lower() not in ("", "ib", "socket"):
+        return f"NCCL_NET={network}, and NCCL finds no network plug-in"
+    if isinstance(efa, EfaFacts):
+        why = "NCCL_NET_PLUGIN is none" if found.off else "NCCL finds no network plug-in"
+        return f"NCCL uses TCP and not the {len(efa.devices)} EFA devices: {why}"
+    return ""

@@ -19,7 +19,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
-from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.facts.net_plugin import OF_INFINIBAND, NetPluginFacts
 from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
 from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
@@ -27,7 +27,7 @@ from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices
 from ncheck.nccl.hca import active
-from ncheck.nccl.net_plugin import loads
+from ncheck.nccl.net_plugin import why_not_loaded
 from ncheck.nccl.setting_problems import rdma_off
 from ncheck.nccl.settings import PlacedSetting, Release, release_of, settings_of
 from ncheck.network.hca_ports import usable
@@ -80,12 +80,15 @@ def _over_tcp(
 def _by_plugin(
     settings: Mapping[str, PlacedSetting], found: Read[NetPluginFacts] | None, release: Release
 ) -> bool | None:
-    """Return whether a network plug-in carries the data; None where it is not known which one NCCL loads."""
+    """Return whether a network plug-in carries the data; None where it is not known which one NCCL loads. One that is
+    of InfiniBand uses the same ports as NCCL itself, by the same settings.
+    """
     network, named = (settings[name].value.lower() if name in settings else "" for name in ("NCCL_NET", _PLUGIN))
     if network in ("ib", "socket"):
         return False
     if isinstance(found, NetPluginFacts):
-        return loads(found, release)
+        plugin = found.plugin
+        return plugin is not None and plugin.kind != OF_INFINIBAND and not why_not_loaded(plugin, release)
     return True if network or named not in ("", "none") else False if isinstance(found, Absent) else None
 
 

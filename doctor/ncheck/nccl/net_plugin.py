@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.facts.net_plugin import NetPlugin, NetPluginFacts
+from ncheck.facts.net_plugin import NetPlugin
 from ncheck.nccl.settings import Release
 
 NO_PLUGIN = "missing plug-in"  # what net-plugin-unusable explains: that a node has another network than the others
@@ -28,8 +28,3 @@ def why_not_loaded(plugin: NetPlugin, release: Release) -> str:
         own = ", ".join(f"v{number}" for number in plugin.net)
         return f"it has NCCL's network interface {own}, and this NCCL takes v{least} to v{most}"
     return ""
-
-
-def loads(found: NetPluginFacts, release: Release) -> bool:
-    """Return whether NCCL uses a plug-in there."""
-    return found.plugin is not None and not why_not_loaded(found.plugin, release)

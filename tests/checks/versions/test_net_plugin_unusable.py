@@ -37,8 +37,10 @@ def test_efa_without_a_plug_in_is_a_fault() -> None:
                 "NCCL uses TCP and not the 2 EFA devices: NCCL finds no network plug-in", (), FIND, kind="look",
                 summary="the network plug-in cannot be used"),
     ]  # fmt: skip
-    off = "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none"
-    assert message(node(NetPluginFacts(None, off=True))) == off
+    (off,) = judge([check], {"n1": node(NetPluginFacts(None, off=True, elsewhere=(OFI.path,)))}).findings
+    assert (off.message, off.fix) == (
+        "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none", "unset NCCL_NET_PLUGIN",
+    )  # fmt: skip
 
 
 def test_where_it_lies_is_shown_with_the_line_that_leads_the_loader_there() -> None:
@@ -48,6 +50,17 @@ def test_where_it_lies_is_shown_with_the_line_that_leads_the_loader_there() -> N
         "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH", "fix",
         (f"{OFI.path} is there, and the loader does not look for it there",),
     )  # fmt: skip
+
+
+def test_the_plug_in_of_infiniband_that_hides_that_of_efa_is_a_fault() -> None:
+    path = "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"
+    sharp = NetPluginFacts(NetPlugin("libnccl-net.so", path, "nccl-rdma-sharp", net=(8, 9)), elsewhere=(OFI.path,))
+    (finding,) = judge([check], {"n1": node(sharp)}).findings
+    assert (finding.message, finding.fix) == (
+        "NCCL loads nccl-rdma-sharp, which cannot use the 2 EFA devices",
+        "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH",
+    )
+    assert message(node(sharp, Absent("no EFA device"))) == ""
 
 
 def test_amds_library_has_other_names() -> None:

@@ -163,6 +163,7 @@ EFA_PORT = InfinibandFacts((HcaPort("rdmap0s6", 1, "Active", "LinkUp", 100.0, EF
 @pytest.mark.parametrize(("found", "variables", "value"), [
     (NetPluginFacts(None), {}, "4"), (OFI, {}, None), (OFI, {"NCCL_NET": "Socket"}, "4"),
     (NetPluginFacts(replace(PLUGIN, missing=("libfabric.so.1",))), {}, "4"),
+    (NetPluginFacts(replace(PLUGIN, kind="nccl-rdma-sharp")), {}, "4"),
     (Unread("not asked"), {}, None), (Absent("no network plug-in of NCCL"), {}, "4"),
 ])  # fmt: skip
 def test_data_over_efa_takes_a_plug_in_that_loads(

@@ -46,8 +46,8 @@ _KINDS = (
 def answer(sources, arguments, timeout):
     """Return {"named", "off", "plugins": [PLUGIN], "tuner": PLUGIN|None, "elsewhere", "efa": [names], "efa_driver"}.
 
-    A plug-in that is not found has no path; one that is no library has an "error". "elsewhere" are those that lie where
-    the loader does not look, where it finds none. "efa_driver" is null where it has no version: it is the kernel's own.
+    A plug-in that is not found has no path; one that is no library has an "error". "elsewhere" are those where the
+    loader does not look, where it finds none or there is EFA. "efa_driver" is null for that of the kernel itself.
     """
     job = sources.job
     values = of_nccl(job.environment)
@@ -55,13 +55,14 @@ def answer(sources, arguments, timeout):
     off = named.lower() == "none"
     names = [] if off else [name for name in named.split(",") if name][:_MOST]
     plugins = [_plugin(job, "libnccl-net", name) for name in names or ([] if off else [""])]
+    found, efa = [one["path"] for one in plugins if one.get("path")], sorted(_efa())
     return {
         "named": names,
         "off": off,
         "plugins": plugins,
         "tuner": None if tuner.lower() == "none" else _plugin(job, "libnccl-tuner", tuner),
-        "elsewhere": [] if any(one.get("path") for one in plugins) else _elsewhere(),
-        "efa": sorted(_efa()),
+        "elsewhere": [] if found and not efa else _elsewhere(found),
+        "efa": efa,
         "efa_driver": line_of(EFA_MODULE + "/version"),
     }
 
@@ -72,8 +73,9 @@ def _efa():
             yield os.path.basename(folder)
 
 
-def _elsewhere():
-    return sorted({path for place in PLACES for path in matching(place + "/libnccl-net*.so")})[:_MOST]
+def _elsewhere(found):
+    paths = {path for place in PLACES for path in matching(place + "/libnccl-net*.so")}
+    return sorted(path for path in paths if os.path.realpath(path) not in found)[:_MOST]
 
 
 def _plugin(job, beginning, named):
@@ -103,14 +105,15 @@ def _described(job, path):
         return {"error": str(error)}
     fabric = [found[name] for name in needed if name.startswith("libfabric.so") and found[name]]
     missing = [name for name, place in found.items() if not place and not name.startswith(_LOADED)]
-    net, tuner = [[int(name.rpartition("_v")[2]) for name in own if name[-1].isdigit()] for own in symbols]
+    numbers = [[name.rpartition("_v")[2] for name in own] for own in symbols]
+    net, tuner = [sorted(int(number) for number in own if re.match(r"[0-9]{1,3}$", number)) for own in numbers]
     return {
         "path": path,
         "kind": kind,
         "version": version,
         "build": build,
-        "net": sorted(net),
-        "tuner": sorted(tuner),
+        "net": net,
+        "tuner": tuner,
         "missing": missing if loader.cache_is_known() else [],
         "libfabric": _libfabric(fabric[0]) if fabric else None,
     }
