@@ -56,7 +56,11 @@ def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
             fix = f"export LD_LIBRARY_PATH={quote(elsewhere[0].rpartition('/')[0])}:$LD_LIBRARY_PATH"
         elif plugin:
             fix = f"ldd {quote(plugin.path)}"
-        yield Problem(fault, fix, tuple(evidence), look=not (found.off or elsewhere), summary=_SUMMARY)
+        may_be_set_later = elsewhere and not (plugin or found.named or found.off)  # by the job's own script
+        yield Problem(
+            fault, fix, tuple(evidence), look=not (found.off or elsewhere), summary=_SUMMARY,
+            severity=Severity.WARNING if may_be_set_later else None,
+        )  # fmt: skip
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
 

@@ -38,16 +38,16 @@ def test_efa_without_a_plug_in_is_a_fault() -> None:
                 summary="the network plug-in cannot be used"),
     ]  # fmt: skip
     (off,) = judge([check], {"n1": node(NetPluginFacts(None, off=True, elsewhere=(OFI.path,)))}).findings
-    assert (off.message, off.fix) == (
-        "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none", "unset NCCL_NET_PLUGIN",
+    assert (off.severity, off.message, off.fix) == (
+        Severity.ERROR, "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none", "unset NCCL_NET_PLUGIN",
     )  # fmt: skip
 
 
 def test_where_it_lies_is_shown_with_the_line_that_leads_the_loader_there() -> None:
     lost = NetPluginFacts(None, not_found=("libnccl-net.so",), elsewhere=(OFI.path,))
     (finding,) = judge([check], {"n1": node(lost)}).findings
-    assert (finding.fix, finding.kind, finding.evidence) == (
-        "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH", "fix",
+    assert (finding.severity, finding.fix, finding.kind, finding.evidence) == (
+        Severity.WARNING, "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH", "fix",
         (f"{OFI.path} is there, and the loader does not look for it there",),
     )  # fmt: skip
 
