@@ -87,7 +87,7 @@ _NIC = ("NC326", "NC329", "NC401", "NC405", "NC409", "NC410", "NC411", "NC431", 
 _FULL_DISK = ("NC606", "NC646")
 _MOUNTS = ("NC613", "NC614", "NC640", "NC641", "NC642", "NC643", "NC649")
 _DISK = ("NC609", "NC620", "NC647", "NC648", "NC658")
-_MEMORY = ("NC655", "NC656")
+_MEMORY = ("NC655", "NC656", "NC661")
 _PROCESSOR = ("NC656", "NC657")
 _MEMORY_SHORT = ("NC617", "NC621")
 _CPU_SHORT = ("NC618", "NC622", "NC624")
@@ -214,7 +214,7 @@ META_RSC = Table(
         Cause(
             "PCIe error",
             None,
-            ("NC501", "NC506", "NC531", "NC548", "NC550"),
+            ("NC501", "NC506", "NC531", "NC548", "NC550", "NC661"),
             ("gpu_fault",),
             ("gpu_fault",),
             "corrected errors, which healthy links have, too",
