@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.probe.facts import NodeResult, ProbeFacts
+from ncheck.probe.gpu_test import WRONG_SUMS
 from ncheck.probe.results import collectives, unverified, verified
 
 _MOST_EVIDENCE = 9
@@ -80,8 +81,9 @@ def all_reduce_wrong(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed = cluster.facts(ProbeFacts)
     for found in wrong_sums(probed):
         yield Problem(
-            found.message, found.fix, found.evidence, found.nodes, look=True, summary="all-reduce gives wrong results"
-        )
+            found.message, found.fix, found.evidence, found.nodes, look=True, summary="all-reduce gives wrong results",
+            follows=WRONG_SUMS,
+        )  # fmt: skip
     unseen = tuple(node for node, facts in probed.items() if unverified(facts) or not verified(facts))
     if unseen:
         yield NotApplicable("not all of its results were verified", unseen)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.probe.expected import expected
 from ncheck.probe.facts import Method, ProbeFacts, Stage
+from ncheck.probe.gpu_test import SLOW_GPUS
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import inside_runs, observations
@@ -46,5 +47,6 @@ def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]
                 evidence = tuple(one.text for one in observations(node, hardware[node], own))
                 fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
                 yield Problem(
-                    f"all-reduce inside {node}: {figures}", fix, evidence, (node,), look=True, summary="slow GPUs"
-                )
+                    f"all-reduce inside {node}: {figures}", fix, evidence, (node,), look=True, summary="slow GPUs",
+                    follows=SLOW_GPUS,
+                )  # fmt: skip

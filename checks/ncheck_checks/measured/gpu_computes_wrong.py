@@ -22,11 +22,11 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.probe.gpu_test import KERNELS, GpuTestFacts, TestedGpu
+from ncheck.probe.gpu_test import KERNELS, WRONG_SUMS, GpuTestFacts, TestedGpu
 from ncheck.probe.gpus_alone import fold_pci, tested
 
 
-@cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True)
+@cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=WRONG_SUMS)
 def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     computed: dict[tuple[str, str], Counter[str]] = {}
     for _, gpu, model in tested(cluster):

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE, GpuTestFacts
 from ncheck.probe.gpus_alone import slow_gpus
 
 _FIX = (
@@ -29,6 +29,8 @@ _FIX = (
 )
 
 
-@cluster_check("NC753", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True)
+@cluster_check(
+    "NC753", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE)
+)
 def gpu_host_link_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_gpus(cluster, ("to_device", "to_host"), "host link", _FIX)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.probe.gpu_test import SLOW_GPUS, GpuTestFacts
 from ncheck.probe.gpus_alone import slow_gpus
 
 
-@cluster_check("NC752", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True)
+@cluster_check("NC752", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS))
 def gpu_memory_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_gpus(cluster, ("memory",), "memory", "nvidia-smi -q -d CLOCK,TEMPERATURE,ECC,ROW_REMAPPER")

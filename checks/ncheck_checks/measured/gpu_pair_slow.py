@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck.probe.gpu_test import SLOW_GPUS, GpuTestFacts
 from ncheck.probe.gpus_alone import FAR_TOO_LOW, LOW
 
 _NODES = 3  # with fewer, the opposite direction is what there is to compare with
 
 
-@cluster_check("NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True)
+@cluster_check("NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, SLOW_GPUS))
 def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tested = cluster.facts(GpuTestFacts)
     rates = {node: {(one, other): rate for one, other, rate in facts.pairs} for node, facts in tested.items()}

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.probe.gpu_test import GpuTestFacts, TestedGpu
+from ncheck import SLOW_NETWORK, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE, GpuTestFacts, TestedGpu
 from ncheck.probe.gpus_alone import LOW, fold_pci, unwatched
 
 # NVML's bits for why clocks are low, of those that are faults.
@@ -30,7 +30,7 @@ _REASONS = {
 }
 
 
-@node_check("NC755", Severity.ERROR, GpuTestFacts)
+@node_check("NC755", Severity.ERROR, GpuTestFacts, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE))
 def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     gpus = node[GpuTestFacts].gpus
     slowed = [(gpu, why) for gpu in gpus if (why := _slowed(gpu))]

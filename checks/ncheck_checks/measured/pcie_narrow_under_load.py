@@ -19,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.probe.gpu_test import GpuTestFacts, TestedGpu
+from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE, GpuTestFacts, TestedGpu
 from ncheck.probe.gpus_alone import fold_pci, tested, unwatched
 
 
-@cluster_check("NC756", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True)
+@cluster_check(
+    "NC756", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE)
+)
 def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     links: dict[str, set[tuple[int, int]]] = {}
     for _, gpu, model in tested(cluster):

@@ -37,7 +37,7 @@ class Problem:
     `summary` is the problem in a few words for the headline, without node names; by default the message, if it is
     short, else the name of the check. `follows` is what it may be a consequence of, such as SLOW_NETWORK: where checks
     that explain this found something on the same nodes, the finding refers to them. `severity` is for a case that is
-    less grave than the others of this check.
+    less grave than the others of this check; it explains nothing.
     """
 
     message: str

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 _PCI = expression(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+# What a GPU that was tested alone may explain: a slow all-reduce of all GPUs of its node, a node that is slow with one
+# GPU and one NIC, and wrong sums.
+SLOW_GPUS, SLOW_NODE, WRONG_SUMS = "slow GPUs", "slow node", "wrong sums"
 KERNELS = ("integers", "floats")  # what each GPU computes, cold, and "again" when warm
 SECONDS = {"quick": 2.0, "long": 120.0}  # for which each GPU computes, by --gpu-test
 LIMIT = {

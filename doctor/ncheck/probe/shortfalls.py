@@ -15,7 +15,8 @@ from ncheck.hostlist import fold
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
-from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.facts import NodeResult, ProbeFacts, Stage, Step
+from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE
 from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import by_rdma
@@ -166,12 +167,21 @@ def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) ->
     if (widest := max(spreads, default=0.0)) > NOISY:
         evidence.append(f"noisy: the repeats differ by {widest:.0%} of their median")
     lines = dict.fromkeys(one.text for one in seen)
-    fix, between = _fix(members[0], seen, hardware), step.stage in (Stage.ALL, Stage.SCALING)
+    fix = _fix(members[0], seen, hardware)
     return Problem(
         message, fix, (*evidence, *lines), nodes, where=nodes[0] if fix == FABRIC else "", look=fix != _PEERMEM,
         summary=f"all-reduce {'between' if len(step.group) > 1 else 'inside'} nodes at {worst:.0%} of expected",
-        follows=SLOW_NETWORK if between else "",
+        follows=_cause(step, nodes),
     )  # fmt: skip
+
+
+def _cause(step: Step, nodes: tuple[str, ...]) -> str:
+    """Return what it may follow from. The GPU of one node explains no other node that is slow in the same way."""
+    if step.stage in (Stage.ALL, Stage.SCALING):
+        return SLOW_NETWORK
+    if len(nodes) > 1 or step.method.on_cpus:
+        return ""
+    return SLOW_GPUS if step.stage is Stage.INSIDE else SLOW_NODE
 
 
 _PEERMEM = "sudo modprobe nvidia_peermem"

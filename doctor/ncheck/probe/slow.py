@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from ncheck.hostlist import fold
 from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.gpu_test import SLOW_NODE
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
@@ -95,7 +96,8 @@ def _node(seen: Measured, suspect: Suspect) -> Problem:
     evidence = (*map(_line, suspect.meetings), *_where(seen, suspect.node))
     fix = TEST_ALL_LINKS if suspect.failed else _node_fix(seen, suspect.node)
     brief = "fails with every partner" if suspect.failed else "slow with every partner"
-    return _looked(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,), brief)
+    looked = _looked(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,), brief)
+    return looked if suspect.failed or seen.search.method.on_cpus else replace(looked, follows=SLOW_NODE)
 
 
 def _looked(message: str, fix: str, evidence: tuple[str, ...], nodes: tuple[str, ...], brief: str) -> Problem:
