@@ -1,4 +1,4 @@
-"""What all tests share: real libraries of NCCL, fetched once into a cache folder, some 200 MB of each wheel."""
+"""What all tests share: real libraries of NCCL and headers, fetched once into a cache folder, some 200 MB a wheel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from . import flake_rule
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
 LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
-MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder"}}
+MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder", "from_wheel"}}
 FIRST = ("lab", "ssh", "slow")
 SHARING_HOSTS = ("tests/lab/test_slurm.py", "tests/lab/test_preflight.py")
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
@@ -84,20 +84,26 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def nccl_folder() -> Callable[[str], Path]:
+def nccl_folder(from_wheel: Callable[[str, str, str], Path]) -> Callable[[str], Path]:
     """Return a function from a release to the folder that holds its libnccl.so.2."""
+    return lambda release: from_wheel(f"nvidia-nccl-cu12=={release}", IN_WHEEL, f"nccl/{release}").parent
 
-    def folder(release: str) -> Path:
-        place = CACHE / "nccl" / release
-        if not (place / "libnccl.so.2").exists() and (why := _fetch_once(release, place)):
+
+@pytest.fixture(scope="session")
+def from_wheel() -> Callable[[str, str, str], Path]:
+    """Return a function from a requirement, a file in its wheel and a folder of the cache to that file."""
+
+    def file(wanted: str, inside: str, folder: str) -> Path:
+        found = CACHE / folder / Path(inside).name
+        if not found.exists() and (why := _fetch_once(wanted, inside, found)):
             words = (
-                f"NCCL {release} cannot be fetched here, so what a real one does is not tested: {why} "
-                f"(pip download --no-deps nvidia-nccl-cu12=={release}; its {IN_WHEEL} belongs into {place})"
+                f"{wanted} cannot be fetched here, so what a real one has is not tested: {why} "
+                f"(pip download --no-deps {wanted}; its {inside} belongs into {found.parent})"
             )
             pytest.fail(words) if os.environ.get("CI") == "true" else pytest.skip(words)
-        return place
+        return found
 
-    return folder
+    return file
 
 
 @pytest.fixture
@@ -129,26 +135,25 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return built
 
 
-def _fetch_once(release: str, place: Path) -> str:
+def _fetch_once(wanted: str, inside: str, found: Path) -> str:
     """Fetch it where no neighbour does; return why it cannot be. One try a run: with no network, pip takes a minute."""
-    place.mkdir(parents=True, exist_ok=True)
+    found.parent.mkdir(parents=True, exist_ok=True)
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    with (place / "failed").open("a+") as failed:
+    with (found.parent / "failed").open("a+") as failed:
         fcntl.flock(failed, fcntl.LOCK_EX)
         failed.seek(0)
         of_run, _, why = failed.read().partition("\n")
-        if of_run == run or (place / "libnccl.so.2").exists():
+        if of_run == run or found.exists():
             return why if of_run == run else ""
-        why = _fetch(release, place)
+        why = _fetch(wanted, inside, found)
         failed.truncate(0)
         failed.write(f"{run}\n{why}" if why else "")
         return why
 
 
-def _fetch(release: str, place: Path) -> str:
-    """Download the wheel, keep the library alone; whoever looks sees a whole one or none. Return what pip says else."""
+def _fetch(wanted: str, inside: str, found: Path) -> str:
+    """Download the wheel, keep the file alone; whoever looks sees a whole one or none. Return what pip says else."""
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-        wanted = f"nvidia-nccl-cu12=={release}"
         done = subprocess.run(
             [*_PIP_DOWNLOAD, "-d", folder, wanted], env=ENVIRON, check=False, capture_output=True, text=True
         )
@@ -156,6 +161,6 @@ def _fetch(release: str, place: Path) -> str:
             return (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            unpacked = archive.extract(IN_WHEEL, folder)
-        Path(unpacked).replace(place / "libnccl.so.2")
+            unpacked = archive.extract(inside, folder)
+        Path(unpacked).replace(found)
     return ""

@@ -21,7 +21,7 @@ from tests.checks.measured.bandwidths import inside, together
 from tests.checks.measured.results import probed, step, well
 from tests.checks.measured.test_all_reduce_wrong import wrong
 from tests.checks.measured.test_node_slow import cluster
-from tests.checks.measured.tested_gpus import COMPUTED, gpu, nodes
+from tests.checks.measured.tested_gpus import A100, COMPUTED, gpu, nodes
 
 CHECKS = (
     gpu_computes_wrong, gpu_compute_slow, gpu_memory_slow, gpu_host_link_slow, gpu_slowed_under_load, node_slow,
@@ -33,8 +33,10 @@ Seen = set[tuple[str, tuple[str, ...], tuple[str, ...]]]
 
 def seen(measured: dict[str, Facts], ill: str, **figures: object) -> Seen:
     """Return what is found, with its causes, where one GPU of the `ill` node has these figures."""
-    alone = nodes(**{node: tuple(gpu(n, node, **(figures if (node, n) == (ill, 1) else {})) for n in (0, 1, 2))
-                     for node in measured})  # fmt: skip
+    of = {
+        node: tuple(gpu(n, node, **(figures if (node, n) == (ill, 1) else {})) for n in range(3)) for node in measured
+    }
+    alone = nodes(A100, (), **of)
     known = {node: {LoginFacts: LoginFacts(Login(reached=True)), **alone[node], **measured[node]} for node in measured}
     report = conclude(Cluster.of(known), CHECKS, Settings(), LaunchPlan())
     return {(one.code, one.nodes, one.see) for one in report.findings}

@@ -25,8 +25,11 @@ _FOR_PAIRS = 0.3  # of the time
 _SPARE = 3.0  # seconds
 _EVERY = 0.3  # seconds between two looks by NVML
 _MOST_NOTES = 4
-_SM, _GPU_SENSOR, _UNCORRECTED, _VOLATILE, _REPLAYS, _RECOVERIES = 1, 0, 1, 0, 0, 1
-_LINKS = 18
+# With NVML's names and values.
+NVML_CLOCK_SM, NVML_TEMPERATURE_GPU = 1, 0
+NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC = 1, 0
+NVML_NVLINK_ERROR_DL_REPLAY, NVML_NVLINK_ERROR_DL_RECOVERY = 0, 1
+_LINKS = 36  # the most that NVML knows
 
 
 def answer(sources, arguments, timeout):
@@ -192,12 +195,12 @@ class _Watching:
 
     def _look(self, handle):
         return {
-            "clock": self._ask("nvmlDeviceGetClockInfo", handle, _SM),
-            "most_clock": self._ask("nvmlDeviceGetMaxClockInfo", handle, _SM),
+            "clock": self._ask("nvmlDeviceGetClockInfo", handle, NVML_CLOCK_SM),
+            "most_clock": self._ask("nvmlDeviceGetMaxClockInfo", handle, NVML_CLOCK_SM),
             "throttled": self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle),
             "power": self._ask("nvmlDeviceGetPowerUsage", handle),
             "power_limit": self._ask("nvmlDeviceGetEnforcedPowerLimit", handle),
-            "temperature": self._ask("nvmlDeviceGetTemperature", handle, _GPU_SENSOR),
+            "temperature": self._ask("nvmlDeviceGetTemperature", handle, NVML_TEMPERATURE_GPU),
             "generation": self._ask("nvmlDeviceGetCurrPcieLinkGeneration", handle),
             "most_generation": self._ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
             "width": self._ask("nvmlDeviceGetCurrPcieLinkWidth", handle),
@@ -210,11 +213,13 @@ class _Watching:
         links = [
             self._ask("nvmlDeviceGetNvLinkErrorCounter", handle, link, counter)
             for link in range(_LINKS)
-            for counter in (_REPLAYS, _RECOVERIES)
+            for counter in (NVML_NVLINK_ERROR_DL_REPLAY, NVML_NVLINK_ERROR_DL_RECOVERY)
         ]
         counted = {
             "pcie_replays": self._ask("nvmlDeviceGetPcieReplayCounter", handle),
-            "ecc": self._ask("nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _VOLATILE),
+            "ecc": self._ask(
+                "nvmlDeviceGetTotalEccErrors", handle, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
+            ),
             "nvlink": sum(number for number in links if number) if any(n is not None for n in links) else None,
         }
         return {name: number for name, number in counted.items() if number is not None}

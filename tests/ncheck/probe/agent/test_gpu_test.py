@@ -38,6 +38,7 @@ sources.start({"environment": {"python": sys.executable}})
 task = json.loads(sys.argv[1])
 print(json.dumps(answer(sources, task, task["timeout"])))
 """
+SMALL = f"memory={1 << 30}"  # for a host has to write the matrices
 Tested = Callable[..., GpuTestFacts]
 
 
@@ -46,11 +47,12 @@ def tested(standins: Standins, tmp_path: Path) -> Tested:
     """Return a function that tests two GPUs; afterwards, none of its processes may be left."""
     for library in standins().iterdir():
         (tmp_path / library.name).symlink_to(library)
+    (tmp_path / "libcublas.so.12").symlink_to(tmp_path / "libcuda.so.1")
     nvml = tmp_path / "libnvidia-ml.so.1"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-w", "-o", str(nvml), str(NVML)], check=True)
     mark = os.urandom(8).hex()
 
-    def run(cuda: str = "", nvml: str = "", seconds: float = 0.6, timeout: float = FAR) -> GpuTestFacts:
+    def run(cuda: str = SMALL, nvml: str = "", seconds: float = 0.6, timeout: float = FAR) -> GpuTestFacts:
         task = {"gpus": GPUS, "seconds": seconds, "timeout": timeout}
         own = {"LD_LIBRARY_PATH": str(tmp_path), "STANDIN_CUDA": cuda, "STANDIN_NVML": nvml, "STANDIN_MARK": mark}
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA_"))}
@@ -86,8 +88,9 @@ def test_healthy_gpus_come_to_the_end_with_every_figure(tested: Tested) -> None:
     ]
     for gpu in facts.gpus:
         figures = gpu.figures
-        rates = (figures.fma, figures.late_fma, figures.memory, figures.to_device, figures.to_host)
-        assert rates == pytest.approx((18, 18, 1800, 25, 25), rel=0.01)
+        rates = (figures.fma, figures.late_fma, figures.fp32, figures.bf16, figures.memory, figures.to_device)
+        assert (*rates, figures.to_host) == pytest.approx((18, 18, 18, 270, 1800, 25, 25), rel=0.01)
+        assert gpu.notes == ()
         assert figures.launch
         assert set(gpu.results) == {"integers", "floats", "integers again", "floats again"}
         assert {look.width for look in gpu.looks} == {16}
@@ -111,9 +114,9 @@ def test_the_whole_numbers_are_what_the_kernel_says(tested: Tested) -> None:
 
 
 def test_a_gpu_that_is_slow_or_wrong_shows_it_and_its_neighbour_does_not(tested: Tested) -> None:
-    facts = tested("compute=0.4@1,copy=0.4@1,host=0.4@1,peer=0.4@1,wrong=3@1,warm=2@1")
+    facts = tested(f"{SMALL},compute=0.4@1,copy=0.4@1,host=0.4@1,peer=0.4@1,product=0.4@1,wrong=3@1,warm=2@1")
     well, ill = facts.gpus
-    for name in ("fma", "late_fma", "memory", "to_device", "to_host"):
+    for name in ("fma", "late_fma", "bf16", "fp32", "memory", "to_device", "to_host"):
         assert getattr(ill.figures, name) == pytest.approx(0.4 * getattr(well.figures, name), rel=0.01)
     rates = {(one, other): rate for one, other, rate in facts.pairs}
     assert (rates[0, 1], rates[1, 0]) == pytest.approx((100, 40), rel=0.01)

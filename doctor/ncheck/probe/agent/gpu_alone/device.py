@@ -5,10 +5,10 @@ import ctypes
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
-# Constants of cuBLAS, as its public headers have them
-_NONE = 0  # CUBLAS_OP_N
-_COMPUTE_32F, _DEFAULT = 68, -1
-_KINDS = {"bf16": 14, "fp32": 0}  # CUDA_R_16BF, CUDA_R_32F
+# Constants of cuBLAS, with the names and values of its public headers
+CUBLAS_OP_N, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT = 0, 68, -1
+CUDA_R_16BF, CUDA_R_32F = 14, 0
+_KINDS = {"bf16": CUDA_R_16BF, "fp32": CUDA_R_32F}
 
 
 class Device(Cuda):
@@ -103,14 +103,14 @@ class Blas:
         """Return a function that queues the product of the first two matrices, into the third."""
         one, nothing, number = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_int(_KINDS[kind])
         first, second, third = (ctypes.c_void_p(matrix) for matrix in matrices)
-        count, plain = ctypes.c_int(side), ctypes.c_int(_NONE)
+        count, plain = ctypes.c_int(side), ctypes.c_int(CUBLAS_OP_N)
         self._call("cublasSetStream_v2", self.handle, stream)
 
         def multiply():
             self._call(
                 "cublasGemmEx", self.handle, plain, plain, count, count, count, ctypes.byref(one), first, number, count,
-                second, number, count, ctypes.byref(nothing), third, number, count, ctypes.c_int(_COMPUTE_32F),
-                ctypes.c_int(_DEFAULT),
+                second, number, count, ctypes.byref(nothing), third, number, count, ctypes.c_int(CUBLAS_COMPUTE_32F),
+                ctypes.c_int(CUBLAS_GEMM_DEFAULT),
             )  # fmt: skip
 
         return multiply

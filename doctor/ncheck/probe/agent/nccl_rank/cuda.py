@@ -5,7 +5,7 @@ import time
 
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
-NOT_READY = 600  # CUDA_ERROR_NOT_READY
+CUDA_ERROR_NOT_READY = 600
 LIBRARY = "libcuda.so.1"
 _SHORT, _LONG = 0.00002, 0.001  # seconds between two looks at an event, at first and later
 _NO_DRIVER = "{}: this node has no NVIDIA driver, or the container was not given it"
@@ -106,7 +106,7 @@ class Cuda:
         """Wait until an event is complete; `meanwhile` is called again and again, and may raise."""
         query, pause = self.library.cuEventQuery, _SHORT
         code = query(event)
-        while code == NOT_READY:
+        while code == CUDA_ERROR_NOT_READY:
             meanwhile()
             time.sleep(pause)
             pause = min(_LONG, pause * 1.5)
