@@ -12,7 +12,7 @@ never.
 ## What to type
 The command of the finding, on the node that it names, shows the memory errors of the GPU. Train without the node:
 `ncheck plan nodes.txt --drop-bad`. Test again, for longer: `ncheck probe nodes.txt --gpu-test long`. A GPU that is
-wrong twice has to be replaced; the finding has the UUID and the PCI address for the vendor.
+wrong twice has to be replaced; the finding has its serial number, UUID and PCI address for the vendor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node, gpus in wrong.items():
         yield Problem(
             f"wrong results on {fold_pci(gpu for gpu, _ in gpus)} of {node}", "nvidia-smi -q -d ECC,ROW_REMAPPER",
-            tuple(f"{gpu.pci} ({gpu.uuid}): {why}" for gpu, why in gpus), (node,), look=True,
+            tuple(f"{gpu.pci} ({gpu.known_by}): {why}" for gpu, why in gpus), (node,), look=True,
             summary="a GPU computes wrong results",
         )  # fmt: skip
     for node, unknown in silent.items():

@@ -97,7 +97,8 @@ class TestedGpu:
     """One GPU. `results`: by kernel the digest of what it computed, and how many of its 4,096 blocks differ from that.
 
     `step`: what it did last; `done`: it came to the end; `ended`: its process ended by itself; `words`: what that
-    printed last. `before` and `after`: counters of errors. `unwatched`: why NVML was not asked meanwhile.
+    printed last. `serial`: of the board, "" where NVML has none, as of consumer cards. `before` and `after`: counters
+    of errors. `unwatched`: why NVML was not asked meanwhile.
     """
 
     uuid: Words
@@ -114,6 +115,12 @@ class TestedGpu:
     after: Mapping[str, int]
     unwatched: Words = ""
     words: Annotated[Words, OPTIONAL, Null("")] = ""
+    serial: Annotated[Words, OPTIONAL] = ""
+
+    @property
+    def known_by(self) -> str:
+        """What names it for good: its UUID, and the serial number of its board."""
+        return f"{self.uuid}, serial number {self.serial}" if self.serial else self.uuid
 
     @property
     def trouble(self) -> str:

@@ -16,10 +16,11 @@ OTHER = {**COMPUTED, "integers": ("a1", 0), "integers again": ("a1", 0)}
 
 
 def test_a_gpu_whose_blocks_differ_is_named_with_its_uuid() -> None:
-    (found,) = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=BLOCKS)))).findings
+    ill = gpu(1, results=BLOCKS, serial="16")
+    (found,) = judge([gpu_computes_wrong], nodes(n1=(gpu(0), ill))).findings
     assert found == Finding(
         "NC750", "gpu-computes-wrong", Severity.ERROR, ("n1",), "wrong results on 0000:01:00.0 of n1",
-        ("0000:01:00.0 (GPU-n1-1): floats: 3 of 4096 blocks differ from the others on the same GPU",),
+        ("0000:01:00.0 (GPU-n1-1, serial number 16): floats: 3 of 4096 blocks differ from the others on the same GPU",),
         "nvidia-smi -q -d ECC,ROW_REMAPPER", kind="look", summary="a GPU computes wrong results",
     )  # fmt: skip
 

@@ -87,6 +87,10 @@ int nvmlDeviceGetPcieReplayCounter(const int *handle, unsigned *count) {
     *count = otherwise("replays", *handle, 0) ? replays++ : 0;
     return 0;
 }
+int nvmlDeviceGetSerial(const int *handle, char *text, unsigned size) { /* the second GPU has none, as consumer cards */
+    snprintf(text, size, "1650324000%d", *handle);
+    return *handle ? 3 : 0;
+}
 int nvmlDeviceGetTemperature(const int *handle, unsigned sensor, unsigned *degrees) { *degrees = 31; return 0; }
 int nvmlDeviceGetTemperatureThreshold(const int *handle, unsigned which, unsigned *degrees) { *degrees = 89; return which == 1 ? 0 : 2; }
 int nvmlDeviceGetPersistenceMode(const int *handle, unsigned *mode) { *mode = 1; return 0; }

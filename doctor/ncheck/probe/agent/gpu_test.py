@@ -152,7 +152,7 @@ class _Watching:
 
     def __init__(self, sources, tests):
         self.tests, self.looks, self.why, self.over = tests, {id(test): [] for test in tests}, "", threading.Event()
-        self.handles, self.before, self.after = {}, {}, {}
+        self.handles, self.serials, self.before, self.after = {}, {}, {}, {}
         try:
             self.nvml = started(_nvml(sources.fetch))
         except (OSError, MissingError) as error:
@@ -165,6 +165,8 @@ class _Watching:
             return
         for test in self.tests:
             self.handles[id(test)] = self._ask("nvmlDeviceGetHandleByUUID", test.gpu["uuid"].encode())
+            if self.handles[id(test)] is not None:
+                self.serials[id(test)] = self._ask("nvmlDeviceGetSerial", self.handles[id(test)])
             self.before[id(test)] = self._counters(self.handles[id(test)])
         while not self.over.wait(_EVERY):
             for test in self.tests:
@@ -179,12 +181,12 @@ class _Watching:
         self.thread.join(2.0)
 
     def seen(self, test):
-        """Return {"looks", "before", "after", "unwatched": why there is none}."""
+        """Return {"serial", "looks", "before", "after", "unwatched": why there is none}."""
         looks = self.looks[id(test)]
         why = self.why or ("" if looks else "NVML was not asked while it was busy")
         return {
-            "looks": looks[-20:], "before": self.before.get(id(test), {}), "after": self.after.get(id(test), {}),
-            "unwatched": why,
+            "serial": self.serials.get(id(test)) or "", "looks": looks[-20:], "unwatched": why,
+            "before": self.before.get(id(test), {}), "after": self.after.get(id(test), {}),
         }  # fmt: skip
 
     def _ask(self, name, *arguments):

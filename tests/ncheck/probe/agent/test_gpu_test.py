@@ -96,6 +96,7 @@ def test_healthy_gpus_come_to_the_end_with_every_figure(tested: Tested) -> None:
         assert {look.width for look in gpu.looks} == {16}
         assert (gpu.before, gpu.after, gpu.unwatched) == ({"pcie_replays": 0, "ecc": 0},) * 2 + ("",)
     assert facts.gpus[0].results == facts.gpus[1].results
+    assert [gpu.serial for gpu in facts.gpus] == ["16503240000", ""]
     assert [(one, other) for one, other, _ in facts.pairs] == [(0, 1), (1, 0)]
     assert facts.words == ""
 
