@@ -116,7 +116,7 @@ def alone_in_shm() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function from flags for the compiler to a folder with stand-ins for libnccl.so.2 and libcuda.so.1."""
+    """Return a function from flags for the compiler to a folder with stand-ins for NCCL and the drivers of GPUs."""
     if not shutil.which("cc"):
         why = "there is no C compiler to make stand-ins for NCCL with: apt-get install gcc"
         pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)
@@ -125,8 +125,8 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def built(*flags: str) -> Path:
         if flags not in made:
             folder = tmp_path_factory.mktemp("standins")
-            for name in ("cuda", "nccl"):
-                library = folder / f"lib{name}.so.{1 if name == 'cuda' else 2}"
+            for name, called in (("cuda", "libcuda.so.1"), ("nccl", "libnccl.so.2"), ("hip", "libamdhip64.so.6")):
+                library = folder / called
                 argv = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-pthread", *flags, "-o", str(library)]
                 subprocess.run([*argv, str(sources / f"{name}.c"), "-ldl"], check=True)
             made[flags] = folder

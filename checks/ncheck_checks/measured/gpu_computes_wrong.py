@@ -42,13 +42,18 @@ def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
             silent.setdefault(node, []).append(gpu)
     for node, gpus in wrong.items():
         yield Problem(
-            f"wrong results on {fold_pci(gpu for gpu, _ in gpus)} of {node}", "nvidia-smi -q -d ECC,ROW_REMAPPER",
+            f"wrong results on {fold_pci(gpu for gpu, _ in gpus)} of {node}",
+            cluster.facts(GpuTestFacts)[node].shown_by("nvidia-smi -q -d ECC,ROW_REMAPPER"),
             tuple(f"{gpu.pci} ({gpu.known_by}): {why}" for gpu, why in gpus), (node,), look=True,
             summary="a GPU computes wrong results",
         )  # fmt: skip
     for node, unknown in silent.items():
         if node not in wrong:
-            yield Inconclusive(f"the test of {fold_pci(unknown)} did not come to its end", (node,))
+            yield Inconclusive(f"{fold_pci(unknown)}: {_untested(unknown[0])}", (node,))
+
+
+def _untested(gpu: TestedGpu) -> str:
+    return gpu.trouble or "; ".join(gpu.notes) or "it computed nothing"
 
 
 def _digests(gpu: TestedGpu, kernel: str) -> tuple[str, ...]:

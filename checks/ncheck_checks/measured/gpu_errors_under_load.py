@@ -34,7 +34,7 @@ def gpu_errors_under_load(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if grown:
         yield Problem(
             f"errors were counted during the test of {fold_pci(gpu for gpu, _ in grown)}",
-            "nvidia-smi -q -d ECC,ROW_REMAPPER",
+            node[GpuTestFacts].shown_by("nvidia-smi -q -d ECC,ROW_REMAPPER"),
             tuple(f"{gpu.pci}: {_KINDS[kind]}: {count}" for gpu, kinds in grown for kind, count in kinds.items()),
             look=True, summary="a GPU counts errors under load",
             severity=None if any("ecc" in kinds for _, kinds in grown) else Severity.WARNING,

@@ -37,7 +37,8 @@ def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | Inconclusive | N
     if slowed:
         yield Problem(
             f"slowed under load: {fold_pci(gpu for gpu, _ in slowed)}: {slowed[0][1]}",
-            "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER", tuple(f"{gpu.pci}: {why}" for gpu, why in slowed),
+            node[GpuTestFacts].shown_by("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"),
+            tuple(f"{gpu.pci}: {why}" for gpu, why in slowed),
             look=True, summary="a GPU slows down under load",
         )  # fmt: skip
     yield from unwatched(gpus)

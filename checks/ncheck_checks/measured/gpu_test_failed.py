@@ -26,7 +26,8 @@ def gpu_test_failed(node: NodeView) -> Iterator[Problem]:
     failed = [gpu for gpu in node[GpuTestFacts].gpus if gpu.trouble]
     if failed:
         yield Problem(
-            f"the test of {fold_pci(failed)} failed: {failed[0].trouble}", "sudo journalctl -k -g NVRM",
+            f"the test of {fold_pci(failed)} failed: {failed[0].trouble}",
+            node[GpuTestFacts].shown_by("sudo journalctl -k -g NVRM", "sudo journalctl -k -g amdgpu"),
             tuple(f"{gpu.pci} ({gpu.uuid}): {gpu.trouble}" for gpu in failed), look=True,
             summary="a GPU fails its test",
         )  # fmt: skip

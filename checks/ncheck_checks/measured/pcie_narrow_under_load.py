@@ -44,7 +44,7 @@ def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | Inconclusive 
     for node, gpus in narrow.items():
         yield Problem(
             f"a PCIe link below what it can be under load: {fold_pci(gpus)} of {node}",
-            "sudo lspci -vv -d 10de:",
+            cluster.facts(GpuTestFacts)[node].shown_by("sudo lspci -vv -d 10de:", "sudo lspci -vv -d 1002:"),
             tuple(_text(gpu) for gpu in gpus), (node,), look=True, summary="a GPU has a slow PCIe link under load",
         )  # fmt: skip
 

@@ -138,12 +138,17 @@ class TestedGpu:
 class GpuTestFacts:
     """The GPUs of a node, each tested alone. `pairs`: from which to which, by their place in `gpus`, and GB/s.
 
-    `words`: why not all pairs were measured.
+    `words`: why not all pairs were measured. `vendor`: NVIDIA or AMD.
     """
 
     gpus: tuple[TestedGpu, ...]
     pairs: tuple[tuple[int, int, float], ...] = ()
     words: Words = ""
+    vendor: Annotated[Words, OPTIONAL] = "NVIDIA"
+
+    def shown_by(self, nvidia: str, amd: str = "amd-smi metric") -> str:
+        """Return the command that shows more: the vendors' tools have other names."""
+        return amd if self.vendor == "AMD" else nvidia
 
 
 GPU_TEST = Answer("gpu-test", shape=GpuTestFacts)
@@ -156,7 +161,7 @@ def exempt_untested(cluster: Cluster, settings: Settings) -> dict[str, str]:
 
 
 def gpu_questions(cluster: Cluster, nodes: Iterable[str], settings: Settings, seconds: float) -> Questions:
-    """Return the question for each node with idle GPUs of NVIDIA, and for the others a note why they are not tested."""
+    """Return the question for each node with idle GPUs, and for the others a note why they are not tested."""
     known, health = cluster.facts(GpuFacts), cluster.facts(GpuHealthFacts)
     limit = min(LIMIT[settings.gpu_test], seconds)
     with_mig = {node for node, facts in health.items() if any(gpu.mig for gpu in facts.gpus)}
@@ -165,15 +170,19 @@ def gpu_questions(cluster: Cluster, nodes: Iterable[str], settings: Settings, se
 
 
 def _question(found: GpuFacts | None, settings: Settings, limit: float) -> Answer | NotAsked:
-    if found is None or found.vendor != "NVIDIA" or not found.gpus:
-        return NotAsked(GPU_TEST, "no GPU of NVIDIA is known")
+    if found is None or found.vendor not in ("NVIDIA", "AMD") or not found.gpus:
+        return NotAsked(GPU_TEST, "no GPU of NVIDIA or AMD is known")
+    if found.vendor == "AMD" and len({gpu.pci.partition(".")[0] for gpu in found.gpus}) < len(found.gpus):
+        return NotAsked(GPU_TEST, "the GPUs are partitioned, or their PCI addresses are not known")
     used = [*in_use(found)]
     if used and not settings.force:
         return NotAsked(GPU_TEST, f"GPU {used[0].index} is in use", failed=True)  # it was asked for
-    if not all(gpu.uuid for gpu in found.gpus):
+    if found.vendor == "NVIDIA" and not all(gpu.uuid for gpu in found.gpus):
         return NotAsked(GPU_TEST, "the GPUs have no UUID to be named by", failed=True)
     arguments: dict[str, JsonValue] = {
-        "gpus": [{"uuid": gpu.uuid, "pci": gpu.pci} for gpu in found.gpus],
+        "gpus": [{"uuid": gpu.uuid or gpu.pci, "pci": gpu.pci} for gpu in found.gpus],
+        "vendor": found.vendor,
+        "force": settings.force,
         "seconds": min(SECONDS[settings.gpu_test], limit / 4),
     }
     return replace(GPU_TEST, arguments=arguments, timeout=limit)

@@ -78,7 +78,8 @@ def tested(cluster: Cluster) -> Iterator[tuple[str, TestedGpu, str]]:
     """Yield each tested GPU with its node and its model."""
     listed = cluster.facts(GpuFacts)
     for node, facts in cluster.facts(GpuTestFacts).items():
-        models = {gpu.uuid: gpu.name for gpu in listed[node].gpus} if node in listed else {}
+        known = listed[node].gpus if node in listed else ()
+        models = {key: gpu.name for gpu in known for key in (gpu.uuid, gpu.pci)}
         yield from ((node, gpu, models.get(gpu.uuid, "")) for gpu in facts.gpus)
 
 
@@ -140,7 +141,7 @@ def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> 
     known: dict[str, list[Judged]] = {}
     for one in standings(cluster, names):
         known.setdefault(one.node, []).append(one)
-    for node in cluster.facts(GpuTestFacts):
+    for node, facts in cluster.facts(GpuTestFacts).items():
         if node not in known:
             yield NotApplicable(NOTHING_TO_COMPARE, (node,))
             continue
@@ -150,7 +151,7 @@ def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> 
             gpus = fold_pci(one.gpu for one in low)
             yield Problem(
                 f"slow {what} on {gpus} of {node}: {worst.ratio:.2f} of what it should be",
-                fix, tuple(one.text for one in low[:_MOST_EVIDENCE]), (node,), look=True,
+                facts.shown_by(fix), tuple(one.text for one in low[:_MOST_EVIDENCE]), (node,), look=True,
                 summary=f"a GPU has slow {what}",
                 severity=None if worst.standing is Standing.FAR_TOO_LOW else Severity.WARNING,
             )  # fmt: skip

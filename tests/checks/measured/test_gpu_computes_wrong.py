@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.gpu_test import GpuTestFacts
 from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
 
 from .tested_gpus import COMPUTED, gpu, nodes
@@ -44,7 +45,20 @@ def test_another_model_may_compute_other_numbers() -> None:
 
 def test_a_test_that_did_not_end_proves_nothing() -> None:
     half = {name: COMPUTED[name] for name in ("integers", "floats")}
-    judged = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=half, done=False))))
-    assert [verdict.outcome for verdict in judged.verdicts] == [Outcome.UNKNOWN]
+    judged = judge([gpu_computes_wrong], nodes(n1=(gpu(0), gpu(1, results=half, done=False, ended=False))))
+    assert [(one.outcome, one.reason) for one in judged.verdicts] == [
+        (Outcome.UNKNOWN, "0000:01:00.0: it did not end within its time, in: integers again")
+    ]
+    nothing = gpu(1, results={}, notes=("no libhiprtc of ROCm: nothing was computed",))
+    (verdict,) = judge([gpu_computes_wrong], nodes(n1=(gpu(0), nothing))).verdicts
+    assert verdict.reason == "0000:01:00.0: no libhiprtc of ROCm: nothing was computed"
     healthy = judge([gpu_computes_wrong], nodes(n1=(gpu(0), replace(gpu(1), notes=("no cuBLAS",)))))
     assert [verdict.outcome for verdict in healthy.verdicts] == [Outcome.PASSED]
+
+
+def test_of_amd_the_command_is_of_its_own_tool() -> None:
+    known = nodes("AMD Instinct MI300X", n1=(gpu(0), gpu(1, results=BLOCKS)))
+    tested = known["n1"][GpuTestFacts]
+    assert isinstance(tested, GpuTestFacts)
+    known["n1"] = {**known["n1"], GpuTestFacts: replace(tested, vendor="AMD")}
+    assert [one.fix for one in judge([gpu_computes_wrong], known).findings] == ["amd-smi metric"]

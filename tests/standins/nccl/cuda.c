@@ -303,7 +303,7 @@ int cuModuleLoadData(void **module, const char *image) { return *module = strdup
 
 int cuModuleGetFunction(void **function, void *module, const char *name) {
     char entry[64];
-    snprintf(entry, sizeof entry, ".entry %s(", name);
+    snprintf(entry, sizeof entry, " %s(", name);
     return *function = strdup(name), strstr(module, entry) ? OK : 500;
 }
 

@@ -1,6 +1,7 @@
 """Each GPU of this node tested alone, all at once, and then the copies between them; a child for each, with a deadline.
 
 While they compute, NVML is asked for clocks, power, temperature and PCIe; counters of errors are read before and after.
+Of AMD's GPUs, sysfs has these.
 """
 
 import glob
@@ -12,14 +13,29 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.gpus import _nvml, started
 from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.nccl_places import layout, library_path
-from ncheck.agent.files import line_of
+from ncheck.agent.files import line_of, number_in
 from ncheck.agent.keeping import KeptChild
 
 READS = (
     "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1, and the job's cuBLAS if it has one",
     "NVML meanwhile: clocks and why they are low, power, temperature, PCIe generation and width, errors of each GPU",
+    "of AMD instead: libamdhip64, libhiprtc and librocblas",
+    "of AMD in /sys/bus/pci/devices: mem_info_vram_*, pp_dpm_sclk, hwmon, *_link_*, serial_number, counts of errors",
 )
 
+_PCI = "/sys/bus/pci/devices/{}/"
+_IDLE = 0.1  # of the memory may be in use
+_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s
+_NO_CHOICE = dict.fromkeys(("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"))
+# Libraries of ROCm: the newest first, then the name that needs no version.
+_HIP, _COMPILER, _ROCBLAS = (
+    [pattern.format(version) for version in versions]
+    for pattern, versions in (
+        ("libamdhip64.so{}", (".7", ".6", ".5", "")),
+        ("libhiprtc.so{}", (".7", ".6", ".5", "")),
+        ("librocblas.so{}", (".5", ".4", ".3", "")),
+    )
+)
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so.11")
 _FOR_PAIRS = 0.3  # of the time
 _SPARE = 3.0  # seconds
@@ -35,37 +51,58 @@ _LINKS = 36  # the most that NVML knows
 def answer(sources, arguments, timeout):
     """Return {"gpus": [what each child said], "pairs": [[from, to, GB/s]], "words": why no pair was measured}.
 
-    It is asked {"gpus": [{"uuid", "pci"}], "seconds": how long each computes, "timeout": seconds for all}.
+    It is asked {"gpus": [{"uuid", "pci"}], "vendor", "seconds": how long each computes, "timeout": seconds for all,
+    "force": true to test GPUs of AMD that are in use: the head knows that of NVIDIA's}.
     """
     if not sources.job.path:
         raise MissingError("no python3 in the job's environment to test the GPUs with")
     program = sources.fetch("gpu-program")
     if not program:
         raise MissingError("the program that tests a GPU did not come from the head")
+    vendor = arguments.get("vendor", "NVIDIA")
+    amd = vendor == "AMD"
+    if amd and not arguments.get("force"):
+        _need_idle(arguments["gpus"])
     limit = min(timeout, arguments.get("timeout") or timeout)
     ends = time.monotonic() + limit
     argv = [sources.job.path, "-B", "-S", "-c", program]
     alone = ends - _FOR_PAIRS * limit if len(arguments["gpus"]) > 1 else ends
-    tests = [_Test(sources, argv, gpu, arguments["seconds"], alone) for gpu in arguments["gpus"]]
-    nvml = _Watching(sources, tests)
+    tests = [_Test(sources, argv, gpu, arguments["seconds"], alone, amd) for gpu in arguments["gpus"]]
+    watching = (_WatchingAmd if amd else _Watching)(sources, tests)
     for test in tests:
         test.thread.join()
-    nvml.stop()
-    pairs, words = _pairs(sources, argv, arguments["gpus"], ends)
-    return {"gpus": [dict(test.said, **nvml.seen(test)) for test in tests], "pairs": pairs, "words": words}
+    watching.stop()
+    pairs, words = _pairs(sources, argv, arguments["gpus"], ends, amd)
+    return {
+        "gpus": [dict(test.said, **watching.seen(test)) for test in tests],
+        "pairs": pairs,
+        "words": words,
+        "vendor": vendor,
+    }
+
+
+def _need_idle(gpus):
+    """Raise MissingError where a GPU of AMD is in use, or nobody knows: its tools do not say."""
+    for gpu in gpus:
+        used, total = (number_in(_PCI.format(gpu["pci"]) + "mem_info_vram_" + name) for name in ("used", "total"))
+        if used is None or not total:
+            raise MissingError("whether {} is in use is not known: no mem_info_vram_used".format(gpu["pci"]))
+        if used > _IDLE * total:
+            raise MissingError("{} is in use: {:.0%} of its memory".format(gpu["pci"], used / total))
 
 
 class _Test:
     """The child of one GPU, read by a thread until it ends or its time is over."""
 
-    def __init__(self, sources, argv, gpu, seconds, ends):
+    def __init__(self, sources, argv, gpu, seconds, ends, amd):  # noqa: PLR0913, PLR0917
         self.gpu, self.ends, self.loading = gpu, ends, False
         self.said = dict(gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False)
-        self.child = _child(sources, argv, gpu["uuid"])
+        self.child = _child(sources, argv, None if amd else gpu["uuid"])
         task = {
             "seconds": seconds,
             "cpus": _near(gpu["pci"]),
-            "blas": _cublas(sources.job),
+            "blas": _libraries(sources.job, _ROCBLAS if amd else _CUBLAS),
+            "amd": _of_amd(sources.job, [gpu]) if amd else None,
             "deadline": _deadline(ends),
         }
         self.thread = threading.Thread(target=self._read, args=(task,), daemon=True)
@@ -102,7 +139,7 @@ def _deadline(ends):
 
 
 def _child(sources, argv, shown):
-    variables = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    variables = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if shown else _NO_CHOICE
     return KeptChild(argv, child_environment(sources.job.environment, variables, {}))
 
 
@@ -115,25 +152,35 @@ def _near(pci):
     return cpus
 
 
-def _cublas(job):
-    """Return the files of cuBLAS that the job may have, and the names that the loader may know."""
+def _of_amd(job, gpus):
+    """Return what a child needs for GPUs of AMD: their addresses, and the libraries to try."""
+    return {
+        "pci": [gpu["pci"] for gpu in gpus],
+        "hip": _libraries(job, _HIP),
+        "compilers": _libraries(job, _COMPILER),
+    }
+
+
+def _libraries(job, names):
+    """Return the files of a library that the job may have, and the names that the loader may know."""
     said = layout(job)
     folders = [os.path.join(folder, "nvidia", "*", "lib") for folder in said["path"]]
     folders += [os.path.join(said["torch"], "lib")] if said["torch"] else []
-    folders += [*library_path(job.environment), "/usr/local/cuda/lib64", "/opt/conda/lib"]
-    found = [path for folder in folders for name in _CUBLAS for path in glob.glob(os.path.join(folder, name))]
-    return [*found[:4], *_CUBLAS]
+    folders += [*library_path(job.environment), "/usr/local/cuda/lib64", "/opt/conda/lib", "/opt/rocm/lib"]
+    found = [path for folder in folders for name in names for path in glob.glob(os.path.join(folder, name))]
+    return [*found[:4], *names]
 
 
-def _pairs(sources, argv, gpus, ends):
+def _pairs(sources, argv, gpus, ends, amd):
     """Return what the copies between the GPUs reached, and why some were not measured."""
     if len(gpus) < 2:
         return [], ""
     pairs, words, done = [], "", False
-    child = _child(sources, argv, ",".join(gpu["uuid"] for gpu in gpus))
+    child = _child(sources, argv, None if amd else ",".join(gpu["uuid"] for gpu in gpus))
     step = "start"
     try:
-        child.send({"peers": True, "seconds": 0, "deadline": _deadline(ends)})
+        of_amd = _of_amd(sources.job, gpus) if amd else None
+        child.send({"peers": True, "seconds": 0, "deadline": _deadline(ends), "amd": of_amd})
         for message in child.messages(ends):
             if not isinstance(message, dict):
                 continue
@@ -153,20 +200,21 @@ class _Watching:
     def __init__(self, sources, tests):
         self.tests, self.looks, self.why, self.over = tests, {id(test): [] for test in tests}, "", threading.Event()
         self.handles, self.serials, self.before, self.after = {}, {}, {}, {}
+        self.nvml = None
         try:
-            self.nvml = started(_nvml(sources.fetch))
+            self._start(sources)
         except (OSError, MissingError) as error:
-            self.nvml, self.why = None, str(error)[:200]
+            self.why = str(error)[:200]
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
     def _watch(self):
-        if not self.nvml:
+        if self.why:
             return
         for test in self.tests:
-            self.handles[id(test)] = self._ask("nvmlDeviceGetHandleByUUID", test.gpu["uuid"].encode())
+            self.handles[id(test)] = self._handle(test.gpu)
             if self.handles[id(test)] is not None:
-                self.serials[id(test)] = self._ask("nvmlDeviceGetSerial", self.handles[id(test)])
+                self.serials[id(test)] = self._serial(self.handles[id(test)])
             self.before[id(test)] = self._counters(self.handles[id(test)])
         while not self.over.wait(_EVERY):
             for test in self.tests:
@@ -188,6 +236,15 @@ class _Watching:
             "serial": self.serials.get(id(test)) or "", "looks": looks[-20:], "unwatched": why,
             "before": self.before.get(id(test), {}), "after": self.after.get(id(test), {}),
         }  # fmt: skip
+
+    def _start(self, sources):
+        self.nvml = started(_nvml(sources.fetch))
+
+    def _handle(self, gpu):
+        return self._ask("nvmlDeviceGetHandleByUUID", gpu["uuid"].encode())
+
+    def _serial(self, handle):
+        return self._ask("nvmlDeviceGetSerial", handle)
 
     def _ask(self, name, *arguments):
         try:
@@ -223,5 +280,44 @@ class _Watching:
                 "nvmlDeviceGetTotalEccErrors", handle, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
             ),
             "nvlink": sum(number for number in links if number) if any(n is not None for n in links) else None,
+        }
+        return {name: number for name, number in counted.items() if number is not None}
+
+
+class _WatchingAmd(_Watching):
+    """The same of GPUs of AMD, as their driver has it in sysfs. What lowers a clock is not there."""
+
+    def _start(self, _sources):
+        pass
+
+    def _handle(self, gpu):
+        return _PCI.format(gpu["pci"])
+
+    def _serial(self, folder):
+        return line_of(folder + "serial_number")
+
+    def _look(self, folder):
+        clocks = (line_of(folder + "pp_dpm_sclk") or "").splitlines()  # 1: 2100Mhz *
+        levels = [(int("".join(filter(str.isdigit, line.partition(":")[2])) or 0), "*" in line) for line in clocks]
+        sensors = (glob.glob(folder + "hwmon/hwmon*/") or [folder])[0]
+        power = number_in(sensors + "power1_average") or number_in(sensors + "power1_input")  # in microwatts
+        limit, heat = number_in(sensors + "power1_cap"), number_in(sensors + "temp2_input")  # 2: the hottest spot
+        look = {
+            "clock": next((clock for clock, now in levels if now), None),
+            "most_clock": max((clock for clock, _ in levels), default=None),
+            "power": power and power // 1000, "power_limit": limit and limit // 1000,
+            "temperature": heat and heat // 1000, "throttled": None,
+        }  # fmt: skip
+        for ours, theirs in (("", "current"), ("most_", "max")):
+            speed = (line_of(folder + theirs + "_link_speed") or "").partition(" ")[0]  # 32.0 GT/s PCIe
+            look[ours + "generation"] = _GENERATIONS.get(speed)
+            look[ours + "width"] = number_in(folder + theirs + "_link_width")
+        return look
+
+    def _counters(self, folder):
+        errors = (line_of(folder + "ras/umc_err_count") or "").partition("ue: ")[2].partition("\n")[0]
+        counted = {
+            "pcie_replays": number_in(folder + "pcie_replay_count"),
+            "ecc": int(errors) if errors.isdecimal() else None,
         }
         return {name: number for name, number in counted.items() if number is not None}

@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ncheck.agent.answers import MissingError
 from ncheck.facts.answers import decoded
 from ncheck.fleet.bootstrap import gpu_program
-from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.probe.agent import gpu_test
+from ncheck.probe.agent.gpu_alone import kernels
+from ncheck.probe.gpu_test import BusyLook, GpuTestFacts
 
 from .driven_ranks import FAR, Standins
 
@@ -47,13 +50,20 @@ def tested(standins: Standins, tmp_path: Path) -> Tested:
     """Return a function that tests two GPUs; afterwards, none of its processes may be left."""
     for library in standins().iterdir():
         (tmp_path / library.name).symlink_to(library)
-    (tmp_path / "libcublas.so.12").symlink_to(tmp_path / "libcuda.so.1")
+    for name, driver in (
+        ("cublas.so.12", "cuda.so.1"),
+        ("hiprtc.so", "amdhip64.so.6"),
+        ("rocblas.so.4", "amdhip64.so.6"),
+    ):
+        (tmp_path / f"lib{name}").symlink_to(tmp_path / f"lib{driver}")
     nvml = tmp_path / "libnvidia-ml.so.1"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-w", "-o", str(nvml), str(NVML)], check=True)
     mark = os.urandom(8).hex()
 
-    def run(cuda: str = SMALL, nvml: str = "", seconds: float = 0.6, timeout: float = FAR) -> GpuTestFacts:
-        task = {"gpus": GPUS, "seconds": seconds, "timeout": timeout}
+    def run(
+        cuda: str = SMALL, nvml: str = "", seconds: float = 0.6, timeout: float = FAR, **more: object
+    ) -> GpuTestFacts:
+        task = {"gpus": GPUS, "seconds": seconds, "timeout": timeout, **more}
         own = {"LD_LIBRARY_PATH": str(tmp_path), "STANDIN_CUDA": cuda, "STANDIN_NVML": nvml, "STANDIN_MARK": mark}
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA_"))}
         done = subprocess.run(
@@ -135,7 +145,7 @@ def test_what_fails_hangs_or_is_refused_says_in_which_step(tested: Tested) -> No
     assert ill.figures.memory is not None
     for gpu in tested("init=803").gpus:
         assert gpu.trouble == (
-            "cuInit: cuInit: system has unsupported display driver / cuda driver combination (CUDA error 803)"
+            "the driver: cuInit: system has unsupported display driver / cuda driver combination (CUDA error 803)"
         )
 
 
@@ -144,6 +154,91 @@ def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:
     assert ({look.throttled for look in well.looks}, {look.throttled for look in ill.looks}) == ({1}, {64})
     well, ill = tested(nvml="replays=1@0").gpus
     assert (well.before["pcie_replays"], well.after["pcie_replays"]) == (0, 1)
+
+
+def test_gpus_of_amd_are_tested_by_hip_and_compute_the_same(tested: Tested) -> None:
+    facts = tested(f"{SMALL},copy=0.4@1,peer=0.4@1,warm=2@1", vendor="AMD", force=True)
+    well, ill = facts.gpus
+    assert (facts.vendor, facts.words, well.trouble, well.notes, ill.trouble) == ("AMD", "", "", (), "")
+    assert well.results == tested().gpus[0].results
+    assert {name: blocks for name, (_, blocks) in ill.results.items() if blocks} == {"floats again": 2}
+    rates = well.figures
+    assert (rates.fma, rates.bf16, rates.fp32, rates.to_host) == pytest.approx((18, 270, 18, 25), rel=0.01)
+    assert (rates.memory, ill.figures.memory) == pytest.approx((1800, 720), rel=0.01)
+    assert [rate for _, _, rate in facts.pairs] == pytest.approx((100, 40), rel=0.01)
+
+
+def test_without_a_compiler_gpus_of_amd_compute_nothing_and_say_so(tested: Tested, tmp_path: Path) -> None:
+    (tmp_path / "libhiprtc.so").unlink()
+    (well, _) = tested(vendor="AMD", force=True).gpus
+    assert (well.done, well.results, well.figures.fma, well.notes) == (
+        True, {}, None, ("no libhiprtc of ROCm: nothing was computed",)
+    )  # fmt: skip
+    assert (well.figures.memory, well.figures.bf16) == pytest.approx((1800, 270), rel=0.01)
+
+
+def test_gpus_of_amd_are_left_alone_where_nobody_knows_whether_they_are_in_use(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_test, "_PCI", f"{tmp_path}/{{}}/")
+        with pytest.raises(MissingError, match=r"whether 0000:00:00\.0 is in use is not known"):
+            gpu_test._need_idle(GPUS)
+        for gpu, used in zip(GPUS, (1, 40), strict=True):
+            (tmp_path / gpu["pci"]).mkdir()
+            (tmp_path / gpu["pci"] / "mem_info_vram_total").write_text("100\n")
+            (tmp_path / gpu["pci"] / "mem_info_vram_used").write_text(f"{used}\n")
+        gpu_test._need_idle(GPUS[:1])
+        with pytest.raises(MissingError, match=r"0000:01:00\.0 is in use: 40% of its memory"):
+            gpu_test._need_idle(GPUS)
+
+
+def test_a_busy_gpu_of_amd_is_looked_at_in_sysfs(tmp_path: Path) -> None:
+    values = {
+        "pp_dpm_sclk": "0: 132Mhz\n1: 1200Mhz *\n2: 2100Mhz\n", "current_link_speed": "16.0 GT/s PCIe",
+        "current_link_width": "8", "max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16",
+        "hwmon/hwmon3/power1_average": "690000000", "hwmon/hwmon3/power1_cap": "750000000",
+        "hwmon/hwmon3/temp2_input": "71000", "ras/umc_err_count": "ue: 2\nce: 5\n", "pcie_replay_count": "4",
+    }  # fmt: skip
+    for name, text in values.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    watching = object.__new__(gpu_test._WatchingAmd)
+    assert decoded(watching._look(f"{tmp_path}/"), BusyLook) == BusyLook(
+        1200, 2100, None, 690_000, 750_000, 71, 4, 5, 8, 16
+    )
+    assert watching._counters(f"{tmp_path}/") == {"pcie_replays": 4, "ecc": 2}
+    assert decoded(watching._look(f"{tmp_path}/none/"), BusyLook) == BusyLook()
+
+
+# What the text for HIP's compiler computes, by the one that is here.
+AS_C = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#define __global__
+static struct {{ unsigned x; }} threadIdx, blockIdx;
+static unsigned __umulhi(unsigned a, unsigned b) {{ return (uint64_t)a * b >> 32; }}
+static float __uint_as_float(unsigned a) {{ float b; memcpy(&b, &a, 4); return b; }}
+static unsigned __float_as_uint(float a) {{ unsigned b; memcpy(&b, &a, 4); return b; }}
+{text}
+int main(void) {{
+    static unsigned out[256];
+    void (*kernels[])(unsigned *, unsigned) = {{integers, floats}};
+    for (int one = 0; one < 2; one++) {{
+        for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++) kernels[one](out, 500);
+        fwrite(out, 1, sizeof out, stdout);
+    }}
+}}
+"""
+
+
+def test_the_kernels_for_hip_compute_what_those_for_cuda_do(tested: Tested, tmp_path: Path) -> None:
+    (tmp_path / "kernels.c").write_text(AS_C.format(text=kernels.hip().replace('extern "C"', "")))
+    argv = ["cc", "-std=gnu11", "-O1", "-w", "-o", str(tmp_path / "kernels"), str(tmp_path / "kernels.c"), "-lm"]
+    subprocess.run(argv, check=True)
+    computed = subprocess.run([tmp_path / "kernels"], capture_output=True, check=True).stdout
+    digests = [hashlib.sha256(part).hexdigest()[:16] for part in (computed[:1024], computed[1024:])]
+    results = tested().gpus[0].results
+    assert [results[name][0] for name in ("integers", "floats")] == digests
 
 
 def test_a_child_that_nobody_ends_ends_by_itself(standins: Standins) -> None:

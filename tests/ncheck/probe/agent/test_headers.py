@@ -92,7 +92,7 @@ def test_each_call_of_cuda_and_cublas_has_the_arguments_of_the_header(
     monkeypatch.setenv("STANDIN_CUDA", f"devices=2,memory={1 << 30}")
     driver = Device()
     context = driver.enter(0)
-    main._Gpu(driver).test({"seconds": 0.1, "blas": [library]})
+    main._Gpu(driver).test({"seconds": 0.1, "blas": [library]}, device.Blas)
     main._pairs(driver)
     driver.zero(driver.memory(8), 8)
     driver.on_device(driver.memory(8), driver.memory(8), 8)

@@ -1,11 +1,13 @@
 """One GPU tested alone: a program that drives libcuda.so.1, and cuBLAS where the job has it; nothing else is installed.
+GPUs of AMD are driven by the libraries of ROCm instead.
 
 It is one text (the head's `gpu-program`), started as `PYTHON -B -S -c TEXT` in the job's environment, where
 CUDA_VISIBLE_DEVICES shows it one GPU, or with "peers" all of a node. It writes nothing anywhere. Its task is one line
 of JSON on its input:
 
 {"seconds": how long it computes, "deadline": seconds after which it ends by itself, "cpus": [those of the GPU's own
- NUMA node], "blas": [files of cuBLAS to try],
+ NUMA node], "blas": [files of cuBLAS or rocBLAS to try],
+ "amd": for GPUs of AMD {"pci": [their addresses], "hip": [files of libamdhip64 to try], "compilers": [of libhiprtc]},
  "peers": true to measure the copies between all that it sees, and nothing else}
 
 It prints `ncheck:` and JSON, one object a line, each with one of

@@ -1,7 +1,9 @@
 """What the test of one GPU needs of the driver beyond an all-reduce: kernels, queued copies, peers; and of cuBLAS."""
 
 import ctypes
+from functools import partial
 
+from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
@@ -24,16 +26,17 @@ class Device(Cuda):
 
     # Kernels
 
-    def module(self, text):
-        """Compile PTX for the current device."""
-        module = ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), text.encode())
-        return module
+    def kernels(self):
+        """Compile the kernels for the current device; return them by name, or as text why there are none."""
+        return self.functions(kernels.PTX.encode())
 
-    def function(self, module, name):
-        function = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        return function
+    def functions(self, code):
+        module, found = ctypes.c_void_p(), {}
+        self.call("cuModuleLoadData", ctypes.byref(module), code)
+        for name in kernels.NAMES:
+            found[name] = ctypes.c_void_p()
+            self.call("cuModuleGetFunction", ctypes.byref(found[name]), module, name.encode())
+        return found
 
     def launch(self, function, blocks, threads, stream, *parameters):
         """Queue a kernel; it may have more parameters than it takes."""
@@ -79,38 +82,40 @@ class Device(Cuda):
 class Blas:
     """cuBLAS, with a handle in the current context."""
 
+    called, create, set_stream = "cuBLAS", "cublasCreate_v2", "cublasSetStream_v2"
+
     def __init__(self, library):
         self.library, self.handle = library, ctypes.c_void_p()
-        self._call("cublasCreate_v2", ctypes.byref(self.handle))
+        self.call(self.create, ctypes.byref(self.handle))
 
     @classmethod
     def first(cls, files):
         """Return the first that can be used; why none can, as text, otherwise."""
-        why = "no cuBLAS: matrix products were not measured"
+        why = "no {}: matrix products were not measured".format(cls.called)
         for file in files:
             try:
                 return cls(ctypes.CDLL(file))
             except (OSError, RankError, AttributeError) as error:
-                why = "cuBLAS cannot be used: {}".format(error)[:200]
+                why = "{} cannot be used: {}".format(cls.called, error)[:200]
         return why
 
-    def _call(self, name, *arguments):
+    def call(self, name, *arguments):
         status = getattr(self.library, name)(*arguments)
         if status:
             raise RankError("{} returned status {}".format(name, status))
 
     def product(self, kind, side, matrices, stream):
         """Return a function that queues the product of the first two matrices, into the third."""
+        self.call(self.set_stream, self.handle, stream)
+        pointers = [ctypes.c_void_p(matrix) for matrix in matrices]
+        return partial(self.multiply, kind, ctypes.c_int(side), pointers)
+
+    def multiply(self, kind, count, matrices):
+        first, second, third = matrices
         one, nothing, number = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_int(_KINDS[kind])
-        first, second, third = (ctypes.c_void_p(matrix) for matrix in matrices)
-        count, plain = ctypes.c_int(side), ctypes.c_int(CUBLAS_OP_N)
-        self._call("cublasSetStream_v2", self.handle, stream)
-
-        def multiply():
-            self._call(
-                "cublasGemmEx", self.handle, plain, plain, count, count, count, ctypes.byref(one), first, number, count,
-                second, number, count, ctypes.byref(nothing), third, number, count, ctypes.c_int(CUBLAS_COMPUTE_32F),
-                ctypes.c_int(CUBLAS_GEMM_DEFAULT),
-            )  # fmt: skip
-
-        return multiply
+        plain = ctypes.c_int(CUBLAS_OP_N)
+        self.call(
+            "cublasGemmEx", self.handle, plain, plain, count, count, count, ctypes.byref(one), first, number, count,
+            second, number, count, ctypes.byref(nothing), third, number, count, ctypes.c_int(CUBLAS_COMPUTE_32F),
+            ctypes.c_int(CUBLAS_GEMM_DEFAULT),
+        )  # fmt: skip

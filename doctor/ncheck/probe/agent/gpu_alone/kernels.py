@@ -1,9 +1,10 @@
-"""The kernels, in PTX that the driver compiles: for every GPU from Volta on.
+"""The kernels, in PTX that the driver compiles: for every GPU from Volta on; and in HIP for those of AMD.
 
 All blocks compute the same, so one processor that computes otherwise is seen without a second GPU. The operations and
 their order are fixed, so that every GPU of one model gives the same bits.
 """
 
+NAMES = ("integers", "floats", "nothing")
 THREADS, CHAINS, UNROLLED = 256, 8, 4
 FLOPS = 2 * CHAINS * UNROLLED  # of one thread in one round of `floats`
 _CONSTANTS = (
@@ -83,3 +84,42 @@ def _kernel(name, body):
 
 
 PTX = _HEAD + _integers() + _floats() + ".visible .entry nothing()\n{\n    ret;\n}\n"
+
+_HIP = """extern "C" __global__ void nothing() {{}}
+
+extern "C" __global__ void integers(unsigned *out, unsigned rounds) {{
+    unsigned x = threadIdx.x * 2654435761u + 12345u;
+    for (; rounds; rounds--) {{
+        #pragma unroll
+        for (int step = 0; step < {unrolled}; step++) {{
+            x = x * 1664525u + 1013904223u;
+            x ^= x >> 13;
+            x += __umulhi(x, 2654435761u);
+        }}
+    }}
+    out[blockIdx.x * {threads} + threadIdx.x] = x;
+}}
+
+extern "C" __global__ void floats(unsigned *out, unsigned rounds) {{
+    const unsigned constants[{chains}] = {{{constants}}};
+    float x[{chains}];
+    #pragma unroll
+    for (int chain = 0; chain < {chains}; chain++) x[chain] = threadIdx.x * 0.00390625f;
+    for (; rounds; rounds--) {{
+        #pragma unroll
+        for (int step = 0; step < {unrolled} * {chains}; step++)
+            x[step % {chains}] =
+                __builtin_fmaf(x[step % {chains}], x[step % {chains}], __uint_as_float(constants[step % {chains}]));
+    }}
+    unsigned found = __float_as_uint(x[0]);
+    #pragma unroll
+    for (int chain = 1; chain < {chains}; chain++) found = ((found << 5) | (found >> 27)) ^ __float_as_uint(x[chain]);
+    out[blockIdx.x * {threads} + threadIdx.x] = found;
+}}
+"""
+
+
+def hip():
+    """Return the same kernels in HIP, for its own compiler."""
+    constants = ", ".join(map(hex, _CONSTANTS))
+    return _HIP.format(threads=THREADS, chains=CHAINS, unrolled=UNROLLED, constants=constants)

@@ -12,6 +12,7 @@ from functools import partial
 
 from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.agent.gpu_alone.device import Blas, Device
+from ncheck.probe.agent.gpu_alone.hip import Hip, RocBlas
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
 BLOCKS = 4096  # far more than any GPU has processors: each of them computes some
@@ -61,14 +62,15 @@ def _work(task):
             os.sched_setaffinity(0, task["cpus"])  # before the driver pins memory: it lies on the GPU's own NUMA node
         except OSError as error:
             say(notes="not bound to the CPUs near the GPU: {}".format(error.strerror))
-    _at("cuInit")
-    cuda = Device()
+    _at("the driver")
+    amd = task.get("amd")
+    cuda = Hip(amd["pci"], amd["hip"], amd["compilers"]) if amd else Device()
     if task.get("peers"):
         _pairs(cuda)
     else:
         _at("a context")
         cuda.enter(0)
-        _Gpu(cuda).test(task)
+        _Gpu(cuda).test(task, RocBlas if amd else Blas)
     say(done=True)
 
 
@@ -94,11 +96,16 @@ class _Gpu(_Timer):
         _Timer.__init__(self, cuda)
         self.out = cuda.memory(4 * BLOCKS * kernels.THREADS)
 
-    def test(self, task):
+    def test(self, task, library):
         """Test all of it; what is known is printed at once."""
         _at("compiling the kernels")
-        module = self.cuda.module(kernels.PTX)
-        floats, integers, nothing = (self.cuda.function(module, name) for name in ("floats", "integers", "nothing"))
+        found = self.cuda.kernels()
+        if isinstance(found, str):
+            say(notes=found)
+            self.copies()
+            self.products(library, task.get("blas") or ())
+            return
+        floats, integers, nothing = (found[name] for name in ("floats", "integers", "nothing"))
         self.results({"integers": integers, "floats": floats})
         _at("empty kernels")
         self.launch(nothing, 1)
@@ -108,7 +115,7 @@ class _Gpu(_Timer):
         say(loading=True)
         ends = time.monotonic() + task["seconds"]
         say(figures={"fma": self.fma(floats, time.monotonic() + task["seconds"] / 2)})
-        self.products(task.get("blas") or ())
+        self.products(library, task.get("blas") or ())
         late = self.fma(floats, max(ends, time.monotonic()))
         say(loading=False, figures={"late_fma": late})
         self.results({"integers again": integers, "floats again": floats})
@@ -159,9 +166,9 @@ class _Gpu(_Timer):
             do()
             say(figures={name: size / self.seconds(do) / 1e9})
 
-    def products(self, files):
-        """Multiply matrices by cuBLAS, where there is one."""
-        blas = Blas.first(files)
+    def products(self, library, files):
+        """Multiply matrices by cuBLAS or rocBLAS, where there is one."""
+        blas = library.first(files)
         if isinstance(blas, str):
             say(notes=blas)
             return

@@ -14,21 +14,31 @@ _NO_DRIVER = "{}: this node has no NVIDIA driver, or the container was not given
 class Cuda:
     """One device, its primary context current on this thread: that is the one that NCCL uses, too."""
 
+    kind, file = "CUDA", LIBRARY
+
     def __init__(self):
+        self.library = self.load()
+        self.call("cuInit", ctypes.c_uint(0))
+
+    def load(self):
         try:
-            self.library = ctypes.CDLL(LIBRARY)
+            return ctypes.CDLL(LIBRARY)
         except OSError as error:
             raise RankError(_NO_DRIVER.format(error)) from error
-        self.call("cuInit", ctypes.c_uint(0))
+
+    def name(self, name):
+        """Return what the library calls this function of CUDA's driver."""
+        return name
 
     def call(self, name, *arguments):
         """Call a function of the driver. Raises RankError with the driver's message if it fails or does not exist."""
+        name = self.name(name)
         function = getattr(self.library, name, None)
         if function is None:
-            raise RankError("{} lacks {}: the driver is too old".format(LIBRARY, name))
+            raise RankError("{} lacks {}: the driver is too old".format(self.file, name))
         code = function(*arguments)
         if code:
-            raise RankError("{}: {} (CUDA error {})".format(name, self.words(code), code))
+            raise RankError("{}: {} ({} error {})".format(name, self.words(code), self.kind, code))
 
     def words(self, code):
         text = ctypes.c_char_p()
@@ -104,7 +114,7 @@ class Cuda:
 
     def wait(self, event, meanwhile):
         """Wait until an event is complete; `meanwhile` is called again and again, and may raise."""
-        query, pause = self.library.cuEventQuery, _SHORT
+        query, pause = getattr(self.library, self.name("cuEventQuery")), _SHORT
         code = query(event)
         while code == CUDA_ERROR_NOT_READY:
             meanwhile()
@@ -112,7 +122,7 @@ class Cuda:
             pause = min(_LONG, pause * 1.5)
             code = query(event)
         if code:
-            raise RankError("cuEventQuery: {} (CUDA error {})".format(self.words(code), code))
+            raise RankError("{}: {} ({} error {})".format(query.__name__, self.words(code), self.kind, code))
 
     def seconds(self, before, after):
         """Return the seconds between two events that are complete."""
