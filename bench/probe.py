@@ -1,4 +1,5 @@
-"""What the probe itself costs: starting 16 ranks of a stand-in NCCL, and TCP's throughput beside iperf3's. No GPU.
+"""What the probe itself costs: starting 16 ranks of a stand-in NCCL, the test of 8 GPUs that are stand-ins, each alone,
+and TCP's throughput beside iperf3's. No GPU.
 
 All ranks share this machine's cores, so their start is the CPU time of all of them, one after the other. With --write
 the figures go to docs/measured.md.
@@ -10,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from typing import Any
 from fanout import ROOT, write
 
 MARK = ("<!-- probe: written by bench/probe.py --write -->", "<!-- end of probe -->")
+GPUS = 8
 RANKS, MOST = 16, 3.0  # and the seconds that their start may take
 STANDINS = ROOT / "tests" / "standins" / "nccl"
 NODES, ADDRESSES, TOKEN = ("node01", "node02"), ("127.0.0.21", "127.0.0.22"), "0f3a"
@@ -71,7 +74,7 @@ def started(libraries: Path) -> Start:
     asked = {
         "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [RANKS], "sizes": [8, MIB],
         "launcher": "agents", "net": "", "expect": None, "node": "here", "planned": ["lo"], "timeout": 60.0,
-        "variables": variables, "id": met["ids"][0], "first": 0, "gpus": list(range(RANKS)),
+        "repeats": 5, "variables": variables, "id": met["ids"][0], "first": 0, "gpus": list(range(RANKS)),
     }  # fmt: skip
     began = time.monotonic()
     said = turn.answer(sources, asked, 60.0)
@@ -89,6 +92,26 @@ def _bare(environment: Mapping[str, str]) -> float:
     for child in children:
         child.wait()
     return time.monotonic() - began
+
+
+def alone(libraries: Path) -> tuple[float, float]:
+    """Return the CPU seconds and the seconds of `--gpu-test quick` on a node: its agent, and the children that it waits
+    for.
+    """
+    from ncheck.probe.gpu_test import LIMIT, SECONDS
+
+    from tests.ncheck.probe.agent.test_gpu_test import AGENT, UUID
+
+    gpus = [{"uuid": f"{UUID}{index}", "pci": f"0000:{index:02x}:00.0"} for index in range(GPUS)]
+    task = {"gpus": gpus, "seconds": SECONDS["quick"], "timeout": LIMIT["quick"] * 6}  # all share the cores
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "STANDIN_CUDA": f"devices={GPUS}"}
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    argv = [sys.executable, "-c", AGENT, json.dumps(task)]
+    said = json.loads(subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout)
+    after, whole = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
+    if not all(gpu["done"] for gpu in said["gpus"]) or len(said["pairs"]) != GPUS * (GPUS - 1):
+        sys.exit(f"bench: the test of the GPUs did not come to its end: {said}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, whole
 
 
 def by_tcp() -> float:
@@ -134,7 +157,7 @@ def by_iperf() -> float:
     return float(sum(rates) / len(rates) / 8e9)
 
 
-def section(starts: list[Start], rates: list[tuple[float, float]]) -> str:
+def section(starts: list[Start], tests: list[tuple[float, float]], rates: list[tuple[float, float]]) -> str:
     """Return what was measured, in Markdown."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     first, whole, bare = (median(getattr(one, name) for one in starts) for name in ("first", "whole", "bare"))
@@ -144,6 +167,11 @@ def section(starts: list[Start], rates: list[tuple[float, float]]) -> str:
         f"driver are stand-ins.\n\n{RANKS} ranks on one node: {first:.2f} s from the question to the end of the first "
         f"all-reduce (at most {MOST:.0f} s); {whole:.2f} s for the whole turn, 8 B and 1 MiB. "
         f"{RANKS} interpreters that only open the library: {bare:.2f} s. Medians of {len(starts)}."
+    )
+    cpu, took = (median(column) for column in zip(*tests, strict=True))
+    told += (
+        f"\n\n`--gpu-test quick` on one node, {GPUS} GPUs: {cpu:.1f} s of CPU time for the agent and its children, "
+        f"{took:.1f} s in all. Medians of {len(tests)}."
     )
     if rates:
         ours, theirs = (median(column) for column in zip(*rates, strict=True))
@@ -169,8 +197,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     with standins() as libraries:
         starts = [started(libraries) for _ in range(asked.rounds)]
+        tests = [alone(libraries) for _ in range(asked.rounds)]
     rates = [(by_tcp(), by_iperf()) for _ in range(asked.rounds)] if shutil.which("iperf3") else []
-    told = section(starts, rates)
+    told = section(starts, tests, rates)
     print(told)
     if median(one.first for one in starts) > MOST:
         sys.exit(f"bench: {RANKS} ranks take longer than {MOST:.0f} s to start")
