@@ -64,11 +64,16 @@ def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, .
         assert one["protocol"]["spread"] > 0
 
 
-def test_a_slow_host_is_named_after_it_met_two(lab: Lab) -> None:
+def test_a_slow_host_is_named_after_it_met_two_beneath_its_slow_gpu(lab: Lab) -> None:
     told(lab.nodes)
     lab.nodes[2].write("/etc/standin-nccl", f"rate={RATE // 4}")
-    run = probed(lab, "--record", "recording/probed")
+    for node in lab.nodes:  # a GPU that is tested alone needs more memory than one in an all-reduce of 1 MiB
+        node.write("/etc/standin-cuda", f"devices=2,memory={1 << 30}{',host=0.4@1' if node is lab.nodes[2] else ''}\n")
+    run = probed(lab, "--gpu-test", "quick", "--record", "recording/probed")
     assert codes(run)["NC710"] == ["node03"]
+    assert {code: nodes for code, nodes in codes(run).items() if code.startswith("NC75")} == {"NC753": ["node03"]}
+    assert (run.finding("NC710")["see"], run.finding("NC753")["see"]) == (["NC753"], [])
+    assert [code for code in run.not_passed("node01") if code.startswith("NC75")] == []
     assert run.exit_code == 1
     replayed = begin(lab, "replay", "recording/probed", "-o", "json").wait(HANGS)
     assert (replayed.exit_code, replayed.verdicts()) == (1, run.verdicts())
