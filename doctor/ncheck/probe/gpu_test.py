@@ -56,7 +56,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class BusyLook:
-    """One look by NVML while the GPU computes; None is what it does not say.
+    """One look by NVML, or of AMD by sysfs, while the GPU computes; None is what it does not say.
 
     `clock` and `most_clock`: MHz; `power` and `power_limit`: milliwatts; `temperature`: degrees Celsius. `throttled`:
     NVML's bits for why the clock is low. `generation` and `most_generation`: of PCIe, now and at most; `width` and

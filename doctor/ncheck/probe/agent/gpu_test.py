@@ -27,16 +27,15 @@ _PCI = "/sys/bus/pci/devices/{}/"
 _IDLE = 0.1  # of the memory may be in use
 _GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s
 _NO_CHOICE = dict.fromkeys(("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"))
-# Libraries of ROCm: the newest first, then the name that needs no version.
-_HIP, _COMPILER, _ROCBLAS = (
-    [pattern.format(version) for version in versions]
-    for pattern, versions in (
-        ("libamdhip64.so{}", (".7", ".6", ".5", "")),
-        ("libhiprtc.so{}", (".7", ".6", ".5", "")),
-        ("librocblas.so{}", (".5", ".4", ".3", "")),
-    )
-)
-_CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so.11")
+# By their use, the newest first; those of AMD are also found without a version, as in torch's own folder.
+_LIBRARIES = {
+    "NVIDIA": {"blas": ("libcublas.so.13", "libcublas.so.12", "libcublas.so.11")},
+    "AMD": {
+        "blas": ("librocblas.so.5", "librocblas.so.4", "librocblas.so.3", "librocblas.so"),
+        "hip": ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"),
+        "compilers": ("libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"),
+    },
+}
 _FOR_PAIRS = 0.3  # of the time
 _SPARE = 3.0  # seconds
 _EVERY = 0.3  # seconds between two looks by NVML
@@ -60,19 +59,19 @@ def answer(sources, arguments, timeout):
     if not program:
         raise MissingError("the program that tests a GPU did not come from the head")
     vendor = arguments.get("vendor", "NVIDIA")
-    amd = vendor == "AMD"
-    if amd and not arguments.get("force"):
+    if vendor == "AMD" and not arguments.get("force"):
         _need_idle(arguments["gpus"])
     limit = min(timeout, arguments.get("timeout") or timeout)
     ends = time.monotonic() + limit
     argv = [sources.job.path, "-B", "-S", "-c", program]
     alone = ends - _FOR_PAIRS * limit if len(arguments["gpus"]) > 1 else ends
-    tests = [_Test(sources, argv, gpu, arguments["seconds"], alone, amd) for gpu in arguments["gpus"]]
-    watching = (_WatchingAmd if amd else _Watching)(sources, tests)
+    task = dict(_libraries(sources.job, vendor), seconds=arguments["seconds"])
+    tests = [_Test(sources, argv, gpu, task, alone) for gpu in arguments["gpus"]]
+    watching = (_WatchingAmd if vendor == "AMD" else _Watching)(sources, tests)
     for test in tests:
         test.thread.join()
     watching.stop()
-    pairs, words = _pairs(sources, argv, arguments["gpus"], ends, amd)
+    pairs, words = _pairs(sources, argv, arguments["gpus"], task, ends)
     return {
         "gpus": [dict(test.said, **watching.seen(test)) for test in tests],
         "pairs": pairs,
@@ -94,17 +93,11 @@ def _need_idle(gpus):
 class _Test:
     """The child of one GPU, read by a thread until it ends or its time is over."""
 
-    def __init__(self, sources, argv, gpu, seconds, ends, amd):  # noqa: PLR0913, PLR0917
+    def __init__(self, sources, argv, gpu, task, ends):
         self.gpu, self.ends, self.loading = gpu, ends, False
         self.said = dict(gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False)
-        self.child = _child(sources, argv, None if amd else gpu["uuid"])
-        task = {
-            "seconds": seconds,
-            "cpus": _near(gpu["pci"]),
-            "blas": _libraries(sources.job, _ROCBLAS if amd else _CUBLAS),
-            "amd": _of_amd(sources.job, [gpu]) if amd else None,
-            "deadline": _deadline(ends),
-        }
+        self.child = _child(sources, argv, [gpu], task)
+        task = dict(task, cpus=_near(gpu["pci"]), deadline=_deadline(ends), pci=[gpu["pci"]])
         self.thread = threading.Thread(target=self._read, args=(task,), daemon=True)
         self.thread.start()
 
@@ -138,8 +131,11 @@ def _deadline(ends):
     return ends - time.monotonic() + _SPARE
 
 
-def _child(sources, argv, shown):
-    variables = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if shown else _NO_CHOICE
+def _child(sources, argv, gpus, task):
+    shown = ",".join(gpu["uuid"] for gpu in gpus)
+    variables = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    if "hip" in task:
+        variables = _NO_CHOICE  # HIP finds them by their addresses
     return KeptChild(argv, child_environment(sources.job.environment, variables, {}))
 
 
@@ -152,35 +148,29 @@ def _near(pci):
     return cpus
 
 
-def _of_amd(job, gpus):
-    """Return what a child needs for GPUs of AMD: their addresses, and the libraries to try."""
-    return {
-        "pci": [gpu["pci"] for gpu in gpus],
-        "hip": _libraries(job, _HIP),
-        "compilers": _libraries(job, _COMPILER),
-    }
-
-
-def _libraries(job, names):
-    """Return the files of a library that the job may have, and the names that the loader may know."""
+def _libraries(job, vendor):
+    """Return the files of each library that the job may have, and the names that the loader may know."""
     said = layout(job)
     folders = [os.path.join(folder, "nvidia", "*", "lib") for folder in said["path"]]
     folders += [os.path.join(said["torch"], "lib")] if said["torch"] else []
     folders += [*library_path(job.environment), "/usr/local/cuda/lib64", "/opt/conda/lib", "/opt/rocm/lib"]
-    found = [path for folder in folders for name in names for path in glob.glob(os.path.join(folder, name))]
-    return [*found[:4], *names]
+
+    def files(names):
+        found = [path for folder in folders for name in names for path in glob.glob(os.path.join(folder, name))]
+        return [*found[:4], *names]
+
+    return {use: files(names) for use, names in _LIBRARIES[vendor].items()}
 
 
-def _pairs(sources, argv, gpus, ends, amd):
+def _pairs(sources, argv, gpus, task, ends):
     """Return what the copies between the GPUs reached, and why some were not measured."""
     if len(gpus) < 2:
         return [], ""
     pairs, words, done = [], "", False
-    child = _child(sources, argv, None if amd else ",".join(gpu["uuid"] for gpu in gpus))
+    child = _child(sources, argv, gpus, task)
     step = "start"
     try:
-        of_amd = _of_amd(sources.job, gpus) if amd else None
-        child.send({"peers": True, "seconds": 0, "deadline": _deadline(ends), "amd": of_amd})
+        child.send(dict(task, peers=True, deadline=_deadline(ends), pci=[gpu["pci"] for gpu in gpus]))
         for message in child.messages(ends):
             if not isinstance(message, dict):
                 continue
@@ -231,7 +221,7 @@ class _Watching:
     def seen(self, test):
         """Return {"serial", "looks", "before", "after", "unwatched": why there is none}."""
         looks = self.looks[id(test)]
-        why = self.why or ("" if looks else "NVML was not asked while it was busy")
+        why = self.why or ("" if looks else "it was not looked at while it was busy")
         return {
             "serial": self.serials.get(id(test)) or "", "looks": looks[-20:], "unwatched": why,
             "before": self.before.get(id(test), {}), "after": self.after.get(id(test), {}),

@@ -7,7 +7,7 @@ of JSON on its input:
 
 {"seconds": how long it computes, "deadline": seconds after which it ends by itself, "cpus": [those of the GPU's own
  NUMA node], "blas": [files of cuBLAS or rocBLAS to try],
- "amd": for GPUs of AMD {"pci": [their addresses], "hip": [files of libamdhip64 to try], "compilers": [of libhiprtc]},
+ "pci": [addresses], "hip" and "compilers": for GPUs of AMD, the files of libamdhip64 and libhiprtc to try,
  "peers": true to measure the copies between all that it sees, and nothing else}
 
 It prints `ncheck:` and JSON, one object a line, each with one of

@@ -63,8 +63,8 @@ def _work(task):
         except OSError as error:
             say(notes="not bound to the CPUs near the GPU: {}".format(error.strerror))
     _at("the driver")
-    amd = task.get("amd")
-    cuda = Hip(amd["pci"], amd["hip"], amd["compilers"]) if amd else Device()
+    amd = "hip" in task
+    cuda = Hip(task["pci"], task["hip"], task["compilers"]) if amd else Device()
     if task.get("peers"):
         _pairs(cuda)
     else:
