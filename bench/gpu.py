@@ -237,6 +237,10 @@ THEIRS = {
     "temperature": "temperature/gpu_temp", "slowdown": "temperature/gpu_temp_slow_threshold",
     "margin": "temperature/gpu_temp_tlimit",
     "persistence": "persistence_mode", "compute_mode": "compute_mode", "mig": "mig_mode/current_mig",
+    "ecc_pending": "ecc_mode/pending_ecc", "mig_pending": "mig_mode/pending_mig", "vbios": "vbios_version",
+    "inforom": "inforom_version/img_version", "memory_temperature": "temperature/memory_temp",
+    "memory_limit": "temperature/gpu_temp_max_mem_threshold", "pcie_replays": "pci/replay_counter",
+    "power_limit": "gpu_power_readings/current_power_limit", "power_default": "gpu_power_readings/default_power_limit",
     "remapped.correctable": "remapped_rows/remapped_row_corr",
     "remapped.uncorrectable": "remapped_rows/remapped_row_unc",
     "remapped.pending": "remapped_rows/remapped_row_pending", "remapped.failed": "remapped_rows/remapped_row_failure",
@@ -264,9 +268,9 @@ def of_nvidia_smi(said: ET.Element, name: str) -> str:
 def alike(ours: object, theirs: str) -> bool:
     """Return whether two values say the same, whatever their unit or word; what changes may differ a little."""
     mine, other = str(ours).lower(), theirs.lower()
-    measured = re.fullmatch(r"(-?\d+) (mib|c)", other)
+    measured = re.fullmatch(r"(-?\d+)(?:\.\d+)? (mib|c|w)", other)
     if measured and isinstance(ours, int):
-        scale, tolerance = (MIB, 64 * MIB) if measured[2] == "mib" else (1, 2)
+        scale, tolerance = {"mib": (MIB, 64 * MIB), "c": (1, 2), "w": (1000, 1000)}[measured[2]]
         return abs(ours - int(measured[1]) * scale) <= tolerance
     return mine in (other, other.replace("-", ""), other.removeprefix("0000"), *_WORDS.get(other, ()))
 

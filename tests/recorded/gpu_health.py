@@ -24,7 +24,7 @@ def gpu_health_replies(host: Host) -> dict[str, Reply]:
         "driver": host.driver, "library": f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{host.driver}",
         "module": f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {host.driver}  Fri Nov  8 21:58:49 UTC 2024",
         "count": host.gpus, "failed": None, "gpus": gpus, "at": None, "done": True, "ended": False, "silent": 0.0,
-        "words": "", "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
+        "words": "", "unlisted": [], "busy": [], "channels": 0, "usable_channels": 0, "compatibility": [],
     }  # fmt: skip
     units = {"nvidia-fabricmanager": _ACTIVE, "nvidia-imex": _ABSENT}
     shown = "\n".join(
@@ -42,13 +42,16 @@ def gpu_health_replies(host: Host) -> dict[str, Reply]:
 
 def _gpu(index: int, name: str) -> JsonValue:
     links: list[JsonValue] = [1] * (18 if "H100" in name else 12)
+    watts, clocks = (700, [1980, 2619]) if "H100" in name else (400, [1410, 1593])
     fabric: JsonValue = {"state": 3, "status": 0, "clique": 0, "health": 0xAA, "cluster": "0" * 32}
     return {
         "index": index, "pci": f"00000000:{BUSES[index].upper()}:00.0", "name": name, "ecc_mode": [1, 1], "ecc": 0,
         "ecc_ever": 0, "remapped": [0, 0, 0, 0], "retired": None, "retiring": None, "throttled": 1,
         "temperature": 29 + index, "slowdown": 89, "margin": 56 - index, "persistence": 1, "compute_mode": 0,
+        "power_limit": watts * 1000, "power_default": watts * 1000, "application_clocks": clocks, "max_clocks": clocks,
+        "vbios": "96.00.74.00.01", "inforom": "G520.0200.00.05", "memory_limit": 95, "sram_exceeded": None,
         "pcie_replays": 0, "mig": [0, 0], "links": links, "counted": {"read": len(links), "refused": 0, "errors": []},
-        "fields": {"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0},
+        "fields": {"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0, "memory_temperature": 42 + index},
         "fabric": fabric if "H100" in name else None, "errors": {},
     }  # fmt: skip
 

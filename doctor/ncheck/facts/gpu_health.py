@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, Key, Maybe, Null, Words, answer_of
+from ncheck.facts.answers import OPTIONAL, Count, Key, Maybe, Null, Shown, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
 from ncheck.model.check import Inconclusive, NotApplicable
@@ -76,12 +76,17 @@ class GpuHealth:
     """One GPU; None is what it, or its driver, does not have. `errors`: what should have been readable, and why
     not.
 
-    `ecc_mode`: 1 is on. `ecc`: how many errors could not be corrected since the driver was loaded; `ecc_ever`: the
-    same in the life of the GPU. `retired`: how many pages of memory are used no more; `retiring`: more will be at
-    the next start. `throttled` are NVML's bits for why the clocks are low. `temperature`: degrees Celsius;
-    `slowdown`: degrees Celsius at which the GPU slows down; `margin`: degrees Celsius that are left until then.
-    `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process.
-    `pcie_replays`: how many since the driver was loaded. `links` are the states of its NVLinks, 1 is active;
+    `ecc_mode`: 1 is on; `ecc_pending`: 1 is on after the next reset. `ecc`: how many errors could not be corrected
+    since the driver was loaded; `ecc_ever`: the same in the life of the GPU. `retired`: how many pages of memory are
+    used no more; `retiring`: more will be at the next start. `throttled` are NVML's bits for why the clocks are low.
+    `temperature`: degrees Celsius; `slowdown`: degrees Celsius at which the GPU slows down; `margin`: degrees Celsius
+    that are left until then. `memory_temperature`: degrees Celsius; `memory_limit`: degrees Celsius that the memory may
+    have at most. `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process.
+    `power_limit`: milliwatts; `power_default`: milliwatts that the limit is where nobody changed it.
+    `application_clocks`: MHz of the cores and of the memory that programs get; `max_clocks`: MHz of the same that the
+    GPU can have. `vbios` and `inforom`: versions of its firmware. `sram_exceeded`: its caches had more uncorrectable
+    errors than NVIDIA's limit; only root can read it. `pcie_replays`: how many since the driver was loaded.
+    `mig_pending`: whether MIG is on after the next reset. `links` are the states of its NVLinks, 1 is active;
     `link_errors`: how many on all links, by kind; `counted`: those of each link. `action`: NVML's number for what the
     driver asks for, 0 is nothing.
     """
@@ -90,6 +95,7 @@ class GpuHealth:
     pci: Annotated[str, OPTIONAL, Null(""), gpu_address] = ""
     name: Annotated[Words, OPTIONAL, Null("")] = ""
     ecc_mode: Annotated[int | None, OPTIONAL, Null(None), _first] = None
+    ecc_pending: Annotated[int | None, OPTIONAL, Key("ecc_mode"), Null(None), _second] = None
     ecc: Maybe[int] = None
     ecc_ever: Maybe[int] = None
     remapped: Annotated[RemappedRows | None, OPTIONAL, _remapped] = None
@@ -101,8 +107,18 @@ class GpuHealth:
     margin: Maybe[int] = None
     persistence: Maybe[int] = None
     compute_mode: Maybe[int] = None
+    power_limit: Maybe[int] = None
+    power_default: Maybe[int] = None
+    application_clocks: Maybe[tuple[int, int]] = None
+    max_clocks: Maybe[tuple[int, int]] = None
+    vbios: Annotated[Shown, OPTIONAL, Null("")] = ""
+    inforom: Annotated[Shown, OPTIONAL, Null("")] = ""
+    memory_temperature: Annotated[int | None, OPTIONAL, Key("fields"), Null(None), _memory_temperature] = None
+    memory_limit: Maybe[int] = None
+    sram_exceeded: Maybe[bool] = None
     pcie_replays: Maybe[int] = None
     mig: Annotated[bool | None, OPTIONAL, Null(None), _first_truth] = None
+    mig_pending: Annotated[bool | None, OPTIONAL, Key("mig"), Null(None), _second_truth] = None
     links: Annotated[tuple[int, ...], OPTIONAL, Null(())] = ()
     link_errors: Annotated[Mapping[str, int], OPTIONAL, Key("fields"), _link_errors] = field(default_factory=dict)
     counted: Maybe[LinkCounters] = None
@@ -125,12 +141,14 @@ class GpuHealth:
 class GpuHealthFacts:
     """The GPUs. `hung` is the index of one that stopped answering; those after it are not known.
 
-    `unlisted`: addresses of GPUs that the driver has and NVML does not list, with why they do not open.
+    `unlisted`: addresses of GPUs that the driver has and NVML does not list, with why they do not open. `busy` maps the
+    index of each GPU that computed in two looks half a second apart to the percentage of the time in the less busy one.
     """
 
     gpus: tuple[GpuHealth, ...]
     hung: int | None = None
     unlisted: Mapping[str, str] = field(default_factory=dict)
+    busy: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,7 @@ class HealthAnswer:
     words: Words
     silent: float
     unlisted: tuple[tuple[Annotated[str, _address], Words], ...]
+    busy: Annotated[tuple[tuple[int, int], ...], OPTIONAL, Null(())] = ()
 
 
 HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer)
@@ -210,7 +229,8 @@ def gpu_health(evidence: Evidence) -> Read[GpuHealthFacts]:
     gpus = tuple(gpu for gpu in answer.gpus if not _forbidden(gpu))
     unlisted = dict(answer.unlisted)
     if answer.done:
-        return GpuHealthFacts(gpus, None, unlisted) if gpus or unlisted else Absent("no NVIDIA GPU in NVML")
+        facts = GpuHealthFacts(gpus, None, unlisted, dict(answer.busy))
+        return facts if gpus or unlisted else Absent("no NVIDIA GPU in NVML")
     return _broken_off(answer) or GpuHealthFacts(gpus, answer.at, unlisted)
 
 
@@ -277,8 +297,16 @@ def _first(values: tuple[int, ...]) -> int | None:
     return values[0] if values else None
 
 
+def _second(values: tuple[int, ...]) -> int | None:
+    return values[1] if values[1:] else None
+
+
 def _first_truth(values: tuple[int, ...]) -> bool | None:
     return bool(values[0]) if values else None
+
+
+def _second_truth(values: tuple[int, ...]) -> bool | None:
+    return bool(values[1]) if values[1:] else None
 
 
 def _truth(value: int | None) -> bool | None:
@@ -295,6 +323,10 @@ def _link_errors(fields: Mapping[str, int] | None) -> Mapping[str, int]:
 
 def _by_link(rows: tuple[tuple[Count, Mapping[str, Count]], ...]) -> Mapping[int, Mapping[str, int]]:
     return dict(rows)
+
+
+def _memory_temperature(fields: Mapping[str, int]) -> int | None:
+    return fields.get("memory_temperature")
 
 
 def _action(fields: Mapping[str, int]) -> int | None:

@@ -14,9 +14,11 @@ from ncheck.parse.nvidia_smi import Gpu
 
 NAME = "NVIDIA H100 80GB HBM3"
 H100 = GpuHealth(
-    index=0, pci="0000:0f:00.0", name=NAME, ecc_mode=1, ecc=0, ecc_ever=0,
+    index=0, pci="0000:0f:00.0", name=NAME, ecc_mode=1, ecc_pending=1, ecc=0, ecc_ever=0,
     remapped=RemappedRows(0, 0, pending=False, failed=False), throttled=1, temperature=31, slowdown=89, margin=56,
-    persistence=1, compute_mode=0, mig=False, links=(1,) * 18,
+    persistence=1, compute_mode=0, power_limit=700000, power_default=700000, application_clocks=(1980, 2619),
+    max_clocks=(1980, 2619), vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95,
+    sram_exceeded=False, pcie_replays=0, mig=False, mig_pending=False, links=(1,) * 18,
     link_errors={"flit_crc": 0, "data_crc": 0, "replay": 0, "recovered": 0}, action=0, fabric=Fabric(3),
 )  # fmt: skip
 # What a consumer card tells, and a vGPU, which has no say in its persistence either.
@@ -31,7 +33,7 @@ CONSUMER = GpuHealth(
     compute_mode=0,
 )
 VGPU = GpuHealth(0, "0000:02:00.0", "GRID A100-40C", throttled=0, compute_mode=0)
-MIG = replace(H100, mig=True, ecc=None, remapped=None, links=())
+MIG = replace(H100, mig=True, mig_pending=True, ecc=None, remapped=None, links=())
 UNREAD = GpuHealth(1, "0000:10:00.0", errors={"handle": Failure(999, "Unknown Error")})
 
 

@@ -1,7 +1,8 @@
 /* Stands in for libnvidia-ml.so.1: two A100 of one driver, as a healthy node has them. Written for the real pynvml.
 
    Told by STANDIN_NVML, or by /etc/standin-nvml of the host, what one of them says otherwise while it is busy:
-   throttled=BITS@GPU, width=LANES@GPU, replays=1@GPU (they grow with each look). */
+   throttled=BITS@GPU, width=LANES@GPU, replays=1@GPU (they grow with each look). At any time: use=PERCENT@GPU,
+   watts=LIMIT@GPU, clock=MHZ@GPU, memory=DEGREES@GPU, ecc=LATER@GPU, mig=LATER@GPU, sram=1@GPU, vbios=NUMBER@GPU. */
 #include <stdint.h>
 
 #include "../../standins/nccl/told.h"
@@ -72,7 +73,63 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, int **handle) {
 int nvmlDeviceGetClockInfo(const int *handle, int which, unsigned *clock) { *clock = 1395; return 0; }
 int nvmlDeviceGetMaxClockInfo(const int *handle, int which, unsigned *clock) { *clock = 1410; return 0; }
 int nvmlDeviceGetPowerUsage(const int *handle, unsigned *power) { *power = 391000; return 0; }
-int nvmlDeviceGetEnforcedPowerLimit(const int *handle, unsigned *limit) { *limit = 400000; return 0; }
+
+int nvmlDeviceGetEnforcedPowerLimit(const int *handle, unsigned *limit) {
+    *limit = otherwise("watts", *handle, 400) * 1000;
+    return 0;
+}
+
+int nvmlDeviceGetPowerManagementDefaultLimit(const int *handle, unsigned *limit) { *limit = 400000; return 0; }
+
+int nvmlDeviceGetApplicationsClock(const int *handle, int which, unsigned *clock) {
+    *clock = which ? 1593 : otherwise("clock", *handle, 1275);
+    return 0;
+}
+
+int nvmlDeviceGetVbiosVersion(const int *handle, char *text, unsigned size) {
+    snprintf(text, size, "92.00.45.00.%02d", otherwise("vbios", *handle, 3));
+    return 0;
+}
+
+int nvmlDeviceGetInforomImageVersion(const int *handle, char *text, unsigned size) { snprintf(text, size, "G506.0200.00.04"); return 0; }
+
+int nvmlDeviceGetEccMode(const int *handle, unsigned *now, unsigned *later) {
+    *now = 1;
+    *later = otherwise("ecc", *handle, 1);
+    return 0;
+}
+
+int nvmlDeviceGetMigMode(const int *handle, unsigned *now, unsigned *later) {
+    *now = 0;
+    *later = otherwise("mig", *handle, 0);
+    return 0;
+}
+
+struct sram { unsigned version; uint64_t counts[11]; unsigned exceeded; };
+
+int nvmlDeviceGetSramEccErrorStatus(const int *handle, struct sram *status) {
+    status->exceeded = otherwise("sram", *handle, 0);
+    return 0;
+}
+
+struct use { unsigned gpu, memory; };
+
+int nvmlDeviceGetUtilizationRates(const int *handle, struct use *use) {
+    *use = (struct use){otherwise("use", *handle, 0), 0};
+    return 0;
+}
+
+struct field { unsigned id, scope; int64_t time, took; int kind, code; uint64_t value; };
+
+int nvmlDeviceGetFieldValues(const int *handle, int count, struct field *field) {
+    for (; count--; field++) {
+        field->kind = 3;
+        field->code = field->id == 82 ? 0 : 3;
+        field->value = otherwise("memory", *handle, 45);
+    }
+    return 0;
+}
+
 int nvmlDeviceGetCurrPcieLinkGeneration(const int *handle, unsigned *generation) { *generation = 4; return 0; }
 int nvmlDeviceGetMaxPcieLinkGeneration(const int *handle, unsigned *generation) { *generation = 4; return 0; }
 int nvmlDeviceGetMaxPcieLinkWidth(const int *handle, unsigned *width) { *width = 16; return 0; }
@@ -92,6 +149,10 @@ int nvmlDeviceGetSerial(const int *handle, char *text, unsigned size) { /* the s
     return *handle ? 3 : 0;
 }
 int nvmlDeviceGetTemperature(const int *handle, unsigned sensor, unsigned *degrees) { *degrees = 31; return 0; }
-int nvmlDeviceGetTemperatureThreshold(const int *handle, unsigned which, unsigned *degrees) { *degrees = 89; return which == 1 ? 0 : 2; }
+int nvmlDeviceGetTemperatureThreshold(const int *handle, unsigned which, unsigned *degrees) {
+    *degrees = which == 1 ? 89 : 95;
+    return which == 1 || which == 2 ? 0 : 2;
+}
+
 int nvmlDeviceGetPersistenceMode(const int *handle, unsigned *mode) { *mode = 1; return 0; }
 int nvmlDeviceGetComputeMode(const int *handle, unsigned *mode) { *mode = 0; return 0; }

@@ -68,7 +68,9 @@ int nvmlDeviceGetPciInfo_v3(gpu g, struct pci *p) {
   memset(p, 0, sizeof *p); snprintf(p->text, 32, "00000000:%02lX:00.0", 14 + g); return 0;
 }
 int nvmlDeviceGetName(gpu g, char *t, unsigned n) { snprintf(t, n, "NVIDIA H100 80GB HBM3"); return 0; }
-int nvmlDeviceGetEccMode(gpu g, unsigned *a, unsigned *b) { *a = *b = !second(g, "no-ecc"); return optional(); }
+int nvmlDeviceGetEccMode(gpu g, unsigned *a, unsigned *b) {
+  *a = !second(g, "no-ecc"); *b = *a && !second(g, "ecc-pending"); return optional();
+}
 int nvmlDeviceGetTotalEccErrors(gpu g, unsigned kind, unsigned counter, uint64_t *n) {
   if (second(g, "hangs")) for (;;) pause();
   if (second(g, "crashes")) abort();
@@ -79,12 +81,40 @@ int nvmlDeviceGetRemappedRows(gpu g, unsigned *c, unsigned *u, unsigned *pending
   return second(g, "falls-off") ? 15 : optional();
 }
 int nvmlDeviceGetTemperature(gpu g, unsigned sensor, unsigned *t) { *t = second(g, "hot") ? 91 : 31; return 0; }
-int nvmlDeviceGetTemperatureThreshold(gpu g, unsigned which, unsigned *t) { *t = 89; return which == 1 ? 0 : 2; }
+int nvmlDeviceGetTemperatureThreshold(gpu g, unsigned which, unsigned *t) {
+  *t = which == 1 ? 89 : 95; return which == 1 ? 0 : which == 2 ? optional() : 2;
+}
+int nvmlDeviceGetEnforcedPowerLimit(gpu g, unsigned *mw) {
+  *mw = second(g, "capped") ? 500000 : 700000; return optional();
+}
+int nvmlDeviceGetPowerManagementDefaultLimit(gpu g, unsigned *mw) { *mw = 700000; return optional(); }
+int nvmlDeviceGetApplicationsClock(gpu g, unsigned which, unsigned *mhz) {
+  *mhz = which ? 2619 : second(g, "slow-clock") ? 1200 : 1980; return fault("deprecated") ? 26 : optional();
+}
+int nvmlDeviceGetMaxClockInfo(gpu g, unsigned which, unsigned *mhz) { *mhz = which ? 2619 : 1980; return optional(); }
+int nvmlDeviceGetVbiosVersion(gpu g, char *t, unsigned n) {
+  snprintf(t, n, second(g, "old-firmware") ? "96.00.5E.00.01" : "96.00.74.00.01"); return optional();
+}
+int nvmlDeviceGetInforomImageVersion(gpu g, char *t, unsigned n) {
+  snprintf(t, n, second(g, "old-firmware") ? "G520.0200.00.03" : "G520.0200.00.05"); return optional();
+}
+struct sram { unsigned version; uint64_t counts[11]; unsigned exceeded; };
+int nvmlDeviceGetSramEccErrorStatus(gpu g, struct sram *s) {
+  if (s->version != (sizeof *s | 1 << 24)) return 25;
+  s->exceeded = second(g, "sram"); return fault("ordinary-user") ? 4 : optional();
+}
+int nvmlDeviceGetPcieReplayCounter(gpu g, unsigned *n) { *n = second(g, "replays") ? 1200 : 0; return optional(); }
+struct use { unsigned gpu, memory; };
+int nvmlDeviceGetUtilizationRates(gpu g, struct use *u) {
+  static int looks;
+  u->gpu = second(g, "busy") ? 98 - looks++ : second(g, "bump") && !looks++ ? 40 : 0; return optional();
+}
 int nvmlDeviceGetMarginTemperature(gpu g, int *info) { info[1] = second(g, "hot") ? -2 : 56; return optional(); }
 int nvmlDeviceGetPersistenceMode(gpu g, unsigned *m) { *m = !second(g, "no-persistence"); return 0; }
 int nvmlDeviceGetComputeMode(gpu g, unsigned *m) { *m = second(g, "prohibited") ? 2 : 0; return 0; }
-int nvmlDeviceGetPcieReplayCounter(gpu g, unsigned *n) { *n = second(g, "replays") ? 812 : 0; return optional(); }
-int nvmlDeviceGetMigMode(gpu g, unsigned *now, unsigned *then) { *now = *then = second(g, "mig"); return optional(); }
+int nvmlDeviceGetMigMode(gpu g, unsigned *now, unsigned *then) {
+  *now = second(g, "mig"); *then = *now || second(g, "divided-later"); return optional();
+}
 int nvmlDeviceGetNvLinkState(gpu g, unsigned link, unsigned *state) {
   *state = !(second(g, "link-down") && link == 7); return link < 18 ? optional() : 2;
 }
@@ -99,9 +129,10 @@ int nvmlDeviceGetFieldValues(gpu g, int n, struct field *f) {
   for (; n--; f++) {
     f->kind = 3; f->code = optional(); f->value.l = 0;
     if (f->id == 230) f->kind = 1, f->value.u = second(g, "reset-asked");
+    if (f->id == 82) f->kind = 1, f->value.u = second(g, "hot") ? 96 : 44;
     if (f->id == 59) f->value.l = second(g, "link-errors") ? 3 : 0;
     if (f->id == 52) f->value.l = second(g, "link-errors") ? 50000 : 7;
-    if (f->id < 161 && fault("blackwell")) f->code = 3;
+    if (f->id < 60 && fault("blackwell")) f->code = 3;
     if (f->id > 160 && f->id < 222) { /* of one link: the first three up to Hopper, the others since Blackwell */
       if (f->id < 164 == fault("blackwell")) f->code = 3;
       if (f->id == 162) f->value.l = second(g, "link-errors") && f->scope == 3 ? 3 : 0;
@@ -173,16 +204,18 @@ def second(driver: Path, fault: str) -> GpuHealth:
 HEALTHY = GpuHealth(
     index=1, pci="0000:10:00.0", name="NVIDIA H100 80GB HBM3", ecc_mode=1, ecc=0, ecc_ever=0,
     remapped=RemappedRows(0, 0, pending=False, failed=False), retired=None, retiring=None, throttled=1, temperature=31,
-    slowdown=89, margin=56, persistence=1, compute_mode=0, pcie_replays=0, mig=False, links=(1,) * 18,
+    slowdown=89, margin=56, persistence=1, compute_mode=0, mig=False, links=(1,) * 18, ecc_pending=1, mig_pending=False,
+    power_limit=700000, power_default=700000, application_clocks=(1980, 2619), max_clocks=(1980, 2619),
+    vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95, sram_exceeded=False,
     link_errors={"flit_crc": 0, "data_crc": 0, "replay": 7, "recovered": 0}, counted=LinkCounters(read=18), action=0,
-    fabric=Fabric(3, 0, "", 5, 0xAA),
+    fabric=Fabric(3, 0, "", 5, 0xAA), pcie_replays=0,
 )  # fmt: skip
 
 
 @needs_compiler
 def test_a_healthy_gpu_is_told_whole(driver: Path) -> None:
     facts = asked(driver)
-    assert (facts.hung, facts.unlisted) == (None, {})
+    assert (facts.hung, facts.unlisted, facts.busy) == (None, {}, {})
     assert facts.gpus[1] == HEALTHY
     assert [gpu.pci for gpu in facts.gpus] == ["0000:0f:00.0", "0000:10:00.0"]
 
@@ -201,8 +234,15 @@ def test_each_fault_is_in_its_own_field(driver: Path) -> None:
     assert linked.links == (*(1,) * 7, 0, *(1,) * 10)
     assert linked.link_errors == {"flit_crc": 0, "data_crc": 0, "replay": 50000, "recovered": 3}
     assert linked.counted == LinkCounters(17, 0, {3: {"recovered": 3}})
-    assert second(driver, "replays").pcie_replays == 812
+    assert (hot.memory_temperature, hot.memory_limit) == (96, 95)
     assert second(driver, "reset-asked").action == 1
+    pending = second(driver, "ecc-pending divided-later")
+    assert (pending.ecc_mode, pending.ecc_pending, pending.mig, pending.mig_pending) == (1, 0, False, True)
+    slow = second(driver, "capped slow-clock old-firmware")
+    assert (slow.power_limit, slow.application_clocks) == (500000, (1200, 2619))
+    assert (slow.vbios, slow.inforom) == ("96.00.5E.00.01", "G520.0200.00.03")
+    worn = second(driver, "sram replays")
+    assert (worn.sram_exceeded, worn.pcie_replays) == (True, 1200)
     assert second(driver, "fabric-late rack").fabric == Fabric(2, 0, "ab" * 16, 5, 0xAA)
 
 
@@ -218,6 +258,18 @@ def test_blackwell_counts_the_errors_of_each_nvlink(driver: Path) -> None:
 @needs_compiler
 def test_a_slowdown_of_a_moment_is_none(driver: Path) -> None:
     assert second(driver, "moment").throttled == 0
+
+
+@needs_compiler
+def test_a_gpu_is_busy_that_is_so_in_two_looks(driver: Path) -> None:
+    assert asked(driver, "busy").busy == {1: 97}
+    assert asked(driver, "bump").busy == {}
+
+
+@needs_compiler
+def test_what_only_root_may_read_and_what_a_newer_driver_has_no_more_is_no_error(driver: Path) -> None:
+    gpu = second(driver, "ordinary-user deprecated")
+    assert gpu == replace(HEALTHY, sram_exceeded=None, application_clocks=None)
 
 
 @needs_compiler

@@ -13,7 +13,8 @@ from ncheck.agent.files import line_of, matching
 from ncheck.agent.keeping import KeptChild
 
 READS = (
-    "NVML, in a child process: memory errors, clocks, temperature, modes, NVLink and recovery action of each GPU",
+    "NVML, in a child process: memory errors, clocks, power limit, temperature, modes and firmware of each GPU",
+    "NVML, in the same: NVLink, PCIe replays, how busy the GPU is, and the recovery action",
     "/proc/driver/nvidia/version, /proc/driver/nvidia/gpus/*/information, /dev/nvidia*, which are opened and closed",
     "/dev/nvidia-caps-imex-channels/*, /usr/local/cuda*/compat",
 )
@@ -51,6 +52,7 @@ def asked(pynvml, seconds):
         "library": "",
         "failed": None,
         "gpus": [],
+        "busy": [],
         "at": None,
         "done": False,
         "words": "",

@@ -2,30 +2,34 @@
 
 It reads one line, {"pynvml": its text, "" for the one that is installed}, and prints lines of "ncheck:" and JSON:
 {"library": path}, {"failed": {"function", "code", "words"}} where NVML does not start; then, for each GPU,
-{"at": index} before it is asked and {"gpu": GPU} after that; {"done": true} at the end.
+{"at": index} before it is asked and {"gpu": GPU} after that; {"busy": [[index, percent]]} of those that compute,
+and {"done": true} at the end.
 """
 
 import json
 import sys
+import time
 import types
 
 # NVML's codes for what this GPU, this driver or this user does not have: invalid argument, not supported, no
 # permission, not found, function not found, no ECC on a vGPU, an argument of another version, deprecated.
 _UNSUPPORTED = (2, 3, 4, 6, 13, 22, 25, 26)
 
-_GPU_SENSOR, _SLOWDOWN = 0, 1
+_GPU_SENSOR, _SLOWDOWN, _MEMORY_LIMIT = 0, 1, 2
+_GRAPHICS, _MEMORY = 0, 2  # clocks
 _UNCORRECTED, _VOLATILE, _AGGREGATE = 1, 0, 1
 _RETIRED_CAUSES = (0, 1)  # several single-bit errors, one double-bit error
 _MOST_LINKS, _ACTIVE = 36, 1
 _NO_PERMISSION = 4
 
 # Fields of nvmlDeviceGetFieldValues; old drivers do not know the last one.
-_FIELDS = {"flit_crc": 38, "data_crc": 45, "replay": 52, "recovered": 59, "action": 230}
+_FIELDS = {"flit_crc": 38, "data_crc": 45, "replay": 52, "recovered": 59, "memory_temperature": 82, "action": 230}
 # Those of one NVLink (scopeId): the first three end with Hopper, the others begin with Blackwell.
 _LINK_FIELDS = {
     "replay": 161, "recovered": 162, "crc": 163,
     "malformed": 206, "received": 208, "integrity": 211, "lost": 214, "recoveries": 215, "symbol": 221,
 }  # fmt: skip
+_IDLE, _BETWEEN = 5, 0.5  # percent of the time; seconds between two looks, as NVML averages over up to one
 _KINDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
@@ -45,10 +49,23 @@ def main():
         _say(failed={"function": "nvmlInit", "code": error.value, "words": str(error)[:300]})
         return
     _say(library=_library())
-    for index in range(count):
-        _say(at=index)
-        _say(gpu=_Gpu(nvml, index).report())
+    gpus = [_Gpu(nvml, index) for index in range(count)]
+    for gpu in gpus:
+        _say(at=gpu.index)
+        _say(gpu=gpu.report())
+    _say(busy=_still_busy([gpu for gpu in gpus if gpu.use > _IDLE]))
     _say(done=True)
+
+
+def _still_busy(gpus):
+    """Return [index, percent] of those that compute in a second look, too; one look may show a moment."""
+    if gpus:
+        time.sleep(_BETWEEN)
+    rows = []
+    for gpu in gpus:
+        _say(at=gpu.index)
+        rows.append([gpu.index, min(gpu.use, gpu.used())])
+    return [[index, use] for index, use in rows if use > _IDLE]
 
 
 def _pynvml(text):
@@ -83,12 +100,14 @@ class _Gpu:
 
     def __init__(self, nvml, index):
         self.nvml, self.index, self.errors = nvml, index, {}
+        self.handle, self.use = None, 0
 
     def report(self):
         """Return all that NVML says of this GPU."""
-        handle = self.ask("handle", "nvmlDeviceGetHandleByIndex", self.index)
+        handle = self.handle = self.ask("handle", "nvmlDeviceGetHandleByIndex", self.index)
         if handle is None:
             return {"index": self.index, "errors": self.errors}
+        self.use = self.used()
         first = self.reasons(handle)
         pci = self.ask("pci", "nvmlDeviceGetPciInfo", handle)
         said = {
@@ -106,6 +125,14 @@ class _Gpu:
             "margin": self.ask("margin", "nvmlDeviceGetMarginTemperature", handle),
             "persistence": self.ask("persistence", "nvmlDeviceGetPersistenceMode", handle),
             "compute_mode": self.ask("compute_mode", "nvmlDeviceGetComputeMode", handle),
+            "power_limit": self.ask("power_limit", "nvmlDeviceGetEnforcedPowerLimit", handle),
+            "power_default": self.ask("power_default", "nvmlDeviceGetPowerManagementDefaultLimit", handle),
+            "application_clocks": self.clocks("application_clocks", "nvmlDeviceGetApplicationsClock"),
+            "max_clocks": self.clocks("max_clocks", "nvmlDeviceGetMaxClockInfo"),
+            "vbios": _text(self.ask("vbios", "nvmlDeviceGetVbiosVersion", handle)),
+            "inforom": _text(self.ask("inforom", "nvmlDeviceGetInforomImageVersion", handle)),
+            "memory_limit": self.ask("memory_limit", "nvmlDeviceGetTemperatureThreshold", handle, _MEMORY_LIMIT),
+            "sram_exceeded": self.sram_exceeded(handle),
             "pcie_replays": self.ask("pcie_replays", "nvmlDeviceGetPcieReplayCounter", handle),
             "mig": self.ask("mig", "nvmlDeviceGetMigMode", handle),
             "links": self.links(handle),
@@ -133,6 +160,25 @@ class _Gpu:
         """Return why the clocks are low; the second name is that of old drivers."""
         said = self.ask("throttled", "nvmlDeviceGetCurrentClocksEventReasons", handle)
         return said if said is not None else self.ask("throttled", "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+
+    def used(self):
+        """Return the share of the last moment in which it computed, in percent; 0 where it does not say."""
+        use = self.ask("busy", "nvmlDeviceGetUtilizationRates", self.handle)
+        return use.gpu if use else 0
+
+    def clocks(self, what, function):
+        """Return [MHz of the cores, MHz of the memory]; None where it does not have both."""
+        both = [self.ask(what, function, self.handle, clock) for clock in (_GRAPHICS, _MEMORY)]
+        return None if None in both else both
+
+    def sram_exceeded(self, handle):
+        """Return whether its caches had more errors than NVIDIA's limit; root only, as NVML says."""
+        try:
+            status = self.nvml.c_nvmlEccSramErrorStatus_v1_t()
+        except AttributeError:
+            return None
+        said = self.ask("sram_exceeded", "nvmlDeviceGetSramEccErrorStatus", handle, self.nvml.byref(status))
+        return None if said is None else bool(status.bThresholdExceeded)
 
     def retired(self, handle):
         lists = [self.ask("retired", "nvmlDeviceGetRetiredPages", handle, cause) for cause in _RETIRED_CAUSES]
