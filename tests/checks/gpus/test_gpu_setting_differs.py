@@ -37,15 +37,45 @@ def test_gpus_of_one_node_are_compared_with_each_other() -> None:
     ]
 
 
+def test_a_lower_power_limit_and_a_lower_clock_are_named_with_the_line_that_undoes_them() -> None:
+    odd = {"n4": node(h100(0), h100(1, power_limit=500000, application_clocks=(1200, 2619)))}
+    assert [(one.message, one.fix, one.kind) for one in judge([gpu_setting_differs], {**USUAL, **odd}).findings] == [
+        ("the power limit differs: 700 W on n[1-3], 500 W and 700 W on n4 (3 to 1); the default is 700 W",
+         "sudo nvidia-smi -pl 700", "fix"),
+        ("the application clock (cores/memory) differs: 1980/2619 MHz on n[1-3], 1200/2619 MHz and 1980/2619 MHz on n4 (3 to 1)",
+         "sudo nvidia-smi -ac 2619,1980", "fix"),
+    ]  # fmt: skip
+
+
+def test_firmware_is_for_information_and_has_no_line_that_changes_it() -> None:
+    odd = {"n4": node(*(h100(at, vbios="96.00.5E.00.01", inforom="G520.0200.00.03") for at in (0, 1)))}
+    findings = judge([gpu_setting_differs], {**USUAL, **odd}).findings
+    assert [(one.severity, one.message, one.fix, one.kind) for one in findings] == [
+        (Severity.INFO, "the VBIOS differs: 96.00.74.00.01 on n[1-3], 96.00.5E.00.01 on n4 (3 to 1)",
+         "nvidia-smi -q", "look"),
+        (Severity.INFO, "the InfoROM differs: G520.0200.00.05 on n[1-3], G520.0200.00.03 on n4 (3 to 1)",
+         "nvidia-smi -q", "look"),
+    ]  # fmt: skip
+    board = {name: node(h100(0), h100(1, vbios="96.00.74.00.02")) for name in ("n1", "n2")}  # one for each place
+    assert judge([gpu_setting_differs], board).findings == []
+
+
+def test_what_most_have_is_no_fix_where_programs_could_not_use_it() -> None:
+    usual = {name: node(h100(0, compute_mode=2)) for name in ("n1", "n2")}
+    (finding,) = judge([gpu_setting_differs], {**usual, "n3": node(h100(0))}).findings
+    assert (finding.nodes, finding.fix, finding.kind) == (("n3",), "nvidia-smi -q", "look")
+
+
 def test_a_default_that_all_nodes_share_is_no_finding() -> None:
-    off = node(h100(0, persistence=0, ecc_mode=0, compute_mode=3))
+    off = node(h100(0, persistence=0, ecc_mode=0, compute_mode=3, power_limit=400000, application_clocks=(1200, 2619)))
     assert judge([gpu_setting_differs], {"n1": off, "n2": off}).findings == []
     assert judge([gpu_setting_differs], {**HEALTHY, "mig": node(MIG)}).findings == []
     assert judge([gpu_setting_differs], {"v1": node(VGPU), "v2": node(VGPU), "c": node(CONSUMER)}).findings == []
 
 
 def test_two_models_in_a_node_may_differ() -> None:
-    workstation = node(h100(0), h100(1, name="NVIDIA RTX A6000", ecc_mode=0, persistence=0))
+    other = {"ecc_mode": 0, "persistence": 0, "power_limit": 300000, "max_clocks": (2100, 8001), "vbios": "94.02.5C"}
+    workstation = node(h100(0), h100(1, name="NVIDIA RTX A6000", **other))
     assert judge([gpu_setting_differs], {"n1": workstation}).findings == []
 
 
