@@ -1,8 +1,9 @@
 """A GPU is too hot
 
 ## What it finds
-GPUs that the driver slows down because of heat (software thermal slowdown), or whose temperature has reached the GPU's
-own slowdown temperature. gpu-slowed-by-hardware reports what the hardware does beyond that.
+GPUs that the driver slows down because of heat (software thermal slowdown), whose temperature has reached the GPU's own
+slowdown temperature, or whose memory has reached its highest operating temperature. gpu-slowed-by-hardware reports what
+the hardware does beyond that.
 
 ## Why it matters
 Before a job starts, GPUs are idle and cool. One that is hot then is slow in the job, and every all-reduce waits for it.
@@ -20,7 +21,7 @@ from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, nod
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
 
 _SOFTWARE_THERMAL = 0x20
-_SENSIBLE = range(50, 131)  # degrees Celsius of a slowdown temperature; newer GPUs report only their margin
+_SENSIBLE = range(50, 131)  # degrees Celsius of a temperature limit; newer GPUs report only their margin
 
 
 @node_check("NC524", Severity.WARNING, GpuHealthFacts)
@@ -40,4 +41,6 @@ def _heat(gpu: GpuHealth) -> str:
         return f"{now}, at or above its slowdown temperature"
     if gpu.temperature is not None and gpu.slowdown in _SENSIBLE and gpu.temperature >= (gpu.slowdown or 0):
         return f"{now}, slowdown begins at {gpu.slowdown}"
+    if gpu.memory_limit in _SENSIBLE and (gpu.memory_temperature or 0) >= (gpu.memory_limit or 0):
+        return f"its memory has {gpu.memory_temperature} degrees, and {gpu.memory_limit} is the limit"
     return f"{now}, the driver slows it down" if (gpu.throttled or 0) & _SOFTWARE_THERMAL else ""

@@ -27,11 +27,13 @@ def test_its_own_thresholds_count() -> None:
     assert lines(temperature=85, slowdown=None, margin=-1) == [
         "GPU 0 (0000:0f:00.0): 85 degrees, at or above its slowdown temperature"
     ]
+    assert lines(memory_temperature=96) == ["GPU 0 (0000:0f:00.0): its memory has 96 degrees, and 95 is the limit"]
 
 
 @pytest.mark.parametrize("slowdown", [None, 0, 2, 65535])
 def test_a_threshold_of_no_sense_is_none(slowdown: int | None) -> None:
     assert lines(temperature=70, slowdown=slowdown, margin=None) == []
+    assert lines(memory_temperature=70, memory_limit=slowdown) == []
 
 
 def test_it_is_silent_on_healthy_nodes() -> None:

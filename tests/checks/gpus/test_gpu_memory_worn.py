@@ -21,6 +21,15 @@ def test_a_gpu_is_named_with_all_that_shows_wear() -> None:
     ]  # fmt: skip
 
 
+def test_errors_of_the_caches_beyond_the_limit_are_shown_and_not_reset() -> None:
+    worn = "the memory of GPU 0 (0000:0f:00.0) shows wear: "
+    sram = "more uncorrectable errors in its caches than NVIDIA's limit (SRAM threshold exceeded)"
+    found = judge([gpu_memory_worn], {"n1": node(h100(0, sram_exceeded=True))}).findings
+    assert [(one.message, one.fix, one.kind) for one in found] == [
+        (worn + sram, "sudo nvidia-smi -q -d ECC -i 0000:0f:00.0", "look")
+    ]
+
+
 def test_it_leaves_what_is_broken_to_the_other_check() -> None:
     failed = RemappedRows(0, 9, pending=True, failed=True)
     assert judge([gpu_memory_worn], {"n1": node(h100(0, remapped=failed, ecc=3, action=None))}).findings == []
