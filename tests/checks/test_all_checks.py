@@ -83,6 +83,7 @@ PROGRAMS = {
         "apt": "apt-get",
         "pciutils": "lspci setpci",
         "procps": "free ps sysctl",
+        "psmisc": "fuser",
         "rsync": "rsync",
         "python3": "python3",
         "sed": "sed",

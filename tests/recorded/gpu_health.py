@@ -42,7 +42,8 @@ def gpu_health_replies(host: Host) -> dict[str, Reply]:
 
 def _gpu(index: int, name: str) -> JsonValue:
     links: list[JsonValue] = [1] * (18 if "H100" in name else 12)
-    watts, clocks = (700, [1980, 2619]) if "H100" in name else (400, [1410, 1593])
+    watts = 700 if "H100" in name else 400
+    clocks: list[JsonValue] = [1980, 2619] if "H100" in name else [1410, 1593]
     fabric: JsonValue = {"state": 3, "status": 0, "clique": 0, "health": 0xAA, "cluster": "0" * 32}
     return {
         "index": index, "pci": f"00000000:{BUSES[index].upper()}:00.0", "name": name, "ecc_mode": [1, 1], "ecc": 0,

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from ncheck.facts import amd
-from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, answer_of
+from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Shown, answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi
 from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_address, smi_failure
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that computes on a GPU. `name` and `user`: "" where this user is not shown them. `ended`: there is no
+    such process any more, although the driver lists it.
+    """
+
+    pid: int
+    name: Shown = ""
+    user: Shown = ""
+    ended: bool = False
+
+    @property
+    def called(self) -> str:
+        """As in "pid 4711 python3 of user anna"."""
+        if self.ended:
+            return f"pid {self.pid}, which has ended"
+        return " ".join((f"pid {self.pid}", *filter(None, (self.name, self.user and f"of user {self.user}"))))
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,7 @@ class GpuFacts:
 
     `driver`: its version. `cuda`: the newest version that the driver supports, such as "12.4", and "" with AMD;
     `rocm`: the version of ROCm, "" without AMD. `hung`: the nvidia-smi command that did not end in time, although
-    another source listed the GPUs.
+    another source listed the GPUs. `owners` maps the numbers of the first processes on GPUs to what is known of them.
     """
 
     gpus: tuple[Gpu, ...]
@@ -32,6 +51,7 @@ class GpuFacts:
     hung: str = ""
     vendor: str = "NVIDIA"
     rocm: str = ""
+    owners: Mapping[int, GpuProcess] = field(default_factory=dict)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -66,7 +86,9 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NvmlGpu:
-    """One GPU as NVML shows it; memory in bytes. `processes`: the number and the memory of each that computes."""
+    """One GPU as NVML shows it; memory in bytes. `processes`: the number and the memory of each that computes;
+    `graphics`: the numbers of those that draw.
+    """
 
     index: int
     name: str
@@ -75,23 +97,27 @@ class NvmlGpu:
     memory_total: Maybe[int] = None
     memory_used: Maybe[int] = None
     processes: Maybe[tuple[tuple[int, int | None], ...]] = None
+    graphics: Annotated[tuple[int, ...], OPTIONAL, Null(())] = ()
 
 
 def _gpu(one: NvmlGpu) -> Gpu:
     processes = None if one.processes is None else dict(one.processes)
     pci = pci_address(one.pci) if one.pci else ""
-    return Gpu(one.index, one.name, one.uuid, pci, one.memory_total, one.memory_used, processes)
+    return Gpu(one.index, one.name, one.uuid, pci, one.memory_total, one.memory_used, processes, one.graphics)
 
 
 @dataclass(frozen=True)
 class NvmlAnswer:
-    """What NVML says. `errors`: the functions that failed; `devices`: how many NVIDIA GPUs PCI shows."""
+    """What NVML says. `errors`: the functions that failed; `devices`: how many NVIDIA GPUs PCI shows; `owners`: of the
+    first processes.
+    """
 
     gpus: tuple[Annotated[Gpu, _gpu], ...]
     driver: OrEmpty = ""
     cuda: OrEmpty = ""
     errors: Maybe[Mapping[str, str]] = None
     devices: Annotated[int, OPTIONAL, Null(0)] = 0
+    owners: Annotated[tuple[GpuProcess, ...], OPTIONAL, Null(())] = ()
 
 
 NVML = Answer("gpus", shape=NvmlAnswer)  # MISSING: the agent looked on PCI too and found no NVIDIA device
@@ -221,7 +247,8 @@ def _from_nvml(answer: NvmlAnswer) -> Read[GpuFacts]:
         if any(vital in function for vital in _VITAL) or "lost" in words.lower():
             return Unread(f"NVML cannot read every GPU: {function}: {words}", fix="nvidia-smi")
     if answer.gpus:
-        return GpuFacts(answer.gpus, answer.driver, answer.cuda, "nvml")
+        owners = {one.pid: one for one in answer.owners}
+        return GpuFacts(answer.gpus, answer.driver, answer.cuda, "nvml", owners=owners)
     if answer.devices:
         return Unread(f"{answer.devices} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
     return Absent("no NVIDIA GPU")

@@ -16,7 +16,7 @@ from ncheck.parse.capture import lines_of
 class Gpu:
     """One GPU. `index`: the driver's number of it; `pci`: its address as "0000:0f:00.0". `memory_total` and
     `memory_used`: bytes. `processes` maps the number of each process that computes there to its memory in bytes,
-    None where that is not known.
+    None where that is not known. `graphics`: the numbers of those that draw there, such as a desktop's.
     """
 
     index: int
@@ -26,6 +26,7 @@ class Gpu:
     memory_total: int | None = None
     memory_used: int | None = None
     processes: Mapping[int, int | None] | None = None
+    graphics: tuple[int, ...] = ()
 
 
 QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.used", "driver_version")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.gpus import GpuFacts, GpuProcess
 from ncheck.parse.nvidia_smi import Gpu
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -68,6 +68,20 @@ def used_by_others(gpus: GpuFacts, pids: Collection[int]) -> GpuFacts:
         return None if None in found else sum(used or 0 for used in found)
 
     return replace(gpus, gpus=tuple(replace(gpu, memory_used=others(gpu)) for gpu in gpus.gpus))
+
+
+_MPS = "nvidia-cuda-mps"  # nvidia-cuda-mps-server, as the kernel cuts it
+
+
+def programs_on(gpu: Gpu, gpus: GpuFacts) -> list[GpuProcess]:
+    """Return the processes that compute there: no desktop, which also draws, and no server of MPS without a client."""
+    known = [gpus.owners.get(pid) or GpuProcess(pid) for pid in gpu.processes or () if pid not in gpu.graphics]
+    return [one for one in known if not one.name.startswith(_MPS)]
+
+
+def unlisted(gpu: Gpu) -> bool:
+    """Return whether the driver could list its processes, and lists none."""
+    return gpu.processes is not None and not gpu.processes and not gpu.graphics
 
 
 def busy(gpus: GpuFacts) -> Iterator[Gpu]:

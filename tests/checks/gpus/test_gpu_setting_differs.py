@@ -38,11 +38,11 @@ def test_gpus_of_one_node_are_compared_with_each_other() -> None:
 
 
 def test_a_lower_power_limit_and_a_lower_clock_are_named_with_the_line_that_undoes_them() -> None:
-    odd = {"n4": node(h100(0), h100(1, power_limit=500000, application_clocks=(1200, 2619)))}
+    odd = {"n4": node(*(h100(at, power_limit=500000, application_clocks=(1200, 2619)) for at in (0, 1)))}
     assert [(one.message, one.fix, one.kind) for one in judge([gpu_setting_differs], {**USUAL, **odd}).findings] == [
-        ("the power limit differs: 700 W on n[1-3], 500 W and 700 W on n4 (3 to 1); the default is 700 W",
+        ("the power limit differs: 700 W on n[1-3], 500 W on n4 (3 to 1); the default is 700 W",
          "sudo nvidia-smi -pl 700", "fix"),
-        ("the application clock (cores/memory) differs: 1980/2619 MHz on n[1-3], 1200/2619 MHz and 1980/2619 MHz on n4 (3 to 1)",
+        ("the application clock (cores/memory) differs: 1980/2619 MHz on n[1-3], 1200/2619 MHz on n4 (3 to 1)",
          "sudo nvidia-smi -ac 2619,1980", "fix"),
     ]  # fmt: skip
 

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.gpus import answer, on_pci
+from ncheck.agent.answers.gpus import answer, on_pci, owners
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
 
@@ -42,7 +43,11 @@ int nvmlDeviceGetMemoryInfo(void *h, struct memory *m) {
 struct process { unsigned pid; unsigned long long used; unsigned instances[2]; };
 int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *count, struct process *p) {
   if (!*count) { *count = 1; return 7; }
-  *count = 1; p->pid = 4711; p->used = 1024; return 0;
+  *count = 1; p->pid = atoi(getenv("COMPUTES")); p->used = 1024; return 0;
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *h, unsigned *count, struct process *p) {
+  if (!*count) { *count = 1; return (long)h == 1 ? 0 : 7; }
+  *count = 1; p->pid = 1234; p->used = 1024; return 0;
 }
 struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; };
 int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
@@ -73,21 +78,28 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(driver: Path, fails: str = "") -> JsonValue:
     path = os.pathsep.join(sys.path)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAILS": fails, "PYTHONPATH": path}
+    environment = {
+        **os.environ, "LD_LIBRARY_PATH": str(driver), "FAILS": fails, "PYTHONPATH": path, "COMPUTES": str(os.getpid()),
+    }  # fmt: skip
     done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True)
     said: JsonValue = json.loads(done.stdout)
     return said
 
 
 # Inside a container the numbers of NVML mean others.
-PROCESSES: JsonValue = [[4711, 1024]] if str(Path("/proc/self/ns/pid").readlink()) == "pid:[4026531836]" else None
+HOST = str(Path("/proc/self/ns/pid").readlink()) == "pid:[4026531836]"
+PROCESSES: JsonValue = [[os.getpid(), 1024]] if HOST else None
+OURS: JsonValue = {
+    "pid": os.getpid(), "name": Path("/proc/self/comm").read_text().strip(), "user": getpwuid(os.getuid()).pw_name,
+    "ended": False,
+}  # fmt: skip
 
 
 def gpu(index: int, memory: int | None = 85899345920) -> JsonValue:
     return {
         "index": index, "name": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-{index + 1}",
         "pci": f"0000:{15 + index:02x}:00.0", "memory_total": memory, "memory_used": None if memory is None else 1024,
-        "processes": PROCESSES,
+        "processes": PROCESSES, "graphics": [1234] if index and HOST else [],
     }  # fmt: skip
 
 
@@ -95,7 +107,32 @@ def gpu(index: int, memory: int | None = 85899345920) -> JsonValue:
 def test_gpus_are_told_as_nvml_knows_them(driver: Path) -> None:
     assert asked(driver) == {
         "driver": "550.54.15", "cuda": "12.4", "gpus": [gpu(0), gpu(1)], "errors": {}, "devices": 2,
+        "owners": [OURS] if HOST else [],
     }  # fmt: skip
+
+
+def test_of_a_process_that_this_user_is_not_shown_the_number_is_all_and_one_that_ended_is_told_as_such(
+    tmp_path: Path,
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    hidden, gone = ({"name": "", "user": "", "ended": over} for over in (False, True))
+    assert owners([os.getppid(), ended.pid], proc=str(tmp_path)) == [  # as /proc is with hidepid
+        {"pid": os.getppid(), **hidden},
+        {"pid": ended.pid, **gone},
+    ]
+
+
+def test_only_the_first_processes_are_looked_up_and_a_user_without_a_name_is_a_number(tmp_path: Path) -> None:
+    for pid in range(1, 20):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "comm").write_text("python3\n")
+        if os.getuid() == 0:
+            os.chown(tmp_path / str(pid), 54321, -1)
+    user = "54321" if os.getuid() == 0 else getpwuid(os.getuid()).pw_name
+    assert owners([*range(1, 20), 1], proc=str(tmp_path)) == [
+        {"pid": pid, "name": "python3", "user": user, "ended": False} for pid in range(1, 9)
+    ]
 
 
 @needs_compiler

@@ -1,11 +1,13 @@
 """The GPUs as NVML reports them. The head sends pynvml only to nodes where PCI or the driver shows a device."""
 
 import os
+import pwd
 import sys
 import threading
 import types
 
 from ncheck.agent.answers import MissingError
+from ncheck.agent.apart import each
 from ncheck.agent.files import line_of, matching, need_sysfs
 
 NVIDIA = "0x10de"
@@ -14,7 +16,7 @@ _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
 READS = (
     "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia",
     "NVML through pynvml, which is sent to nodes with an NVIDIA device: driver, CUDA, name, UUID, PCI address, memory",
-    "NVML: the processes that compute on a GPU, by their numbers",
+    "NVML: the processes that use a GPU, by their numbers; /proc/PID/comm and the owner of at most 8 of them",
 )
 
 
@@ -104,11 +106,12 @@ def told(nvml, devices):
 
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
     count = _called("nvmlDeviceGetCount", nvml.nvmlDeviceGetCount, nvml.NVMLError)
-    gpus = [_gpu(index, ask, nvml) for index in range(count)]
+    gpus = [gpu for gpu in (_gpu(index, ask, nvml) for index in range(count)) if gpu]
     return {
         "driver": ask("nvmlSystemGetDriverVersion") or "",
         "cuda": "{}.{}".format(cuda // 1000, cuda % 1000 // 10) if cuda else "",
-        "gpus": [gpu for gpu in gpus if gpu],
+        "gpus": gpus,
+        "owners": owners([pid for gpu in gpus for pid, _ in gpu["processes"] or ()]),
         "errors": errors,
         "devices": len(devices),
     }
@@ -119,14 +122,15 @@ def _gpu(index, ask, nvml):
     if handle is None:
         return None
     memory, pci = ask("nvmlDeviceGetMemoryInfo", handle), ask("nvmlDeviceGetPciInfo", handle)
+    drawing = _processes(nvml, handle, "nvmlDeviceGetGraphicsRunningProcesses")
     return {
         "index": index, "name": ask("nvmlDeviceGetName", handle) or "", "uuid": ask("nvmlDeviceGetUUID", handle) or "",
         "pci": _address(pci), "memory_total": memory and memory.total, "memory_used": memory and memory.used,
-        "processes": _processes(nvml, handle),
+        "processes": _processes(nvml, handle), "graphics": [pid for pid, _ in drawing or ()],
     }  # fmt: skip
 
 
-def _processes(nvml, handle):
+def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
     """Return [pid, bytes or None] of each process that computes there; None where they cannot be told.
 
     NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
@@ -134,12 +138,55 @@ def _processes(nvml, handle):
     try:
         if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:
             return None
-        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        running = getattr(nvml, function)(handle)
     except Exception:  # noqa: BLE001  pynvml raises all sorts where a driver is older than itself
         return None
     return [[one.pid, one.usedGpuMemory] for one in running]
 
 
+def owners(pids, proc="/proc"):
+    """Return what is known of the first of these processes: name and user, "" where this user is not shown them.
+
+    A user's name may come from a server that does not answer: the look-up is a child's, and the number does for it.
+    """
+    rows = [_owner(pid, proc) for pid in list(dict.fromkeys(pids))[:_MOST_OWNERS]]
+    users = sorted({row["user"] for row in rows if row["user"] is not None})
+    names = dict(each(_user_name, users, _NAME_PATIENCE)) if users else {}
+    for row in rows:
+        name = names.get(row["user"])
+        row["user"] = "" if row["user"] is None else name if isinstance(name, str) else str(row["user"])
+    return rows
+
+
+def _owner(pid, proc):
+    """Return {"pid", "name", "user", "ended"}: the user's number; None, with no name, where /proc does not show it."""
+    folder = "{}/{}".format(proc, pid)
+    try:
+        user, name, ended = os.stat(folder).st_uid, line_of(folder + "/comm") or "", False
+    except OSError:
+        user, name, ended = None, "", not _exists(pid)
+    return {"pid": pid, "name": name[:64], "user": user, "ended": ended}
+
+
+def _exists(pid):
+    """Return whether there is such a process: /proc with hidepid shows only this user's, a signal of 0 finds all."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
+def _user_name(user):
+    try:
+        return pwd.getpwuid(user).pw_name[:64]
+    except KeyError:
+        return str(user)
+
+
+_MOST_OWNERS, _NAME_PATIENCE = 8, 2.0  # processes; seconds for the names of their users
 _FIRST_NAMESPACE = "pid:[4026531836]"  # the kernel's PROC_PID_INIT_INO
 
 
