@@ -32,7 +32,7 @@ from ncheck.facts.ranks import RanksFacts
 from ncheck.topology.gpus import in_use, programs_on, share_in_use, unlisted, used_by_others
 
 _SHOWN = 4  # processes of a GPU in a line
-_NONE = "no process is listed (a process of another container, or memory that a dead process left)"
+_NONE = "no process is listed (one in another container, or one that died and left this behind)"
 
 
 @node_check("NC730", Severity.WARNING, GpuFacts, also=(RanksFacts, GpuHealthFacts))

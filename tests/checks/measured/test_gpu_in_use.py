@@ -69,7 +69,7 @@ def test_who_uses_it_is_named_as_far_as_this_user_is_shown_it() -> None:
 
 def test_what_no_living_process_has_is_told_as_such() -> None:
     start, who = "GPU 0 is in use before the job starts: ", "sudo fuser -v /dev/nvidia*"
-    none = "no process is listed (a process of another container, or memory that a dead process left)"
+    none = "no process is listed (one in another container, or one that died and left this behind)"
     assert found(node(20 * GIB, processes={})) == [(f"{start}25% of its memory, {none}", who)]
     assert found(node(0, processes={}, busy=100)) == [(f"{start}100% busy, {none}", who)]
     assert found(node(20 * GIB, processes={4714: 20 * GIB})) == [

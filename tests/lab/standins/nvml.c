@@ -2,7 +2,8 @@
 
    Told by STANDIN_NVML, or by /etc/standin-nvml of the host, what one of them says otherwise while it is busy:
    throttled=BITS@GPU, width=LANES@GPU, replays=1@GPU (they grow with each look). At any time: use=PERCENT@GPU,
-   watts=LIMIT@GPU, clock=MHZ@GPU, memory=DEGREES@GPU, ecc=LATER@GPU, mig=LATER@GPU, sram=1@GPU, vbios=NUMBER@GPU. */
+   watts=LIMIT@GPU, clock=MHZ@GPU, memory=DEGREES@GPU, ecc=LATER@GPU, mig=LATER@GPU, sram=1@GPU, vbios=NUMBER@GPU,
+   used=MIB@GPU, pid=PROCESS@GPU. */
 #include <stdint.h>
 
 #include "../../standins/nccl/told.h"
@@ -24,13 +25,6 @@ int nvmlDeviceGetName(const int *handle, char *text, unsigned size) { snprintf(t
 
 int nvmlDeviceGetUUID(const int *handle, char *text, unsigned size) {
     snprintf(text, size, "GPU-00000000-0000-0000-0000-00000000000%d", *handle);
-    return 0;
-}
-
-struct memory { uint64_t total, free, used; };
-
-int nvmlDeviceGetMemoryInfo(const int *handle, struct memory *memory) {
-    *memory = (struct memory){81920ull << 20, 81479ull << 20, 441ull << 20};
     return 0;
 }
 
@@ -58,6 +52,25 @@ static int otherwise(const char *name, int which, int usual) {
     const char *text = told("STANDIN_NVML", "/etc/standin-nvml", name, room, sizeof room), *at = strchr(text, '@');
     return at && atoi(at + 1) == which ? atoi(text) : usual;
 }
+
+struct memory { uint64_t total, free, used; };
+
+int nvmlDeviceGetMemoryInfo(const int *handle, struct memory *memory) {
+    uint64_t used = otherwise("used", *handle, 441);
+    *memory = (struct memory){81920ull << 20, (81920 - used) << 20, used << 20};
+    return 0;
+}
+
+struct process { unsigned pid; uint64_t memory; unsigned instances[2]; };
+
+int nvmlDeviceGetComputeRunningProcesses_v3(const int *handle, unsigned *count, struct process *process) {
+    unsigned pid = otherwise("pid", *handle, 0), room = *count;
+    *count = pid != 0;
+    if (room && pid) *process = (struct process){pid, 1ull << 29};
+    return room || !pid ? 0 : 7;
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(const int *handle, unsigned *count, struct process *process) { *count = 0; return 0; }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(const int *handle, uint64_t *reasons) {
     *reasons = otherwise("throttled", *handle, 1);
