@@ -2,9 +2,9 @@
 
 ## What it finds
 GPUs that are in use before the job starts: more than 3 % of their memory and more than 1 GiB (the driver itself uses
-less), a program that computes there, or kernels that run in more than 5 % of the time in two looks half a second apart.
+less), a program that computes there, or kernels that run in more than 5 % of the time in two looks a second apart.
 The finding names the processes, their programs and users as far as this user is shown them, and says where none is
-listed. A server of MPS and the programs of a desktop do not count, nor does a reading without a process where
+listed. A server of MPS, the programs of a desktop and ncheck's own do not count, nor do kernels of no process where
 persistence mode is off: the driver that wakes up keeps the GPU busy for a moment. Inside a job, what its own ranks use
 does not count, nor does a program of others that uses next to nothing. Inside a container no processes are known.
 

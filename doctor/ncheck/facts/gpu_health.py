@@ -142,7 +142,7 @@ class GpuHealthFacts:
     """The GPUs. `hung` is the index of one that stopped answering; those after it are not known.
 
     `unlisted`: addresses of GPUs that the driver has and NVML does not list, with why they do not open. `busy` maps the
-    index of each GPU that computed in two looks half a second apart to the percentage of the time in the less busy one.
+    index of each GPU that computed in two looks a second apart to the percentage of the time in the less busy one.
     """
 
     gpus: tuple[GpuHealth, ...]

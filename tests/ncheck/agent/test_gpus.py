@@ -13,7 +13,7 @@ from pwd import getpwuid
 
 import pytest
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.gpus import answer, on_pci, owners
+from ncheck.agent.answers.gpus import answer, is_ours, on_pci, owners
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
 
@@ -23,6 +23,7 @@ NVML = r"""
 #include <string.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 static int fails(const char *name) { const char *n = getenv("FAILS"); return n && !strcmp(n, name) ? 15 : 0; }
 int nvmlInitWithFlags(unsigned flags) { return fails("nvmlInitWithFlags"); }
 int nvmlInit_v2(void) { return fails("nvmlInitWithFlags"); }
@@ -43,7 +44,7 @@ int nvmlDeviceGetMemoryInfo(void *h, struct memory *m) {
 struct process { unsigned pid; unsigned long long used; unsigned instances[2]; };
 int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *count, struct process *p) {
   if (!*count) { *count = 1; return 7; }
-  *count = 1; p->pid = atoi(getenv("COMPUTES")); p->used = 1024; return 0;
+  *count = 1; p->pid = fails("own") ? getpid() : atoi(getenv("COMPUTES")); p->used = 1024; return 0;
 }
 int nvmlDeviceGetGraphicsRunningProcesses_v3(void *h, unsigned *count, struct process *p) {
   if (!*count) { *count = 1; return (long)h == 1 ? 0 : 7; }
@@ -109,6 +110,19 @@ def test_gpus_are_told_as_nvml_knows_them(driver: Path) -> None:
         "driver": "550.54.15", "cuda": "12.4", "gpus": [gpu(0), gpu(1)], "errors": {}, "devices": 2,
         "owners": [OURS] if HOST else [],
     }  # fmt: skip
+
+
+@needs_compiler
+def test_a_process_of_the_agent_itself_is_left_out(driver: Path) -> None:
+    said = asked(driver, "own")  # as the one that opens a context on each GPU
+    assert isinstance(said, dict)
+    assert said["gpus"] == [
+        {**one, "processes": [] if HOST else None} for one in (gpu(0), gpu(1)) if isinstance(one, dict)
+    ]
+    assert said["owners"] == []
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert (is_ours(child.pid), is_ours(os.getppid())) == (True, False)
+        child.kill()
 
 
 def test_of_a_process_that_this_user_is_not_shown_the_number_is_all_and_one_that_ended_is_told_as_such(

@@ -131,7 +131,7 @@ def _gpu(index, ask, nvml):
 
 
 def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
-    """Return [pid, bytes or None] of each process that computes there; None where they cannot be told.
+    """Return [pid, bytes or None] of each process of others that computes there; None where they cannot be told.
 
     NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
     """
@@ -141,7 +141,18 @@ def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
         running = getattr(nvml, function)(handle)
     except Exception:  # noqa: BLE001  pynvml raises all sorts where a driver is older than itself
         return None
-    return [[one.pid, one.usedGpuMemory] for one in running]
+    return [[one.pid, one.usedGpuMemory] for one in running if not is_ours(one.pid)]
+
+
+def is_ours(pid):
+    """Return whether this agent has started it: cuda_init.py opens a context on each GPU, maybe at this moment."""
+    for _ in range(_DEEPEST):
+        if pid <= 1 or pid == os.getpid():
+            break
+        # 4711 (tmux: server) S 4705 ...
+        fields = (line_of("/proc/{}/stat".format(pid)) or "").rpartition(")")[2].split()
+        pid = int(fields[1]) if len(fields) > 1 else 0
+    return pid == os.getpid()
 
 
 def owners(pids, proc="/proc"):
@@ -186,6 +197,7 @@ def _user_name(user):
         return str(user)
 
 
+_DEEPEST = 32  # processes above one that uses a GPU
 _MOST_OWNERS, _NAME_PATIENCE = 8, 2.0  # processes; seconds for the names of their users
 _FIRST_NAMESPACE = "pid:[4026531836]"  # the kernel's PROC_PID_INIT_INO
 

@@ -29,7 +29,7 @@ _LINK_FIELDS = {
     "replay": 161, "recovered": 162, "crc": 163,
     "malformed": 206, "received": 208, "integrity": 211, "lost": 214, "recoveries": 215, "symbol": 221,
 }  # fmt: skip
-_IDLE, _BETWEEN = 5, 0.5  # percent of the time; seconds between two looks, as NVML averages over up to one
+_IDLE, _BETWEEN = 5, 1.2  # percent of the time; seconds between two looks: NVML averages over up to one
 _KINDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
