@@ -12,8 +12,8 @@ use `--sudo`.
 A GPU with such an error may still answer nvidia-smi. The job crashes on it or hangs in its first collective.
 
 ## What to type
-On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` while no job uses that GPU. After Xid 79 the GPU is off the bus:
-`sudo systemctl reboot`. If the error returns, the card or its slot is defective.
+On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` while no job uses that GPU. After Xid 79, "GPU has
+fallen off the bus": `sudo systemctl reboot`. If the error returns, the card or its slot is defective.
 """
 
 from __future__ import annotations
