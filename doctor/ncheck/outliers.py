@@ -107,7 +107,8 @@ class Series:
                 groups = [everywhere, _Sums.of(same, times, self._numbers[name])]
                 if all(one.stands_out(count, times[node], known) for one in groups if one.series >= _SERIES):
                     rates = [number / times[other[0]] for other, number in counts.items() if other != place]
-                    usual = median([0.0] * (everywhere.series - 1 - len(rates)) + rates)
+                    silent = min(everywhere.series - 1 - len(rates), len(rates) + 1)  # more would change nothing
+                    usual = median([0.0] * silent + rates)
                     yield Outlier(place, counter, count, days[node], rate, usual, everywhere.series - 1)
 
 

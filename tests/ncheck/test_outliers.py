@@ -89,6 +89,12 @@ def test_impossible_counts_and_times_break_nothing() -> None:
         found({HERE: count, ("n1", PORTS[0], ""): 2**64 - 1}, 8, days={"n0": days, "n1": 1e-300})
 
 
+def test_how_many_have_counted_nothing_takes_no_memory() -> None:
+    series = Series({"recoveries": EVENTS})
+    series.add("n0", "GPU 0", {"NVLink 14": {"recoveries": 505}}, 2**40)
+    assert [(one.usual, one.others) for one in series.outliers({"n0": 12.0})] == [(0.0, 2**40 - 1)]
+
+
 def test_healthy_clusters_whose_counters_differ_much_have_no_finding() -> None:
     alarms = sum(any(healthy(Random(seed))) for seed in range(1000))  # noqa: S311  the same in each run
     assert alarms <= 10

@@ -39,10 +39,11 @@ def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplic
     errors = cluster.facts(HardwareErrorFacts)
     counting = {node: facts.pcie for node, facts in errors.items() if facts.pcie and facts.pcie.read}
     places = {address for pcie in counting.values() for address, device in pcie.devices.items() if _corrected(device)}
+    for address in places:  # nodes are alike: one that does not show the device here has counted nothing there
+        links.add("", address, {}, len(counting))
     for node, pcie in counting.items():
-        for address in places:  # nodes are alike: one that does not show the device here has counted nothing there
-            device = pcie.devices.get(address)
-            links.add(node, address, {"": {_PCIE: _corrected(device)}} if device else {})
+        for address in places.intersection(pcie.devices):
+            links.add(node, address, {"": {_PCIE: _corrected(pcie.devices[address])}}, 0)
         links.add(node, "the other devices", {}, max(pcie.read - len(places), 0))
     for node, facts in errors.items():
         if isinstance(facts.memory, MemoryErrorCounts):

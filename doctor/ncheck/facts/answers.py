@@ -124,6 +124,12 @@ def _not_negative(value: T) -> T:
     return value
 
 
+def _listable(value: int) -> int:
+    if not 0 <= value <= _MOST:
+        raise ValueError("a number is out of range")
+    return value
+
+
 def not_empty(found: tuple[T, ...]) -> tuple[T, ...]:
     if not found:
         raise ValueError("nothing in it")
@@ -159,6 +165,7 @@ def hca_port(name: str) -> str:
 
 
 Count = Annotated[int, _not_negative]
+HowMany = Annotated[int, _listable]  # of parts of a node: not more than a list may hold
 Seconds = Annotated[float, _not_negative]
 Words = Annotated[str, _cut]  # a node's own words for people
 Shown = Annotated[str, _shown]  # the same, on one line

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, Key, Maybe, Null, Shown, Words, answer_of
+from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Null, Shown, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
 from ncheck.model.check import Inconclusive, NotApplicable
@@ -66,8 +66,8 @@ class LinkCounters:
     "lost", "symbol" errors.
     """
 
-    read: Count
-    refused: Count = 0
+    read: HowMany
+    refused: HowMany = 0
     errors: Annotated[Mapping[int, Mapping[str, int]], _by_link] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, Key, Maybe, Shown
+from ncheck.facts.answers import Count, HowMany, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.facts.pci import AMD, NVIDIA, NVSWITCH, hexadecimal, pci_address, pci_class
 from ncheck.model.evidence import Answer
@@ -71,7 +71,7 @@ class PcieErrorCounts:
     `devices`: those that have counted any, by address.
     """
 
-    read: int
+    read: HowMany
     devices: Mapping[Annotated[str, pci_address], PcieErrors]
 
 
@@ -94,7 +94,7 @@ class MemoryErrorCounts:
     `uncorrected` and `corrected`: how many errors, of them all; `modules`: those that have counted any.
     """
 
-    controllers: int
+    controllers: HowMany
     uncorrected: Count
     corrected: Count
     modules: tuple[MemoryModule, ...]

@@ -10,7 +10,7 @@ from threading import Barrier
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
-from ncheck.facts.answers import OPTIONAL, Count, Device, Ip, Key, Maybe, MisfitError, Null, OrEmpty, decoded
+from ncheck.facts.answers import OPTIONAL, Count, Device, HowMany, Ip, Key, Maybe, MisfitError, Null, OrEmpty, decoded
 from ncheck.facts.definition import LONGEST
 from ncheck.facts.learning import definition_of
 from ncheck.model.evidence import Answer, Cause
@@ -69,6 +69,8 @@ def test_an_answer_becomes_its_record() -> None:
         ({**WHOLE, "speed": float("nan")}, Said, "speed: not a finite number"),
         ({**WHOLE, "speed": 10**400}, Said, "speed: a number out of range"),
         ({**WHOLE, "inner": {"size": -1}}, Said, "inner.size: a number is out of range"),
+        (-1, HowMany, "a number is out of range"),
+        (65537, HowMany, "a number is out of range"),
         ({**WHOLE, "inner": {"error": 7}}, Said, "inner.error: not text"),
         ({**WHOLE, "inner": {"path": "tmp", "error": "no"}}, Said, "inner: 'tmp' is not an absolute path"),
         ({**WHOLE, "kind": "c"}, Said, "kind: not a value that it can have"),
