@@ -70,6 +70,7 @@ PROGRAMS = {
         "mawk": "awk",
         "mdadm": "mdadm",
         "mount": "mount swapon",
+        "multipath-tools": "multipath",
         "netcat-openbsd": "nc",
         "nvidia-smi": "nvidia-smi",
         "nvme-cli": "nvme",

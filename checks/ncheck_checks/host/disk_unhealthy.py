@@ -2,9 +2,9 @@
 
 ## What it finds
 NVMe drives that the driver has given up ("dead") and disks that the kernel took offline: errors. As warnings: NVMe
-drives in another state than "live", drives that say that they are too hot, and arrays of Linux's own RAID that lack a
-disk or are broken. Every user can read these states. Removable disks, and the drives' own reports (SMART), which only
-root can read, are left out.
+drives in another state than "live", a path to a disk that was lost while another still leads there (multipath), drives
+that say that they are too hot, and arrays of Linux's own RAID that lack a disk or are broken. Every user can read these
+states. Removable disks, and the drives' own reports (SMART), which only root can read, are left out.
 
 ## Why it matters
 What is on a dead disk is gone: a scratch folder, a cache, a checkpoint. An array without its spare disk loses its data
@@ -33,7 +33,10 @@ def disk_unhealthy(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if not disks.states and not disks.arrays:
         yield NotApplicable("no disk shows its state")
     for name, state in disks.states.items():
-        if state not in _HEALTHY:
+        if name in disks.paths:
+            message = f'{name}, one of several paths to a disk, is in the state "{state}"'
+            yield _problem(message, "sudo multipath -ll", summary="a path to a disk is lost")
+        elif state not in _HEALTHY:
             yield _problem(
                 f'the disk {name} is in the state "{state}"',
                 f"sudo smartctl -a {quote('/dev/' + name)}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, Device, Key, Maybe, Shown
+from ncheck.facts.answers import OPTIONAL, Count, Device, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.model.evidence import Answer
 
@@ -40,12 +40,14 @@ class RaidArray:
 @dataclass(frozen=True)
 class DiskFacts:
     """`states`: of each NVMe controller ("nvme0": "live") and each SCSI or SATA disk ("sda": "running"). `hot`: drives
-    that say that they are too hot. `arrays`: of Linux's own RAID, by name ("md0"). Removable disks are left out.
+    that say that they are too hot. `arrays`: of Linux's own RAID, by name ("md0"). `paths`: those of the disks that do
+    not run where another path leads to the same data (multipath). Removable disks are left out.
     """
 
     states: Mapping[Device, Shown]
     hot: Mapping[Device, Heat]
     arrays: Mapping[Device, RaidArray]
+    paths: Annotated[tuple[Device, ...], OPTIONAL] = ()
 
 
 DISKS = Answer("disks", shape=DiskFacts)

@@ -48,6 +48,15 @@ def test_what_still_works_is_a_warning() -> None:
     ]  # fmt: skip
 
 
+def test_a_lost_path_to_a_disk_that_has_another_is_a_warning() -> None:
+    disks = DiskFacts({"sda": "running", "sdb": "transport-offline", "sdc": "offline"}, {}, {}, ("sdb",))
+    assert found(disks) == [
+        (Severity.WARNING, 'sdb, one of several paths to a disk, is in the state "transport-offline"',
+         "sudo multipath -ll"),
+        (Severity.ERROR, 'the disk sdc is in the state "offline"', "sudo smartctl -a /dev/sdc"),
+    ]  # fmt: skip
+
+
 def test_errors_in_the_log_follow_from_a_disk_that_is_dead() -> None:
     log = StorageLogFacts((Trouble("nvme1n1p2", 1, "a", "a"), Trouble("nvme11n1", 1, "b", "b")))
     nodes: dict[str, Facts] = {"n1": {DiskFacts: DiskFacts({"nvme1": "dead"}, {}, {}), StorageLogFacts: log}}

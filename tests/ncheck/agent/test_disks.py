@@ -47,9 +47,23 @@ def test_states_are_read_and_only_a_drive_that_is_too_hot_says_how_hot(system: P
     )
 
 
+def test_a_path_that_does_not_run_is_told_from_a_disk_by_its_holder(system: Path) -> None:
+    for disk, state, holder in (
+        ("sda", "running", "dm-0"), ("sdb", "offline", "dm-0"), ("sdc", "offline", "dm-1"), ("sdd", "blocked", "dm-1"),
+        ("sde", "offline", "dm-2"), ("sdf", "running", "dm-2"), ("sdg", "offline", ""),
+    ):  # fmt: skip
+        laid(system, {f"block/{disk}/device/state": state})
+        if holder:
+            laid(system, {f"block/{holder}/dm/uuid": "LVM-7c" if holder == "dm-2" else "mpath-36001405"})
+            for place, other in ((f"{disk}/holders", holder), (f"{holder}/slaves", disk)):
+                (system / "block" / place).mkdir(exist_ok=True)
+                (system / "block" / place / other).symlink_to(system / "block" / other)
+    assert disks.answer(None, None, 1.0)["paths"] == ["sdb"]  # dm-1 has lost all its paths, and dm-2 is a volume
+
+
 def test_a_container_may_show_no_disk(system: Path) -> None:
     laid(system, {"block/loop0/size": 0})
-    assert disks.answer(None, None, 1.0) == {"states": {}, "hot": {}, "arrays": {}}
+    assert disks.answer(None, None, 1.0) == {"states": {}, "paths": [], "hot": {}, "arrays": {}}
 
 
 def test_a_partition_is_part_of_its_disk_and_of_no_other() -> None:

@@ -6,15 +6,17 @@ NVME = "/sys/class/nvme"
 BLOCKS = "/sys/block"
 _SENSORS = ("/hwmon*", "/device/hwmon/hwmon*")  # since Linux 5.11, and before
 _MOST = 512  # of each sort
+_RUNS = "running"
 
 READS = (
     NVME + "/nvme*/state, and temp1_{alarm,input,crit} of its sensor",
     BLOCKS + "/sd*/{removable,device/state}, " + BLOCKS + "/md*/md/{level,array_state,degraded,sync_action}",
+    "of a disk that does not run, whether another path leads to it: holders/*/{dm/uuid,slaves/*/device/state}",
 )
 
 
 def answer(sources, arguments, timeout):
-    """Return {"states": {disk: state}, "hot": {disk: {...}}, "arrays": {array: {...}}}.
+    """Return {"states": {disk: state}, "paths": [disk], "hot": {disk: {...}}, "arrays": {array: {...}}}.
 
     Only a drive that says that it is too hot is asked how hot: each question to a drive is a command that it must run.
     """
@@ -24,15 +26,23 @@ def answer(sources, arguments, timeout):
     states = {_name(folder): line_of(folder + "/state") for folder in drives}
     states.update((_name(folder), line_of(folder + "/device/state")) for folder in disks)
     states = {name: state for name, state in states.items() if state}
+    paths = [_name(folder) for folder in disks if states.get(_name(folder), _RUNS) != _RUNS and _other_path(folder)]
     arrays = {folder.split("/")[-2]: _array(folder) for folder in matching(BLOCKS + "/md*/md")[:_MOST]}
     live = [folder for folder in drives if states.get(_name(folder)) == "live"]
     sensors = {_name(folder): sensor for folder in live for where in _SENSORS for sensor in matching(folder + where)}
     hot = {name: _heat(sensor) for name, sensor in sensors.items() if number_in(sensor + "/temp1_alarm")}
-    return {"states": states, "hot": hot, "arrays": arrays}
+    return {"states": states, "paths": paths, "hot": hot, "arrays": arrays}
 
 
 def _name(folder):
     return folder.rpartition("/")[2]
+
+
+def _other_path(folder):
+    """Return whether the disk is one of several paths to the same data (multipath), of which another runs."""
+    held = [path[: -len("/dm/uuid")] for path in matching(folder + "/holders/*/dm/uuid")]
+    several = [holder for holder in held if (line_of(holder + "/dm/uuid") or "").startswith("mpath-")]
+    return any(line_of(path) == _RUNS for holder in several for path in matching(holder + "/slaves/*/device/state"))
 
 
 def _heat(sensor):
