@@ -22,10 +22,10 @@ from dataclasses import replace
 from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
+from ncheck.facts.gpu_health import GPU_LOST, GpuHealth, GpuHealthFacts
 from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 
-_LOST, _RESET_REQUIRED = 15, 16  # NVML's errors
+_RESET_REQUIRED = 16  # NVML's error
 _REBOOT = "sudo systemctl reboot"
 _LOOK = "sudo journalctl -k -g NVRM"
 
@@ -60,8 +60,8 @@ def _of_gpu(gpu: GpuHealth, closed: tuple[str, ...]) -> Iterator[Problem]:
     """Yield what is wrong with a GPU; `closed` are those that NVML cannot name by their address."""
     evidence = () if gpu.pci else closed
     failures = {failure.code: failure for failure in gpu.errors.values()}
-    if _LOST in failures:
-        yield Problem(f"{gpu.called} is lost: {failures[_LOST].words}", _REBOOT, evidence, summary="a GPU is lost")
+    if GPU_LOST in failures:
+        yield Problem(f"{gpu.called} is lost: {failures[GPU_LOST].words}", _REBOOT, evidence, summary="a GPU is lost")
     elif _RESET_REQUIRED in failures:
         message = f"{gpu.called} needs a reset: {failures[_RESET_REQUIRED].words}"
         yield Problem(message, _reset(gpu), summary="a GPU needs a reset")

@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck.facts.gpu_health import GPU_LOST, GpuHealthFacts
 from ncheck.facts.hardware_errors import DAMAGE, HardwareErrorFacts, PcieErrors
 from ncheck.facts.hardware_log import HCA_TROUBLE, HardwareLogFacts
-from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, broken_gpus, last_at
+from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus, last_at
 from ncheck.facts.pci import PciFacts
 
 
@@ -65,6 +65,9 @@ def _causes(node: NodeView) -> dict[str, str]:
     """Return what may explain the errors of a device, or of a bridge above it, by address."""
     log, health, hardware = node.maybe(KernelLogFacts), node.maybe(GpuHealthFacts), node.maybe(HardwareLogFacts)
     known: dict[str, str] = {}
+    if isinstance(health, GpuHealthFacts):
+        lost = [gpu.pci for gpu in health.gpus if any(failure.code == GPU_LOST for failure in gpu.errors.values())]
+        known.update(dict.fromkeys((*health.unlisted, *lost), GPU_UNUSABLE))
     if isinstance(hardware, HardwareLogFacts):
         known.update((adapter.of, HCA_TROUBLE) for adapter in hardware.adapters)
     if isinstance(log, KernelLogFacts):

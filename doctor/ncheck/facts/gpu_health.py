@@ -17,7 +17,7 @@ from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nvidia_smi import pci_address, smi_failure
 
-VERSIONS_DIFFER = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+GPU_LOST, VERSIONS_DIFFER = 15, 18  # NVML_ERROR_GPU_IS_LOST, NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
 @dataclass(frozen=True)

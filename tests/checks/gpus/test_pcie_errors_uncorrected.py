@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck.facts.gpu_health import Failure, GpuHealth, GpuHealthFacts
 from ncheck.facts.hardware_errors import HardwareErrorFacts, PcieErrorCounts, PcieErrors
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.kernel_log import KernelLogFacts, Trouble, XidEvent
@@ -12,6 +12,7 @@ from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.gpus.gpu_unusable import gpu_unusable
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 from ncheck_checks.gpus.pcie_errors_uncorrected import pcie_errors_uncorrected
 from ncheck_checks.infiniband.hca_trouble_reported import hca_trouble_reported
@@ -58,6 +59,16 @@ def test_errors_of_a_device_that_is_broken_and_of_its_bridge_follow_from_that() 
     lost[KernelLogFacts] = KernelLogFacts((XidEvent(GPU, 79, "GPU has fallen off the bus"),), "dmesg")
     found = judge([gpu_xid_reported, hca_trouble_reported, pcie_errors_uncorrected], {"n1": lost}).findings
     assert [one.see for one in found if one.code == "NC550"] == [("NC506",), ("NC431",), ()]
+
+
+def test_without_the_log_they_follow_from_a_gpu_that_does_not_answer() -> None:
+    for health in (
+        GpuHealthFacts((), unlisted={GPU: "Input/output error"}),
+        GpuHealthFacts((GpuHealth(3, GPU, errors={"temperature": Failure(15, "GPU is lost")}),)),
+    ):
+        facts = {**node({PORT: bridge(SDES=1), HCA: bridge(SDES=1)}), GpuHealthFacts: health}
+        found = judge([gpu_unusable, pcie_errors_uncorrected], {"n1": facts}).findings
+        assert [(one.code, one.see) for one in found] == [("NC520", ()), ("NC550", ("NC520",)), ("NC550", ())]
 
 
 def test_refused_requests_corrected_errors_and_devices_that_no_job_uses_are_healthy() -> None:
