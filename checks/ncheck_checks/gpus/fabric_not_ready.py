@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.cuda_init import SYSTEM_NOT_READY, cuda_error
-from ncheck.facts.fabric_manager import FabricManagerFacts
+from ncheck.facts.fabric_manager import NO_FABRIC, FabricManagerFacts
 from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
 from ncheck.facts.pci import PciFacts
 
@@ -39,7 +39,7 @@ _LOOK = "sudo systemctl status nvidia-fabricmanager"
     PciFacts,
     also=(FabricManagerFacts, NvidiaDriverFacts),
     blocks_plan=True,
-    explains=cuda_error(SYSTEM_NOT_READY),
+    explains=(cuda_error(SYSTEM_NOT_READY), NO_FABRIC),
 )
 def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts, services, switches = node[GpuHealthFacts], node.maybe(FabricManagerFacts), node[PciFacts].nvswitches

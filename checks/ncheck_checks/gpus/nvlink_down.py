@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check, split
+from ncheck.facts.fabric_manager import NO_FABRIC
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, unread_nodes
 from ncheck.topology.judged import LINK_DOWN, UNEVEN
 
@@ -37,16 +38,13 @@ def nvlink_down(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     wanted = parted.majority if parted else None
     for node, facts in whole.items():
         usual = wanted if wanted and len(wanted) == len(facts.gpus) else _usual(facts)
-        lines = tuple(
-            f"{gpu.called}: {_active(gpu)} of {most} NVLinks active{_inactive(gpu)}"
-            for gpu, most in zip(facts.gpus, usual, strict=True)
-            if _active(gpu) < most
-        )
+        lacking = [(gpu, most) for gpu, most in zip(facts.gpus, usual, strict=True) if _active(gpu) < most]
+        lines = tuple(f"{gpu.called}: {_active(gpu)} of {most} NVLinks active{_inactive(gpu)}" for gpu, most in lacking)
         if lines:
-            summary = "NVLinks are down"
             yield Problem(
-                f"NVLinks are down: {lines[0]}", "nvidia-smi nvlink -s", lines, (node,), look=True, summary=summary
-            )
+                f"NVLinks are down: {lines[0]}", "nvidia-smi nvlink -s", lines, (node,), look=True,
+                summary="NVLinks are down", follows="" if any(_active(gpu) for gpu, _ in lacking) else NO_FABRIC,
+            )  # fmt: skip
 
 
 def _comparable(facts: GpuHealthFacts) -> bool:
@@ -61,7 +59,7 @@ def _active(gpu: GpuHealth) -> int:
 
 def _inactive(gpu: GpuHealth) -> str:
     numbers = [str(number) for number, state in enumerate(gpu.links) if state not in _UP]
-    return f" (not {', '.join(numbers)})" if numbers else ""
+    return f" (not {', '.join(numbers)})" if numbers and _active(gpu) else ""
 
 
 def _usual(facts: GpuHealthFacts) -> tuple[int, ...]:

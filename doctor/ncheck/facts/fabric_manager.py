@@ -23,6 +23,8 @@ class FabricManagerFacts:
     version: str = ""
 
 
+NO_FABRIC = "no NVLink fabric"  # what fabric-not-ready explains: that no NVLink of a GPU is active
+
 _FABRIC_MANAGER, _IMEX = "nvidia-fabricmanager.service", "nvidia-imex.service"
 
 SERVICES = Command(("systemctl", "show", "--property=Id,LoadState,ActiveState", _FABRIC_MANAGER, _IMEX))

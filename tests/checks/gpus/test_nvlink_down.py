@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ncheck.facts.gpu_health import Failure
+from ncheck.facts.fabric_manager import FabricManagerFacts
+from ncheck.facts.gpu_health import Failure, NvidiaDriverFacts
+from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.gpus.fabric_not_ready import fabric_not_ready
 from ncheck_checks.gpus.nvlink_down import nvlink_down
 from ncheck_checks.gpus.nvlinks_fewer import nvlinks_fewer
 from ncheck_checks.gpus.topology_differs import topology_differs
@@ -38,6 +41,22 @@ def test_a_node_without_any_active_link_is_named_where_the_others_have_them() ->
     dark = node(h100(0, links=(0,) * 18), h100(1, links=(0,) * 18))
     nodes = {"n1": node(h100(0), h100(1)), "n2": node(h100(0), h100(1)), "n3": dark}
     assert [one.nodes for one in judge([nvlink_down], nodes).findings] == [("n3",)]
+
+
+def test_links_of_which_none_is_active_follow_from_a_fabric_manager_that_does_not_run() -> None:
+    switches = PciFacts((PciDevice("0000:c1:00.0", 0x0680, NVIDIA, 0x1AF1),))
+    for links, cause in (((0,) * 12, ("NC536",)), ((*(1,) * 11, 0), ())):
+        gpus = {count: [h100(index, fabric=None, links=count) for index in range(2)] for count in (links, (1,) * 12)}
+        services = {(1,) * 12: FabricManagerFacts("active", ""), links: FabricManagerFacts("inactive", "")}
+        nodes = {
+            f"n{number}": {**node(*gpus[count]), PciFacts: switches, FabricManagerFacts: services[count],
+                           NvidiaDriverFacts: NvidiaDriverFacts("550.54.15")}
+            for number, count in enumerate(((1,) * 12, (1,) * 12, links))
+        }  # fmt: skip
+        judged = judge([fabric_not_ready, nvlink_down], nodes).findings
+        assert [(one.code, one.nodes, one.see) for one in judged] == [
+            ("NC536", ("n2",), ()), ("NC529", ("n2",), cause)
+        ]  # fmt: skip
 
 
 def test_a_card_without_a_bridge_beside_bridged_ones_is_built_so() -> None:
