@@ -24,25 +24,27 @@ from shlex import quote
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GPU_LOST, GpuHealthFacts
-from ncheck.facts.hardware_errors import DAMAGE, HardwareErrorFacts, PcieErrors
+from ncheck.facts.hardware_errors import DAMAGE, PCIE_ERROR, HardwareErrorFacts
 from ncheck.facts.hardware_log import HCA_TROUBLE, HardwareLogFacts
 from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus, last_at
 from ncheck.facts.pci import PciFacts
 
 
 @node_check(
-    "NC550", Severity.WARNING, HardwareErrorFacts, also=(PciFacts, KernelLogFacts, GpuHealthFacts, HardwareLogFacts)
-)
+    "NC550", Severity.WARNING, HardwareErrorFacts, also=(PciFacts, KernelLogFacts, GpuHealthFacts, HardwareLogFacts),
+    explains=PCIE_ERROR,
+)  # fmt: skip
 def pcie_errors_uncorrected(node: NodeView) -> Iterator[Problem | NotApplicable]:
     counts = node[HardwareErrorFacts].pcie
     if counts is None:
         yield NotApplicable("no PCIe device counts errors (AER)")
         return
-    damaged = {address: words for address, device in counts.devices.items() if (words := _damage(device))}
+    damaged = {address: damage for address, device in counts.devices.items() if (damage := device.damage)}
     causes = _causes(node) if damaged else {}
     logged = node.maybe(HardwareLogFacts)
     last = {one.of: one.last for one in logged.pcie} if isinstance(logged, HardwareLogFacts) else {}
-    for address, words in damaged.items():
+    for address, damage in damaged.items():
+        words = ", ".join(f"{count} x {DAMAGE[name]}" for name, count in damage.items())
         line = last.get(address, "")
         yield Problem(
             f"the {counts.devices[address].called} at {address} has counted PCIe errors that could not be corrected: "
@@ -53,12 +55,6 @@ def pcie_errors_uncorrected(node: NodeView) -> Iterator[Problem | NotApplicable]
             summary=f"PCIe errors of a {counts.devices[address].called}",
             follows=causes.get(address, ""),
         )
-
-
-def _damage(device: PcieErrors) -> str:
-    """Return "2 x link lost by surprise"; "" without damage, or of a device that no job uses."""
-    sums = {name: sum((counts or {}).get(name, 0) for counts in (device.nonfatal, device.fatal)) for name in DAMAGE}
-    return ", ".join(f"{count} x {DAMAGE[name]}" for name, count in sums.items() if count) if device.called else ""
 
 
 def _causes(node: NodeView) -> dict[str, str]:

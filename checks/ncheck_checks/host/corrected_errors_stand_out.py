@@ -25,7 +25,7 @@ from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.error_counters import ErrorCountersFacts
-from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts, PcieErrors
+from ncheck.facts.hardware_errors import MEMORY_ERROR, PCIE_ERROR, HardwareErrorFacts, MemoryErrorCounts, PcieErrors
 from ncheck.outliers import ERRORS, Outlier, Series
 
 # Not NonFatalErr: requests that a device does not know, which the search for devices makes, are counted there, too.
@@ -52,15 +52,18 @@ def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplic
         yield NotApplicable("too few devices and nodes count corrected errors to compare them")
     days = {node: facts.days for node, facts in cluster.facts(ErrorCountersFacts).items()}
     for outlier in links.outliers(days):
-        yield _problem(outlier, f"grep . /sys/bus/pci/devices/{quote(outlier.place[1])}/aer_dev_correctable")
+        node, address, _ = outlier.place
+        follows = PCIE_ERROR if counting[node].devices[address].damage else ""
+        yield _problem(outlier, f"grep . /sys/bus/pci/devices/{quote(address)}/aer_dev_correctable", follows)
     for outlier in memory.outliers(days):
-        yield _problem(outlier, "grep . /sys/devices/system/edac/mc/mc*/*/dimm_ce_count")
+        yield _problem(outlier, "grep . /sys/devices/system/edac/mc/mc*/*/dimm_ce_count", MEMORY_ERROR)
 
 
 def _corrected(device: PcieErrors) -> int:
     return sum((device.corrected or {}).get(name, 0) for name in _OF_LINKS)
 
 
-def _problem(outlier: Outlier, look: str) -> Problem:
+def _problem(outlier: Outlier, look: str, follows: str) -> Problem:
     summary = f"{outlier.name} has corrected far more errors than others"
-    return Problem(outlier.line(outlier.counter), look, nodes=outlier.place[:1], look=True, summary=summary)
+    line = outlier.line(outlier.counter)
+    return Problem(line, look, nodes=outlier.place[:1], look=True, summary=summary, follows=follows)

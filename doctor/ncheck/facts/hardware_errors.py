@@ -48,6 +48,12 @@ class PcieErrors:
             return "NVSwitch" if self.vendor == NVIDIA else ""
         return _KINDS.get(self.kind) or _CLASSES.get(self.kind >> 8, "")
 
+    @property
+    def damage(self) -> Mapping[str, int]:
+        """How many errors of each sort of DAMAGE it has counted; none of a device that no job uses."""
+        sums = {name: sum((counts or {}).get(name, 0) for counts in (self.nonfatal, self.fatal)) for name in DAMAGE}
+        return {name: count for name, count in sums.items() if count} if self.called else {}
+
 
 # By the kernel's short names. The others, such as UnsupReq and ACSViol, are requests that a device does not know or may
 # not make: the search for devices makes them on healthy machines, too.
@@ -115,7 +121,9 @@ _GPU_VENDORS = (NVIDIA, AMD)
 _KINDS = {_NVME: "NVMe drive", _BRIDGE: "PCIe bridge"}
 _CLASSES = {0x02: "network adapter", 0x03: "GPU", 0x12: "GPU"}
 
-MEMORY_ERROR = "uncorrected memory error"  # what memory-errors-uncorrected explains: that the kernel has logged it
+# What memory-errors-uncorrected explains: that the kernel has logged it, and errors that were corrected.
+MEMORY_ERROR = "uncorrected memory error"
+PCIE_ERROR = "uncorrected PCIe error"  # what pcie-errors-uncorrected explains: errors that were corrected
 
 HARDWARE_ERRORS = Answer("hardware-errors", shape=HardwareErrorFacts)
 

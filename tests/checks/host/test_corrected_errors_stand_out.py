@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from ncheck.facts.error_counters import ErrorCountersFacts
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts, PcieErrorCounts, PcieErrors
+from ncheck.facts.hardware_log import HardwareLogFacts
+from ncheck.facts.kernel_log import KernelLogFacts
+from ncheck.facts.pci import PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
 from ncheck.model.finding import Outcome
+from ncheck_checks.gpus.pcie_errors_uncorrected import pcie_errors_uncorrected
 from ncheck_checks.host.corrected_errors_stand_out import corrected_errors_stand_out as check
+from ncheck_checks.host.memory_errors_uncorrected import memory_errors_uncorrected
 
 DAY = 86_400.0
 GPU = "0000:5d:00.0"
@@ -37,6 +44,22 @@ def test_a_link_and_a_memory_that_correct_far_more_than_all_others_are_named() -
         ("n3",),
         "memory counted 9000 corrected memory errors in 12 days (750 per day); the median of 4 others is 0.12",
     )
+
+
+def test_they_follow_from_errors_of_the_same_device_or_memory_that_could_not_be_corrected() -> None:
+    for damaged, cause in ((GPU, ("NC550",)), ("0000:17:00.0", ())):
+        counted = {GPU: PcieErrors(0x0302, 0x10DE, {"BadTLP": 5000})}
+        counted[damaged] = PcieErrors(0x0302, 0x10DE, {"BadTLP": 5000} if damaged == GPU else {}, {}, {"DLP": 1})
+        errors = HardwareErrorFacts(PcieErrorCounts(40, counted), MemoryErrorCounts(2, 1, 9000, ()))
+        nodes: dict[str, Facts] = {f"n{number}": node() for number in range(5)}
+        nodes["n0"] = {
+            **nodes["n0"], HardwareErrorFacts: errors, PciFacts: Absent(""), KernelLogFacts: Absent(""),
+            GpuHealthFacts: Absent(""), HardwareLogFacts: Absent(""),
+        }  # fmt: skip
+        checks = [pcie_errors_uncorrected, memory_errors_uncorrected, check]
+        assert [(one.code, one.see) for one in judge(checks, nodes).findings] == [
+            ("NC550", ()), ("NC655", ()), ("NC661", cause), ("NC661", ("NC655",)),
+        ]  # fmt: skip
 
 
 def test_small_numbers_requests_that_no_device_knows_and_what_all_have_are_no_finding() -> None:
