@@ -110,14 +110,18 @@ def mended(check: Check, report: Report) -> bool:
 
 
 def _errors(report: Report, checks: Sequence[Check], blocking: Collection[str]) -> Iterator[Blocker]:
-    """Yield the errors. That a node was not reached is left to the finding that says why."""
+    """Yield the errors. Consequences are left to their causes that block the plan, too, and that a node was not reached
+    is left to the finding that says why.
+    """
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
     explaining = {check.code for check in checks if check.explains_unreached}
     unreached = {check.code for check in checks if check.says_unreached}
     explained = {node for one in errors if one.code in explaining for node in one.nodes}
+    causes = {(one.code, node) for one in errors if one.code in blocking and not one.see for node in one.nodes}
     for finding in errors:
         has_reason = finding.code in unreached and explained.issuperset(finding.nodes)
-        if finding.code in blocking and not has_reason:
+        follows = finding.see and all(any((code, node) in causes for code in finding.see) for node in finding.nodes)
+        if finding.code in blocking and not has_reason and not follows:
             message = f"{finding.code} {finding.check} on {fold(finding.nodes)}: {finding.message}"
             yield Blocker(message, finding.nodes, finding.fix, finding.code, finding.where, finding.kind)
 

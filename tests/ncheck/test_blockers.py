@@ -76,6 +76,24 @@ def daemon_is_missing(node: NodeView) -> Iterator[Problem]:
         yield Problem("there is none", "which orted")
 
 
+@node_check("NC705", Severity.ERROR, GpuFacts, explains="bad")
+def gpu_is_cause(node: NodeView) -> Iterator[Problem]:
+    if node[GpuFacts].source == "bad":
+        yield Problem("it is the cause", "nvidia-smi -L")
+
+
+@node_check("NC706", Severity.ERROR, ClockFacts, explains="bad")
+def clock_is_cause(node: NodeView) -> Iterator[Problem]:
+    if node[ClockFacts].offset:
+        yield Problem("it is late", "timedatectl")
+
+
+@node_check("NC707", Severity.ERROR, GpuFacts)
+def gpu_is_consequence(node: NodeView) -> Iterator[Problem]:
+    if node[GpuFacts].source == "bad":
+        yield Problem("it follows", "nvidia-smi -L", follows="bad")
+
+
 CHECKS = (gpu_is_bad, gpu_is_odd, clock_is_late, mpi_is_odd)
 
 
@@ -114,6 +132,16 @@ def test_a_warning_a_clock_and_what_only_root_can_read_do_not() -> None:
     assert found(GpuFacts((), "550.54", "12.4", "odd")) == ()
     assert found(clock=LATE) == ()
     assert found(Unread("the kernel's log", needs_root=True)) == ()
+
+
+def test_a_consequence_does_where_its_cause_does_not() -> None:
+    def codes(settings: Settings | None = None, *, checks: tuple[object, ...], clock: object = RIGHT) -> list[str]:
+        return [one.code for one in found(BAD, clock, settings=settings, checks=checks)]
+
+    checks = (gpu_is_cause, clock_is_cause, gpu_is_consequence)
+    assert codes(checks=checks) == ["NC705"]
+    assert codes(Settings(ignore=(Ignore("NC705"),)), checks=checks) == ["NC707"]
+    assert codes(checks=checks[1:], clock=LATE) == ["NC707"]
 
 
 def test_what_is_ignored_does_not() -> None:
