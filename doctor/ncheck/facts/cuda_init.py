@@ -69,7 +69,7 @@ class CudaInitFacts:
 
 @dataclass(frozen=True)
 class Step:
-    """What the process did last. `after`: seconds since its start."""
+    """What the process did last. `after`: seconds since it was to be started."""
 
     function: Shown
     after: Seconds

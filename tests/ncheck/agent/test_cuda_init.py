@@ -132,6 +132,16 @@ def test_what_had_no_time_is_slow_and_not_hung(asked: Asked) -> None:
     assert facts.reason == "CUDA is slow: only 1 GPU(s) could be tried in time, then cuDevicePrimaryCtxRetain"
 
 
+def test_the_start_of_a_slow_interpreter_is_no_silence_of_cuda(standins: Callable[..., Path], tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nsleep 1.5\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    sources = Sources({"LD_LIBRARY_PATH": str(standins()), "STANDIN_CUDA": "init=hang", "PATH": os.environ["PATH"]})
+    sources.start({"environment": {"python": str(python)}})
+    said = cuda_init.asked(sources.job, 3.0)
+    assert (said["late"], said["at"]["function"], said["silent"] <= 1.5) == (True, "cuInit", True)
+
+
 def test_a_library_that_cannot_be_loaded_comes_with_the_loaders_words(asked: Asked, tmp_path: Path) -> None:
     library = tmp_path / "libcuda.so.1"
     for content, words in ((b"", "file too short"), (b"text " * 1000, "invalid ELF header")):

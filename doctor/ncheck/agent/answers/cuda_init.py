@@ -8,6 +8,7 @@ is opened where it could disturb a job: on a GPU whose compute mode lets one pro
 
 import json
 import sys
+import time
 
 from ncheck.agent.answers.gpus import need_device
 from ncheck.agent.answers.interpreter import run_in
@@ -25,7 +26,7 @@ _SPARE = 3  # seconds after which the child ends by itself, if nobody has ended 
 # Old interpreters can run it, too. Each step is printed before it is done.
 _ASK = r"""
 import ctypes, json, os, resource, signal, sys, time
-room, began, where = int(sys.argv[2]), time.time(), {}
+room, began, where = int(sys.argv[2]), float(sys.argv[3]), {}
 signal.signal(signal.SIGALRM, signal.SIG_DFL)
 signal.alarm(int(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -33,7 +34,7 @@ class Failed(Exception): pass
 def say(**words):
     sys.stdout.write("\nncheck:" + json.dumps(words) + "\n")
     sys.stdout.flush()
-def begin(name): say(at=dict(where, function=name, after=time.time() - began))
+def begin(name): say(at=dict(where, function=name, after=max(0.0, time.time() - began)))
 def fail(name, code, words): raise Failed({"function": name, "code": code, "words": words})
 def call(name, *arguments):
     begin(name)
@@ -110,7 +111,7 @@ def asked(job, timeout):
     `at` is the step that it began last; `silent`: seconds since then, where it was ended at the time limit.
     """
     environment = dict(job.environment, CUDA_CACHE_DISABLE="1")  # nothing is written into ~/.nv
-    words = [str(int(timeout) + _SPARE), str(_ROOM)]
+    words = [str(int(timeout) + _SPARE), str(_ROOM), repr(time.time())]  # an interpreter may start slowly
     if job.path:
         reply = run_in(job, _ASK, words, timeout, environment)
     else:
