@@ -380,10 +380,10 @@ def unread_nodes(health: Mapping[str, GpuHealthFacts], what: str, *names: str) -
 
 
 def _unread(facts: GpuHealthFacts, what: str, names: tuple[str, ...]) -> str:
+    """Return why this could not be read of every GPU. Of one that does not answer all checks say the same."""
     for gpu in facts.gpus:
-        failed = next((gpu.errors[name] for name in ("handle", *names) if name in gpu.errors), None)
-        if failed:
+        if "handle" in gpu.errors:
+            return f"{gpu.called} could not be read: {gpu.errors['handle'].words}"
+        if failed := next((gpu.errors[name] for name in names if name in gpu.errors), None):
             return f"{what} of {gpu.called} could not be read: {failed.words}"
-    if facts.hung is not None:
-        return f"{what} could not be read of every GPU: GPU {facts.hung} does not answer"
-    return ""
+    return "" if facts.hung is None else f"not every GPU could be read: GPU {facts.hung} does not answer"

@@ -53,5 +53,5 @@ def test_what_could_not_be_read_is_unknown_and_what_is_not_there_is_skipped() ->
         "mig": (Outcome.SKIPPED, "no GPU of this node reports ECC errors"),
         "none": (Outcome.SKIPPED, "no NVIDIA GPU"),
         "unread": (Outcome.UNKNOWN, "ECC errors of GPU 0 (0000:0f:00.0) could not be read: Unknown Error"),
-        "hung": (Outcome.UNKNOWN, "ECC errors could not be read of every GPU: GPU 1 does not answer"),
+        "hung": (Outcome.UNKNOWN, "not every GPU could be read: GPU 1 does not answer"),
     }
