@@ -23,6 +23,7 @@ from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GPU_LOST, GpuHealth, GpuHealthFacts
+from ncheck.facts.gpus import DRIVER_FAILS
 from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 
 _RESET_REQUIRED = 16  # NVML's error
@@ -39,7 +40,10 @@ _ASKED_REBOOT = (2, 7)
 _ASKED_LOOK = {3: "nvidia-smi", 5: "sudo systemctl status nvidia-imex"}
 
 
-@node_check("NC520", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), blocks_plan=True, explains=GPU_UNUSABLE)
+@node_check(
+    "NC520", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), blocks_plan=True,
+    explains=(GPU_UNUSABLE, DRIVER_FAILS),
+)  # fmt: skip
 def gpu_unusable(node: NodeView) -> Iterator[Problem]:
     facts, log = node[GpuHealthFacts], node.maybe(KernelLogFacts)
     reported = set(broken_gpus(log, facts)) if isinstance(log, KernelLogFacts) else set()

@@ -21,9 +21,12 @@ from collections.abc import Iterator
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.cuda_init import DRIVER_MISMATCH, cuda_error
 from ncheck.facts.gpu_health import VERSIONS_DIFFER, NvidiaDriverFacts
+from ncheck.facts.gpus import DRIVER_FAILS
 
 
-@node_check("NC533", Severity.ERROR, NvidiaDriverFacts, blocks_plan=True, explains=cuda_error(DRIVER_MISMATCH))
+@node_check(
+    "NC533", Severity.ERROR, NvidiaDriverFacts, blocks_plan=True, explains=(cuda_error(DRIVER_MISMATCH), DRIVER_FAILS)
+)
 def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem]:
     driver = node[NvidiaDriverFacts]
     differs = bool(driver.module and driver.library and driver.module != driver.library)

@@ -267,5 +267,6 @@ def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
 
 
 DRIVER_HANGS = "hanging driver"  # what nvidia-smi-hangs explains: what else could not be read of the driver
+DRIVER_FAILS = "failing driver"  # what gpu-unusable and nvidia-driver-mismatched explain: the same, where nothing hangs
 OF_DRIVER = frozenset({"GpuFacts", "GpuHealthFacts", "NvidiaDriverFacts", "TopologyFacts"})
 FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES, amd.LISTING, amd.ROCM), gpus),)

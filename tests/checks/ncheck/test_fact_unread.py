@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from ncheck.facts.gpu_health import Failure, GpuHealth, GpuHealthFacts, NvidiaDriverFacts
+from ncheck.facts.kernel_log import KernelLogFacts
 from ncheck.facts.run import UnreadFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Unread
+from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.gpus.gpu_unusable import gpu_unusable
+from ncheck_checks.gpus.nvidia_driver_mismatched import nvidia_driver_mismatched
 from ncheck_checks.ncheck.fact_unread import fact_unread
 
 HUNG = Unread("nvidia-smi did not end within 10 s and was killed", fix="timeout 10 nvidia-smi")
@@ -41,6 +45,18 @@ def test_facts_that_are_unread_for_one_reason_are_one_finding() -> None:
     facts: Facts = {UnreadFacts: UnreadFacts({"FirewallFacts": why, "KernelLogFacts": why})}
     (finding,) = judge([fact_unread], {"a": facts, "b": facts}).findings
     assert (finding.message, finding.nodes) == (f"Firewall, KernelLog could not be read: {why.reason}", ("a", "b"))
+
+
+def test_what_a_driver_that_fails_does_not_say_follows_from_what_is_wrong_with_it() -> None:
+    lost = GpuHealthFacts((GpuHealth(3, errors={"handle": Failure(15, "GPU is lost")}),))
+    unread = {"GpuFacts": Unread("NVML cannot read every GPU"), "NamesFacts": Unread("/etc/hosts: Input/output error")}
+    mismatched: Facts = {NvidiaDriverFacts: NvidiaDriverFacts("550.54.15", "550.90.07")}
+    broken: Facts = {GpuHealthFacts: lost, KernelLogFacts: Absent("no log")}
+    for check, own in ((nvidia_driver_mismatched, mismatched), (gpu_unusable, broken)):
+        cause, *found = judge([check, fact_unread], {"a": {**own, UnreadFacts: UnreadFacts(unread)}}).findings
+        assert [(one.summary, one.see) for one in found] == [
+            ("Gpu could not be read", (cause.code,)), ("Names could not be read", ()),
+        ]  # fmt: skip
 
 
 def test_it_is_silent_where_all_was_read() -> None:
