@@ -5,7 +5,8 @@ GPUs, network adapters, HCAs, NVMe drives, NVSwitches and the bridges above them
 the hardware could not correct, fatal or not, since the node was started: a link that was lost or broke its protocol,
 data that was damaged, a request that got no answer. The kernel shows these counters (AER) to every user. Left out are
 corrected errors, which healthy links have, and refused requests (UnsupReq, ACSViol, CmpltAbrt and the like), which the
-search for devices causes on healthy machines. A drive or card that was pulled out while the node ran counts, too.
+search for devices causes on healthy machines. A drive or card that was pulled out while the node ran counts, too. On
+machines whose firmware handles PCIe errors itself ("firmware first"), only those that it passes on are counted.
 
 ## Why it matters
 A transfer failed; after a fatal error the link itself is not reliable (the kernel's Documentation/PCI/pcieaer-howto).

@@ -3,7 +3,8 @@
 ## What it finds
 Memory controllers that have counted errors which ECC could not correct, since their EDAC driver was loaded, and the
 memory module, where the driver knows it. The kernel shows these counters to every user. Corrected errors are no
-finding: healthy memory has some. Machines without an EDAC driver, such as most virtual machines, are skipped.
+finding: healthy memory has some. Machines without an EDAC driver, such as most virtual machines, are skipped. Where the
+firmware handles memory errors itself ("firmware first"), only those that it passes on are counted.
 
 ## Why it matters
 Data was lost. If a program uses that place, it is killed with a bus error, or the whole node stops. A module that has
