@@ -68,14 +68,15 @@ def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Slurm) -> No
     assert asked == [["scontrol", "-o", "show", "reservation", "UTC0", "standard"]]
 
 
-def test_a_controller_that_fails_is_unknown_and_a_machine_without_slurm_is_not(slurm: Slurm) -> None:
+def test_a_slurm_that_does_not_answer_is_unknown_inside_of_a_job_only(slurm: Slurm) -> None:
     fact = slurm.fact()
     assert isinstance(fact, ReservationFacts)
     assert (fact.reservations, fact.job) == ((), None)
     slurm.what["controller"] = "slurm_load_reservations error: Unable to contact slurm controller (connect failure)"
-    assert slurm.fact() == Unread(f"scontrol on this machine: {slurm.what['controller']}")
-    slurm.what["controller"] = "scontrol: fatal: Could not establish a configuration source"
-    assert slurm.fact() == Absent("Slurm is not configured on this machine")
+    reason = f"scontrol on this machine: {slurm.what['controller']}"
+    assert slurm.fact() == Absent(reason)
+    slurm.environ["SLURM_JOB_ID"] = "7"
+    assert slurm.fact() == Unread(reason)
     (slurm.folder / "scontrol").unlink()
     assert slurm.fact() == Absent("no scontrol on this machine")
 
