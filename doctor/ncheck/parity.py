@@ -91,7 +91,7 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
             facts = cluster.facts(fact)
             parted = split({node: value for node, own in facts.items() if (value := value_of(own)) is not None})
             if parted:
-                evidence = _evidence({node: shown(own) for node, own in facts.items()} if shown else {})
+                evidence = on_nodes({node: shown(own) for node, own in facts.items()} if shown else {})
                 line = fix if isinstance(fix, str) else fix(facts[parted.odd[0]])
                 typed = line.format(wanted=quote(parted.wanted))
                 yield Problem(f"{what}: {parted.summary()}", typed, evidence, parted.odd, look=look, summary=what)
@@ -101,5 +101,6 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
     return made
 
 
-def _evidence(shown: Mapping[str, str]) -> tuple[str, ...]:
+def on_nodes(shown: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the evidence of nodes, each line once with its nodes: "2.18.3 on node[01-03]"."""
     return tuple(f"{line} on {fold(nodes)}" for line, nodes in nodes_by_value(shown).items())

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold, nodes_by_value, split
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, split
 from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.parity import on_nodes
 
 _LOOK = "ldconfig -p | grep libfabric; echo $LD_LIBRARY_PATH"
 
@@ -33,7 +34,6 @@ def libfabric_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     if others := tuple(node for node in plugins if node not in copies):
         yield NotApplicable("no network plug-in that uses libfabric, or a libfabric whose version is not known", others)
     if parted := split({node: copy.version for node, copy in copies.items()}):
-        places = nodes_by_value({node: f"{copy.path}: {copy.version}" for node, copy in copies.items()})
-        evidence = tuple(f"{place} on {fold(nodes)}" for place, nodes in places.items())
+        evidence = on_nodes({node: f"{copy.path}: {copy.version}" for node, copy in copies.items()})
         summary = "libfabric differs"
         yield Problem(f"{summary}: {parted.summary()}", _LOOK, evidence, parted.odd, look=True, summary=summary)

@@ -5,7 +5,9 @@ Nodes on which NCCL, in the job's environment, finds no network plug-in although
 which NCCL itself cannot use; NCCL_NET_PLUGIN names a library that the loader does not find; or NCCL_NET names a network
 that is not NCCL's own. Also HPC-X's plug-in on nodes with EFA, which it cannot use, as in NVIDIA's containers; and one
 that cannot be loaded: a library that it needs, such as libfabric, is not found, the file is damaged, or its interface
-(ncclNetPlugin_v8 and so on) is of other releases than this NCCL takes. The files are read; nothing is loaded.
+(ncclNetPlugin_v8 and so on) is of other releases than this NCCL takes. The files are read; nothing is loaded. It is a
+warning where the job's own script may still lead to a plug-in that is there, and where NCCL uses InfiniBand or RoCE
+without it.
 
 ## Why it matters
 NCCL then uses TCP over the ordinary network card, at a tenth of the speed or less, and says so in its INFO lines only:
@@ -27,9 +29,10 @@ from shlex import quote
 
 from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import OF_INFINIBAND, EfaFacts, NetPlugin, NetPluginFacts
-from ncheck.nccl.hca import nccl_value
+from ncheck.nccl.hca import active, nccl_value
 from ncheck.nccl.net_plugin import NO_PLUGIN, why_not_loaded
 from ncheck.nccl.settings import release_of
 
@@ -38,7 +41,7 @@ _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
 
 
 @node_check(
-    "NC236", Severity.ERROR, LoadedNcclFacts, NetPluginFacts, also=(EfaFacts, EnvironmentFacts),
+    "NC236", Severity.ERROR, LoadedNcclFacts, NetPluginFacts, also=(EfaFacts, EnvironmentFacts, InfinibandFacts),
     explains=(SLOW_NETWORK, NO_PLUGIN),
 )  # fmt: skip
 def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
@@ -59,10 +62,17 @@ def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
         may_be_set_later = elsewhere and not (plugin or found.named or found.off)  # by the job's own script
         yield Problem(
             fault, fix, tuple(evidence), look=not (found.off or elsewhere), summary=_SUMMARY,
-            severity=Severity.WARNING if may_be_set_later else None,
+            severity=Severity.WARNING if may_be_set_later or _does_without(node) else None,
         )  # fmt: skip
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
+
+
+def _does_without(node: NodeView) -> bool:
+    """Tell whether NCCL has HCAs of its own to use where a plug-in does not load."""
+    hcas = node.maybe(InfinibandFacts)
+    own = nccl_value(node, "NCCL_NET").lower() in ("", "ib")
+    return own and isinstance(hcas, InfinibandFacts) and bool(active(hcas.ports))
 
 
 def _fault_of(plugin: NetPlugin, node: NodeView) -> str:
@@ -71,7 +81,7 @@ def _fault_of(plugin: NetPlugin, node: NodeView) -> str:
     if why := why_not_loaded(plugin, release_of(node[LoadedNcclFacts].version)):
         return f"NCCL cannot load {plugin.described}: {why}"
     if plugin.kind == OF_INFINIBAND and isinstance(efa, EfaFacts):
-        return f"NCCL loads {plugin.described}, which cannot use the {len(efa.devices)} EFA devices"
+        return f"NCCL loads {plugin.described}, which cannot use {_named(efa)}"
     return ""
 
 
@@ -86,5 +96,9 @@ def _lacking(found: NetPluginFacts, node: NodeView) -> str:
         return f"NCCL_NET={network}, and NCCL finds no network plug-in"
     if isinstance(efa, EfaFacts):
         why = "NCCL_NET_PLUGIN is none" if found.off else "NCCL finds no network plug-in"
-        return f"NCCL uses TCP and not the {len(efa.devices)} EFA devices: {why}"
+        return f"NCCL uses TCP and not {_named(efa)}: {why}"
     return ""
+
+
+def _named(efa: EfaFacts) -> str:
+    return f"the {len(efa.devices)} EFA devices" if len(efa.devices) > 1 else f"the EFA device {efa.devices[0]}"

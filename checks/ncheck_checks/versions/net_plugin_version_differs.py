@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold, nodes_by_value, split
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, nodes_by_value, split
 from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.parity import on_nodes
 
 
 @cluster_check("NC233", Severity.WARNING, NetPluginFacts)
@@ -32,8 +33,7 @@ def net_plugin_version_differs(cluster: Cluster) -> Iterator[Problem | NotApplic
     for kind, nodes in kinds.items():
         versions = {node: plugins[node].release for node in nodes if node in said}
         if parted := split(versions):
-            copies = nodes_by_value({node: f"{plugins[node].path}: {plugins[node].release}" for node in versions})
-            evidence = tuple(f"{copy} on {fold(own)}" for copy, own in copies.items())
+            evidence = on_nodes({node: f"{plugins[node].path}: {version}" for node, version in versions.items()})
             summary = f"{kind or 'the network plug-in'} differs"
             fix = f"ls -l {quote(plugins[parted.odd[0]].path)}"
             yield Problem(f"{summary}: {parted.summary()}", fix, evidence, parted.odd, look=True, summary=summary)

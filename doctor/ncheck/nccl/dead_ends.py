@@ -27,9 +27,9 @@ from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices
 from ncheck.nccl.hca import active
-from ncheck.nccl.net_plugin import why_not_loaded
+from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.setting_problems import rdma_off
-from ncheck.nccl.settings import PlacedSetting, Release, release_of, settings_of
+from ncheck.nccl.settings import PlacedSetting, settings_of
 from ncheck.network.hca_ports import usable
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, faults
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, machines, subnets
@@ -66,7 +66,7 @@ def _over_tcp(
     plugin: Read[NetPluginFacts] | None,
 ) -> bool | None:
     settings = settings_of(environment, nccl) if environment else {}
-    by_plugin = _by_plugin(settings, plugin, release_of(nccl.version) if nccl else ())
+    by_plugin = _by_plugin(settings, plugin, nccl)
     if by_plugin:
         return False
     if not isinstance(hcas, InfinibandFacts):
@@ -78,7 +78,7 @@ def _over_tcp(
 
 
 def _by_plugin(
-    settings: Mapping[str, PlacedSetting], found: Read[NetPluginFacts] | None, release: Release
+    settings: Mapping[str, PlacedSetting], found: Read[NetPluginFacts] | None, nccl: LoadedNcclFacts | None
 ) -> bool | None:
     """Return whether a network plug-in carries the data; None where it is not known which one NCCL loads. One that is
     of InfiniBand uses the same ports as NCCL itself, by the same settings.
@@ -87,8 +87,8 @@ def _by_plugin(
     if network in ("ib", "socket"):
         return False
     if isinstance(found, NetPluginFacts):
-        plugin = found.plugin
-        return plugin is not None and plugin.kind != OF_INFINIBAND and not why_not_loaded(plugin, release)
+        plugin = loaded(found, nccl)
+        return plugin is not None and plugin.kind != OF_INFINIBAND
     return True if network or named not in ("", "none") else False if isinstance(found, Absent) else None
 
 

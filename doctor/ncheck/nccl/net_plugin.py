@@ -1,9 +1,10 @@
-"""Whether NCCL can load the network plug-in that it finds."""
+"""Which network plug-in NCCL loads, and why it cannot load one that it finds."""
 
 from __future__ import annotations
 
-from ncheck.facts.net_plugin import NetPlugin
-from ncheck.nccl.settings import Release
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import NetPlugin, NetPluginFacts
+from ncheck.nccl.settings import Release, release_of
 
 NO_PLUGIN = "missing plug-in"  # what net-plugin-unusable explains: that a node has another network than the others
 
@@ -14,6 +15,15 @@ _INTERFACES = (
     ((2, 28), 6, 11), ((2, 30), 6, 12),
 )  # fmt: skip
 _NEXT = (2, 31)  # of which it is not known what is the newest
+
+
+def loaded(found: NetPluginFacts, nccl: LoadedNcclFacts | None) -> NetPlugin | None:
+    """Return the plug-in that carries the data; None where NCCL uses its own networks. AMD's RCCL looks for files of
+    other names. `nccl` is None if it is not known.
+    """
+    if not found.plugin or (nccl and nccl.library != "NCCL"):
+        return None
+    return None if why_not_loaded(found.plugin, release_of(nccl.version) if nccl else ()) else found.plugin
 
 
 def why_not_loaded(plugin: NetPlugin, release: Release) -> str:

@@ -41,6 +41,21 @@ def test_a_node_without_the_plug_in_of_the_others_is_named() -> None:
     )  # fmt: skip
 
 
+def test_a_plug_in_that_cannot_be_loaded_counts_as_none() -> None:
+    nodes = {"n1": node(SHARP), "n2": node(SHARP), "n3": node(replace(SHARP, missing=("libsharp.so.5",)))}
+    (finding,) = judge([check], nodes).findings
+    assert (finding.message, finding.evidence) == (
+        "NCCL's network plug-in differs: nccl-rdma-sharp on n[1-2], none on n3 (2 to 1)", (f"{SHARP.path} on n[1-3]",),
+    )  # fmt: skip
+
+
+def test_amds_library_looks_for_files_of_other_names() -> None:
+    none = node(Absent("no network plug-in of NCCL"))
+    rccl = LoadedNcclFacts("2.22.3", "/opt/rocm/lib/librccl.so.1")
+    amd = [{**facts, LoadedNcclFacts: rccl} for facts in (node(SHARP), none)]
+    assert outcomes(*amd) == [Outcome.SKIPPED] * 2
+
+
 def test_a_tuner_that_only_some_nodes_have_is_named() -> None:
     nodes = {"n1": node(OFI), "n2": node(OFI), "n3": node(replace(OFI, tuner=(3,)))}
     (finding,) = judge([check], nodes).findings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import EfaFacts, NetPlugin, NetPluginFacts
 from ncheck.judge import judge
@@ -12,6 +13,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.net_plugin_unusable import net_plugin_unusable as check
+
+from tests.checks.infiniband.counted import PORT
 
 OFI = NetPlugin(
     "libnccl-net.so", "/opt/amazon/ofi-nccl/lib/libnccl-net.so", "aws-ofi-nccl", "1.16.3", net=(6, 7, 8, 9, 10)
@@ -23,7 +26,7 @@ FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
 def node(found: NetPluginFacts, efa: object = EFA, nccl: str = "2.27.5", **variables: str) -> Facts:
     return {
         LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2"), NetPluginFacts: found, EfaFacts: efa,
-        EnvironmentFacts: EnvironmentFacts(variables, {}),
+        EnvironmentFacts: EnvironmentFacts(variables, {}), InfinibandFacts: Absent("no InfiniBand or RoCE device"),
     }  # fmt: skip
 
 
@@ -94,6 +97,24 @@ def test_a_plug_in_that_does_not_load_is_a_fault() -> None:
         "NCCL cannot load aws-ofi-nccl 1.16.3: it has NCCL's network interface v4, v5, and this NCCL takes v6 to v10"
     )
     assert message(node(new, nccl="2.21.5")).endswith("v9, v10, and this NCCL takes v5 to v8")
+
+
+def test_where_nccl_has_infiniband_of_its_own_a_plug_in_that_does_not_load_is_a_warning() -> None:
+    lacking = NetPluginFacts(replace(OFI, kind="nccl-rdma-sharp", missing=("libsharp_coll.so.5",)))
+    none, hcas = Absent("no EFA device"), InfinibandFacts((PORT,), "ibstat")
+    severities = {
+        network: judge([check], {"n1": {**node(lacking, none, NCCL_NET=network), InfinibandFacts: hcas}}).findings
+        for network in ("", "IB", "Socket")
+    }
+    assert {network: finding.severity for network, (finding,) in severities.items()} == {
+        "": Severity.WARNING, "IB": Severity.WARNING, "Socket": Severity.ERROR,
+    }  # fmt: skip
+
+
+def test_one_device_is_named() -> None:
+    assert message(node(NetPluginFacts(None, off=True), EfaFacts(("rdmap0s6",), ""))) == (
+        "NCCL uses TCP and not the EFA device rdmap0s6: NCCL_NET_PLUGIN is none"
+    )
 
 
 def test_a_plug_in_that_loads_is_fine_also_by_an_nccl_that_is_newer_than_this() -> None:

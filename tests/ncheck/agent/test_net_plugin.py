@@ -35,9 +35,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(loader, "DEFAULT", (str(tmp_path / "usr"),))
     monkeypatch.setattr(loader, "_cache", lambda: "\tlibc.so.6 (libc6,x86-64) => /lib/libc.so.6\n")
 
-    def answered(**variables: str) -> dict[str, JsonValue]:
+    def answered(python: Path | None = None, **variables: str) -> dict[str, JsonValue]:
         sources = Sources()
         sources.job = Job({}, {"HOME": str(tmp_path), "PATH": os.environ["PATH"], **variables})
+        sources.job.path = str(python) if python else None
         said: dict[str, JsonValue] = net_plugin.answer(sources, None, 60.0)
         return said
 
@@ -108,6 +109,14 @@ def test_a_cache_that_cannot_be_read_leaves_it_open_and_one_that_is_not_there_do
     assert asked()["plugins"] == [plain("libnccl-net.so")]
     (tmp_path / "ld.so.cache").write_bytes(b"glibc-ld.so.cache1.1")
     assert asked()["plugins"] == [{**plain("libnccl-net.so"), "sure": False}]
+
+
+def test_a_plug_in_beside_condas_interpreter_is_found_without_a_variable(tmp_path: Path, asked: Asked) -> None:
+    plug_in = tmp_path / "env" / "lib" / "libnccl-net.so"
+    plug_in.parent.mkdir(parents=True)
+    plug_in.write_bytes(b"no library" * 9)
+    error = {"name": "libnccl-net.so", "error": f"{plug_in}: not a 64-bit ELF library"}
+    assert asked(python=tmp_path / "env" / "bin" / "python3")["plugins"] == [error]
 
 
 def test_a_plug_in_that_lies_where_the_loader_does_not_look_is_shown(tmp_path: Path, asked: Asked) -> None:

@@ -84,19 +84,26 @@ def _plugin(job, beginning, named):
     if named and "/" not in named and not (named.startswith("lib") and named.endswith(".so")):
         names.append("{}-{}.so".format(beginning, named))
     for name in names:
-        path = name if "/" in name else loader.resolve(job, None, name, loader.DEFAULT)[0]
+        path = name if "/" in name else _found(job, None, name)
         if path and os.path.isfile(path):
             return dict(_described(job, os.path.realpath(path)), name=name)
     return {"name": names[-1], "path": None, "sure": loader.cache_is_known() or "/" in names[-1]}
+
+
+def _found(job, library, name):
+    """Return where the loader finds what a library asks for, None where it does not.
+
+    The interpreter's own path counts for all that it opens: conda's leads to the folder beside it.
+    """
+    own = [os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(job.path))), "lib")] if job.path else []
+    return loader.resolve(job, library, name, [*loader.DEFAULT, *own])[0]
 
 
 def _described(job, path):
     try:
         library = Library(path)
         needed = library.needed()
-        # The interpreter's own path counts for all that it opens: conda's leads to the folder beside it.
-        own = [os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(job.path))), "lib")] if job.path else []
-        found = {name: loader.resolve(job, library, name, [*loader.DEFAULT, *own])[0] for name in needed}
+        found = {name: _found(job, library, name) for name in needed}
         kind, version = _kind(library, needed)
         symbols = library.exported(b"ncclNetPlugin_v"), library.exported(b"ncclTunerPlugin_v")
         build = library.build()
