@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.facts.net_plugin import NET_PLUGIN
 from ncheck.fleet.recording import load
-from ncheck.model.evidence import Evidence, JsonValue
+from ncheck.model.evidence import Evidence
 from ncheck.model.report import Report
 from ncheck.model.system import SystemPort
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
 from ncheck.settings import Settings
 
-from tests.recorded.efa import IBSTATS, of_efa
+from tests.recorded.efa import IBSTATS, of_efa, without_plug_in
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 OF_HCAS = {"NC331", "NC408", "NC411", "NC412", "NC415", "NC416", "NC417", "NC418", "NC430", "NC433"}
@@ -25,13 +24,6 @@ OF_HCAS = {"NC331", "NC408", "NC411", "NC412", "NC415", "NC416", "NC417", "NC418
 
 def judged(*nodes: Evidence) -> Report:
     return judge_again(nodes, Settings(), Silent())
-
-
-def without_plug_in(node: Evidence) -> Evidence:
-    reply = node.replies[NET_PLUGIN.key]
-    value: Any = reply.value
-    lost: JsonValue = {"name": "libnccl-net.so", "path": None, "sure": True}
-    return replace(node, replies={**node.replies, NET_PLUGIN.key: replace(reply, value={**value, "plugins": [lost]})})
 
 
 @pytest.mark.parametrize("ibstat", IBSTATS)

@@ -147,7 +147,7 @@ def fresh_containers() -> tuple[Host, ...]:
     """Return containers of which each has another fault; three of them nobody has logged in to yet."""
     hosts = tuple(
         replace(host, port=10001, container="docker", gpus=2, hcas=hcas()[:1], nics=host.nics[:4], commit=COMMITS[0])
-        for host in cluster(*(f"gpu{number:02}" for number in range(1, 12)))
+        for host in cluster(*(f"gpu{number:02}" for number in range(1, 13)))
     )
     hosts = changed(hosts, "gpu01", port_holder="python3 (pid 28114) of train")
     hosts = changed(hosts, "gpu02", held_gpu=1)
@@ -157,6 +157,8 @@ def fresh_containers() -> tuple[Host, ...]:
     hosts = changed(hosts, "gpu06", commit=COMMITS[1])
     hosts = changed(hosts, "gpu07", orted_on_path=False)
     hosts = changed(hosts, "gpu08", name_leads_to="127.0.1.1", keys_refused=True)
+    empty = "/usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short"
+    hosts = changed(hosts, "gpu12", cuda_fails=empty)
     for name in ("gpu09", "gpu10"):
         hosts = lost(hosts, name, Cause.HOST_KEY_UNKNOWN, f"the host key of [{name}]:10001 is {STRANGER}")
     return lost(hosts, "gpu11", Cause.HOST_KEY_CHANGED, CHANGED)
@@ -180,6 +182,7 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
         replace(host, nics=docker_first(host.nics), picked="172.18.0.1", planned="eno1") for host in HEALTHY
     ),
     "veth-without-infiniband": tuple(map(with_container, cluster("gpu01", "gpu02"))),
+    "efa-without-plug-in": tuple(replace(host, efa=True) for host in cluster("gpu01", "gpu02")),
     "names-that-differ": tuple(
         replace(host, nics=nics(host.number, wire))
         for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)

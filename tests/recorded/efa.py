@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COUNT = 8
+PLUG_IN = "/opt/amazon/ofi-nccl/lib/libnccl-net.so"  # where EFA's installer puts it
 _PANIC = "ibpanic: [4711] main: can't init UMAD library: No such file or directory\n"
 # ib_umad is loaded only where a device is one of InfiniBand; ibstat then lists those alone, and there may be none.
 IBSTATS = {
@@ -53,10 +54,18 @@ def of_efa(
     return replace(node, replies=replies)
 
 
+def without_plug_in(node: Evidence, **changed: JsonValue) -> Evidence:
+    """Return a node on which the loader finds no plug-in."""
+    reply = node.replies[NET_PLUGIN.key]
+    lost: JsonValue = {"name": "libnccl-net.so", "path": None, "sure": True}
+    value = {**cast("dict[str, JsonValue]", reply.value), "plugins": [lost], **changed}
+    return replace(node, replies={**node.replies, NET_PLUGIN.key: replace(reply, value=value)})
+
+
 def _net_plugin(changed: Mapping[str, JsonValue]) -> JsonValue:
     """Return what EFA's installer brings."""
     plugin: dict[str, JsonValue] = {
-        "name": "libnccl-net.so", "path": "/opt/amazon/ofi-nccl/lib/libnccl-net.so", "kind": "aws-ofi-nccl",
+        "name": "libnccl-net.so", "path": PLUG_IN, "kind": "aws-ofi-nccl",
         "version": "1.16.3", "build": "5c0f", "net": [6, 7, 8, 9, 10], "tuner": [2, 3], "missing": [],
         "libfabric": {"path": "/opt/amazon/efa/lib/libfabric.so.1.25.0", "version": "1.22.0amzn4.0"}, **changed,
     }  # fmt: skip

@@ -59,6 +59,12 @@ def _gpu(index: int, name: str) -> JsonValue:
 
 def _cuda_init(host: Host) -> JsonValue:
     """Return what CUDA says in the job's environment: a context was opened on each GPU."""
+    if host.cuda_fails:
+        failed: JsonValue = {"function": "dlopen", "code": None, "words": host.cuda_fails}
+        return {
+            "library": "", "version": 0, "failed": failed, "uvm": "", "at": None, "done": True, "late": False,
+            "silent": 0.0, "exit_status": 0, "words": "", "devices": [],
+        }  # fmt: skip
     major, minor = map(int, host.cuda.split("."))
     places = [f"0000:{BUSES[index].upper()}:00.0" for index in range(host.gpus)]
     last: JsonValue = {

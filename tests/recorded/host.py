@@ -98,6 +98,8 @@ class Host:
     commit: str = ""  # of the job's code; "" where no --workdir was given
     horovod_with: tuple[str, ...] = ("NCCL", "MPI", "Gloo")
     held_gpu: int | None = None  # the GPU on which a process of an earlier job is left
+    cuda_fails: str = ""  # the loader's words on libcuda.so.1
+    efa: bool = False  # EFA in the place of its HCAs, and the plug-in for it where the loader does not look
     port_holder: str = ""  # who has the job's port
     orted_on_path: bool = True  # of a login that is not interactive
     name_leads_to: str = ""  # its own hostname, where that is not its address

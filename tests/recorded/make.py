@@ -16,6 +16,7 @@ from tests.every_fact import every_fact
 
 from .amd import no_amd
 from .clusters import CLUSTERS
+from .efa import PLUG_IN, of_efa, without_plug_in
 from .fabric import fabric_replies
 from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
@@ -58,7 +59,7 @@ def evidence(host: Host, place: int) -> Evidence:
     )
     known = replies(host)
     greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, f"{PYTHON} ({host.python})", host.noise)
-    return Evidence(
+    node = Evidence(
         host.name,
         login,
         greeting,
@@ -69,6 +70,7 @@ def evidence(host: Host, place: int) -> Evidence:
         slots=host.gpus,
         notes={key: note for key, note in known.items() if isinstance(note, Note)},
     )
+    return without_plug_in(of_efa(node), elsewhere=[PLUG_IN]) if host.efa else node
 
 
 def replies(host: Host) -> dict[str, Reply | Note]:
