@@ -10,11 +10,11 @@ CACHE = "/etc/ld.so.cache"
 DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")  # where the loader looks last
 
 
-def resolve(job, library, name, wheels):
+def resolve(job, library, name, last):
     """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
 
-    Without a library: of what a program opens by name. `wheels` are the folders that torch itself looks in where the
-    loader finds nothing.
+    Without a library: of what a program opens by name. `last` are folders that count where all others have nothing,
+    such as those of wheels, in which torch itself looks.
     """
     rpath, runpath = library.search_paths() if library else ([], [])
     for entry in preloaded(job.environment, name.partition(".so")[0] + ".so"):
@@ -24,7 +24,7 @@ def resolve(job, library, name, wheels):
         (library_path(job.environment), "LD_LIBRARY_PATH"),
         (runpath, "DT_RUNPATH of torch's library"),
         ([os.path.dirname(path) for path in cached(name)], "the loader's cache"),
-        (wheels, "the wheel, opened by torch itself"),
+        (last, "the wheel, opened by torch itself"),
     )
     for folders, how in steps:
         for folder in folders:

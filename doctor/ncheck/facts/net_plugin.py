@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -108,26 +109,23 @@ NET_PLUGIN = Answer("net-plugin", shape=NetPluginAnswer)
 _UNRECORDED = "the recording lacks it: an earlier release did not ask"
 
 # 1.16.3, 1.7.4-aws, 1.22.0amzn4.0, 2.13.0g
-_VERSION = expression(r"\d[\w.+~-]{0,39}")
-_FILE = expression(r"libfabric\.so[\w.]{0,40}")
-_WORD = expression(r"[\w ().-]{0,40}")
-_HEXADECIMAL = expression(r"[0-9a-f]{0,128}")
+_VERSION = r"\d[\w.+~-]{0,39}"
 
 
-def _version(text: str) -> str:
-    return text if _VERSION.fullmatch(text) else ""
+def _that_is(pattern: str) -> Callable[[str], str]:
+    """Return a function that returns a text of this form, and "" for any other."""
+    form = expression(pattern)
+
+    def checked(text: str) -> str:
+        return text if form.fullmatch(text) else ""
+
+    return checked
 
 
-def _version_or_file(text: str) -> str:
-    return text if _VERSION.fullmatch(text) or _FILE.fullmatch(text) else ""
-
-
-def _word(text: str) -> str:
-    return text if _WORD.fullmatch(text) else ""
-
-
-def _hexadecimal(text: str) -> str:
-    return text if _HEXADECIMAL.fullmatch(text) else ""
+_version = _that_is(_VERSION)
+_version_or_file = _that_is(rf"{_VERSION}|libfabric\.so[\w.]{{0,40}}")
+_word = _that_is(r"[\w ().-]{0,40}")
+_hexadecimal = _that_is(r"[0-9a-f]{0,128}")
 
 
 @reading(NET_PLUGIN)
