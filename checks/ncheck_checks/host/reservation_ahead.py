@@ -1,13 +1,13 @@
 """Slurm reserves a node for maintenance
 
 ## What it finds
-Nodes in a reservation of Slurm that has the flag MAINT, and that begins within a day (later: information), or is active
-and excludes the user who runs ncheck. This machine asks Slurm once (`scontrol show reservation`), not the nodes; a node
-is recognized by the name in the list or by its host name. Inside a Slurm job only a reservation counts that begins
-before the job ends, and that is not the job's own. Where only an account or a group may use an active reservation, it
-is a warning. Other reservations are not looked at, nor are nodes that someone drains: nodes are drained to be tested.
-Slurm may hide reservations from those who may not use them (PrivateData=reservations). Where Slurm does not answer,
-the check is skipped; inside a job it is unknown.
+Nodes in a reservation of Slurm that has the flag MAINT, and that begins within four hours (within a day: a warning;
+later: information), or is active and excludes the user who runs ncheck. This machine asks Slurm once (`scontrol show
+reservation`), not the nodes; a node is recognized by the name in the list or by its host name. Inside a Slurm job only
+a reservation counts that begins before the job ends, and that is not the job's own. Where only an account or a group
+may use an active reservation, it is a warning. Other reservations are not looked at, nor are nodes that someone drains:
+nodes are drained to be tested. Slurm may hide reservations from those who may not use them (PrivateData=reservations).
+Where Slurm does not answer, the check is skipped; inside a job it is unknown.
 
 ## Why it matters
 When the reservation begins, the nodes are rebooted or taken apart. Slurm starts no job that would reach into it: a job
@@ -28,7 +28,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.facts.maintenance import Reservation, ReservationFacts
 from ncheck.text import span, utc
 
-DAY = 86400.0  # seconds
+SOON, DAY = 4 * 3600.0, 86400.0  # seconds
 
 
 @cluster_check("NC660", Severity.ERROR, ReservationFacts, also=(IdentityFacts,), alone=True)
@@ -43,7 +43,6 @@ def reservation_ahead(cluster: Cluster) -> Iterator[Problem]:
             continue
         ahead = one.begins - facts.asked
         when = f"from {utc(one.begins)}, in {span(ahead)}," if ahead > 0 else f"since {utc(one.begins)}"
-        severity = Severity.WARNING if ahead <= 0 and one.open_to_us is None else None
         yield Problem(
             f"Slurm reserves it for maintenance {when} until {utc(one.ends)}: {one.name}",
             f"scontrol show {quote('reservation=' + one.name)}",
@@ -51,8 +50,16 @@ def reservation_ahead(cluster: Cluster) -> Iterator[Problem]:
             where=HERE,
             look=True,
             summary="Slurm has a reservation for maintenance",
-            severity=Severity.INFO if ahead >= DAY else severity,
+            severity=_severity(one, ahead, facts),
         )
+
+
+def _severity(one: Reservation, ahead: float, facts: ReservationFacts) -> Severity | None:
+    """Return how grave it is where that is not an error: a job may end in time."""
+    if ahead >= DAY:
+        return Severity.INFO
+    may_end = ahead >= SOON and not facts.job
+    return Severity.WARNING if may_end or (ahead <= 0 and one.open_to_us is None) else None
 
 
 def _harms(one: Reservation, facts: ReservationFacts) -> bool:

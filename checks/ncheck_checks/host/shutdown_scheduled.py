@@ -2,9 +2,9 @@
 
 ## What it finds
 Nodes on which systemd has scheduled a shutdown (`shutdown -r +40`, `shutdown -h 22:00`): to power off, to reboot, to
-halt. The time left is by the node's own clock. More than a day ahead it is a warning. What nobody schedules this way is
-not seen: a reboot that someone types later, one by the management controller (BMC), by a cloud, by unattended-upgrades.
-A container without systemd does not show what its host has scheduled.
+halt. The time left is by the node's own clock. More than four hours ahead it is a warning. What nobody schedules this
+way is not seen: a reboot that someone types later, one by the management controller (BMC), by a cloud, by
+unattended-upgrades. A container without systemd does not show what its host has scheduled.
 
 ## Why it matters
 The node goes down in the middle of the job. The other ranks wait for it until NCCL's timeout, and all work since the
@@ -23,7 +23,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.maintenance import ShutdownFacts
 from ncheck.text import span, utc
 
-DAY = 86400.0  # seconds
+SOON = 4 * 3600.0  # seconds
 
 
 @cluster_check("NC659", Severity.ERROR, ShutdownFacts, alone=True)
@@ -42,5 +42,5 @@ def shutdown_scheduled(cluster: Cluster) -> Iterator[Problem]:
             nodes=tuple(nodes),
             look=True,
             summary="a shutdown is scheduled",
-            severity=None if left < DAY else Severity.WARNING,
+            severity=None if left < SOON else Severity.WARNING,
         )

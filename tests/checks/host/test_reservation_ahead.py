@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.maintenance import Reservation, ReservationFacts, SlurmJob
 from ncheck.judge import judge
@@ -42,9 +44,14 @@ def test_its_nodes_are_found_by_their_names_and_host_names() -> None:
 
 def test_how_grave_it_is_depends_on_when_it_begins_and_who_may_use_it() -> None:
     weekly = Reservation("weekly", frozenset(("node1",)), NOW + 72 * HOUR, NOW + 73 * HOUR, open_to_us=False)
+    tonight = replace(weekly, begins=NOW + 20 * HOUR, ends=NOW + 21 * HOUR)
     account = Reservation("account", frozenset(("node2",)), NOW - HOUR, NOW + HOUR, open_to_us=None)
     since = "Slurm reserves it for maintenance since 2025-11-26 13:20 UTC"
     assert said(weekly) == [(Severity.INFO, "Slurm reserves it for maintenance from 2025-11-29 14:20 UTC, in 72 h,")]
+    assert said(tonight) == [
+        (Severity.WARNING, "Slurm reserves it for maintenance from 2025-11-27 10:20 UTC, in 20 h,")
+    ]
+    assert said(tonight, job=SlurmJob(NOW + 22 * HOUR))[0][0] is Severity.ERROR
     assert said(account) == [(Severity.WARNING, since)]
     assert said(ACTIVE) == [(Severity.ERROR, since)]
 

@@ -18,11 +18,11 @@ def nodes(*shutdowns: Shutdown | None) -> dict[str, Facts]:
     return {f"n{number}": {ShutdownFacts: ShutdownFacts(one)} for number, one in enumerate(shutdowns)}
 
 
-def test_it_names_the_time_and_what_is_left_and_a_day_ahead_it_warns() -> None:
+def test_it_names_the_time_and_what_is_left_and_hours_ahead_it_warns() -> None:
     reboot = Shutdown(AT, 2400.0, "reboot", "kernel update")
     found = judge(
         [shutdown_scheduled],
-        nodes(reboot, None, Shutdown(AT, 90000.0, "poweroff"), replace(reboot, at=AT + 9, left=2409.0)),
+        nodes(reboot, None, Shutdown(AT, 18000.0, "poweroff"), replace(reboot, at=AT + 9, left=2409.0)),
     ).findings
     summary = "a shutdown is scheduled"
     assert found == [
@@ -30,7 +30,7 @@ def test_it_names_the_time_and_what_is_left_and_a_day_ahead_it_warns() -> None:
                 "a reboot is scheduled for 2025-11-26 14:20 UTC, in 40 min",
                 ("message to the users: kernel update",), LOOK, summary=summary, kind="look"),
         Finding("NC659", "shutdown-scheduled", Severity.WARNING, ("n2",),
-                "a power-off is scheduled for 2025-11-26 14:20 UTC, in 25 h",
+                "a power-off is scheduled for 2025-11-26 14:20 UTC, in 5 h",
                 (), LOOK, summary=summary, kind="look"),
     ]  # fmt: skip
 
