@@ -39,9 +39,9 @@ class RaidArray:
 
 @dataclass(frozen=True)
 class DiskFacts:
-    """`states`: of each NVMe controller ("nvme0": "live") and each SCSI or SATA disk ("sda": "running"). `hot`: drives
-    that say that they are too hot. `arrays`: of Linux's own RAID, by name ("md0"). `paths`: those of the disks that do
-    not run where another path leads to the same data (multipath). Removable disks are left out.
+    """`states`: of each NVMe controller ("nvme0": "live") and each SCSI or SATA disk that is not removable ("sda":
+    "running"). `hot`: drives that say that they are too hot. `arrays`: of Linux's own RAID, by name ("md0"). `paths`:
+    those of the disks that do not run where another path leads to the same data (multipath).
     """
 
     states: Mapping[Device, Shown]

@@ -50,7 +50,7 @@ class PcieErrors:
 
     @property
     def damage(self) -> Mapping[str, int]:
-        """How many errors of each sort of DAMAGE it has counted; none of a device that no job uses."""
+        """How many errors that mean damage, by their short names; none of a device that no job uses"""
         sums = {name: sum((counts or {}).get(name, 0) for counts in (self.nonfatal, self.fatal)) for name in DAMAGE}
         return {name: count for name, count in sums.items() if count} if self.called else {}
 
