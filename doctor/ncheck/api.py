@@ -64,6 +64,8 @@ class Given(TypedDict, total=False):
     ignore: str | Sequence[str]
     fail_on: str | Sequence[str]
     record: OnePath
+    history: OnePath
+    keep_days: int
     launcher: str
     program: Sequence[str]
     slots: int

@@ -21,7 +21,7 @@ from ncheck.model.report import GpuAlone, Measurement, NodeSummary, Probe, Repor
 from ncheck.origin import Origin
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
-from ncheck.system import addresses_of, boards_of, cpus_only, interpreter_of, name_python, systems_of
+from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, name_python, systems_of
 from ncheck.text import export_line
 from ncheck.version import __version__
 
@@ -70,6 +70,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         name_python=name_python(cluster, settings),
         boards=boards_of(cluster),
         systems=systems_of(cluster.known),
+        hardware=hardware_of(cluster.known),
         **(vars(origin) if origin else {}),
     ))  # fmt: skip
     bad = () if interrupted else found_bad(report, checks, settings)
@@ -114,9 +115,14 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
 
 
 def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
-    """Give each finding the title of its check's page, and the command that prints the page."""
+    """Give each finding what its check says of all of its findings, and the command that prints its page."""
     by_code = {check.code: check for check in checks}
-    return [replace(one, title=by_code[one.code].title, page=f"ncheck explain {one.code}") for one in findings]
+    return [
+        replace(
+            one, title=by_code[one.code].title, page=f"ncheck explain {one.code}", hardware=by_code[one.code].hardware
+        )
+        for one in findings
+    ]
 
 
 def exit_code(

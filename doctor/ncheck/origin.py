@@ -30,6 +30,11 @@ def read_origin(argv: Sequence[str]) -> Origin:
     return Origin(time, socket.gethostname(), user_name(os.geteuid()), command_line(argv))
 
 
+def time_of(origin: Origin) -> float:
+    """Return when the run began, in seconds since 1970."""
+    return datetime.fromisoformat(origin.time).timestamp()
+
+
 def command_line(argv: Sequence[str]) -> str:
     """Return the command as it can be typed again, without secrets; the program without its folder."""
     path = Path(argv[0] if argv else "")

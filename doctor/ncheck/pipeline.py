@@ -18,7 +18,7 @@ from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
-from ncheck.origin import user_name
+from ncheck.origin import time_of, user_name
 from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
 from ncheck.registry import load_checks
 from ncheck.text import printable
@@ -54,7 +54,7 @@ def examine(
     run = Run.of(settings, load_checks(), read_local_host(settings, os.environ))
     cluster = run.listed(nodes)
     phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
-    recorded = _recorded(settings, nodes, observer) if settings.record else iter
+    recorded = _recorded(settings, nodes, observer, time_of(run.origin)) if settings.record else iter
     observer.started(nodes)
     kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
     probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
@@ -100,7 +100,7 @@ def examine(
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, interrupted=interrupted)
     observer.judged(report.findings)
-    return report
+    return _remembered(report, settings, "hook" if settings.ranks else "check")
 
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
@@ -130,7 +130,18 @@ def judge_again(
     cluster = complete(cluster, run.wanted, _NOT_RECORDED, recorded=True)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, recorded=True)
     observer.judged(report.findings)
-    return report
+    return _remembered(report, settings, "replay", min((one.began or 0.0 for one in heads), default=0.0))
+
+
+def _remembered(report: Report, settings: Settings, kind: str, recorded: float | None = None) -> Report:
+    """Add the run to the history that is named. `recorded`: when a recorded run began, 0 if it does not say."""
+    if settings.history is None or settings.rehearsal:
+        return report
+    from ncheck.history.remember import remembered
+
+    if recorded == 0:
+        return replace(report, news=("not in the history: the recording does not say when it was made",))
+    return remembered(report, settings.history, settings.keep_days, kind=kind, time=recorded)
 
 
 def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
@@ -186,7 +197,7 @@ def _asked(fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:
     return fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {})
 
 
-def _recorded(settings: Settings, nodes: tuple[Node, ...], observer: Observer) -> Passing:
+def _recorded(settings: Settings, nodes: tuple[Node, ...], observer: Observer, began: float) -> Passing:
     """Return what records evidence as it passes. A full disk must not cost the report: it is noted, and the run goes
     on. Raises RecordingError for a folder that cannot be written.
     """
@@ -197,7 +208,7 @@ def _recorded(settings: Settings, nodes: tuple[Node, ...], observer: Observer) -
     def passing(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         for one in evidence:
             try:
-                recorder.save(replace(one, select=settings.select))
+                recorder.save(replace(one, select=settings.select, began=began))
             except RecordingError as error:
                 observer.not_recorded(one.node, str(error))
             yield one

@@ -12,11 +12,20 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
 from ncheck.again import NODES, with_nodes_of_run
-from ncheck.facts.login import LoginFacts
+from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.model.board import Board
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread, Unrecorded, name_of
-from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
+from ncheck.model.system import (
+    Hardware,
+    Part,
+    System,
+    SystemDisk,
+    SystemGpus,
+    SystemInterface,
+    SystemMachine,
+    SystemPort,
+)
 from ncheck.parity import nodes_by_value
 
 if TYPE_CHECKING:
@@ -61,6 +70,33 @@ def system_of(facts: Facts) -> System:
         elif value is not None:
             values |= values_of(value)
     return System(absent=absent, unknown=unknown, **values)
+
+
+def hardware_of(known: Mapping[str, Facts]) -> tuple[Hardware, ...]:
+    """Return what identifies each node that was reached, and its parts."""
+    return tuple(
+        _hardware(node, {name_of(fact): value for fact, value in facts.items()})
+        for node, facts in known.items()
+        if isinstance(facts.get(IdentityFacts), IdentityFacts)
+    )
+
+
+def _hardware(node: str, facts: Mapping[str, Any]) -> Hardware:
+    identity = facts["IdentityFacts"]
+    known = {name: fact for name, fact in facts.items() if not isinstance(fact, (Absent, Unread))}
+    parts = (
+        [Part("gpu", gpu.pci, gpu.uuid) for gpu in known["GpuFacts"].gpus if gpu.uuid] if "GpuFacts" in known else []
+    )
+    if "InfinibandFacts" in known:
+        guids = {port.hca: port.node_guid for port in known["InfinibandFacts"].ports}
+        parts += [Part("hca", name, guid) for name, guid in guids.items() if guid]
+    counters = {
+        f"{port} {name}": count
+        for port, counted in (known["ErrorCountersFacts"].ports.items() if "ErrorCountersFacts" in known else ())
+        for name, count in counted.errors.items()
+    }
+    serial = known["MachineFacts"].serial if "MachineFacts" in known else ""
+    return Hardware(node, identity.host_name, identity.boot_id, serial, tuple(parts[:_MOST]), counters)
 
 
 def _read(facts: Facts, name: str) -> Any:  # noqa: ANN401  the caller knows the type by the name

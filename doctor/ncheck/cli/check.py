@@ -19,6 +19,7 @@ from ncheck.cli.options import (
     FORCE,
     GOOD,
     HEALTHY,
+    HISTORY,
     JOB,
     JUDGE,
     KEPT,
@@ -52,7 +53,7 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @NODES
-@options(WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
+@options(WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
@@ -71,7 +72,7 @@ def local(**flags: object) -> int:
 
 @click.command(cls=GroupedCommand, short_help="Measure the bandwidth between the nodes.")
 @NODES
-@options(PROBE, WHICH, SSH, JOB, RANKS, FORCE, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, RECORD)
+@options(PROBE, WHICH, SSH, JOB, RANKS, FORCE, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
 @click.pass_context
 def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Measure the bandwidth inside the nodes of a file, between pairs of them and between all, using the launch plan.
@@ -100,7 +101,7 @@ def probe_settings(settings: Settings) -> Settings:
 
 @click.command(cls=EvalCommand, short_help="Judge a recording again (from --record DIR).")
 @click.argument("words", nargs=-1, required=True, metavar="DIR", shell_complete=files)
-@options(JUDGE, FOR_HIDDEN, RANKS, FORCE, NETWORK, KEPT, CONFIG, OUTPUT)
+@options(JUDGE, FOR_HIDDEN, RANKS, FORCE, NETWORK, KEPT, HISTORY, CONFIG, OUTPUT)
 @click.pass_context
 def replay(context: click.Context, /, words: tuple[str, ...], **flags: object) -> int:
     """Judge again what --record DIR saved, without nodes, GPUs or SSH.

@@ -28,6 +28,7 @@ from ncheck.cli.options import (
     COUNTS,
     FORCE,
     GOOD,
+    HISTORY,
     JOB,
     KEPT,
     NETWORK,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
 @NODES
-@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG)
+@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, HISTORY, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG)
 @click.pass_context
 def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes, then start the job on them from this machine, with the line that ncheck plan prints.

@@ -203,6 +203,7 @@ OUTPUT = (
     ),
 )  # fmt: skip
 GOOD = _settings("good_nodes", "bad_nodes")
+HISTORY = _settings("history", "keep_days")
 PLANNED = (
     _setting(
         "output", type=click.Choice(["line", "json"]), metavar=None, multiple=False,

@@ -27,6 +27,7 @@ from ncheck.cli.options import (
     FOR,
     FORCE,
     GOOD,
+    HISTORY,
     JOB,
     KEPT,
     NETWORK,
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
 @NODES
-@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, RECORDED, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, PLANNED)
+@options(
+    FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, HISTORY, RECORDED, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, PLANNED
+)
 @click.pass_context
 def plan(
     context: click.Context, /, nodes: tuple[str, ...], output: str | None, recording: str | None, **flags: object

@@ -17,9 +17,9 @@ class MachineFacts:
     `kernel` is its release (5.15.0-105-generic), `cpu` the model of its processors, `memory` in bytes. `sockets`
     and `cores`: how many; `threads`: how many processors the kernel runs. `numa_nodes`: how many have processors.
     `product`: what the manufacturer calls the machine, "" where it says nothing; `vendor`: the manufacturer;
-    `bios`: the version of its firmware. `image`: that of the container, "" where it is not shown. `nvme_drives`:
-    how many are on its own PCI bus. `container_toolkit`: the release of NVIDIA's, "installed" where it
-    does not say it, "" where there is none.
+    `bios`: the version of its firmware; `serial`: its number, which only root can read, "" otherwise. `image`: that of
+    the container, "" where it is not shown. `nvme_drives`: how many are on its own PCI bus.
+    `container_toolkit`: the release of NVIDIA's, "installed" where it does not say it, "" where there is none.
     """
 
     kernel: Annotated[str, _named]
@@ -36,6 +36,7 @@ class MachineFacts:
     nvme_drives: Maybe[int] = None
     container_toolkit: Maybe[Words] = None
     vendor: OrEmpty = field(default="", compare=False)
+    serial: Annotated[str, OPTIONAL, Null(""), _cut] = field(default="", compare=False)
 
 
 MACHINE = Answer("machine", shape=MachineFacts)

@@ -107,6 +107,7 @@ class Check:
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     `explains`: its finding may be the cause of a Problem that follows from this (or these), such as SLOW_NETWORK.
     `about_ncheck`: its finding is trouble of ncheck itself: no fault of a node, and no reason to stop a job that runs.
+    `hardware`: its finding is a fault of the machine or of a part of it, which a repair mends: the history counts it.
     `blames_node`: False where its finding is about the machine that runs ncheck: leaving out the nodes helps no job.
     """
 
@@ -129,6 +130,7 @@ class Check:
     explains: str | tuple[str, ...] = ""
     about_ncheck: bool = False
     blames_node: bool = True
+    hardware: bool = False
     module: str = ""
 
     @property
@@ -162,6 +164,7 @@ class Declared(TypedDict, total=False):
     explains: str | tuple[str, ...]
     about_ncheck: bool
     blames_node: bool
+    hardware: bool
 
 
 def node_check(

@@ -46,7 +46,8 @@ class Finding:
     fix: "fix", or "look" for one that shows more and mends nothing.
     `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
     `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
-    `title`: of the check's page. `page`: the command that prints it.
+    `title`: of the check's page. `page`: the command that prints it. `hardware`: it is a fault of the machine or of a
+    part of it, which a repair mends.
     """
 
     code: str
@@ -63,6 +64,7 @@ class Finding:
     summary: str = ""
     title: str = ""
     page: str = ""
+    hardware: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ncheck.model.board import Board
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.system import System
+from ncheck.model.system import Hardware, System
 
 SCHEMA = "ncheck.report/2"
 LEAST_KEPT = 0.8  # scaling efficiency: the usual minimum in evaluations of clusters
@@ -281,6 +281,8 @@ class Report:
     gpus_alone: tuple[GpuAlone, ...] = ()  # each GPU that --gpu-test tested
     boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
     systems: tuple[System, ...] = ()  # what the nodes have: one for those that are alike, in the order of the list
+    hardware: tuple[Hardware, ...] = ()  # what identifies each node that was reached, and its parts
+    news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
     schema: str = SCHEMA
 
     @property

@@ -20,6 +20,7 @@ from ncheck.report.page import Draft, Page
 from ncheck.report.parts import (
     print_fix,
     print_headline,
+    print_news,
     print_origin,
     print_title,
     severity_sign,
@@ -107,6 +108,7 @@ def _whole(page: Page, report: Report, findings: Sequence[FoldedFinding], detail
     print_origin(page, report)
     _findings(page, report, findings, detail)
     _unknown(page, report, detail)
+    print_news(page, report, detail.rows)
     _nodes(page, report, findings, detail)
     _topics(page, report, findings, detail)
     _launch(page, report, detail)

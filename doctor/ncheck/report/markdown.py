@@ -40,6 +40,9 @@ def _parts(report: Report) -> Iterator[str]:
     if sentences := list(not_checked(report)):
         yield "## Not checked"
         yield "\n".join(f"- {_text(sentence)}" for sentence in sentences)
+    if report.news:
+        yield "## History"
+        yield "\n".join(f"- {_text(sentence)}" for sentence in report.news)
     if report.bad:
         yield "## Bad nodes"
         reasons = grouped({bad.node: bad.reason for bad in report.bad})

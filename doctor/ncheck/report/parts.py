@@ -31,6 +31,14 @@ def print_origin(page: Page, report: Report) -> None:
         page.say(caveat, Text(f"{page.signs.warned} ", "bold yellow"))
 
 
+def print_news(page: Page, report: Report, most: int = 99) -> None:
+    """Print what the history says of this run."""
+    if report.news:
+        page.gap()
+    for sentence in report.news[:most]:
+        page.say(words.line(sentence), Text(f"{page.signs.dot} history: ", "dim"))
+
+
 def print_title(page: Page, finding: FoldedFinding) -> None:
     """Print "✗ error NC402 ib-port-polling  gpu04"."""
     style = severity_style(finding)

@@ -14,7 +14,7 @@ from ncheck.report import text as words
 from ncheck.report.gpus_alone import print_gpus
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
-from ncheck.report.parts import print_fix, print_headline, print_origin, print_title
+from ncheck.report.parts import print_fix, print_headline, print_news, print_origin, print_title
 from ncheck.report.summary import (
     blocked,
     by_topic,
@@ -54,6 +54,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     print_origin(page, report)
     _topic(page, "python", {node.name: interpreter(node) for node in report.nodes if node.reached})
     _findings(page, findings)
+    print_news(page, report)
     _verdicts(page, report)
     _nodes(page, report)
     print_measured(page, report)

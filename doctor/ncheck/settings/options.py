@@ -247,6 +247,14 @@ class Settings:
         None, _OUTPUT, "--record", read.text, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",
         not_in_file="use the option --record",
     )
+    history: str | None = _row(
+        None, _OUTPUT, "--history", read.path, "FILE",
+        "Add this run to a file that keeps what was found, and say what is new; ncheck history shows it.",
+        variable="NCHECK_HISTORY",
+    )
+    keep_days: int = _row(
+        90, _OUTPUT, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
+    )
     good_nodes: str | None = _row(
         None, _OUTPUT, "--good-nodes", read.text, "FILE",
         "Write the nodes without errors to this file, in the format of the input.",

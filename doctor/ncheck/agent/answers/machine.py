@@ -22,7 +22,7 @@ READS = (
     "uname, the first processor of {}, {}, lscpu where the first names no model".format(CPUINFO, MEMINFO),
     CPUS + "/{physical_package_id,thread_siblings_list}, " + NODES,
     DMI
-    + "/{sys_vendor,product_name,bios_version}, "
+    + "/{sys_vendor,product_name,bios_version,product_serial}, "
     + NVME
     + "/transport, the image in "
     + CONTAINER
@@ -50,6 +50,7 @@ def answer(sources, arguments, timeout):
     siblings = {line_of(place + "/thread_siblings_list") for place in places} - {None}
     packages = {line_of(place + "/physical_package_id") for place in places} - {None, "-1"}
     memory = _MEMORY.search(_text(MEMINFO))
+    serial = line_of(DMI + "/product_serial")  # None for all but root
     return {
         "kernel": system.release,
         "architecture": system.machine,
@@ -65,6 +66,7 @@ def answer(sources, arguments, timeout):
         "container_toolkit": _container_toolkit(),
         "bios": line_of(DMI + "/bios_version") or None,
         "nvme_drives": _drives(),
+        **({"serial": serial} if serial else {}),
     }
 
 

@@ -1,0 +1,1 @@
+"""What earlier runs found: one SQLite file, which every run adds itself to (--history), and what it says of nodes."""

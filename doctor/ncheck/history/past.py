@@ -1,0 +1,224 @@
+"""What the history says of each node: how often it failed and for what, what was replaced, moved or rebooted, and
+what grew.
+
+A fault that lasts for a hundred runs is one incident: it begins with the first run that finds it, and ends with the
+first that examines the node by the same check and does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import TypeVar
+
+from ncheck.history.entry import EXAMINED, STATES, Entry, Kept, Seen
+from ncheck.history.lemons import lemons
+from ncheck.history.store import Span
+
+_OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of the part before, once it is replaced
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One fault of a node. `began`: seconds since 1970; `ended`: the same, None if the last run still found it."""
+
+    seen: Seen
+    began: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A part that another one took the place of. `kind`: "gpu" or "hca"; `time`: the first run that saw the new one, in
+    seconds since 1970. `came_from`: the node where the new one was before, "" if it is new in this history.
+    """
+
+    node: str
+    kind: str
+    place: str
+    old: str
+    new: str
+    time: float
+    came_from: str = ""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A counter that grew. `before` and `after`: its last two values; `seconds` between the runs that saw them."""
+
+    node: str
+    name: str
+    before: int
+    after: int
+    seconds: float
+
+
+_Of = TypeVar("_Of", Replaced, Grown, Kept)
+
+
+@dataclass(frozen=True)
+class NodePast:
+    """One node. `runs`: how many examined it or tried to; `bad`, `unreached`: in how many it was that. `reboots`: how
+    many were seen. `state`: that of the last run, `examined`: the time of it, in seconds since 1970, None if no run
+    reached the node. `stands_out`: it fails more often than the fleet. `flaps`: how often it was bad again after it
+    had been good.
+    """
+
+    node: str
+    runs: int
+    bad: int
+    unreached: int
+    state: str
+    examined: float | None
+    incidents: tuple[Incident, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    grown: tuple[Grown, ...] = ()
+    reboots: int = 0
+    flaps: int = 0
+    stands_out: bool = False
+
+
+@dataclass(frozen=True)
+class Past:
+    """All nodes: those that stand out first, then by how often they were bad."""
+
+    runs: tuple[Entry, ...]
+    nodes: tuple[NodePast, ...]
+
+    def of(self, node: str) -> NodePast | None:
+        """Return the past of one node."""
+        return next((one for one in self.nodes if one.node == node), None)
+
+
+def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
+    """Return what these runs, the oldest first, say of every node."""
+    incidents, trials = _incidents(runs)
+    replaced, grown = _by_node(_replaced(spans)), _by_node(_grown(spans))
+    boots = Counter(span.kept.node for span in spans if span.kept.kind == "boot")
+    failures = {node: _own_faults(incidents.get(node, ()), replaced.get(node, ())) for node in trials}
+    worst = lemons({node: (trials[node], failures[node]) for node in trials})
+    counts = {state: Counter(chain.from_iterable(run.of(state) for run in runs)) for state in STATES}
+    last, examined, flaps = _last(runs, STATES), _last(runs, EXAMINED), _flaps(runs)
+    nodes = [
+        NodePast(
+            node,
+            sum(counts[state][node] for state in STATES),
+            counts["bad"][node],
+            counts["unreached"][node],
+            state,
+            examined.get(node, (None, ""))[0],
+            tuple(incidents.get(node, ())),
+            tuple(replaced.get(node, ())),
+            tuple(grown.get(node, ())),
+            reboots=max(boots[node] - 1, 0),
+            flaps=flaps[node],
+            stands_out=node in worst,
+        )
+        for node, (_, state) in last.items()
+    ]
+    nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
+    return Past(tuple(runs), tuple(nodes))
+
+
+def _last(runs: Sequence[Entry], states: Sequence[str]) -> dict[str, tuple[float, str]]:
+    """Return the last run that saw each node in one of these states: its time, and the state."""
+    return {node: (run.time, state) for run in runs for state in states for node in run.of(state)}
+
+
+def _flaps(runs: Sequence[Entry]) -> Counter[str]:
+    """Count how often each node was bad again after it had been good."""
+    flaps: Counter[str] = Counter()
+    bad: set[str] = set()
+    ever: set[str] = set()
+    for run in runs:
+        if bad:
+            bad -= set(run.of("good"))
+        begun = set(run.of("bad")) - bad
+        flaps.update(begun & ever)
+        bad |= begun
+        ever |= begun
+    return flaps
+
+
+def _incidents(runs: Sequence[Entry]) -> tuple[dict[str, list[Incident]], Counter[str]]:
+    """Return the incidents of each node, and in how many runs a new hardware fault could have begun on it."""
+    found: dict[str, list[Incident]] = {}
+    trials: Counter[str] = Counter()
+    lasting: dict[str, dict[str, int]] = {}  # by node and code: the place in its list of what still lasts
+    for run in runs:
+        now: dict[str, dict[str, Seen]] = {}
+        for one in run.findings:
+            for node in one.nodes:
+                now.setdefault(node, {})[one.code] = one
+        for node, code in _over(run, lasting, now):
+            at = lasting[node].pop(code)
+            found[node][at] = replace(found[node][at], ended=run.time)
+        broken = {node for node, own in lasting.items() if any(found[node][at].seen.hardware for at in own.values())}
+        for state in EXAMINED:
+            trials.update(run.of(state))
+            trials.subtract(broken.intersection(run.of(state)))
+        for node, own in now.items():
+            for code in own.keys() - lasting.setdefault(node, {}).keys():
+                lasting[node][code] = len(found.setdefault(node, []))
+                found[node].append(Incident(own[code], run.time))
+    return found, trials
+
+
+def _over(
+    run: Entry, lasting: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, Seen]]
+) -> list[tuple[str, str]]:
+    """Return what ended: the run was sure of the node, the check ran, and did not find it."""
+    checks, sure = set(run.checks), {*run.of("good"), *run.of("bad")}
+    return [
+        (node, code)
+        for node, own in lasting.items()
+        for code in own
+        if node in sure and code in checks and code not in now.get(node, {})
+    ]
+
+
+def _own_faults(incidents: Iterable[Incident], replaced: Iterable[Replaced]) -> int:
+    """Return in how many runs a hardware fault began, without those of parts that were replaced since."""
+    since = {prefix: one.time for one in replaced for prefix in _OF_PART[one.kind]}
+    return len({
+        one.began
+        for one in incidents
+        if one.seen.hardware and one.began >= since.get(one.seen.code[:3], 0.0)
+    })  # fmt: skip
+
+
+def _replaced(spans: Sequence[Span]) -> Iterator[Replaced]:
+    """Yield each part that was seen in a place after another one was there for the last time."""
+    places: dict[tuple[str, str, str], list[Span]] = {}
+    homes: dict[str, list[Span]] = {}
+    for span in spans:
+        if span.kept.kind in _OF_PART:
+            places.setdefault((span.kept.node, span.kept.kind, span.kept.place), []).append(span)
+            homes.setdefault(span.kept.value, []).append(span)
+    for (node, kind, place), there in places.items():
+        for old, new in pairwise(sorted(there, key=lambda span: span.first)):
+            if old.last < new.first:
+                before = [one.kept.node for one in homes[new.kept.value] if one.last < new.first]
+                came_from = before[-1] if before else ""
+                yield Replaced(node, kind, place, old.kept.value, new.kept.value, new.first, came_from)
+
+
+def _grown(spans: Sequence[Span]) -> Iterator[Grown]:
+    """Yield the counters whose last value is above the one before; a counter that was reset begins anew."""
+    values: dict[tuple[str, str], list[Span]] = {}
+    for span in spans:
+        if span.kept.kind == "counter" and span.kept.value.isdecimal():
+            values.setdefault((span.kept.node, span.kept.place), []).append(span)
+    for (node, name), seen in values.items():
+        for before, after in pairwise(sorted(seen, key=lambda span: span.last)[-2:]):
+            if int(after.kept.value) > int(before.kept.value):
+                yield Grown(node, name, int(before.kept.value), int(after.kept.value), after.last - before.last)
+
+
+def _by_node(found: Iterable[_Of]) -> dict[str, list[_Of]]:
+    nodes: dict[str, list[_Of]] = {}
+    for one in found:
+        nodes.setdefault(one.node, []).append(one)
+    return nodes

@@ -1,0 +1,64 @@
+"""Add a run to the history, and say what the history says of its findings. Whatever is wrong with the file costs a
+sentence in the report, and never the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ncheck.history.entry import Entry, entry_of
+from ncheck.history.past import NodePast, past_of
+from ncheck.history.store import History, HistoryError
+from ncheck.history.words import PART, day, ordinal, span
+from ncheck.hostlist import fold
+
+if TYPE_CHECKING:
+    from ncheck.model.report import Report
+
+MOST_NEWS = 12  # sentences
+
+
+def remembered(report: Report, path: str, keep_days: int, *, kind: str = "check", time: float | None = None) -> Report:
+    """Return the report with its news, once the run is in the history. `time`: when a recorded run began."""
+    history = History(path)
+    entry = entry_of(report, kind, time)
+    try:
+        added = history.add(entry, keep_days)
+        past = past_of([run for run in history.runs() if run.time <= entry.time], history.spans())
+    except HistoryError as error:
+        return replace(report, news=(f"not in the history: {error}",))
+    if not added:
+        return replace(report, news=("it has this run already",))
+    sentences: dict[str, list[str]] = {}
+    for node in past.nodes:
+        for sentence in _news(node, entry):
+            sentences.setdefault(sentence, []).append(node.node)
+    news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
+    more = [f"and {len(news) - MOST_NEWS} more: ncheck history --history FILE"] if len(news) > MOST_NEWS else []
+    return replace(report, news=(*news[:MOST_NEWS], *more))
+
+
+def _news(node: NodePast, entry: Entry) -> Iterator[str]:
+    """Yield what is new of a node in this run, the newest one of its past."""
+    if not any(node.node in names for names in entry.nodes.values()):
+        return
+    if node.stands_out:
+        yield "fails more often than the other nodes: ncheck history NODE --history FILE shows its past"
+    for code in dict.fromkeys(one.seen.code for one in node.incidents):
+        same = [one for one in node.incidents if one.seen.code == code]
+        last = same[-1]
+        if last.ended is None and last.began == entry.time and len(same) > 1:
+            yield f"{ordinal(len(same))} {code} in {span(entry.time - same[0].began)}"
+        elif last.ended is None and last.began < entry.time:
+            yield f"{code} since {day(last.began)}"
+        elif last.ended == entry.time:
+            yield f"no longer {code}, which it had since {day(last.began)}"
+    for one in node.replaced:
+        if one.time == entry.time:
+            yield f"the {PART[one.kind]} at {one.place} was replaced" + (
+                f", by that of {one.came_from}" if one.came_from else ""
+            )
+        elif any(i.ended is None and i.seen.code[:3] in ("NC4", "NC5") for i in node.incidents):
+            yield f"the {PART[one.kind]} at {one.place} was replaced on {day(one.time)}"

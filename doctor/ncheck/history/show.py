@@ -1,0 +1,223 @@
+"""The history for people and programs: the same tables as text, Markdown and HTML; JSON is the records."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from shutil import get_terminal_size
+
+from ncheck.history.entry import Figure
+from ncheck.history.past import Incident, NodePast, Past
+from ncheck.history.words import PART, day, minute, span, sparkline
+from ncheck.hostlist import fold
+from ncheck.text import printable
+
+_MOST_ROWS = 40  # of a table
+_PLOT = (640, 120)  # width and height of a plot in HTML
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
+    "border-bottom:1px solid #8884}svg{width:100%;max-width:40rem;height:auto}"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the names of the columns, and the rows. `series`: what a plot of HTML shows."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    series: tuple[tuple[str, tuple[tuple[float, Figure], ...]], ...] = ()
+
+
+def tables(past: Past, node: str | None) -> Iterator[Table]:
+    """Yield what there is to show of one node, or of all."""
+    nodes = [one for one in past.nodes if node in (None, one.node)]
+    if node is None:
+        yield _overview(nodes)
+    else:
+        yield _incidents(nodes[0])
+    hardware = [
+        (one.node, day(change.time), f"{PART[change.kind]} at {change.place}", f"{change.old} -> {change.new}",
+         f"was in {change.came_from}" if change.came_from else "")
+        for one in nodes for change in one.replaced
+    ]  # fmt: skip
+    if hardware:
+        yield Table("Replaced or moved", ("node", "since", "part", "from -> to", ""), tuple(hardware))
+    grown = [
+        (one.node, count.name, f"{count.before} -> {count.after}", span(count.seconds))
+        for one in nodes
+        for count in one.grown
+    ]
+    if grown:
+        yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
+    yield from _figures(past, node)
+
+
+def _overview(nodes: Sequence[NodePast]) -> Table:
+    """Return a row for each node that was ever bad, unreachable, or is unknown; the others share one."""
+    told = [one for one in nodes if one.bad or one.unreached or one.state != "good"]
+    fine = [one.node for one in nodes if one not in told]
+    rows = [
+        (
+            one.node, str(one.runs), str(one.bad), str(one.unreached), one.state,
+            "stands out" if one.stands_out else f"{one.flaps} times good again and bad again" if one.flaps else "",
+            _faults(one), str(one.reboots or ""),
+        )
+        for one in told
+    ]  # fmt: skip
+    if fine:
+        rows.append((fold(fine), "", "0", "0", "good", "", "", ""))
+    return Table(
+        "Nodes",
+        ("node", "runs", "bad", "unreached", "now", "", "faults, the most frequent first", "reboots"),
+        tuple(rows),
+    )
+
+
+def _faults(node: NodePast) -> str:
+    """Return "NC506 gpu-xid-reported 9 times (last 2026-11-25), NC402 ib-port-polling"."""
+    counts = Counter((one.seen.code, one.seen.check) for one in node.incidents if one.seen.severity == "error")
+    last = {one.seen.code: one.began for one in node.incidents}
+    return ", ".join(
+        f"{code} {name}" + (f" {count} times" if count > 1 else "") + f" (last {day(last[code])})"
+        for (code, name), count in counts.most_common(3)
+    )
+
+
+def _incidents(node: NodePast) -> Table:
+    rows = tuple(
+        (minute(one.began), _until(one), one.seen.severity, f"{one.seen.code} {one.seen.check}", one.seen.summary)
+        for one in reversed(node.incidents)
+    )
+    bad = f"bad in {node.bad} of {node.runs} runs, unreached in {node.unreached}, {node.state} now"
+    return Table(f"{node.node}: {bad}", ("since", "for", "", "check", "what"), rows)
+
+
+def _until(incident: Incident) -> str:
+    return "still" if incident.ended is None else span(incident.ended - incident.began)
+
+
+def _figures(past: Past, node: str | None) -> Iterator[Table]:
+    """Yield the bandwidths and the figures of GPUs over time: of one node, or of the nodes together."""
+    series: dict[tuple[str, str, str, str], list[tuple[float, Figure]]] = {}
+    for run in past.runs:
+        for one in run.figures:
+            if (node in one.nodes) if node is not None else len(one.nodes) > 1:
+                series.setdefault((fold(one.nodes), one.place, one.what, one.unit), []).append((run.time, one))
+    rows, plots = [], []
+    for (nodes, place, what, unit), values in series.items():
+        name = " ".join(word for word in (nodes, place, what) if word)
+        line = [value.value for _, value in values]
+        rows.append((name, f"{line[-1]:.4g} {unit}", f"{min(line):.4g} to {max(line):.4g}", sparkline(line)))
+        plots.append((f"{name}, {unit}", tuple(values)))
+    if rows:
+        yield Table("Measured", ("what", "last", "range", "over time"), tuple(rows), tuple(plots))
+
+
+def _headline(past: Past) -> str:
+    if not past.runs:
+        return "The history has no run yet."
+    worst = [one.node for one in past.nodes if one.stands_out]
+    said = f"; {fold(worst)} fails more often than the others" if worst else ""
+    runs = "1 run" if len(past.runs) == 1 else f"{len(past.runs)} runs"
+    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {len(past.nodes)} nodes{said}"
+
+
+def as_text(past: Past, node: str | None) -> str:
+    """Return it for a terminal."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    paper = io.StringIO()
+    width = max(get_terminal_size((120, 50)).columns, 40)
+    console = Console(file=paper, width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    console.print(Text(_clean(_headline(past))))
+    for table in tables(past, node):
+        grid = Grid(box=None, padding=(0, 2, 0, 0), title=Text(_clean(table.title)), title_justify="left")
+        for column in table.columns:
+            grid.add_column(column)
+        for row in table.rows[:_MOST_ROWS]:
+            grid.add_row(*(Text(_clean(cell)) for cell in row))
+        console.print()
+        console.print(grid)
+        if len(table.rows) > _MOST_ROWS:
+            console.print(Text(f"and {len(table.rows) - _MOST_ROWS} more: -o json has all"))
+    return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()) + "\n"
+
+
+def as_markdown(past: Past, node: str | None) -> str:
+    """Return it for an issue or a wiki."""
+    parts = [_headline(past)]
+    for table in tables(past, node):
+        head = f"| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
+        rows = "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in table.rows)
+        parts += [f"## {_cell(table.title)}", f"{head}\n{rows}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#" else sign for sign in _clean(text))
+
+
+def as_html(past: Past, node: str | None) -> str:
+    """Return one page that fetches nothing."""
+    parts = [f"<h1>ncheck history</h1><p>{_html(_headline(past))}</p>"]
+    for table in tables(past, node):
+        head = "".join(f"<th>{_html(name)}</th>" for name in table.columns)
+        rows = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+        parts.append(f"<h2>{_html(table.title)}</h2><table><tr>{head}</tr>{rows}</table>")
+        parts += [_plot(name, values) for name, values in table.series if len(values) > 1]
+    page = f"<!doctype html><meta charset=utf-8><title>ncheck history</title><style>{_STYLE}</style>{''.join(parts)}\n"
+    return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _plot(name: str, values: Sequence[tuple[float, Figure]]) -> str:
+    """Return a line of the values, from 0 to the largest, with what was expected as a dashed one."""
+    (width, height), begin = _PLOT, values[0][0]
+    length = max(values[-1][0] - begin, 1.0)
+    top = max(max(one.value, one.usual or 0.0) for _, one in values) or 1.0
+
+    def points(of: Callable[[Figure], float | None]) -> str:
+        return " ".join(
+            f"{(time - begin) / length * width:.0f},{height - value / top * height:.0f}"
+            for time, one in values
+            if (value := of(one)) is not None
+        )
+
+    lines = (
+        f'<polyline points="{points(lambda one: one.value)}" fill="none" stroke="currentColor"/>'
+        f'<polyline points="{points(lambda one: one.usual)}" fill="none" stroke="currentColor" stroke-dasharray="4 4"/>'
+    )
+    title = f"{name}: {day(begin)} to {day(values[-1][0])}, 0 to {top:.4g}"
+    return f'<figure><figcaption>{_html(title)}</figcaption><svg viewBox="0 0 {width} {height}">{lines}</svg></figure>'
+
+
+def as_json(past: Past, node: str | None) -> str:
+    """Return the nodes with their incidents, and the runs with their figures."""
+    nodes = [asdict(one) for one in past.nodes if node in (None, one.node)]
+    runs = [
+        {"time": run.time, "kind": run.kind, "host": run.host, "version": run.version, "exit_code": run.exit_code,
+         "figures": [asdict(one) for one in run.figures if node is None or node in one.nodes]}
+        for run in past.runs
+    ]  # fmt: skip
+    return json.dumps({"schema": "ncheck.history/1", "runs": runs, "nodes": nodes}, indent=2) + "\n"
+
+
+def _clean(text: str) -> str:
+    return printable(text, 300)
+
+
+def _html(text: str) -> str:
+    return escape(_clean(text))
+
+
+FORMATS: Mapping[str, Callable[[Past, str | None], str]] = {
+    "console": as_text, "json": as_json, "markdown": as_markdown, "html": as_html,
+}  # fmt: skip

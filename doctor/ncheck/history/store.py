@@ -1,0 +1,221 @@
+"""The history file: one SQLite database, which several runs on one machine may use at the same time.
+
+What stays the same from run to run (a boot, a GPU in its slot, a counter) is one row with the first and the last run
+that saw it; the nodes of a run are one folded list for each state. So a cluster of a thousand nodes that is examined
+every hour costs some kilobytes a run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+
+from ncheck.errors import NcheckError
+from ncheck.history.entry import STATES, Entry, Figure, Kept, Seen
+from ncheck.hostlist import fold, unfold
+from ncheck.text import printable
+
+FORMAT = 1
+DAYS = 90
+_DAY = 86_400.0
+_PATIENCE = 5.0  # seconds to wait for another run that writes
+_LARGEST = 512 * 2**20  # bytes: the oldest runs are removed beyond
+_MOST_NODES = 100_000  # of one list in the file
+_OURS = 0x6E63686B  # "nchk", PRAGMA application_id: the file is ours
+
+_TABLES = """
+CREATE TABLE run (id INTEGER PRIMARY KEY, time REAL NOT NULL, nodes TEXT NOT NULL, kind TEXT, host TEXT,
+    version TEXT, exit_code INTEGER, checks TEXT, good TEXT, bad TEXT, unknown TEXT, unreached TEXT,
+    UNIQUE (time, nodes));
+CREATE TABLE finding (run INTEGER NOT NULL, code TEXT, name TEXT, severity TEXT, nodes TEXT, summary TEXT,
+    hardware INTEGER);
+CREATE INDEX finding_of_run ON finding (run);
+CREATE TABLE figure (run INTEGER NOT NULL, nodes TEXT, place TEXT, what TEXT, value REAL, unit TEXT, usual REAL);
+CREATE INDEX figure_of_run ON figure (run);
+CREATE TABLE kept (node TEXT, kind TEXT, place TEXT, value TEXT, detail TEXT, first REAL, last REAL,
+    PRIMARY KEY (node, kind, place, value)) WITHOUT ROWID;
+"""
+
+
+class HistoryError(NcheckError):
+    """The history file cannot be used; the text names it and says why."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that stayed the same, with the first and the last run that saw it, in seconds since 1970."""
+
+    kept: Kept
+    first: float
+    last: float
+
+
+class History:
+    """The file. Raises HistoryError where it cannot be used."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def add(self, entry: Entry, keep_days: int = DAYS) -> bool:
+        """Add a run, and remove what is too old. Return False if it is there already."""
+        with self._open(new=True) as base, base:
+            base.execute("BEGIN IMMEDIATE")
+            lists = [fold(entry.of(state)) for state in STATES]
+            added = base.execute(
+                "INSERT OR IGNORE INTO run VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    entry.time,
+                    fold(sorted(chain.from_iterable(entry.nodes.values()))),
+                    entry.kind,
+                    entry.host,
+                    entry.version,
+                    entry.exit_code,
+                    " ".join(entry.checks),
+                    *lists,
+                ),
+            )
+            if not added.rowcount:
+                return False
+            run = added.lastrowid
+            base.executemany(
+                "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((run, one.code, one.check, one.severity, fold(one.nodes), one.summary, one.hardware)
+                 for one in entry.findings),
+            )  # fmt: skip
+            base.executemany(
+                "INSERT INTO figure VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((run, fold(one.nodes), one.place, one.what, one.value, one.unit, one.usual) for one in entry.figures),
+            )
+            base.executemany(
+                "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET detail = excluded.detail,"
+                " first = min(first, excluded.first), last = max(last, excluded.last)",
+                ((one.node, one.kind, one.place, one.value, one.detail, entry.time, entry.time) for one in entry.kept),
+            )
+            _prune(base, keep_days)
+        return True
+
+    def runs(self) -> tuple[Entry, ...]:
+        """Return all runs, the oldest first, without what stays the same from run to run."""
+        with self._open() as base:
+            findings: dict[int, list[Seen]] = {}
+            for run, code, name, severity, nodes, summary, hardware in base.execute("SELECT * FROM finding"):
+                seen = Seen(code, name, severity, _unfolded(nodes), summary, bool(hardware))
+                findings.setdefault(run, []).append(seen)
+            figures: dict[int, list[Figure]] = {}
+            for run, nodes, *values in base.execute("SELECT * FROM figure"):
+                figures.setdefault(run, []).append(Figure(_unfolded(nodes), *values))
+            rows = base.execute("SELECT * FROM run ORDER BY time").fetchall()
+        return tuple(
+            Entry(
+                time, kind, host, version, exit_code,
+                dict(zip(STATES, map(_unfolded, lists), strict=True)),
+                checks=tuple(checks.split()), findings=tuple(findings.get(run, ())),
+                figures=tuple(figures.get(run, ())),
+            )
+            for run, time, _, kind, host, version, exit_code, checks, *lists in rows
+        )  # fmt: skip
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return what stayed the same, by node and kind, the oldest first."""
+        with self._open() as base:
+            rows = base.execute("SELECT * FROM kept ORDER BY node, kind, place, first").fetchall()
+        return tuple(
+            Span(Kept(node, kind, place, value, detail), first, last)
+            for node, kind, place, value, detail, first, last in rows
+        )
+
+    @contextmanager
+    def _open(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(self._connected(new=new)) as base:
+                yield base
+        except sqlite3.Error as error:
+            raise HistoryError(f"{printable(self.path, 300)}: {_reason(error)}") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise HistoryError(f"{printable(self.path, 300)}: {printable(str(error), 200)}") from None
+
+    def _connected(self, *, new: bool) -> sqlite3.Connection:
+        path = Path(self.path)
+        if not new and not path.exists():
+            example = "a run makes it: ncheck nodes.txt --history FILE"
+            raise HistoryError(f"{printable(self.path, 300)} does not exist; {example}")
+        mode = "rwc" if new else "rw"
+        base = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
+        )
+        number = _format(base)
+        if number == 0 and new:
+            number = _create(base, path)
+        if number == FORMAT:
+            return base
+        base.close()
+        newer = f"has format {number}, which is newer than this ncheck reads ({FORMAT})"
+        raise HistoryError(f"{printable(self.path, 300)} {newer if number else 'is no history of ncheck'}")
+
+
+def _format(base: sqlite3.Connection) -> int:
+    """Return the format of a history; 0 of an empty file, or of somebody else's."""
+    ours = base.execute("PRAGMA application_id").fetchone()[0] == _OURS
+    return int(base.execute("PRAGMA user_version").fetchone()[0]) if ours else 0
+
+
+def _create(base: sqlite3.Connection, path: Path) -> int:
+    """Make the tables in an empty file, unless another run has just made them; return the format."""
+    base.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    with base:
+        base.execute("BEGIN IMMEDIATE")
+        if _format(base) or base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return _format(base)
+        path.chmod(0o600)
+        for statement in (*_TABLES.split(";"), f"PRAGMA application_id = {_OURS}", f"PRAGMA user_version = {FORMAT}"):
+            base.execute(statement)
+    if not _on_network(path):  # its shared memory needs one machine
+        with suppress(sqlite3.OperationalError):  # another run uses the file by now: it stays as it is
+            base.execute("PRAGMA journal_mode = WAL")
+    return FORMAT
+
+
+def _on_network(path: Path) -> bool:
+    from ncheck.agent.mount_table import mount_of, own_mounts
+
+    on = mount_of(str(path.absolute()), own_mounts())
+    return bool(on and on["network"])
+
+
+def _prune(base: sqlite3.Connection, keep_days: int) -> None:
+    """Remove runs that are older than the newest by `keep_days`, and the oldest tenth while the file is too large."""
+    newest, oldest = base.execute("SELECT max(time), min(time) FROM run").fetchone()
+    limit = newest - keep_days * _DAY
+    size, page = base.execute("PRAGMA page_count").fetchone()[0], base.execute("PRAGMA page_size").fetchone()[0]
+    if size * page > _LARGEST:
+        limit = max(limit, oldest + (newest - oldest) / 10)
+    if oldest < limit:
+        base.execute("DELETE FROM finding WHERE run IN (SELECT id FROM run WHERE time < ?)", (limit,))
+        base.execute("DELETE FROM figure WHERE run IN (SELECT id FROM run WHERE time < ?)", (limit,))
+        base.execute("DELETE FROM run WHERE time < ?", (limit,))
+        base.execute("DELETE FROM kept WHERE last < ?", (limit,))
+        base.execute("PRAGMA incremental_vacuum(1000)")
+
+
+@lru_cache(maxsize=1024)  # most runs have the same nodes: then these are one tuple
+def _unfolded(text: str) -> tuple[str, ...]:
+    return unfold(text, _MOST_NODES) if text else ()
+
+
+def _reason(error: sqlite3.Error) -> str:
+    """Say what a user can do about it."""
+    text = str(error)
+    if "locked" in text:
+        return f"another run kept it locked for {_PATIENCE:g} s"
+    if "readonly" in text or "unable to open" in text:
+        return f"no permission to write it, or to its folder ({text})"
+    if "full" in text:
+        return "the file system is full"
+    if "malformed" in text or "not a database" in text:
+        return f"it is damaged ({text}): move it away, and the next run makes a new one"
+    return printable(text, 200)

@@ -1,0 +1,93 @@
+"""The history file: what it keeps and gives back, several runs at once, and every way in which it can be unusable."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+from ncheck.history.entry import Entry, Figure, Kept, Seen
+from ncheck.history.store import History, HistoryError, Span
+
+DAY = 86_400.0
+RUN = Entry(
+    1_764_000_000.0, "check", "head01", "0.2.0", 1,
+    {"good": ("gpu01", "gpu02"), "bad": ("gpu03",), "unknown": (), "unreached": ("gpu04",)},
+    checks=("NC402", "NC506"),
+    findings=(Seen("NC506", "gpu-xid-reported", "error", ("gpu03",), "Xid 79 of a GPU", hardware=True),),
+    kept=(Kept("gpu03", "gpu", "0000:5d:00.0", "GPU-1", "1650"), Kept("gpu03", "boot", "", "b1")),
+    figures=(Figure(("gpu01", "gpu02"), "", "all all-reduce", 361.5, "GB/s", 380.0),),
+)  # fmt: skip
+
+
+def later(days: float, **changes: object) -> Entry:
+    return replace(RUN, time=RUN.time + days * DAY, **changes)  # type: ignore[arg-type]
+
+
+def test_what_was_added_comes_back_and_the_same_run_is_added_once(tmp_path: Path) -> None:
+    history = History(str(tmp_path / "cluster.db"))
+    assert history.add(RUN)
+    assert not history.add(later(0, kind="replay"))
+    assert history.add(later(1, kept=(Kept("gpu03", "gpu", "0000:5d:00.0", "GPU-1", "1650"),)))
+    assert history.runs() == tuple(replace(one, kept=()) for one in (RUN, later(1)))
+    gpu, boot = RUN.kept
+    assert history.spans() == (Span(boot, RUN.time, RUN.time), Span(gpu, RUN.time, RUN.time + DAY))
+    assert (tmp_path / "cluster.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_runs_that_are_too_old_go_with_all_that_only_they_saw(tmp_path: Path) -> None:
+    history = History(str(tmp_path / "cluster.db"))
+    for days in (0, 50, 100):
+        history.add(later(days, kept=(Kept("gpu03", "boot", "", f"b{days}"),)), keep_days=60)
+    assert [run.time for run in history.runs()] == [RUN.time + 50 * DAY, RUN.time + 100 * DAY]
+    assert [span.kept.value for span in history.spans()] == ["b50", "b100"]
+
+
+def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) -> None:
+    program = (
+        "import sys; from dataclasses import replace; from tests.ncheck.history.test_store import RUN, History\n"
+        "sys.stdin.readline()\n"
+        "for at in range(20): History(sys.argv[1]).add(replace(RUN, time=float(sys.argv[2]) + at))\n"
+    )
+    path = str(tmp_path / "cluster.db")
+    writers = [Popen([sys.executable, "-c", program, path, str(first)], stdin=PIPE) for first in (0, 100, 200, 300)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.close()
+    assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
+    assert len(History(path).runs()) == 80
+
+
+def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = tmp_path / "good.db"
+    History(str(good)).add(RUN)
+    cut, other, text, newer = (tmp_path / f"{name}.db" for name in ("cut", "other", "text", "newer"))
+    cut.write_bytes(good.read_bytes()[:4096] + b"\0" * 8192)
+    text.write_text("gpu01\ngpu02\n" * 100)
+    with sqlite3.connect(other) as base:
+        base.execute("CREATE TABLE notes (text)")
+    newer.write_bytes(good.read_bytes())
+    with sqlite3.connect(newer) as base:
+        base.execute("PRAGMA user_version = 9")
+    says = {
+        cut: "it is damaged", text: "it is damaged", other: "is no history of ncheck",
+        newer: "format 9, which is newer",
+        tmp_path: "no permission to write it", tmp_path / "none" / "x.db": "no permission to write it",
+    }  # fmt: skip
+    for path, reason in says.items():
+        with pytest.raises(HistoryError, match=reason):
+            History(str(path)).add(later(3))
+    with pytest.raises(HistoryError, match="does not exist"):
+        History(str(tmp_path / "never.db")).runs()
+    assert not (tmp_path / "never.db").exists()
+    monkeypatch.setattr("ncheck.history.store._PATIENCE", 0.05)
+    holder = sqlite3.connect(good, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(HistoryError, match="another run kept it locked"):
+        History(str(good)).add(later(3))
+    holder.close()
+    assert History(str(good)).add(later(3))
