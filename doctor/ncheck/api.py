@@ -64,6 +64,7 @@ class Given(TypedDict, total=False):
     ignore: str | Sequence[str]
     fail_on: str | Sequence[str]
     record: OnePath
+    max_drain: float
     history: OnePath
     keep_days: int
     launcher: str

@@ -46,6 +46,23 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     return tuple(replace(bad, codes=tuple(codes.get(bad.node, bad.codes))) for bad in found)
 
 
+def to_drain(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[str, ...]:
+    """Return the nodes to take away from the scheduler, the worst first, and no more than --max-drain allows.
+
+    What could not be checked is no reason, nor is a node that was not reached for a fault of this machine. Where every
+    node is bad, the cause lies elsewhere, and none is drained.
+    """
+    here = {check.code for check in checks if not check.blames_node}
+    excused = {node for one in report.findings if one.code in here for node in one.nodes}
+    hardware = {check.code for check in checks if check.hardware}
+    faulty = [bad for bad in report.bad if not bad.unknown and (bad.reached or bad.node not in excused)]
+    if len(faulty) == len(report.nodes) > 1:
+        return ()
+    faulty.sort(key=lambda bad: (-len(hardware.intersection(bad.codes)), bad.reached, -len(bad.codes)))
+    most = max(int(len(report.nodes) * settings.max_drain / 100), 1)
+    return tuple(bad.node for bad in faulty[:most])
+
+
 def _unreached(report: Report) -> dict[str, BadNode]:
     return {
         node.name: BadNode(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from ncheck.again import with_nodes_of_run
-from ncheck.bad_nodes import found_bad
+from ncheck.bad_nodes import found_bad, to_drain
 from ncheck.blockers import blockers
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.login import IdentityFacts, LoginFacts
@@ -74,7 +74,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         **(vars(origin) if origin else {}),
     ))  # fmt: skip
     bad = () if interrupted else found_bad(report, checks, settings)
-    return replace(report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings)))
+    report = replace(report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings)))
+    return replace(report, drain=to_drain(report, checks, settings))
 
 
 def _with_value(finding: Finding, variable: str, plan: LaunchPlan) -> Finding:

@@ -202,7 +202,7 @@ OUTPUT = (
         help="Use colors, or not.  [on a terminal, unless NO_COLOR is set]",
     ),
 )  # fmt: skip
-GOOD = _settings("good_nodes", "bad_nodes")
+GOOD = _settings("good_nodes", "bad_nodes", "max_drain")
 HISTORY = _settings("history", "keep_days")
 PLANNED = (
     _setting(

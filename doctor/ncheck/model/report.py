@@ -271,6 +271,7 @@ class Report:
     recorded: bool = False  # any node's evidence was read from a recording, not measured now
     dropped: Mapping[str, str] = field(default_factory=dict)  # --drop-bad: node to why; the rest is without them
     bad: tuple[BadNode, ...] = ()  # none after ^C: what was not asked in time is no reason to leave a node out
+    drain: tuple[str, ...] = ()  # of the bad ones: which to take away from the scheduler (--max-drain), the worst first
     time: str = ""  # when the run began: local time with its offset from UTC, "2026-11-22T13:04:05+01:00"
     host: str = ""  # the machine that ran ncheck, its user, and the command line without secrets
     user: str = ""

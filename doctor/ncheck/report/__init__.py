@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # -v and -q choose other modules for the console: verbose, quiet.
 # A format is a module of this name here, with print_report(report, stream, environ, *, color). A program that reads
 # exit codes of its own has exit_code(report) too.
-FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm")
+FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm", "kubernetes")
 
 
 @dataclass(frozen=True)

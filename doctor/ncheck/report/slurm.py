@@ -1,7 +1,9 @@
-"""The commands that drain the bad nodes in Slurm: printed for somebody to read and run, never run by ncheck.
+"""The commands that drain the bad nodes in Slurm, and give back the good ones: printed for somebody to read and run,
+never run by ncheck.
 
 Only nodes that were not reached or that an error names are drained: a check that could not run is no fault of a node.
-The reason has codes and names of checks and nothing that a node wrote.
+The reason has codes and names of checks and nothing that a node wrote. A node is given back if ncheck has drained it,
+by the reason that Slurm shows, and it passed every check of that reason in this run.
 """
 
 from __future__ import annotations
@@ -11,12 +13,21 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from ncheck.hostlist import fold
-from ncheck.model.report import BadNode, Report
-from ncheck.report import text as words
-from ncheck.report.state import state_of
-from ncheck.report.summary import origin
-from ncheck.report.text import grouped
-from ncheck.saved_report import drain_reason
+from ncheck.model.report import Report
+from ncheck.report.draining import comments, good, reasons
+
+# The reason ends where Slurm adds who wrote it: Reason=ncheck: NC402 ib-port-polling [root@2026-11-26T10:00:00]
+_GIVE_BACK = """\
+give_back() {  # the checks that passed, the nodes
+    for node in $(scontrol show hostnames "$2"); do
+        reason=$(scontrol -o show node "$node" | grep -o ' Reason=ncheck: [^[]*') || continue
+        case $reason in *" more"*) continue ;; esac
+        for code in $(echo "$reason" | grep -o 'NC[0-9][0-9]*'); do
+            case " $1 " in *" $code "*) ;; *) continue 2 ;; esac
+        done
+        scontrol update nodename="$node" state=resume
+    done
+}"""
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  a script has no colours
@@ -25,25 +36,10 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# {state_of(report).text}"
-    yield f"# {', '.join(origin(report))}"
-    if report.interrupted:
-        yield "# interrupted: no node is judged"
-    names = {finding.code: finding.check for finding in report.findings}
-    faulty = {bad.node: _reason(bad, names) for bad in report.bad if not bad.unknown}
-    everybody = len(report.nodes) > 1 and len(faulty) == len(report.nodes)
-    if everybody:
-        yield "# Every node is bad: look for one cause before you drain them all."
-    for reason, nodes in grouped(faulty):
-        words_ = ("scontrol", "update", f"nodename={fold(nodes)}", "state=drain", f"reason={reason}")
-        yield ("# " if everybody else "") + shlex.join(words_)
-    for bad in report.bad:
-        if bad.unknown:
-            yield f"# not drained, {words.line(bad.node)} is unknown: {words.line(bad.reason)}"
-    for node, reason in report.dropped.items():
-        yield f"# left out by --drop-bad, {words.line(node)}: {words.line(reason)}"
-
-
-def _reason(bad: BadNode, names: Mapping[str, str]) -> str:
-    """Return "ncheck: NC402 ib-port-polling, NC710 node-slow"."""
-    return drain_reason(bad.codes, names) if bad.codes else "ncheck: not reached"
+    yield from comments(report)
+    for reason, nodes in reasons(report):
+        yield shlex.join(("scontrol", "update", f"nodename={fold(nodes)}", "state=drain", f"reason={reason}"))
+    if fine := good(report):
+        yield "# Give back what ncheck drained before, and what passes now:"
+        yield _GIVE_BACK
+        yield from (shlex.join(("give_back", codes, fold(nodes))) for codes, nodes in fine)

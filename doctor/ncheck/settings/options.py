@@ -265,6 +265,10 @@ class Settings:
         "Write the others to this file: unreachable, with an error, or with a check that could not run.",
         not_in_file="use the option --bad-nodes",
     )
+    max_drain: float = _row(
+        5.0, _OUTPUT, "--max-drain", read.percent, "PERCENT",
+        "With -o slurm or kubernetes: the largest share of the nodes to drain, the worst first; at least one.  [5%]",
+    )
     launcher: str | None = _row(
         None, _LAUNCH, "--for", read.OneOf(LAUNCHERS), "LAUNCHER",
         f"{', '.join(LAUNCHERS)}.  [srun with --via srun, else mpirun if found, else torchrun if "

@@ -105,6 +105,18 @@ def time_limit(value: object) -> float:
     return seconds
 
 
+def percent(value: object) -> float:
+    """Read 5 or "5%"."""
+    text = str(value).removesuffix("%") if isinstance(value, (int, float, str)) and not isinstance(value, bool) else ""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share <= 100:  # noqa: PLR2004  all of it
+        raise ValueError(f"expected a share above 0% and up to 100%, not {quoted(str(value))}")
+    return share
+
+
 def at_most_a_day(value: object) -> float:
     seconds = time_limit(value)
     if seconds > _DAY:

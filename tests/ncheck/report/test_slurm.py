@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
-from ncheck.model.finding import Finding, Severity
+import pytest
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.report import BadNode, NodeSummary, Report
 from ncheck.report import show
 
@@ -26,41 +30,105 @@ def read(report: Report) -> tuple[list[list[str]], list[str]]:
 
 def sick(report: Report, *bad: BadNode) -> Report:
     named = {"NC402": "ib-port-polling", "NC710": "node-slow"}
+    drain = tuple(one.node for one in bad if not one.unknown)
     findings = tuple(Finding(code, name, Severity.ERROR, ("node02",), "m", (), "") for code, name in named.items())
-    return replace(report, bad=bad, findings=findings)
+    return replace(report, bad=bad, findings=findings, drain=drain if len(drain) < len(report.nodes) else ())
+
+
+def drains(report: Report) -> tuple[list[list[str]], list[str]]:
+    commands, comments = read(report)
+    return [
+        command for command in commands if command[:2] == ["scontrol", "update"] and "state=drain" in command
+    ], comments
 
 
 def test_a_line_per_reason_in_one_word_each(reports: dict[str, Report]) -> None:
-    commands, comments = read(sick(reports["healthy"], replace(LINK, node="node01"), LINK, LOST))
+    commands, comments = drains(sick(reports["healthy"], replace(LINK, node="node01"), LINK, LOST))
     assert commands == [
         ["scontrol", "update", "nodename=node[01-02]", "state=drain",
          "reason=ncheck: NC402 ib-port-polling, NC710 node-slow"],
         ["scontrol", "update", "nodename=node04", "state=drain", "reason=ncheck: not reached"],
     ]  # fmt: skip
-    assert len(comments) == 2
+    assert comments[2:] == ["# Give back what ncheck drained before, and what passes now:"]
 
 
 def test_a_healthy_cluster_loses_nobody(reports: dict[str, Report]) -> None:
-    assert read(reports["healthy"])[0] == []
+    assert drains(reports["healthy"])[0] == []
 
 
 def test_a_node_is_not_drained_because_a_check_could_not_run_and_its_words_stay_a_comment(
     reports: dict[str, Report],
 ) -> None:
-    commands, comments = read(sick(reports["healthy"], DARK))
+    commands, comments = drains(sick(reports["healthy"], DARK))
     assert commands == []
     assert comments[2] == "# not drained, node03 is unknown: NC501 gpu-count-differs unknown: $(reboot) reboot"
 
 
 def test_where_every_node_is_bad_nothing_is_ready_to_run(reports: dict[str, Report]) -> None:
     every = tuple(replace(LOST, node=node.name) for node in reports["healthy"].nodes)
-    commands, comments = read(sick(reports["healthy"], *every))
-    assert (commands, comments[2:]) == ([], [
-        "# Every node is bad: look for one cause before you drain them all.",
-        "# scontrol update 'nodename=node[01-04]' state=drain 'reason=ncheck: not reached'",
-    ])  # fmt: skip
+    commands, comments = drains(sick(reports["healthy"], *every))
+    assert (commands, comments[2:]) == ([], ["# Every node is bad: look for one cause before you drain them all."])
 
 
 def test_a_node_by_itself_can_be_drained(reports: dict[str, Report]) -> None:
     alone = replace(sick(reports["healthy"], LINK), nodes=(NodeSummary("node02", reached=True),))
-    assert len(read(alone)[0]) == 1
+    assert len(drains(alone)[0]) == 1
+
+
+def test_the_brake_says_who_is_held_back(reports: dict[str, Report]) -> None:
+    report = replace(sick(reports["healthy"], LINK, LOST), drain=("node02",))
+    commands, comments = drains(report)
+    assert [command[2] for command in commands] == ["nodename=node02"]
+    assert comments[2] == "# held back, bad too: node04; --max-drain allows 1 of 4 nodes"
+
+
+@pytest.mark.parametrize("form", ["slurm", "kubernetes"])
+def test_a_node_is_given_back_that_ncheck_drained_and_that_passed_those_checks(
+    form: str, reports: dict[str, Report], tmp_path: Path
+) -> None:
+    """The script is run, with programs that answer as Slurm's and Kubernetes' do, and that write down what they do."""
+    verdicts = (
+        Verdict("ib-port-polling", "NC402", ("node01", "node02", "node03"), Outcome.PASSED),
+        Verdict("node-slow", "NC710", ("node01",), Outcome.PASSED),
+        Verdict("node-slow", "NC710", ("node02", "node03"), Outcome.SKIPPED, "not measured"),
+    )
+    report = replace(sick(reports["healthy"], LOST), verdicts=verdicts, drain=())
+    drained = {
+        "node01": "NC402 ib-port-polling, NC710 node-slow", "node02": "NC402 ib-port-polling, NC710 node-slow",
+        "node03": "NC402 ib-port-polling",
+    }  # fmt: skip
+    for node, reason in drained.items():
+        (tmp_path / node).write_text(
+            f"NodeName={node} State=IDLE+DRAIN Reason=ncheck: {reason} [root@2026-11-26T10:00:00]\n" if form == "slurm"
+            else ".".join(word for word in reason.split() if word.startswith("NC"))
+        )  # fmt: skip
+    (tmp_path / "node03").write_text("Reason=disk [anna@2026-11-26T10:00:00]\n" if form == "slurm" else "")
+    programs = {
+        "scontrol": f"case $1$2$3 in -oshownode) cat {tmp_path}/$4 ;; showhostnamesnode01) echo node01 ;; "
+        f"showhostnames*) echo node02; echo node03 ;; *) echo $* >> {tmp_path}/done ;; esac",
+        "kubectl": f"case $1 in get) cat {tmp_path}/$3 ;; *) echo $* >> {tmp_path}/done ;; esac",
+    }
+    for name, text in programs.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    stream = io.StringIO()
+    show(report, form, stream, {})
+    done = subprocess.run(
+        ["/bin/sh"], input=stream.getvalue(), text=True, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "done").read_text().splitlines() == {
+        "slurm": ["update nodename=node01 state=resume"],
+        "kubernetes": ["uncordon node01", "label node node01 ncheck-drained-"],
+    }[form]
+
+
+def test_bad_nodes_are_cordoned_with_their_codes(reports: dict[str, Report]) -> None:
+    stream = io.StringIO()
+    show(sick(reports["healthy"], LINK, LOST), "kubernetes", stream, {})
+    commands = [line for line in stream.getvalue().splitlines() if line.startswith("kubectl")]
+    assert commands == [
+        "kubectl cordon node02", "kubectl label --overwrite node node02 ncheck-drained=NC402.NC710",
+        "kubectl cordon node04", "kubectl label --overwrite node node04 ncheck-drained=reached",
+    ]  # fmt: skip
