@@ -18,7 +18,6 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread, Unrecorded, name_of
 from ncheck.model.system import (
     Hardware,
-    Part,
     System,
     SystemDisk,
     SystemGpus,
@@ -84,19 +83,21 @@ def hardware_of(known: Mapping[str, Facts]) -> tuple[Hardware, ...]:
 def _hardware(node: str, facts: Mapping[str, Any]) -> Hardware:
     identity = facts["IdentityFacts"]
     known = {name: fact for name, fact in facts.items() if not isinstance(fact, (Absent, Unread))}
-    parts = (
-        [Part("gpu", gpu.pci, gpu.uuid) for gpu in known["GpuFacts"].gpus if gpu.uuid] if "GpuFacts" in known else []
-    )
-    if "InfinibandFacts" in known:
-        guids = {port.hca: port.node_guid for port in known["InfinibandFacts"].ports}
-        parts += [Part("hca", name, guid) for name, guid in guids.items() if guid]
-    counters = {
-        f"{port} {name}": count
-        for port, counted in (known["ErrorCountersFacts"].ports.items() if "ErrorCountersFacts" in known else ())
-        for name, count in counted.errors.items()
-    }
-    serial = known["MachineFacts"].serial if "MachineFacts" in known else ""
-    return Hardware(node, identity.host_name, identity.boot_id, serial, tuple(parts[:_MOST]), counters)
+    gpus = known["GpuFacts"].gpus if "GpuFacts" in known else ()
+    health = known["GpuHealthFacts"].gpus if "GpuHealthFacts" in known else ()
+    ports = known["InfinibandFacts"].ports if "InfinibandFacts" in known else ()
+    counted = known["ErrorCountersFacts"].ports if "ErrorCountersFacts" in known else {}
+    return Hardware(
+        node, identity.host_name, identity.boot_id,
+        serial=known["MachineFacts"].serial if "MachineFacts" in known else "",
+        gpus={gpu.pci: gpu.uuid for gpu in gpus[:_MOST] if gpu.uuid},
+        gpu_serials={gpu.pci: gpu.serial for gpu in health[:_MOST] if gpu.serial},
+        vbios=tuple(sorted({gpu.vbios for gpu in health if gpu.vbios})),
+        hcas={port.hca: port.node_guid for port in ports[:_MOST] if port.node_guid},
+        counters={
+            f"{port} {name}": count for port, one in list(counted.items())[:_MOST] for name, count in one.errors.items()
+        },
+    )  # fmt: skip
 
 
 def _read(facts: Facts, name: str) -> Any:  # noqa: ANN401  the caller knows the type by the name

@@ -23,7 +23,7 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.amd import AmdErrorFacts, AmdErrors
 
 
-@node_check("NC560", Severity.WARNING, AmdErrorFacts)
+@node_check("NC560", Severity.WARNING, AmdErrorFacts, hardware=True)
 def amd_gpu_memory_errors(node: NodeView) -> Iterator[Problem]:
     sick = {address: words for address, errors in node[AmdErrorFacts].gpus.items() if (words := _words(errors))}
     if sick:

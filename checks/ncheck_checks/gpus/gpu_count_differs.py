@@ -21,7 +21,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.gpus import GpuFacts
 
 
-@cluster_check("NC501", Severity.ERROR, GpuFacts, everywhere=True)
+@cluster_check("NC501", Severity.ERROR, GpuFacts, everywhere=True, hardware=True)
 def gpu_count_differs(cluster: Cluster) -> Iterator[Problem]:
     gpus = cluster.facts(GpuFacts)
     for models in dict.fromkeys(facts.models for facts in gpus.values()):

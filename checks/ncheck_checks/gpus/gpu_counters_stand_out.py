@@ -42,7 +42,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-@cluster_check("NC548", Severity.WARNING, GpuHealthFacts, ErrorCountersFacts, by_kind=True, alone=True)
+@cluster_check("NC548", Severity.WARNING, GpuHealthFacts, ErrorCountersFacts, by_kind=True, alone=True, hardware=True)
 def gpu_counters_stand_out(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     health = cluster.facts(GpuHealthFacts)
     yield from unread_nodes(health, "the error counters", "fields", *LINK_ERRORS, "counted", "pcie_replays")

@@ -24,7 +24,7 @@ _SOFTWARE_THERMAL = 0x20
 _SENSIBLE = range(50, 131)  # degrees Celsius of a temperature limit; newer GPUs report only their margin
 
 
-@node_check("NC524", Severity.WARNING, GpuHealthFacts)
+@node_check("NC524", Severity.WARNING, GpuHealthFacts, hardware=True)
 def gpu_hot(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = node[GpuHealthFacts]
     lines = tuple(f"{gpu.called}: {why}" for gpu in facts.gpus if (why := _heat(gpu)))

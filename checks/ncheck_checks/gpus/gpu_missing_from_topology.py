@@ -22,7 +22,7 @@ from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 
-@node_check("NC511", Severity.WARNING, TopologyFacts, GpuFacts)
+@node_check("NC511", Severity.WARNING, TopologyFacts, GpuFacts, hardware=True)
 def gpu_missing_from_topology(node: NodeView) -> Iterator[Problem]:
     topology, gpus = node[TopologyFacts], node[GpuFacts].gpus
     if len(topology.gpus) < len(gpus):

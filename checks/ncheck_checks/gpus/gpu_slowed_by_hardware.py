@@ -26,7 +26,7 @@ _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardw
 _IDLE_AND_SLOWED = 0x09  # alone: by nvml.h a slowdown "may be also reported during PState or clock change"
 
 
-@node_check("NC523", Severity.ERROR, GpuHealthFacts, explains=SLOW_NETWORK)
+@node_check("NC523", Severity.ERROR, GpuHealthFacts, explains=SLOW_NETWORK, hardware=True)
 def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = node[GpuHealthFacts]
     lines = tuple(f"{gpu.called}: {why}" for gpu in facts.gpus if (why := _slowed(gpu)))

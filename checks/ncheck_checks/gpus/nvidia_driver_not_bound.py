@@ -24,7 +24,7 @@ from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 _FINE = ("nvidia", "vfio-pci")  # the second: reserved for a virtual machine, on purpose
 
 
-@cluster_check("NC534", Severity.ERROR, PciFacts, alone=True)
+@cluster_check("NC534", Severity.ERROR, PciFacts, alone=True, hardware=True)
 def nvidia_driver_not_bound(cluster: Cluster) -> Iterator[Problem]:
     buses = cluster.facts(PciFacts)
     driven = {gpu.device for bus in buses.values() for gpu in bus.gpus(NVIDIA) if gpu.driver == "nvidia"}

@@ -23,7 +23,7 @@ from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 
-@node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts), explains=DRIVER_HANGS)
+@node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts), explains=DRIVER_HANGS, hardware=True)
 def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
     unread = [fact for fact in facts if isinstance(fact, Unread)]

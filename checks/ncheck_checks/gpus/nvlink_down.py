@@ -28,7 +28,13 @@ _UP = (1, 2)  # active, asleep to save power
 
 
 @cluster_check(
-    "NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, LINK_DOWN, UNEVEN)
+    "NC529",
+    Severity.ERROR,
+    GpuHealthFacts,
+    by_kind=True,
+    alone=True,
+    explains=(SLOW_NETWORK, LINK_DOWN, UNEVEN),
+    hardware=True,
 )
 def nvlink_down(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     health = cluster.facts(GpuHealthFacts)

@@ -35,7 +35,7 @@ _CONFIGURATION, _FOUR, _RIGHT = 8, 15, (0, 1)
 _NONE = LinkCounters(read=0)
 
 
-@node_check("NC530", Severity.WARNING, GpuHealthFacts, explains=NVLINK_FAULT)
+@node_check("NC530", Severity.WARNING, GpuHealthFacts, explains=NVLINK_FAULT, hardware=True)
 def nvlink_errors(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = node[GpuHealthFacts]
     lines = tuple(f"{gpu.called}: {', '.join(found)}" for gpu in facts.gpus if (found := [*_errors(gpu)]))

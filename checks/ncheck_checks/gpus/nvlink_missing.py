@@ -23,7 +23,7 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
-@node_check("NC508", Severity.ERROR, TopologyFacts, explains=UNEVEN)
+@node_check("NC508", Severity.ERROR, TopologyFacts, explains=UNEVEN, hardware=True)
 def nvlink_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if len(topology.gpus) == 1:

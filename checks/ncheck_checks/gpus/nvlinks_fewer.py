@@ -24,7 +24,7 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
-@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN)
+@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN, hardware=True)
 def nvlinks_fewer(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if len(topology.gpus) == 1 or len(node[GpuFacts].models) > 1:

@@ -33,7 +33,7 @@ from ncheck.facts.pci import PciFacts
 
 @node_check(
     "NC550", Severity.WARNING, HardwareErrorFacts, also=(PciFacts, KernelLogFacts, GpuHealthFacts, HardwareLogFacts),
-    explains=PCIE_ERROR,
+    explains=PCIE_ERROR, hardware=True,
 )  # fmt: skip
 def pcie_errors_uncorrected(node: NodeView) -> Iterator[Problem | NotApplicable]:
     counts = node[HardwareErrorFacts].pcie

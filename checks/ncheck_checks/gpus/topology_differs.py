@@ -55,7 +55,7 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
     return column in gpus and gpus.index(row) < gpus.index(column)
 
 
-@cluster_check("NC504", Severity.ERROR, TopologyFacts, also=(GpuFacts,), by_kind=True)
+@cluster_check("NC504", Severity.ERROR, TopologyFacts, also=(GpuFacts,), by_kind=True, hardware=True)
 def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     gpus = cluster.facts(GpuFacts)
     counts = {node: len(facts.gpus) for node, facts in gpus.items()}

@@ -33,7 +33,7 @@ _OF_LINKS = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout")
 _PCIE, _MEMORY = "corrected PCIe errors", "corrected memory errors"
 
 
-@cluster_check("NC661", Severity.WARNING, HardwareErrorFacts, ErrorCountersFacts, alone=True)
+@cluster_check("NC661", Severity.WARNING, HardwareErrorFacts, ErrorCountersFacts, alone=True, hardware=True)
 def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     links, memory = Series({_PCIE: ERRORS}), Series({_MEMORY: ERRORS})
     errors = cluster.facts(HardwareErrorFacts)

@@ -24,7 +24,7 @@ from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.kernel_log import last_at
 
 
-@node_check("NC657", Severity.WARNING, HardwareLogFacts)
+@node_check("NC657", Severity.WARNING, HardwareLogFacts, hardware=True)
 def cpu_lockup_reported(node: NodeView) -> Iterator[Problem]:
     for one in node[HardwareLogFacts].lockups:
         times = "" if one.lines == 1 else f" {one.lines} times"

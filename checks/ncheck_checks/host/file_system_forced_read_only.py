@@ -22,7 +22,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.storage import StorageFacts
 
 
-@cluster_check("NC647", Severity.ERROR, StorageFacts, alone=True)
+@cluster_check("NC647", Severity.ERROR, StorageFacts, alone=True, hardware=True)
 def file_system_forced_read_only(cluster: Cluster) -> Iterator[Problem]:
     for node, facts in cluster.facts(StorageFacts).items():
         first = {one.source: one for one in reversed(facts.forced) if one.point != "/" or len(cluster) == 1}

@@ -27,7 +27,7 @@ SAME = 1.02  # the kernel keeps a little of the memory to itself, not the same o
 GIB = 2**30
 
 
-@cluster_check("NC653", Severity.WARNING, MachineFacts, also=(HostLoadFacts,), by_kind=True)
+@cluster_check("NC653", Severity.WARNING, MachineFacts, also=(HostLoadFacts,), by_kind=True, hardware=True)
 def machine_differs(cluster: Cluster) -> Iterator[Problem]:
     machines = cluster.facts(MachineFacts)
     memory = "free -g; sudo dmidecode -t memory | grep -E 'Locator|Size'"

@@ -23,7 +23,7 @@ from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unr
 from ncheck.facts.hardware_errors import MEMORY_ERROR, HardwareErrorFacts, MemoryModule
 
 
-@node_check("NC655", Severity.ERROR, HardwareErrorFacts, explains=MEMORY_ERROR)
+@node_check("NC655", Severity.ERROR, HardwareErrorFacts, explains=MEMORY_ERROR, hardware=True)
 def memory_errors_uncorrected(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     memory = node[HardwareErrorFacts].memory
     if memory is None:

@@ -26,7 +26,7 @@ from ncheck.facts.host_load import HostLoadFacts
 FIX = "ps -eo pid,stat,wchan:32,user,args | awk '$2 ~ /^D/'"
 
 
-@node_check("NC620", Severity.WARNING, HostLoadFacts)
+@node_check("NC620", Severity.WARNING, HostLoadFacts, hardware=True)
 def process_stuck(node: NodeView) -> Iterator[Problem | NotApplicable]:
     load = node[HostLoadFacts]
     if load.stuck:

@@ -21,7 +21,7 @@ from ncheck import Cluster, Inconclusive, Problem, Severity, Unread, cluster_che
 from ncheck.facts.folders import FolderFacts
 
 
-@cluster_check("NC609", Severity.ERROR, FolderFacts)
+@cluster_check("NC609", Severity.ERROR, FolderFacts, hardware=True)
 def root_read_only(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     roots = {node: facts.root for node, facts in cluster.facts(FolderFacts).items()}
     for node, root in roots.items():

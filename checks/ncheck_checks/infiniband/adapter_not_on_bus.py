@@ -33,7 +33,13 @@ Model = tuple[int, int]
 
 
 @cluster_check(
-    "NC409", Severity.ERROR, PciFacts, also=(InfinibandFacts, LibraryFacts), by_kind=True, explains=MISSING_ADAPTER
+    "NC409",
+    Severity.ERROR,
+    PciFacts,
+    also=(InfinibandFacts, LibraryFacts),
+    by_kind=True,
+    explains=MISSING_ADAPTER,
+    hardware=True,
 )
 def adapter_not_on_bus(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     nodes = cluster.facts(PciFacts)

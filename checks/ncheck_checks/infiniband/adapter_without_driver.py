@@ -33,7 +33,7 @@ RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and 
 
 @cluster_check(
     "NC410", Severity.ERROR, PciFacts, HcaModuleFacts,
-    also=(InfinibandFacts, LibraryFacts), alone=True, explains=MISSING_ADAPTER,
+    also=(InfinibandFacts, LibraryFacts), alone=True, explains=MISSING_ADAPTER, hardware=True,
 )  # fmt: skip
 def adapter_without_driver(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     cards = {node: _cards(pci) for node, pci in cluster.facts(PciFacts).items()}

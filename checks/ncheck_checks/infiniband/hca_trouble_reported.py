@@ -27,7 +27,14 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.kernel_log import last_at
 
 
-@node_check("NC431", Severity.WARNING, HardwareLogFacts, also=(InfinibandFacts,), explains=(HCA_TROUBLE, SLOW_NETWORK))
+@node_check(
+    "NC431",
+    Severity.WARNING,
+    HardwareLogFacts,
+    also=(InfinibandFacts,),
+    explains=(HCA_TROUBLE, SLOW_NETWORK),
+    hardware=True,
+)
 def hca_trouble_reported(node: NodeView) -> Iterator[Problem | NotApplicable]:
     ports, adapters = node.maybe(InfinibandFacts), node[HardwareLogFacts].adapters
     names = {port.pci: port.hca for port in ports.ports} if isinstance(ports, InfinibandFacts) else {}

@@ -33,7 +33,7 @@ V = TypeVar("V", bound=Hashable)
 Held = tuple[str, HcaPort]  # a node and one of its ports
 
 
-@cluster_check("NC414", Severity.ERROR, InfinibandFacts, HcaFacts, also=(IdentityFacts,), alone=True)
+@cluster_check("NC414", Severity.ERROR, InfinibandFacts, HcaFacts, also=(IdentityFacts,), alone=True, hardware=True)
 def ib_address_twice(cluster: Cluster) -> Iterator[Problem]:
     nodes, details = cluster.facts(InfinibandFacts), cluster.facts(HcaFacts)
     again = doubles(nodes, cluster.facts(IdentityFacts))

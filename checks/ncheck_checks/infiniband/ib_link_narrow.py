@@ -29,7 +29,7 @@ from ncheck.network.hca_ports import differing_rates, listed, place_of
 _CONNECT_IB = 4113  # MT4113; later cards are MT4115, MT4129, MT41692 and the like, with four lanes and at least FDR
 
 
-@cluster_check("NC421", Severity.ERROR, InfinibandFacts, HcaFacts, alone=True, explains=SLOW_NETWORK)
+@cluster_check("NC421", Severity.ERROR, InfinibandFacts, HcaFacts, alone=True, explains=SLOW_NETWORK, hardware=True)
 def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     infiniband, hcas = cluster.facts(InfinibandFacts), cluster.facts(HcaFacts)
     reported = {node for parted in differing_rates(infiniband) for node in parted.odd}

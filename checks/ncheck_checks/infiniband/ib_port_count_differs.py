@@ -26,7 +26,9 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
 
 
-@cluster_check("NC405", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), everywhere=True, by_kind=True)
+@cluster_check(
+    "NC405", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), everywhere=True, by_kind=True, hardware=True
+)
 def ib_port_count_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     nodes = usable_ports(cluster)
     if unused := tuple(node for node, facts in nodes.items() if not facts.ports):

@@ -32,7 +32,14 @@ FIXES = {
 
 
 @cluster_check(
-    "NC401", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
+    "NC401",
+    Severity.ERROR,
+    InfinibandFacts,
+    also=(LibraryFacts,),
+    by_kind=True,
+    alone=True,
+    explains=SLOW_NETWORK,
+    hardware=True,
 )
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in FIXES.items():

@@ -24,7 +24,14 @@ from ncheck.network.hca_ports import broken, problems, usable_ports
 
 
 @cluster_check(
-    "NC402", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, alone=True, explains=SLOW_NETWORK
+    "NC402",
+    Severity.ERROR,
+    InfinibandFacts,
+    also=(LibraryFacts,),
+    by_kind=True,
+    alone=True,
+    explains=SLOW_NETWORK,
+    hardware=True,
 )
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
     ports = broken(usable_ports(cluster), lambda port: port.physical == "Polling")

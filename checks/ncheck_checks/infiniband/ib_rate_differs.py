@@ -24,7 +24,9 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.network.hca_ports import differing_rates, usable_ports, without_rate
 
 
-@cluster_check("NC404", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC404", Severity.ERROR, InfinibandFacts, also=(LibraryFacts,), by_kind=True, explains=SLOW_NETWORK, hardware=True
+)
 def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     ports = usable_ports(cluster)
     for parted, places in differing_rates(ports).items():

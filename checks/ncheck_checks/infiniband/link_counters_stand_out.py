@@ -42,7 +42,12 @@ _OF_CARDS = {"rx_crc_errors": ERRORS}
 
 
 @cluster_check(
-    "NC428", Severity.WARNING, ErrorCountersFacts, also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True
+    "NC428",
+    Severity.WARNING,
+    ErrorCountersFacts,
+    also=(InfinibandFacts, NicFacts, LibraryFacts),
+    alone=True,
+    hardware=True,
 )
 def link_counters_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     ports, cards = Series(_OF_PORTS), Series(_OF_CARDS)

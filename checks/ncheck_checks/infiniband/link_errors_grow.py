@@ -40,7 +40,7 @@ _BITS = 1e9  # of a Gb
 
 @cluster_check(
     "NC426", Severity.WARNING, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=(SLOW_NETWORK, DAMAGE_NOW),
+    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=(SLOW_NETWORK, DAMAGE_NOW), hardware=True,
 )  # fmt: skip
 def link_errors_grow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, (_SYMBOLS, *_DAMAGED), _damaged, "received damaged data during the run")

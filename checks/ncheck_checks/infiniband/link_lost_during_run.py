@@ -34,7 +34,7 @@ _LOST = ("link_downed", "carrier_down_count")
 
 @cluster_check(
     "NC425", Severity.ERROR, ErrorCountersFacts, LaterErrorCountersFacts,
-    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK,
+    also=(InfinibandFacts, NicFacts, LibraryFacts), alone=True, explains=SLOW_NETWORK, hardware=True,
 )  # fmt: skip
 def link_lost_during_run(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from problems(cluster, _LOST, _lost, "lost its link during the run")

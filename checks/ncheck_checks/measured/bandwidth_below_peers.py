@@ -27,7 +27,7 @@ from ncheck.probe.shortfalls import inside_runs, observations
 from ncheck.probe.standing import PEERS_LOW, usual_inside
 
 
-@cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True)
+@cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True, hardware=True)
 def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
     groups: dict[tuple[int, Method], dict[str, float]] = {}

@@ -24,7 +24,15 @@ from ncheck.probe.gpu_test import SLOW_GPUS, GpuTestFacts
 from ncheck.probe.gpus_alone import slow_gpus
 
 
-@cluster_check("NC751", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS))
+@cluster_check(
+    "NC751",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(GpuFacts,),
+    alone=True,
+    explains=(SLOW_NETWORK, SLOW_GPUS),
+    hardware=True,
+)
 def gpu_compute_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_gpus(
         cluster, ("fma", "bf16", "fp32"), "computing", "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE"

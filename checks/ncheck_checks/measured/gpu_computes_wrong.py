@@ -26,7 +26,7 @@ from ncheck.probe.gpu_test import KERNELS, WRONG_SUMS, GpuTestFacts, TestedGpu
 from ncheck.probe.gpus_alone import fold_pci, tested
 
 
-@cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=WRONG_SUMS)
+@cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=WRONG_SUMS, hardware=True)
 def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     computed: dict[tuple[str, str], Counter[str]] = {}
     for _, gpu, model in tested(cluster):

@@ -30,7 +30,13 @@ _FIX = (
 
 
 @cluster_check(
-    "NC753", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE)
+    "NC753",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(GpuFacts,),
+    alone=True,
+    explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE),
+    hardware=True,
 )
 def gpu_host_link_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_gpus(cluster, ("to_device", "to_host"), "host link", _FIX)

@@ -24,6 +24,14 @@ from ncheck.probe.gpu_test import SLOW_GPUS, GpuTestFacts
 from ncheck.probe.gpus_alone import slow_gpus
 
 
-@cluster_check("NC752", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS))
+@cluster_check(
+    "NC752",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(GpuFacts,),
+    alone=True,
+    explains=(SLOW_NETWORK, SLOW_GPUS),
+    hardware=True,
+)
 def gpu_memory_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_gpus(cluster, ("memory",), "memory", "nvidia-smi -q -d CLOCK,TEMPERATURE,ECC,ROW_REMAPPER")

@@ -26,7 +26,9 @@ from ncheck.probe.gpus_alone import FAR_TOO_LOW, LOW
 _NODES = 3  # with fewer, the opposite direction is what there is to compare with
 
 
-@cluster_check("NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, SLOW_GPUS))
+@cluster_check(
+    "NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, SLOW_GPUS), hardware=True
+)
 def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tested = cluster.facts(GpuTestFacts)
     rates = {node: {(one, other): rate for one, other, rate in facts.pairs} for node, facts in tested.items()}

@@ -30,7 +30,7 @@ _REASONS = {
 }
 
 
-@node_check("NC755", Severity.ERROR, GpuTestFacts, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE))
+@node_check("NC755", Severity.ERROR, GpuTestFacts, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE), hardware=True)
 def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     gpus = node[GpuTestFacts].gpus
     slowed = [(gpu, why) for gpu in gpus if (why := _slowed(gpu))]

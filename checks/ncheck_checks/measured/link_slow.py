@@ -23,6 +23,6 @@ from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.slow import search_slow, slow_links
 
 
-@cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK)
+@cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK, hardware=True)
 def link_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_links(search_slow(cluster.facts(ProbeFacts), hardware_in(cluster)))

@@ -26,6 +26,6 @@ from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.slow import search_slow, slow_nodes
 
 
-@cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK)
+@cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK, hardware=True)
 def node_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from slow_nodes(search_slow(cluster.facts(ProbeFacts), hardware_in(cluster)), on_cpus=False)

@@ -26,7 +26,13 @@ from ncheck.probe.gpus_alone import fold_pci, tested, unwatched
 
 
 @cluster_check(
-    "NC756", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE)
+    "NC756",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(GpuFacts,),
+    alone=True,
+    explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE),
+    hardware=True,
 )
 def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     links: dict[str, set[tuple[int, int]]] = {}

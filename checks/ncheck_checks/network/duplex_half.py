@@ -22,7 +22,7 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.nics import BMC_DRIVERS, Kind, NicFacts
 
 
-@node_check("NC351", Severity.WARNING, NicFacts)
+@node_check("NC351", Severity.WARNING, NicFacts, hardware=True)
 def duplex_half(node: NodeView) -> Iterator[Problem]:
     nics = node[NicFacts]
     members = tuple(nic for nic in nics.interfaces if nic.kind is Kind.BOND_SLAVE and nic.up and nic.running)

@@ -30,7 +30,7 @@ from ncheck.network.subnets import machines, parted_networks
 _CARDS = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.MACVLAN, Kind.BOND_SLAVE})
 
 
-@cluster_check("NC326", Severity.ERROR, NicFacts, also=(IdentityFacts, GpuFacts), by_kind=True)
+@cluster_check("NC326", Severity.ERROR, NicFacts, also=(IdentityFacts, GpuFacts), by_kind=True, hardware=True)
 def nic_missing(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     cards = {node: tuple(nic for nic in nics.interfaces if _is_card(nic)) for node, nics in nodes.items()}

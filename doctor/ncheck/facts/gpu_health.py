@@ -84,8 +84,9 @@ class GpuHealth:
     have at most. `persistence`: 1 is on. `compute_mode`: NVML's number, 0 is the default, 2 prohibited, 3 one process.
     `power_limit`: milliwatts; `power_default`: milliwatts that the limit is where nobody changed it.
     `application_clocks`: MHz of the cores and of the memory that programs get; `max_clocks`: MHz of the same that the
-    GPU can have. `vbios` and `inforom`: versions of its firmware. `sram_exceeded`: its caches had more uncorrectable
-    errors than NVIDIA's limit; only root can read it. `pcie_replays`: how many since the driver was loaded.
+    GPU can have. `vbios` and `inforom`: versions of its firmware; `serial`: the number of its board, "" for none.
+    `sram_exceeded`: its caches had more uncorrectable errors than NVIDIA's limit; only root can read it.
+    `pcie_replays`: how many since the driver was loaded.
     `mig_pending`: whether MIG is on after the next reset. `links` are the states of its NVLinks, 1 is active;
     `link_errors`: how many on all links, by kind; `counted`: those of each link. `action`: NVML's number for what the
     driver asks for, 0 is nothing.
@@ -111,6 +112,7 @@ class GpuHealth:
     power_default: Maybe[int] = None
     application_clocks: Maybe[tuple[int, int]] = None
     max_clocks: Maybe[tuple[int, int]] = None
+    serial: Annotated[Shown, OPTIONAL, Null("")] = ""
     vbios: Annotated[Shown, OPTIONAL, Null("")] = ""
     inforom: Annotated[Shown, OPTIONAL, Null("")] = ""
     memory_temperature: Annotated[int | None, OPTIONAL, Key("fields"), Null(None), _memory_temperature] = None

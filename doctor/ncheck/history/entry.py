@@ -118,7 +118,8 @@ def _kept(report: Report) -> Iterator[Kept]:
     for one in report.hardware:
         named = (("host", one.host_name), ("boot", one.boot_id), ("machine", one.serial))
         yield from (Kept(one.node, kind, "", value) for kind, value in named if value)
-        yield from (Kept(one.node, part.kind, part.place, part.id, part.serial) for part in one.parts)
+        yield from (Kept(one.node, "gpu", pci, uuid, one.gpu_serials.get(pci, "")) for pci, uuid in one.gpus.items())
+        yield from (Kept(one.node, "hca", name, guid) for name, guid in one.hcas.items())
         yield from (Kept(one.node, "counter", name, str(count)) for name, count in one.counters.items())
 
 

@@ -83,32 +83,23 @@ class SystemDisk:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A device that can be put into another machine. `kind`: "gpu" or "hca". `place`: the PCI address of a GPU, the
-    name of an HCA. `id`: the UUID of a GPU, the GUID of an HCA. `serial`: its number, "" where it
-    does not say one. `firmware`: of a GPU the version of its VBIOS.
-    """
-
-    kind: str
-    place: str
-    id: str
-    serial: str = ""
-    firmware: str = ""
-
-
-@dataclass(frozen=True)
 class Hardware:
     """What identifies a node and its parts, and what they have counted. `boot_id` is another after each boot.
 
-    `serial`: that of the machine, which only root can read, "" otherwise. `counters`: errors since the driver was
-    loaded, by port or card and name ("mlx5_0:1 symbol_error"), without those that are 0.
+    `serial`: that of the machine, which only root can read, "" otherwise. `gpus`: UUIDs by PCI address; `gpu_serials`:
+    the numbers on their boards, where they say them; `vbios`: the versions that they have. `hcas`: GUIDs by name.
+    `counters`: errors since the driver was loaded, by port or card and name ("mlx5_0:1 symbol_error"), without those
+    that are 0.
     """
 
     node: str
     host_name: str = ""
     boot_id: str = ""
     serial: str = ""
-    parts: tuple[Part, ...] = ()
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    gpu_serials: Mapping[str, str] = field(default_factory=dict)
+    vbios: tuple[str, ...] = ()
+    hcas: Mapping[str, str] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
 
 

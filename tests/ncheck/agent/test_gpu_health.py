@@ -95,6 +95,7 @@ int nvmlDeviceGetMaxClockInfo(gpu g, unsigned which, unsigned *mhz) { *mhz = whi
 int nvmlDeviceGetVbiosVersion(gpu g, char *t, unsigned n) {
   snprintf(t, n, second(g, "old-firmware") ? "96.00.5E.00.01" : "96.00.74.00.01"); return optional();
 }
+int nvmlDeviceGetSerial(gpu g, char *t, unsigned n) { snprintf(t, n, "1650324000001"); return optional(); }
 int nvmlDeviceGetInforomImageVersion(gpu g, char *t, unsigned n) {
   snprintf(t, n, second(g, "old-firmware") ? "G520.0200.00.03" : "G520.0200.00.05"); return optional();
 }
@@ -206,7 +207,7 @@ HEALTHY = GpuHealth(
     remapped=RemappedRows(0, 0, pending=False, failed=False), retired=None, retiring=None, throttled=1, temperature=31,
     slowdown=89, margin=56, persistence=1, compute_mode=0, mig=False, links=(1,) * 18, ecc_pending=1, mig_pending=False,
     power_limit=700000, power_default=700000, application_clocks=(1980, 2619), max_clocks=(1980, 2619),
-    vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95, sram_exceeded=False,
+    serial="1650324000001", vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95, sram_exceeded=False,
     link_errors={"flit_crc": 0, "data_crc": 0, "replay": 7, "recovered": 0}, counted=LinkCounters(read=18), action=0,
     fabric=Fabric(3, 0, "", 5, 0xAA), pcie_replays=0,
 )  # fmt: skip

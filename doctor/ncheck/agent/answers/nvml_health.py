@@ -129,6 +129,7 @@ class _Gpu:
             "power_default": self.ask("power_default", "nvmlDeviceGetPowerManagementDefaultLimit", handle),
             "application_clocks": self.clocks("application_clocks", "nvmlDeviceGetApplicationsClock"),
             "max_clocks": self.clocks("max_clocks", "nvmlDeviceGetMaxClockInfo"),
+            "serial": _text(self.ask("serial", "nvmlDeviceGetSerial", handle)),
             "vbios": _text(self.ask("vbios", "nvmlDeviceGetVbiosVersion", handle)),
             "inforom": _text(self.ask("inforom", "nvmlDeviceGetInforomImageVersion", handle)),
             "memory_limit": self.ask("memory_limit", "nvmlDeviceGetTemperatureThreshold", handle, _MEMORY_LIMIT),
