@@ -66,7 +66,7 @@ def simulated(rate: float, count: int, times: int, fleets: int) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    columns = ("usual rate", "lemons", "times the rate", "found by run 50", "by run 1,000", "fleets with a good one accused")
+    columns = ("usual rate", "lemons", "times that", "found by run 50", "by run 1,000", "fleets with a good one accused")
     lines = [f"| {' | '.join(columns)} |", f"|{'---:|' * len(columns)}"]
     for one in rows:
         shares = (f"{one.soon:.0%}", f"{one.ever:.0%}") if one.lemons else ("", "")
@@ -82,10 +82,9 @@ def main() -> None:
     given = parser.parse_args()
     rows = [simulated(rate, count, times, given.fleets) for rate in RATES for count, times in ((0, 1), *KINDS)]
     kind = f"{given.fleets} fleets of {NODES:,} nodes a row, looked at after every tenth of {RUNS:,} runs"
-    text = f"{kind}.\n\n{table(rows)}"
-    print(text)
+    print(f"{kind}.\n\n{table(rows)}")
     if given.write:
-        write(MARK, text)
+        write(MARK, f"## Nodes that stand out\n\n{kind}. Simulated; see `ncheck history`.\n\n{table(rows)}")
     accused = sum(one.accused for one in rows if not one.lemons) / len(RATES)
     if accused > MOST_ACCUSED:
         sys.exit(f"{accused:.0%} of the fleets without lemons were accused; at most {MOST_ACCUSED:.0%} are allowed")

@@ -24,7 +24,7 @@ from ncheck.model.report import (
     Report,
     Traffic,
 )  # fmt: skip
-from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
+from ncheck.model.system import Hardware, System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 
 RECORDS = (
     Report,
@@ -35,6 +35,7 @@ RECORDS = (
     SystemInterface,
     SystemMachine,
     SystemDisk,
+    Hardware,
     Verdict,
     Finding,
     Board,
@@ -73,6 +74,9 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "name_python": "The command that names the Python of the job, where it was not judged: nodes have GPUs, and no "
         "interpreter that was found there has a framework. Empty otherwise.",
+        "drain": "Of the bad nodes: those to take away from the scheduler (--max-drain), the worst first.",
+        "hardware": "What identifies each node that was reached, and its parts.",
+        "news": "What the history says of this run's findings (--history), a sentence each.",
         "gpus_alone": "Each GPU that --gpu-test tested alone, before ranks communicated.",
         "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
         "systems": "What the nodes have, as values: one record for all nodes that are alike.",
@@ -166,6 +170,17 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "numa_nodes": "Number of NUMA nodes with processors.",
         "memory": "Bytes of memory.",
     },
+    "Hardware": {
+        "node": "Its name.",
+        "host_name": "What the node calls itself.",
+        "boot_id": "Another one after each boot.",
+        "serial": "Serial number of the machine, which only root can read; empty otherwise.",
+        "gpus": "UUID of each GPU by its PCI address.",
+        "gpu_serials": "The number of each GPU's board by its PCI address, where it says one.",
+        "vbios": "Versions of the GPUs' VBIOS.",
+        "hcas": "GUID of each HCA by its name.",
+        "counters": "Errors since the driver was loaded, by port or card and name, without those that are 0.",
+    },
     "SystemDisk": {
         "name": "The folder: home or root.",
         "kind": "The file system, such as ext4 or nfs4.",
@@ -221,6 +236,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "kind": "fix: the command mends the problem. look: it shows more.",
         "title": "The title of the check's page.",
         "page": "The command that prints the check's page.",
+        "hardware": "Whether it is a fault of the machine or of a part of it, which a repair mends.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
         "summary": "The problem in a few words; empty if the message is short or the name of the check says it.",

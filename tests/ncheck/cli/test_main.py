@@ -49,6 +49,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "diff",
         "explain",
         "help",
+        "history",
         "init",
         "launch",
         "list",
