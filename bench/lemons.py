@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from random import Random
 
-from fanout import write
+from fanout import ROOT, write
 
 MARK = ("<!-- lemons: written by bench/lemons.py --write -->", "<!-- end of lemons -->")
 NODES, RUNS, LOOKS = 1000, 1000, range(10, 1001, 10)
@@ -66,7 +66,7 @@ def simulated(rate: float, count: int, times: int, fleets: int) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    columns = ("usual rate", "lemons", "times that", "found by run 50", "by run 1,000", "fleets with a good one accused")
+    columns = ("usual rate", "lemons", "times that", "found by run 50", "by run 1,000", "fleets with a false one")
     lines = [f"| {' | '.join(columns)} |", f"|{'---:|' * len(columns)}"]
     for one in rows:
         shares = (f"{one.soon:.0%}", f"{one.ever:.0%}") if one.lemons else ("", "")
@@ -84,7 +84,8 @@ def main() -> None:
     kind = f"{given.fleets} fleets of {NODES:,} nodes a row, looked at after every tenth of {RUNS:,} runs"
     print(f"{kind}.\n\n{table(rows)}")
     if given.write:
-        write(MARK, f"## Nodes that stand out\n\n{kind}. Simulated; see `ncheck history`.\n\n{table(rows)}")
+        section = f"## Nodes that stand out\n\n{kind}. Simulated; see `ncheck history`.\n\n{table(rows)}"
+        write(section, ROOT / "docs" / "measured.md", MARK)
     accused = sum(one.accused for one in rows if not one.lemons) / len(RATES)
     if accused > MOST_ACCUSED:
         sys.exit(f"{accused:.0%} of the fleets without lemons were accused; at most {MOST_ACCUSED:.0%} are allowed")

@@ -207,7 +207,8 @@ HEALTHY = GpuHealth(
     remapped=RemappedRows(0, 0, pending=False, failed=False), retired=None, retiring=None, throttled=1, temperature=31,
     slowdown=89, margin=56, persistence=1, compute_mode=0, mig=False, links=(1,) * 18, ecc_pending=1, mig_pending=False,
     power_limit=700000, power_default=700000, application_clocks=(1980, 2619), max_clocks=(1980, 2619),
-    serial="1650324000001", vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95, sram_exceeded=False,
+    serial="1650324000001", vbios="96.00.74.00.01", inforom="G520.0200.00.05", memory_temperature=44, memory_limit=95,
+    sram_exceeded=False,
     link_errors={"flit_crc": 0, "data_crc": 0, "replay": 7, "recovered": 0}, counted=LinkCounters(read=18), action=0,
     fabric=Fabric(3, 0, "", 5, 0xAA), pcie_replays=0,
 )  # fmt: skip
