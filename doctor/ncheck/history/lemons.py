@@ -19,12 +19,13 @@ def lemons(counts: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
     """Return the nodes that stand out, the worst first. `counts`: how often a node was examined, and failed."""
     examinations = sum(examined for examined, _ in counts.values())
     failures = sum(failed for _, failed in counts.values())
+    many = {node: count for node, count in counts.items() if count[1] >= FEWEST}
     chances = {
-        node: chance_of(failed, failures, examined / examinations)
-        for node, (examined, failed) in counts.items()
-        if failed >= FEWEST
+        (examined, failed): chance_of(failed, failures, examined / examinations)
+        for examined, failed in set(many.values())
     }
-    return tuple(sorted((node for node in chances if chances[node] * len(counts) < RISK), key=chances.__getitem__))
+    found = [node for node, count in many.items() if chances[count] * len(counts) < RISK]
+    return tuple(sorted(found, key=lambda node: chances[many[node]]))
 
 
 def chance_of(at_least: int, trials: int, share: float) -> float:
