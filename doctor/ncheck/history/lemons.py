@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-RISK = 0.005  # of accusing any node at one look: a fleet that is looked at after every run stays below one in twenty
+RISK = 0.003  # of accusing any node at one look: a fleet that is looked at after every run stays below one in twenty
 FEWEST = 3  # failures: two may be one fault that was mended once too early
 
 
