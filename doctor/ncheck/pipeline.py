@@ -100,7 +100,7 @@ def examine(
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, interrupted=interrupted)
     observer.judged(report.findings)
-    return _remembered(report, settings, "hook" if settings.ranks else "check")
+    return _remembered(report, run, cluster, "check")
 
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
@@ -130,18 +130,24 @@ def judge_again(
     cluster = complete(cluster, run.wanted, _NOT_RECORDED, recorded=True)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, recorded=True)
     observer.judged(report.findings)
-    return _remembered(report, settings, "replay", min((one.began or 0.0 for one in heads), default=0.0))
+    return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
 
 
-def _remembered(report: Report, settings: Settings, kind: str, recorded: float | None = None) -> Report:
+def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded: float | None = None) -> Report:
     """Add the run to the history that is named. `recorded`: when a recorded run began, 0 if it does not say."""
+    settings = run.settings
     if settings.history is None or settings.rehearsal:
         return report
     from ncheck.history.remember import remembered
 
     if recorded == 0:
         return replace(report, news=("not in the history: the recording does not say when it was made",))
-    return remembered(report, settings.history, settings.keep_days, kind=kind, time=recorded)
+    judged = report
+    if report.dropped:  # the history is about all nodes
+        every = replace(run, settings=replace(settings, drop_bad=False))
+        judged = every.concluded(cluster, run.checks, interrupted=report.interrupted, recorded=report.recorded)
+    news = remembered(judged, settings.history, settings.keep_days, kind=kind, time=recorded).news
+    return replace(report, news=news)
 
 
 def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:

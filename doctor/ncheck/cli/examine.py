@@ -63,7 +63,7 @@ def _refuse_files(settings: Settings) -> None:
     """Refuse files that cannot be written, before any node is asked. Raises SettingsError."""
     named = [("-o", one.path) for one in settings.output]
     named += [("--good-nodes", settings.good_nodes), ("--bad-nodes", settings.bad_nodes)]
-    taken: dict[Path, str] = {}
+    taken = {Path(settings.history).resolve(): "--history"} if settings.history else {}
     for option, path in named:
         if path is None:
             continue

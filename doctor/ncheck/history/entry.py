@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from ncheck.model.finding import Outcome, Severity
@@ -61,7 +62,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run. `time`: seconds since 1970. `kind`: check, replay, hook or triage.
+    """One run. `time`: seconds since 1970. `kind`: check or replay.
 
     `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran.
     """
@@ -104,8 +105,8 @@ def entry_of(report: Report, kind: str = "check", time: float | None = None) -> 
 def _states(report: Report) -> dict[str, str]:
     """Return how each node was. After ^C a node that is not bad is unknown: not everything was asked."""
     unknown = {bad.node for bad in report.bad if bad.unknown}
-    bad = {bad.node for bad in report.bad if not bad.unknown} | set(report.dropped)
-    states = dict.fromkeys(report.dropped, "bad")
+    bad = {bad.node for bad in report.bad if not bad.unknown}
+    states: dict[str, str] = {}
     for node in report.nodes:
         doubtful = report.interrupted or node.name in unknown
         states[node.name] = "bad" if node.name in bad else "unknown" if doubtful else "good"
@@ -125,7 +126,7 @@ def _kept(report: Report) -> Iterator[Kept]:
 
 def _figures(report: Report) -> Iterator[Figure]:
     for one in report.measurements:
-        if one.measured is not None:
+        if one.measured is not None and isfinite(one.measured):
             yield Figure(one.nodes, "", f"{one.stage} {one.what}".strip(), one.measured, one.unit, one.expected)
     for gpu in report.gpus_alone:
         yield from (Figure((gpu.node,), gpu.pci, one.what, one.value, one.unit, one.usual) for one in gpu.figures)

@@ -7,13 +7,17 @@ every hour costs some kilobytes a run.
 
 from __future__ import annotations
 
+import math
+import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from ncheck.errors import NcheckError
 from ncheck.history.entry import STATES, Entry, Figure, Kept, Seen
@@ -26,6 +30,7 @@ _DAY = 86_400.0
 _PATIENCE = 5.0  # seconds to wait for another run that writes
 _LARGEST = 512 * 2**20  # bytes: the oldest runs are removed beyond
 _MOST_NODES = 100_000  # of one list in the file
+_LATEST = 250_000_000_000.0  # seconds since 1970, in the year 9892: later ones have no date
 _OURS = 0x6E63686B  # "nchk", PRAGMA application_id: the file is ours
 
 _TABLES = """
@@ -63,6 +68,8 @@ class History:
 
     def add(self, entry: Entry, keep_days: int = DAYS) -> bool:
         """Add a run, and remove what is too old. Return False if it is there already."""
+        if not 0 <= entry.time <= _LATEST:
+            raise HistoryError(f"the run has no valid time ({entry.time:g} s since 1970)")
         with self._open(new=True) as base, base:
             base.execute("BEGIN IMMEDIATE")
             lists = [fold(entry.of(state)) for state in STATES]
@@ -103,31 +110,29 @@ class History:
         """Return all runs, the oldest first, without what stays the same from run to run."""
         with self._open() as base:
             findings: dict[int, list[Seen]] = {}
-            for run, code, name, severity, nodes, summary, hardware in base.execute("SELECT * FROM finding"):
+            for run, code, name, severity, nodes, summary, hardware in _rows(base, "finding", "isssssi"):
                 seen = Seen(code, name, severity, _unfolded(nodes), summary, bool(hardware))
                 findings.setdefault(run, []).append(seen)
             figures: dict[int, list[Figure]] = {}
-            for run, nodes, *values in base.execute("SELECT * FROM figure"):
+            for run, nodes, *values in _rows(base, "figure", "isssfsF"):
                 figures.setdefault(run, []).append(Figure(_unfolded(nodes), *values))
-            rows = base.execute("SELECT * FROM run ORDER BY time").fetchall()
-        return tuple(
-            Entry(
-                time, kind, host, version, exit_code,
-                dict(zip(STATES, map(_unfolded, lists), strict=True)),
-                checks=tuple(checks.split()), findings=tuple(findings.get(run, ())),
-                figures=tuple(figures.get(run, ())),
-            )
-            for run, time, _, kind, host, version, exit_code, checks, *lists in rows
-        )  # fmt: skip
+            return tuple(
+                Entry(
+                    began, kind, host, version, exit_code,
+                    dict(zip(STATES, map(_unfolded, lists), strict=True)),
+                    checks=tuple(checks.split()), findings=tuple(findings.get(run, ())),
+                    figures=tuple(figures.get(run, ())),
+                )
+                for run, began, _, kind, host, version, exit_code, checks, *lists in _rows(
+                    base, "run", "itssssisssss", "ORDER BY time"
+                )
+            )  # fmt: skip
 
     def spans(self) -> tuple[Span, ...]:
         """Return what stayed the same, by node and kind, the oldest first."""
         with self._open() as base:
-            rows = base.execute("SELECT * FROM kept ORDER BY node, kind, place, first").fetchall()
-        return tuple(
-            Span(Kept(node, kind, place, value, detail), first, last)
-            for node, kind, place, value, detail, first, last in rows
-        )
+            rows = _rows(base, "kept", "ssssstt", "ORDER BY node, kind, place, first")
+            return tuple(Span(Kept(*words), first, last) for *words, first, last in rows)
 
     @contextmanager
     def _open(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
@@ -144,10 +149,10 @@ class History:
         if not new and not path.exists():
             example = "a run makes it: ncheck nodes.txt --history FILE"
             raise HistoryError(f"{printable(self.path, 300)} does not exist; {example}")
-        mode = "rwc" if new else "rw"
-        base = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
-        )
+        mode = "mode=rwc" if new else "mode=rw"
+        if not new and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+            mode = "mode=ro&immutable=1"  # to share a file, SQLite would write beside it
+        base = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_PATIENCE, isolation_level=None)
         number = _format(base)
         if number == 0 and new:
             number = _create(base, path)
@@ -158,9 +163,30 @@ class History:
         raise HistoryError(f"{printable(self.path, 300)} {newer if number else 'is no history of ncheck'}")
 
 
+# What a column may hold, by a letter: SQLite takes any value in any column, and the file may be somebody else's.
+_KINDS: Mapping[str, Callable[[object], bool]] = {
+    "s": lambda value: isinstance(value, str),
+    "i": lambda value: isinstance(value, int),
+    "f": lambda value: isinstance(value, float) and math.isfinite(value),
+    "F": lambda value: value is None or _KINDS["f"](value),
+    "t": lambda value: isinstance(value, float) and 0 <= value <= _LATEST,
+}
+
+
+def _rows(base: sqlite3.Connection, table: str, kinds: str, order: str = "") -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table. Raises ValueError at one that no ncheck wrote."""
+    fits = [_KINDS[kind] for kind in kinds]
+    for row in base.execute(f"SELECT * FROM {table} {order}"):  # noqa: S608  our own words
+        if len(row) != len(fits) or not all(fit(value) for fit, value in zip(fits, row, strict=True)):
+            raise ValueError(f"its table {table} has a row that ncheck did not write")
+        yield row
+
+
 def _format(base: sqlite3.Connection) -> int:
     """Return the format of a history; 0 of an empty file, or of somebody else's."""
     ours = base.execute("PRAGMA application_id").fetchone()[0] == _OURS
+    if base.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone()[0]:
+        return 0
     return int(base.execute("PRAGMA user_version").fetchone()[0]) if ours else 0
 
 
@@ -188,8 +214,12 @@ def _on_network(path: Path) -> bool:
 
 
 def _prune(base: sqlite3.Connection, keep_days: int) -> None:
-    """Remove runs that are older than the newest by `keep_days`, and the oldest tenth while the file is too large."""
+    """Remove runs that are older than the newest by `keep_days`, and the oldest tenth while the file is too large.
+
+    A run from the future, of a clock that was wrong, makes none too old.
+    """
     newest, oldest = base.execute("SELECT max(time), min(time) FROM run").fetchone()
+    newest = min(newest, max(oldest, time.time()))
     limit = newest - keep_days * _DAY
     size, page = base.execute("PRAGMA page_count").fetchone()[0], base.execute("PRAGMA page_size").fetchone()[0]
     if size * page > _LARGEST:

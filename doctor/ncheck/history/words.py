@@ -41,5 +41,5 @@ def sparkline(values: list[float], most: int = 40) -> str:
     shown = values[-most:]
     top = max(shown, default=0.0)
     return "".join(
-        _BARS[min(int(value / top * len(_BARS)), len(_BARS) - 1)] if top > 0 else _BARS[0] for value in shown
+        _BARS[max(min(int(value / top * len(_BARS)), len(_BARS) - 1), 0)] if top > 0 else _BARS[0] for value in shown
     )

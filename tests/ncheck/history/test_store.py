@@ -46,6 +46,23 @@ def test_runs_that_are_too_old_go_with_all_that_only_they_saw(tmp_path: Path) ->
     assert [span.kept.value for span in history.spans()] == ["b50", "b100"]
 
 
+def test_a_run_of_a_clock_that_is_wrong_removes_no_other(tmp_path: Path) -> None:
+    history = History(str(tmp_path / "cluster.db"))
+    for days in (0, 36_500, 1):
+        history.add(later(days), keep_days=3650)
+    assert [run.time for run in history.runs()] == [RUN.time, RUN.time + DAY, RUN.time + 36_500 * DAY]
+    for time in (-1.0, float("nan"), 1e300):
+        with pytest.raises(HistoryError, match="no valid time"):
+            history.add(replace(RUN, time=time))
+
+
+def test_a_file_in_a_folder_that_nobody_can_write_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cluster.db"
+    History(str(path)).add(RUN)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert History(str(path)).runs() == (replace(RUN, kept=()),)
+
+
 def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) -> None:
     program = (
         "import sys; from dataclasses import replace; from tests.ncheck.history.test_store import RUN, History\n"
@@ -65,16 +82,20 @@ def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) ->
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = tmp_path / "good.db"
     History(str(good)).add(RUN)
-    cut, other, text, newer = (tmp_path / f"{name}.db" for name in ("cut", "other", "text", "newer"))
+    cut, other, text, newer, view = (tmp_path / f"{name}.db" for name in ("cut", "other", "text", "newer", "view"))
     cut.write_bytes(good.read_bytes()[:4096] + b"\0" * 8192)
     text.write_text("gpu01\ngpu02\n" * 100)
     with sqlite3.connect(other) as base:
         base.execute("CREATE TABLE notes (text)")
+    view.write_bytes(good.read_bytes())
+    with sqlite3.connect(view) as base:
+        base.execute("CREATE VIEW endless AS WITH RECURSIVE n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT * FROM n")
     newer.write_bytes(good.read_bytes())
     with sqlite3.connect(newer) as base:
         base.execute("PRAGMA user_version = 9")
     says = {
         cut: "it is damaged", text: "it is damaged", other: "is no history of ncheck",
+        view: "is no history of ncheck",
         newer: "format 9, which is newer",
         tmp_path: "no permission to write it", tmp_path / "none" / "x.db": "no permission to write it",
     }  # fmt: skip
