@@ -64,7 +64,7 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 
 @click.command(cls=GroupedCommand)
-@options(JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
     return _run_and_show(examined, {**flags, "local": True})

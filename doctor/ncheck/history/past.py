@@ -17,6 +17,7 @@ from ncheck.history.entry import EXAMINED, STATES, Entry, Kept, Seen
 from ncheck.history.lemons import lemons
 from ncheck.history.store import Span
 
+_MOST_DIGITS = 20  # of a counter with 64 bits
 _OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of the part before, once it is replaced
 
 
@@ -61,9 +62,9 @@ _Of = TypeVar("_Of", Replaced, Grown, Kept)
 @dataclass(frozen=True)
 class NodePast:
     """One node. `runs`: how many examined it or tried to; `bad`, `unreached`: in how many it was that. `reboots`: how
-    many were seen. `state`: that of the last run, `examined`: the time of it, in seconds since 1970, None if no run
-    reached the node. `stands_out`: it fails more often than the fleet. `flaps`: how often it was bad again after it
-    had been good.
+    many were seen. `state`: that of the last run; `tried`: when that was, `examined`: when a run last reached the node,
+    None if none did, both in seconds since 1970. `stands_out`: it fails more often than the fleet. `flaps`: how often
+    it was bad again after it had been good.
     """
 
     node: str
@@ -71,6 +72,7 @@ class NodePast:
     bad: int
     unreached: int
     state: str
+    tried: float
     examined: float | None
     incidents: tuple[Incident, ...] = ()
     replaced: tuple[Replaced, ...] = ()
@@ -108,6 +110,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
             counts["bad"][node],
             counts["unreached"][node],
             state,
+            tried,
             examined.get(node, (None, ""))[0],
             tuple(incidents.get(node, ())),
             tuple(replaced.get(node, ())),
@@ -116,7 +119,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
             flaps=flaps[node],
             stands_out=node in worst,
         )
-        for node, (_, state) in last.items()
+        for node, (tried, state) in last.items()
     ]
     nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
     return Past(tuple(runs), tuple(nodes))
@@ -209,7 +212,7 @@ def _grown(spans: Sequence[Span]) -> Iterator[Grown]:
     """Yield the counters whose last value is above the one before; a counter that was reset begins anew."""
     values: dict[tuple[str, str], list[Span]] = {}
     for span in spans:
-        if span.kept.kind == "counter" and span.kept.value.isdecimal():
+        if span.kept.kind == "counter" and span.kept.value.isdecimal() and len(span.kept.value) <= _MOST_DIGITS:
             values.setdefault((span.kept.node, span.kept.place), []).append(span)
     for (node, name), seen in values.items():
         for before, after in pairwise(sorted(seen, key=lambda span: span.last)[-2:]):

@@ -6,8 +6,10 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from html import escape
+from itertools import compress
 from shutil import get_terminal_size
 
 from ncheck.history.entry import Figure
@@ -35,13 +37,13 @@ class Table:
     series: tuple[tuple[str, tuple[tuple[float, Figure], ...]], ...] = ()
 
 
-def tables(past: Past, node: str | None) -> Iterator[Table]:
-    """Yield what there is to show of one node, or of all."""
-    nodes = [one for one in past.nodes if node in (None, one.node)]
-    if node is None:
-        yield _overview(nodes)
+def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
+    """Yield what there is to show of these nodes, or of all."""
+    nodes = _chosen(past, names)
+    if names:
+        yield from map(_incidents, nodes)
     else:
-        yield _incidents(nodes[0])
+        yield _overview(nodes)
     hardware = [
         (one.node, day(change.time), f"{PART[change.kind]} at {change.place}", f"{change.old} -> {change.new}",
          f"was in {change.came_from}" if change.came_from else "")
@@ -56,7 +58,11 @@ def tables(past: Past, node: str | None) -> Iterator[Table]:
     ]
     if grown:
         yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
-    yield from _figures(past, node)
+    yield from _figures(past, names)
+
+
+def _chosen(past: Past, names: AbstractSet[str]) -> list[NodePast]:
+    return [one for one in past.nodes if not names or one.node in names]
 
 
 def _overview(nodes: Sequence[NodePast]) -> Table:
@@ -103,12 +109,12 @@ def _until(incident: Incident) -> str:
     return "still" if incident.ended is None else span(incident.ended - incident.began)
 
 
-def _figures(past: Past, node: str | None) -> Iterator[Table]:
-    """Yield the bandwidths and the figures of GPUs over time: of one node, or of the nodes together."""
+def _figures(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
+    """Yield the bandwidths and the figures of GPUs over time: those that name a node, or of the nodes together."""
     series: dict[tuple[str, str, str, str], list[tuple[float, Figure]]] = {}
     for run in past.runs:
         for one in run.figures:
-            if (node in one.nodes) if node is not None else len(one.nodes) > 1:
+            if not names.isdisjoint(one.nodes) if names else len(one.nodes) > 1:
                 series.setdefault((fold(one.nodes), one.place, one.what, one.unit), []).append((run.time, one))
     rows, plots = [], []
     for (nodes, place, what, unit), values in series.items():
@@ -129,7 +135,7 @@ def _headline(past: Past) -> str:
     return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {len(past.nodes)} nodes{said}"
 
 
-def as_text(past: Past, node: str | None) -> str:
+def as_text(past: Past, names: AbstractSet[str]) -> str:
     """Return it for a terminal."""
     from rich.console import Console
     from rich.table import Table as Grid
@@ -139,23 +145,27 @@ def as_text(past: Past, node: str | None) -> str:
     width = max(get_terminal_size((120, 50)).columns, 40)
     console = Console(file=paper, width=width, highlight=False, markup=False, emoji=False, color_system=None)
     console.print(Text(_clean(_headline(past))))
-    for table in tables(past, node):
-        grid = Grid(box=None, padding=(0, 2, 0, 0), title=Text(_clean(table.title)), title_justify="left")
-        for column in table.columns:
-            grid.add_column(column)
-        for row in table.rows[:_MOST_ROWS]:
-            grid.add_row(*(Text(_clean(cell)) for cell in row))
+    for table in tables(past, names):
         console.print()
-        console.print(grid)
+        console.print(Text(_clean(table.title)))
+        grid = Grid(box=None, padding=(0, 2, 0, 0))
+        rows = table.rows[:_MOST_ROWS]
+        filled = [any(row[at] for row in rows) for at in range(len(table.columns))]
+        for column in compress(table.columns, filled):
+            grid.add_column(column, overflow="fold")
+        for row in rows:
+            grid.add_row(*(Text(_clean(cell)) for cell in compress(row, filled)))
+        if rows:
+            console.print(grid)
         if len(table.rows) > _MOST_ROWS:
             console.print(Text(f"and {len(table.rows) - _MOST_ROWS} more: -o json has all"))
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()) + "\n"
 
 
-def as_markdown(past: Past, node: str | None) -> str:
+def as_markdown(past: Past, names: AbstractSet[str]) -> str:
     """Return it for an issue or a wiki."""
     parts = [_headline(past)]
-    for table in tables(past, node):
+    for table in tables(past, names):
         head = f"| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
         rows = "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in table.rows)
         parts += [f"## {_cell(table.title)}", f"{head}\n{rows}"]
@@ -166,10 +176,10 @@ def _cell(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#" else sign for sign in _clean(text))
 
 
-def as_html(past: Past, node: str | None) -> str:
+def as_html(past: Past, names: AbstractSet[str]) -> str:
     """Return one page that fetches nothing."""
     parts = [f"<h1>ncheck history</h1><p>{_html(_headline(past))}</p>"]
-    for table in tables(past, node):
+    for table in tables(past, names):
         head = "".join(f"<th>{_html(name)}</th>" for name in table.columns)
         rows = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
         parts.append(f"<h2>{_html(table.title)}</h2><table><tr>{head}</tr>{rows}</table>")
@@ -199,12 +209,12 @@ def _plot(name: str, values: Sequence[tuple[float, Figure]]) -> str:
     return f'<figure><figcaption>{_html(title)}</figcaption><svg viewBox="0 0 {width} {height}">{lines}</svg></figure>'
 
 
-def as_json(past: Past, node: str | None) -> str:
+def as_json(past: Past, names: AbstractSet[str]) -> str:
     """Return the nodes with their incidents, and the runs with their figures."""
-    nodes = [asdict(one) for one in past.nodes if node in (None, one.node)]
+    nodes = [asdict(one) for one in _chosen(past, names)]
     runs = [
         {"time": run.time, "kind": run.kind, "host": run.host, "version": run.version, "exit_code": run.exit_code,
-         "figures": [asdict(one) for one in run.figures if node is None or node in one.nodes]}
+         "figures": [asdict(one) for one in run.figures if not names or not names.isdisjoint(one.nodes)]}
         for run in past.runs
     ]  # fmt: skip
     return json.dumps({"schema": "ncheck.history/1", "runs": runs, "nodes": nodes}, indent=2) + "\n"
@@ -218,6 +228,6 @@ def _html(text: str) -> str:
     return escape(_clean(text))
 
 
-FORMATS: Mapping[str, Callable[[Past, str | None], str]] = {
+FORMATS: Mapping[str, Callable[[Past, AbstractSet[str]], str]] = {
     "console": as_text, "json": as_json, "markdown": as_markdown, "html": as_html,
 }  # fmt: skip

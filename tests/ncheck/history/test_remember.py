@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from itertools import cycle
 from pathlib import Path
+from shutil import copy
 
 import pytest
 from ncheck.cli.main import main
 from ncheck.fleet.recording import load, save
+from ncheck.history.entry import Entry
+from ncheck.history.store import History
 
 from tests.recorded.replayed import FIXTURES
 
@@ -72,7 +77,12 @@ def test_a_run_says_what_is_new_and_the_history_shows_all_of_it(tmp_path: Path, 
         code, page = ncheck("history", "--history", path, "-o", form)
         assert code == 0
         assert "NC402 ib-port-polling" in page
-    assert ncheck("history", "--history", path, "--oldest", 2) == (0, "gpu01\ngpu02\n")
+    code, several = ncheck("history", "gpu[01-02]", "gpu04", "--history", path)
+    assert [line for line in several.splitlines() if line.startswith("gpu0") and ": bad" in line] == [
+        "gpu02: bad in 3 of 5 runs, unreached in 0, bad now",
+        "gpu01: bad in 0 of 5 runs, unreached in 0, good now",
+        "gpu04: bad in 0 of 5 runs, unreached in 0, good now",
+    ]
 
 
 def test_a_run_that_is_in_the_history_is_not_counted_twice(tmp_path: Path, ncheck: Ncheck) -> None:
@@ -104,6 +114,78 @@ def test_what_cannot_be_shown_is_a_usage_error(tmp_path: Path, ncheck: Ncheck) -
         (("history",), "name the file"),
         (("history", "--history", tmp_path / "none"), "does not exist"),
         (("history", "gpu99", "--history", path), "no run in"),
+        (("history", "gpu[01-06]", "--history", path), "examined gpu[05-06];"),
+        (("history", "gpu[01-", "--history", path), "is not a host range"),
+        (("history", "--oldest", 2, "a", "b", "--history", path), "takes one nodes file"),
+        (("replay", tmp_path / "r", "--history", path, "-o", f"json={path}"), "is written by --history too"),
     ):
         code, output = ncheck(*words)
         assert (code, message in output) == (2, True)
+
+
+def test_the_nodes_to_examine_next_are_those_that_no_run_tried_for_longest(tmp_path: Path, ncheck: Ncheck) -> None:
+    """A node that no run ever tried comes first; one that is dead takes its turn, and not each turn."""
+    path, nodes = tmp_path / "cluster.db", tmp_path / "nodes.txt"
+    nodes.write_text("gpu[01-06] slots=8  # the rack\n")
+    history, turns = History(str(path)), []
+    for time in range(1, 5):
+        code, chosen = ncheck("history", "--oldest", 2, nodes, "--history", path)
+        assert code == 0
+        turns.append(chosen)
+        names = {"gpu[01-02]": ("gpu01", "gpu02"), "gpu[03-04]": ("gpu03", "gpu04"), "gpu[05-06]": ("gpu05", "gpu06")}
+        alive, dead = names[chosen.split()[0]]
+        history.add(Entry(time, "check", nodes={"good": (alive,), "unreached": (dead,)}))
+    rest = "slots=8  # the rack\n"
+    assert turns == [f"gpu[01-02] {rest}", f"gpu[03-04] {rest}", f"gpu[05-06] {rest}", f"gpu[01-02] {rest}"]
+    assert ncheck("history", "--oldest", 3, "--history", path) == (0, "gpu03\ngpu04\ngpu05\n")
+    assert ncheck("history", "--oldest", 3, nodes, "--history", tmp_path / "none" / "cluster.db")[0] == 2
+
+
+def test_a_node_that_was_left_out_is_in_the_history_with_its_fault(tmp_path: Path, ncheck: Ncheck) -> None:
+    path = tmp_path / "cluster.db"
+    for days in (1, 2):
+        folder = recorded(tmp_path / f"r{days}", "port-polling", days)
+        code, output = ncheck("replay", folder, "--drop-bad", "--history", path)
+    assert (code, news(output)) == (0, ["gpu02: NC402 since 2026-11-02"])
+
+
+HOSTILE = (None, "\x1b[31m\x07\n|<script>", b"\xff\xfe", -1, 10**18, 1e308, float("inf"), "9" * 5000, "n[1-99999999]")
+COLUMNS = {
+    "run": "time nodes kind host version exit_code checks good bad unknown unreached",
+    "finding": "run code name severity nodes summary hardware",
+    "figure": "run nodes place what value unit usual",
+    "kept": "node kind place value detail first last",
+}  # fmt: skip
+
+
+def test_whatever_somebody_wrote_into_the_file_is_shown_without_escapes_or_refused(
+    tmp_path: Path, ncheck: Ncheck
+) -> None:
+    path, changed = tmp_path / "cluster.db", tmp_path / "changed.db"
+    forms = cycle(((), ("gpu02", "-o", "html"), ("-o", "json"), ("--oldest", "3")))
+    folder = recorded(tmp_path / "r", "port-polling", 1)
+    ncheck("replay", folder, "--history", path)
+    for table, columns in COLUMNS.items():
+        for column in columns.split():
+            for value in HOSTILE:
+                copy(path, changed)
+                with sqlite3.connect(changed) as base:
+                    base.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))  # noqa: S608
+                base.close()
+                words = next(forms)
+                code, output = ncheck("history", "--history", changed, *words)
+                assert code in (0, 2), (table, column, value, output)
+                assert not {"\x1b", "\x07"} & set(output), (table, column, value)
+                assert "<script>" not in output or "html" not in words or code == 2
+
+
+def test_a_narrow_terminal_shows_every_letter_of_a_name(
+    tmp_path: Path, ncheck: Ncheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cluster.db"
+    ncheck("replay", recorded(tmp_path / "r", "port-polling", 1), "--history", path)
+    monkeypatch.setenv("COLUMNS", "40")
+    _, output = ncheck("history", "--history", path)
+    assert "gpu02" in output
+    assert "…" not in output
+    assert max(map(len, output.splitlines())) <= 40
