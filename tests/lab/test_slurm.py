@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import pytest
 
 from . import faults, hosts
-from .command import begin
+from .command import begin, built
 from .conftest import cannot, why_not
-from .layers import ADA
+from .layers import ADA, CHECKOUT, write
 from .promises import HANGS, PATIENT, eventually, nothing_left
 from .slurm import Slurm
 
@@ -143,3 +144,40 @@ def test_slurmctld_that_does_not_answer_is_blamed_on_no_node(slurm: Slurm) -> No
     assert run.finding("NC133")["message"].startswith("the Slurm step fails on this machine: squeue: ")
     assert {node["cause"] for node in run.report["nodes"]} == {"transport"}
     assert run.exit_code == 1
+
+
+def test_a_canary_examines_idle_nodes_in_an_allocation_of_its_own_and_leaves_busy_ones_alone(slurm: Slurm) -> None:
+    """docs/examples/canary/slurm-canary: all nodes are busy, then two are idle, then one of these has a fault."""
+    script = (CHECKOUT / "docs/examples/canary/slurm-canary").read_text().replace("/var/lib/ncheck", "/mnt/canary")
+    write(slurm.lab.root / "mnt/canary/run", script, 0o755)
+    write(slurm.lab.root / "mnt/canary/ncheck", f'#!/bin/sh\nexec {shlex.join(built())} "$@"\n', 0o755)
+
+    def canary() -> tuple[int, str]:
+        done = slurm.lab.head(
+            "env",
+            "HOME=/root",
+            "PATH=/mnt/canary:/usr/bin:/bin:/usr/sbin:/sbin",
+            "setsid",
+            "-w",
+            "/mnt/canary/run",
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def examined() -> str:
+        lines = slurm.lab.head("/mnt/canary/ncheck", "history", "--history", "/mnt/canary/cluster.db", check=False)
+        return lines.stdout
+
+    assert canary() == (0, "")
+    assert examined() == ""
+    slurm.lab.head("scancel", slurm.job)
+    slurm.lab.head("salloc", "--no-shell", "--nodelist=node[01-02]", "--job-name=training")
+    code, said = canary()
+    assert (code, said) == (0, ""), said
+    assert "node[03-04]" in examined()
+    slurm.lab.nodes[2].sh("mount -t tmpfs -o ro shm /dev/shm")
+    code, said = canary()
+    assert (code, "NC610" in said) == (1, True), said
+    assert "nodename=node03 state=drain" in (slurm.lab.root / "mnt/canary/drain.sh").read_text()
+    assert slurm.lab.head("squeue", "--noheader", "--format=%j").stdout == "training\n"
+    slurm.lab.head("scancel", "--name=training")
