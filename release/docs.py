@@ -10,6 +10,8 @@ a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
     read FILE                    what `ncheck read -o text` prints of a tool's output
+    history WORD                 after some days of runs (DAYS): what the last report says is new (news), the line
+                                 that drains (drain), or what `ncheck history` prints of a node
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     file PATH                    a file of docs/examples
     facts                        every fact type, with its fields
@@ -33,8 +35,11 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -167,6 +172,28 @@ def read(path: str) -> str:
     if printed.startswith("unknown:"):
         raise SystemExit(f"ncheck read {path}: {printed}")
     return _as_block(printed)
+
+
+# Which recording was made on which day of November 2026.
+DAYS = {2: "healthy-4x8-h100", 9: "port-polling", 10: "port-polling", 12: "healthy-4x8-h100", 20: "port-polling"}
+
+
+def history(word: str) -> str:
+    """Return what the last day's report says of the days before ("news"), its -o slurm ("drain"), or of a node."""
+    from ncheck.fleet.recording import load, save
+
+    with TemporaryDirectory() as folder:
+        for day, cluster in DAYS.items():
+            began = datetime(2026, 11, day, 12, tzinfo=timezone.utc).timestamp()
+            save(Path(folder, f"day{day}"), [replace(one, began=began) for one in load(TREE / "fixtures" / cluster)])
+            report = _printed("replay", f"day{day}", "--history", "cluster.db", "--no-color", folder=folder)
+        if word == "drain":
+            report = _printed("replay", f"day{day}", "-o", "slurm", folder=folder)
+        if word in ("news", "drain"):
+            begin = {"news": "· history: ", "drain": "scontrol "}[word]
+            return _as_block("\n".join(line for line in report.splitlines() if line.startswith(begin)))
+        shown = _printed("history", word, "--history", "cluster.db", folder=folder)
+        return _as_block(shown.partition("\nMeasured")[0])
 
 
 def _as_block(text: str) -> str:
@@ -324,7 +351,8 @@ def _text(text: str) -> str:
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
-    "replay": replay, "triage": triage, "read": read, "plan": plan, "file": file, "variables": variables,
+    "replay": replay, "triage": triage, "read": read, "history": history, "plan": plan, "file": file,
+    "variables": variables,
     "facts": api_tables.facts, "records": api_tables.records, "arguments": api_tables.arguments,
     "settings": api_tables.settings, "declarations": api_tables.declarations,
 }  # fmt: skip
