@@ -103,14 +103,17 @@ def entry_of(report: Report, kind: str = "check", time: float | None = None) -> 
 
 
 def _states(report: Report) -> dict[str, str]:
-    """Return how each node was. After ^C a node that is not bad is unknown: not everything was asked."""
+    """Return how each node was. After ^C a node that was reached is unknown, since not everything was asked, and of
+    one that was not reached yet nothing is said.
+    """
     unknown = {bad.node for bad in report.bad if bad.unknown}
     bad = {bad.node for bad in report.bad if not bad.unknown}
     states: dict[str, str] = {}
     for node in report.nodes:
         doubtful = report.interrupted or node.name in unknown
-        states[node.name] = "bad" if node.name in bad else "unknown" if doubtful else "good"
-        if not node.reached:
+        if node.reached:
+            states[node.name] = "bad" if node.name in bad else "unknown" if doubtful else "good"
+        elif not report.interrupted:
             states[node.name] = "unreached"
     return states
 

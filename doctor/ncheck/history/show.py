@@ -16,6 +16,7 @@ from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.words import PART, day, minute, span, sparkline
 from ncheck.hostlist import fold
+from ncheck.report.text import count
 from ncheck.text import printable
 
 _MOST_ROWS = 40  # of a table
@@ -131,8 +132,8 @@ def _headline(past: Past) -> str:
         return "The history has no run yet."
     worst = [one.node for one in past.nodes if one.stands_out]
     said = f"; {fold(worst)} fails more often than the others" if worst else ""
-    runs = "1 run" if len(past.runs) == 1 else f"{len(past.runs)} runs"
-    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {len(past.nodes)} nodes{said}"
+    runs, nodes = count(len(past.runs), "run"), count(len(past.nodes), "node")
+    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {nodes}{said}"
 
 
 def as_text(past: Past, names: AbstractSet[str]) -> str:

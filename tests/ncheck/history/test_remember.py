@@ -14,10 +14,11 @@ from shutil import copy
 import pytest
 from ncheck.cli.main import main
 from ncheck.fleet.recording import load, save
-from ncheck.history.entry import Entry
+from ncheck.history.entry import Entry, entry_of
 from ncheck.history.store import History
+from ncheck.hook import examiner
 
-from tests.recorded.replayed import FIXTURES
+from tests.recorded.replayed import FIXTURES, replayed
 
 Ncheck = Callable[..., tuple[int, str]]
 BEGAN = datetime(2026, 11, 1, 12).astimezone().timestamp()
@@ -189,3 +190,17 @@ def test_a_narrow_terminal_shows_every_letter_of_a_name(
     assert "gpu02" in output
     assert "…" not in output
     assert max(map(len, output.splitlines())) <= 40
+
+
+def test_a_run_that_was_interrupted_accuses_no_node_that_it_had_not_reached() -> None:
+    whole = replayed("one-node-down")
+    assert {state: len(names) for state, names in entry_of(whole).nodes.items()} == {"good": 3, "unreached": 1}
+    cut = replace(whole, interrupted=True, bad=(), findings=())
+    assert entry_of(cut).nodes == {"unknown": entry_of(whole).of("good")}
+
+
+def test_a_job_that_checks_itself_waits_for_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process of the job examines all nodes, and the ranks wait for it: it reads no settings of the environment."""
+    monkeypatch.setenv("NCHECK_HISTORY", str(tmp_path / "cluster.db"))
+    request = {"probe": "", "select": [], "ignore": [], "strict": False, "launcher": "torchrun"}
+    assert examiner._settings(request, {}, 10.0).history is None
