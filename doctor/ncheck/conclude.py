@@ -118,12 +118,21 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
 def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
     """Give each finding what its check says of all of its findings, and the command that prints its page."""
     by_code = {check.code: check for check in checks}
-    return [
-        replace(
-            one, title=by_code[one.code].title, page=f"ncheck explain {one.code}", hardware=by_code[one.code].hardware
-        )
-        for one in findings
-    ]
+
+    def whole(one: Finding) -> Finding:
+        check = by_code[one.code]
+        first = (BEFORE_RESET,) if check.hardware and any(words in one.fix for words in _RESETS) else ()
+        return replace(
+            one, title=check.title, page=f"ncheck explain {one.code}", hardware=check.hardware,
+            evidence=(*one.evidence, *first),
+        )  # fmt: skip
+
+    return [whole(one) for one in findings]
+
+
+# A reset clears what the vendor asks for: counters, the state of the GPU, often the kernel log.
+_RESETS = ("systemctl reboot", "nvidia-smi --gpu-reset")
+BEFORE_RESET = "before the reset, keep what the vendor asks for: sudo nvidia-bug-report.sh"
 
 
 def exit_code(

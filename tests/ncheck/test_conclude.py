@@ -21,7 +21,7 @@ from ncheck import (
     cluster_check,
     node_check,
 )
-from ncheck.conclude import conclude
+from ncheck.conclude import BEFORE_RESET, conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
@@ -285,3 +285,16 @@ def test_a_fix_that_would_print_the_plans_value_is_the_line_that_sets_it() -> No
 
     assert fix({"NCCL_SOCKET_IFNAME": Setting("=eno1", "")}) == [("export NCCL_SOCKET_IFNAME='=eno1'", "")]
     assert fix({"NCCL_SOCKET_IFNAME": Setting(None, "")}) == fix({}) == [("ncheck plan gpus --for env", "here")]
+
+
+def test_a_fault_whose_fix_is_a_reset_names_what_to_keep_before_it_and_no_other_finding_does() -> None:
+    def broken(node: NodeView) -> Iterator[Problem]:
+        for fix in ("sudo systemctl reboot", "sudo nvidia-smi --gpu-reset -i 0", "nvidia-smi -q"):
+            yield Problem(f"{node.name}: {fix}", fix, ("a line",))
+
+    broken.__module__ = __name__
+    for hardware, kept in ((True, [2, 2, 1]), (False, [1, 1, 1])):
+        check = node_check("NC804", Severity.ERROR, Colour, hardware=hardware)(broken)
+        findings = concluded(Settings(), check, node01="red").findings
+        assert [len(one.evidence) for one in sorted(findings, key=lambda one: one.fix, reverse=True)] == kept
+        assert {one.evidence[1:] for one in findings} <= {(), (BEFORE_RESET,)}
