@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -56,6 +58,61 @@ def write_whole(path: str, option: str, write: Callable[[TextIO], object], mode:
     finally:
         with suppress(OSError):  # it is gone if it took its place
             temporary.unlink()
+
+
+def new_place(path: str, option: str) -> None:
+    """Refuse a folder or file to make that is there already, but for an empty folder, or whose own folder is missing.
+
+    Raises SettingsError.
+    """
+    shown, target = f"{option}: {printable(path)}", Path(path)
+    try:
+        if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+            raise SettingsError(f"{shown} exists and is not overwritten: choose another name")
+        if not target.parent.is_dir():
+            raise SettingsError(f"{shown}: the folder {printable(str(target.parent))} does not exist")
+    except OSError as error:
+        raise SettingsError(f"{shown}: {error.strerror}") from None
+    if not os.access(os.path.realpath(target.parent), os.W_OK):
+        raise SettingsError(f"{shown}: no permission to write in {printable(str(target.parent))}")
+
+
+def write_folder(path: str, option: str, files: Mapping[str, str]) -> None:
+    """Make a folder of these files, whole or not at all, for this user alone. Nothing is overwritten or followed.
+
+    Raises SettingsError.
+    """
+    new_place(path, option)
+    target = Path(path).parent.resolve() / Path(path).name
+    beside = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+    try:
+        beside.mkdir(mode=0o700)
+        for name, content in files.items():
+            place = beside / name
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            with open(place, "x", encoding="utf-8", opener=_private) as stream:
+                stream.write(content)
+        beside.rename(target)  # the system refuses what came in between, unless it is an empty folder
+    except OSError as error:
+        raise SettingsError(f"{option}: {printable(path)}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)  # it is gone if it took its place
+
+
+def write_zip(path: str, option: str, files: Mapping[str, str]) -> None:
+    """Make a zip archive of these files, whole or not at all, for this user alone. Raises SettingsError."""
+
+    def write(stream: TextIO) -> None:
+        with zipfile.ZipFile(stream.buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+
+    new_place(path, option)
+    write_whole(path, option, write, 0o600)
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def _target(path: Path, option: str) -> Path:

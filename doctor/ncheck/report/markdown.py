@@ -30,37 +30,37 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 def _parts(report: Report) -> Iterator[str]:
     """Yield the paragraphs, the answer first."""
     findings = fold_findings(report.findings)
-    yield f"# {_text(state_of(report).text)}"
-    yield _text(" · ".join(origin(report)))
+    yield f"# {escaped(state_of(report).text)}"
+    yield escaped(" · ".join(origin(report)))
     following = consequences(findings)
     for topic, members in by_topic(one for one in findings if not one.see or one.ignored).items():
-        yield f"## {_text(topic)}"
+        yield f"## {escaped(topic)}"
         for one in members:
             yield from _finding(one, following.get(one, ()))
     if sentences := list(not_checked(report)):
         yield "## Not checked"
-        yield "\n".join(f"- {_text(sentence)}" for sentence in sentences)
+        yield "\n".join(f"- {escaped(sentence)}" for sentence in sentences)
     if report.news:
         yield "## History"
-        yield "\n".join(f"- {_text(sentence)}" for sentence in report.news)
+        yield "\n".join(f"- {escaped(sentence)}" for sentence in report.news)
     if report.bad:
         yield "## Bad nodes"
         reasons = grouped({bad.node: bad.reason for bad in report.bad})
-        yield _table(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
+        yield table_of(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
     yield "## Bandwidth"
-    yield _text(report.probe.sentence)
+    yield escaped(report.probe.sentence)
     if report.measurements:
         rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
-        yield _table(("what", "result"), rows)
+        yield table_of(("what", "result"), rows)
         if timed := say.protocol(report.measurements):
-            yield _text(timed)
+            yield escaped(timed)
     if report.plan.lines:
         yield "## Launch plan"
         for launcher, line in report.plan.lines.items():
-            yield f"{_text(launcher)}:"
-            yield _code(line)
+            yield f"{escaped(launcher)}:"
+            yield code_block(line)
     yield from _environment(report)
-    yield _text(" · ".join((*totals(report, findings), exit_code_meaning(report))))
+    yield escaped(" · ".join((*totals(report, findings), exit_code_meaning(report))))
 
 
 def _environment(report: Report) -> Iterator[str]:
@@ -71,15 +71,15 @@ def _environment(report: Report) -> Iterator[str]:
     yield "## Environment"
     nodes = words.node_set([node.name for node in report.nodes if node.reached])
     if same := [(row.name, row.values[0][0]) for row in rows if len(row.values) == 1]:
-        yield _table(("what", nodes), same)
+        yield table_of(("what", nodes), same)
     if differing := [row for row in rows if len(row.values) > 1]:
         yield "Different between nodes:"
-        yield _table(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
+        yield table_of(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
     for board in report.boards:
-        yield f"GPU topology of {_text(words.node_set(board.nodes))}, from {_text(board.source)}:"
-        yield _code(_columns(board.matrix))
+        yield f"GPU topology of {escaped(words.node_set(board.nodes))}, from {escaped(board.source)}:"
+        yield code_block(_columns(board.matrix))
     if lost := [node.name for node in report.nodes if not node.reached]:
-        yield _text(f"Not reached, so not in these tables: {words.node_set(lost)}")
+        yield escaped(f"Not reached, so not in these tables: {words.node_set(lost)}")
 
 
 def _cells(row: Row) -> Iterator[tuple[str, str, str]]:
@@ -90,26 +90,26 @@ def _cells(row: Row) -> Iterator[tuple[str, str, str]]:
 
 
 def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator[str]:
-    yield f"### {one.label} {one.code} {_text(one.check)}: {_text(words.node_set(one.nodes))}"
-    yield _text(one.message)
+    yield f"### {one.label} {one.code} {escaped(one.check)}: {escaped(words.node_set(one.nodes))}"
+    yield escaped(one.message)
     lines = [line for evidence in one.evidence for line in words.lines(evidence)]
     if lines:
         more = [f"... {len(lines) - EVIDENCE_LINES} more lines"] if len(lines) > EVIDENCE_LINES else []
-        yield _code("\n".join([*lines[:EVIDENCE_LINES], *more]))
+        yield code_block("\n".join([*lines[:EVIDENCE_LINES], *more]))
     if one.fix:
-        yield f"{_text(fix_label(one))}:"
-        yield _code(one.fix)
-    if said := [f"- {_text(so_also(consequence))}" for consequence in following]:
+        yield f"{escaped(fix_label(one))}:"
+        yield code_block(one.fix)
+    if said := [f"- {escaped(so_also(consequence))}" for consequence in following]:
         yield "\n".join(said)
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Return the text on one line, with everything escaped that Markdown or HTML would read."""
     escaped = _MARKUP.sub(lambda sign: f"\\{sign[0]}", words.line(text))
     return re.sub(r"^(\d{1,9})([.)])", r"\1\\\2", escaped)  # 12) item
 
 
-def _code(text: str) -> str:
+def code_block(text: str) -> str:
     """Return a block of code; its fence is longer than any in it."""
     body = "\n".join(words.lines(text))
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", body))])
@@ -121,6 +121,6 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [tuple(map(_text, heads)), tuple("---" for _ in heads), *(tuple(map(_text, row)) for row in rows)]
+def table_of(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [tuple(map(escaped, heads)), tuple("---" for _ in heads), *(tuple(map(escaped, row)) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

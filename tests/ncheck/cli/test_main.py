@@ -60,6 +60,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "replay",
         "schema",
         "speedup",
+        "ticket",
         "triage",
         "verdict",
         "version",
