@@ -67,6 +67,7 @@ class Given(TypedDict, total=False):
     max_drain: float
     history: OnePath
     keep_days: int
+    notify: str
     launcher: str
     program: Sequence[str]
     slots: int

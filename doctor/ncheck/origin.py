@@ -39,6 +39,7 @@ def command_line(argv: Sequence[str]) -> str:
     """Return the command as it can be typed again, without secrets; the program without its folder."""
     path = Path(argv[0] if argv else "")
     words = [*_MODULES.get(path.parts[-2:], (path.name or "python",)), *argv[1:]]
+    words = [f"{_WEBHOOK}={REDACTED}" if word.startswith(f"{_WEBHOOK}=") else word for word in words]
     # Each word before it is quoted: a secret may have spaces. Then all together: what follows an option.
     hidden = [
         REDACTED if _is_secret(before) else redact(word) for before, word in zip(["", *words[:-1]], words, strict=True)
@@ -52,7 +53,10 @@ _MODULES: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 
 def _is_secret(option: str) -> bool:
-    return option.startswith("-") and "=" not in option and secret_name(option)
+    return option == _WEBHOOK or (option.startswith("-") and "=" not in option and secret_name(option))
+
+
+_WEBHOOK = "--notify"  # whoever has the URL can post to the chat
 
 
 def user_name(number: int) -> str:

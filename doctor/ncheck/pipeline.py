@@ -136,8 +136,11 @@ def judge_again(
 def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded: float | None = None) -> Report:
     """Add the run to the history that is named. `recorded`: when a recorded run began, 0 if it does not say."""
     settings = run.settings
-    if settings.history is None or settings.rehearsal:
+    if settings.rehearsal:
         return report
+    if settings.history is None:
+        unposted = ("nothing was posted: NCHECK_NOTIFY compares with the history (--history FILE)",)
+        return replace(report, news=unposted) if settings.notify else report
     from ncheck.history.remember import remembered
 
     if recorded == 0:
@@ -146,8 +149,7 @@ def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded:
     if report.dropped:  # the history is about all nodes
         every = replace(run, settings=replace(settings, drop_bad=False))
         judged = every.concluded(cluster, run.checks, interrupted=report.interrupted, recorded=report.recorded)
-    news = remembered(judged, settings.history, settings.keep_days, kind=kind, time=recorded).news
-    return replace(report, news=news)
+    return replace(report, news=remembered(judged, settings, kind, recorded).news)
 
 
 def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:

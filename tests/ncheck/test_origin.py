@@ -34,6 +34,8 @@ def test_the_time_has_its_zone_and_host_and_user_are_those_of_this_process() -> 
          "ncheck launch n -- train.py --api-key '<redacted>'"),
         (["ncheck", "launch", "n", "--", "env", "HF_TOKEN=two words", "./train.sh"],
          "ncheck launch n -- env 'HF_TOKEN=<redacted>' ./train.sh"),
+        (["ncheck", "n", "--notify", "https://chat/x", "--notify=https://chat/x"],
+         "ncheck n --notify '<redacted>' '--notify=<redacted>'"),
     ],
 )  # fmt: skip
 def test_the_command_line_can_be_typed_again_and_has_no_secret(argv: list[str], command: str) -> None:

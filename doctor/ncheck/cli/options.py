@@ -203,7 +203,7 @@ OUTPUT = (
     ),
 )  # fmt: skip
 GOOD = _settings("good_nodes", "bad_nodes", "max_drain")
-HISTORY = _settings("history", "keep_days")
+HISTORY = _settings("history", "keep_days", "notify")
 PLANNED = (
     _setting(
         "output", type=click.Choice(["line", "json"]), metavar=None, multiple=False,

@@ -4,7 +4,7 @@ sentence in the report, and never the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,23 @@ from ncheck.hostlist import fold
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
+    from ncheck.settings import Settings
 
 MOST_NEWS = 12  # sentences
 
 
-def remembered(report: Report, path: str, keep_days: int, *, kind: str = "check", time: float | None = None) -> Report:
-    """Return the report with its news, once the run is in the history. `time`: when a recorded run began."""
-    history = History(path)
+def remembered(report: Report, settings: Settings, kind: str, time: float | None = None) -> Report:
+    """Return the report with its news, once the run is in the history. `time`: when a recorded run began.
+
+    Where it is the newest run, what it changes is posted to --notify.
+    """
+    history = History(settings.history or "")
     entry = entry_of(report, kind, time)
     try:
-        added = history.add(entry, keep_days)
-        past = past_of([run for run in history.runs() if run.time <= entry.time], history.spans())
+        added = history.add(entry, settings.keep_days)
+        runs = history.runs()
+        until = [run for run in runs if run.time <= entry.time]
+        past = past_of(until, history.spans())
     except HistoryError as error:
         return replace(report, news=(f"not in the history: {error}",))
     if not added:
@@ -37,7 +43,20 @@ def remembered(report: Report, path: str, keep_days: int, *, kind: str = "check"
             sentences.setdefault(sentence, []).append(node.node)
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
     more = [f"and {len(news) - MOST_NEWS} more: ncheck history --history FILE"] if len(news) > MOST_NEWS else []
-    return replace(report, news=(*news[:MOST_NEWS], *more))
+    newest = len(until) == len(runs)
+    unposted = _notified(settings.notify, entry, until) if settings.notify and newest else ()
+    return replace(report, news=(*news[:MOST_NEWS], *more, *unposted))
+
+
+def _notified(url: str, entry: Entry, until: Sequence[Entry]) -> tuple[str, ...]:
+    """Post what changed; return why it did not arrive."""
+    from ncheck.history.notify import changes_in, message_of, posted
+
+    changes = changes_in(entry, [run for run in until if run.time < entry.time])
+    if not (changes.nodes or changes.cluster):
+        return ()
+    why = posted(url, message_of(changes, entry))
+    return (f"the changes were not posted: {why}",) if why else ()
 
 
 def _news(node: NodePast, entry: Entry) -> Iterator[str]:

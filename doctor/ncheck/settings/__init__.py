@@ -91,6 +91,8 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], so
     _require_identity(settings.identity, sources.get("identity", ""))
     _require_ssh_config(settings.ssh_config, sources.get("ssh_config", ""))
     _refuse_mpirun_without_nccl(settings, sources)
+    if settings.notify and not settings.history and sources["notify"] not in VARIABLES:
+        raise SettingsError(f"{sources['notify']} compares with the history: add --history FILE")
     return settings
 
 

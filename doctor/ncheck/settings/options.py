@@ -255,6 +255,11 @@ class Settings:
     keep_days: int = _row(
         90, _OUTPUT, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
     )
+    notify: str | None = _row(
+        None, _OUTPUT, "--notify", read.web_address, "URL",
+        "Post to this webhook where a node or the cluster is not as the history knows it.", variable="NCHECK_NOTIFY",
+        not_in_file="it is a secret: use the variable NCHECK_NOTIFY",
+    )
     good_nodes: str | None = _row(
         None, _OUTPUT, "--good-nodes", read.text, "FILE",
         "Write the nodes without errors to this file, in the format of the input.",

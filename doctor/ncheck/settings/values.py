@@ -45,6 +45,21 @@ def path(value: object) -> str:
     return text(value)
 
 
+def web_address(value: object) -> str:
+    """Read an http or https URL; no message repeats it, because that of a webhook is a secret."""
+    from urllib.parse import urlsplit
+
+    address = value if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not address.isascii() or not address.isprintable() or " " in address:
+        raise ValueError("expected a URL that begins with https:// or http://")
+    return address
+
+
 def shell_line(value: object) -> str:
     """Read a shell line; it is sent to the node as one line."""
     if isinstance(value, str) and ("\n" in value or "\r" in value):
