@@ -166,7 +166,7 @@ def _reason(error: object) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:  # type: ignore[override]  # None: it is an error
+    def redirect_request(self, *_: object) -> None:  # so that it is an error
         return None
 
 

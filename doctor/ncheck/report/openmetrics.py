@@ -21,6 +21,7 @@ from ncheck.report.text import counted, fold_findings
 
 _STATES = {CLEAN: "clean", WARNINGS: "warnings", NOT_VERIFIED: "not_verified", NOT_READY: "not_ready"}
 _GIGA = 1e9
+_MOST_COUNTERS, _MOST_FIGURES = 64, 16  # of a node, the largest first; of a GPU
 
 Sample = tuple[Mapping[str, str], float]
 
@@ -70,6 +71,30 @@ def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     keys = ("code", "check", "severity", "node")
     yield "ncheck_finding", "1 for each finding and node.", [(dict(zip(keys, one, strict=True)), 1) for one in named]
     yield from _measured(report)
+    yield (
+        "ncheck_node_errors",
+        f"Errors of ports and cards since the driver was loaded; those above 0, {_MOST_COUNTERS} of a node at most.",
+        _once(("node", "counter"), (
+            ((one.node, name), count)
+            for one in report.hardware
+            for name, count in sorted(one.counters.items(), key=lambda counter: -counter[1])[:_MOST_COUNTERS]
+        )),
+    )  # fmt: skip
+    yield (
+        "ncheck_gpu_figure",
+        "What --gpu-test measured of each GPU, in the unit.",
+        _once(("node", "pci", "uuid", "what", "unit"), (
+            ((gpu.node, gpu.pci, gpu.uuid, one.what, one.unit), one.value)
+            for gpu in report.gpus_alone
+            for one in gpu.figures[:_MOST_FIGURES]
+        )),
+    )  # fmt: skip
+
+
+def _once(keys: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]]) -> list[Sample]:
+    """Return each sample once: names that look alike when they are cleaned would make the whole file invalid."""
+    values = {tuple(map(words.line, labels)): value for labels, value in samples}
+    return [(dict(zip(keys, labels, strict=True)), value) for labels, value in values.items()]
 
 
 def _good(report: Report) -> list[Sample]:

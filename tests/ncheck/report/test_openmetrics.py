@@ -6,7 +6,8 @@ import io
 from dataclasses import replace
 
 import pytest
-from ncheck.model.report import BadNode, Report
+from ncheck.model.report import BadNode, GpuAlone, GpuFigure, Report
+from ncheck.model.system import Hardware
 from ncheck.report import show
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
@@ -90,3 +91,19 @@ def test_what_a_node_wrote_ends_no_label(reports: dict[str, Report]) -> None:
     carried_by = {dict(labels)["by"] for name, labels in read(evil(reports["healthy"])) if "bandwidth" in name}
     assert carried_by == {"NCCL 2.21.5", HOSTILE.replace("\u202e", "?")}
     read(reports["hostile"])
+
+
+def test_error_counters_and_figures_of_gpus_are_there_once_each_and_bounded(reports: dict[str, Report]) -> None:
+    counters = {"mlx5_0:1 symbol_error": 7, "a\x1b[1mb": 1, "ab": 2, **{f"c{n}": 9 for n in range(1000)}}
+    figures = (GpuFigure("fp16", 812.5, "TFLOP/s", 900.0), GpuFigure("memory", 3000, "GB/s"))
+    report = replace(
+        reports["healthy"],
+        hardware=(Hardware("node01", counters=dict(list(counters.items())[:4])), Hardware("node02", counters=counters)),
+        gpus_alone=(GpuAlone("node01", "0000:5d:00.0", "GPU-1", "H100", figures),),
+    )
+    values = read(report)
+    assert value(report, "ncheck_node_errors", node="node01", counter="mlx5_0:1 symbol_error") == 7
+    assert sum(name == "ncheck_node_errors" for name, _ in values) == 3 + 64
+    labels = {"node": "node01", "pci": "0000:5d:00.0", "uuid": "GPU-1", "what": "fp16", "unit": "TFLOP/s"}
+    assert value(report, "ncheck_gpu_figure", **labels) == 812.5
+    assert sum(name == "ncheck_gpu_figure" for name, _ in values) == 2
