@@ -6,6 +6,7 @@ Nothing is printed, no file is read for settings unless `config` names one, and 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -140,6 +141,7 @@ def diagnose(
     from ncheck.model.job import target_of
     from ncheck.pipeline import triage
     from ncheck.triage.join import examine_job
+    from ncheck.triage.kept import kept
     from ncheck.triage.live import cluster_of
 
     given = _given("diagnose", settings, Given)
@@ -147,7 +149,8 @@ def diagnose(
         raise SettingsError(f"match: expected text, not {match!r}")
     target = target_of(*(None if one is None else str(one) for one in (job, match, slurm)), named="")
     made = _settings({**_nodes(nodes), "deadline": TRIAGE_DEADLINE, **given})
-    return examine_job(cluster_of(triage(replace(made, target=target), Silent())), target)
+    began = time.time()
+    return kept(examine_job(cluster_of(triage(replace(made, target=target), Silent())), target), made, began)
 
 
 def _nodes(nodes: Nodes) -> dict[str, object]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ncheck.api import TRIAGE_DEADLINE
-from ncheck.cli.options import CONFIG, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
+from ncheck.cli.options import CONFIG, HISTORY, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, InventoryError
 from ncheck.model.job import Target, target_of
 
@@ -50,7 +51,7 @@ LIMIT = _option(
 
 @click.command(cls=GroupedCommand, short_help="Find the cause of a job that hangs or fails.")
 @click.argument("paths", nargs=-1, metavar="[NODES | FILE | PATH...]", shell_complete=files)
-@options(RUNNING, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), CONFIG, (OUTPUT,))
+@options(RUNNING, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), HISTORY[:2], CONFIG, (OUTPUT,))
 @click.pass_context
 def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, output: str, **given: Any) -> int:  # noqa: ANN401
     """Find the cause of a job that hangs, fails or crawls: cause, rank, node, evidence, fix.
@@ -59,6 +60,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     ncheck triage nodes.txt                         the job that runs on these nodes, looked at but not touched
     ncheck triage nodes.txt --save hang.zip         and keep what was seen
     ncheck triage hang.zip                          judge that again, anywhere
+    ncheck triage nodes.txt --history cluster.db    and keep the diagnoses by node, for ncheck history
     ncheck triage --logs job.log                    one log, all ranks in it
     ncheck triage --logs logs/ slurm-812.out.gz     folders, and logs packed with gzip, bzip2, xz or zstd
     journalctl -k | ncheck triage --logs -
@@ -95,6 +97,7 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     from ncheck.fleet.archive import is_archive, load_archive, save_archive
     from ncheck.triage.facts.jobs import job_of
     from ncheck.triage.join import examine_job
+    from ncheck.triage.kept import kept
     from ncheck.triage.live import cluster_of
 
     target, save = _target(given), given.pop("save")
@@ -112,6 +115,7 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     from ncheck.pipeline import triage as looked_at
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
+    began = time.time()
     try:
         evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
     except InventoryError as error:
@@ -121,7 +125,7 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     cluster = cluster_of(evidence)
     if save:
         save_archive(save, evidence, job_of(cluster, target))
-    return examine_job(cluster, target)
+    return kept(examine_job(cluster, target), settings, began)
 
 
 def _target(given: dict[str, Any]) -> Target:

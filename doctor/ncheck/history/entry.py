@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 STATES = ("good", "bad", "unknown", "unreached")
 EXAMINED = STATES[:3]
+TRIAGE = "triage"  # a kind of run
 _RAN = (Outcome.PASSED, Outcome.FAILED)
 
 
@@ -64,7 +65,8 @@ class Figure:
 class Entry:
     """One run. `time`: seconds since 1970. `kind`: check or replay.
 
-    `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran.
+    `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran. A
+    triage examined no node, so it has neither: its findings are the diagnoses, on the nodes that they name.
     """
 
     time: float

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from ncheck.history.entry import EXAMINED, STATES, Entry, Kept, Seen
+from ncheck.history.entry import EXAMINED, STATES, TRIAGE, Entry, Kept, Seen
 from ncheck.history.lemons import lemons
 from ncheck.history.store import Span
 
@@ -23,7 +23,9 @@ _OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of
 
 @dataclass(frozen=True)
 class Incident:
-    """One fault of a node. `began`: seconds since 1970; `ended`: the same, None if the last run still found it."""
+    """One fault of a node. `began`: seconds since 1970; `ended`: the same, None if the last run still found it. What
+    triage said of a job begins and ends at one time.
+    """
 
     seen: Seen
     began: float
@@ -62,9 +64,9 @@ _Of = TypeVar("_Of", Replaced, Grown, Kept)
 @dataclass(frozen=True)
 class NodePast:
     """One node. `runs`: how many examined it or tried to; `bad`, `unreached`: in how many it was that. `reboots`: how
-    many were seen. `state`: that of the last run; `tried`: when that was, `examined`: when a run last reached the node,
-    None if none did, both in seconds since 1970. `stands_out`: it fails more often than the fleet. `flaps`: how often
-    it was bad again after it had been good.
+    many were seen. `state`: that of the last run, "" where only triage named the node; `tried`: when that was,
+    `examined`: when a run last reached the node, None if none did, both in seconds since 1970. `stands_out`: it fails
+    more often than the fleet. `flaps`: how often it was bad again after it had been good.
     """
 
     node: str
@@ -119,7 +121,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
             flaps=flaps[node],
             stands_out=node in worst,
         )
-        for node, (tried, state) in last.items()
+        for node, (tried, state) in {**dict.fromkeys(incidents, (0.0, "")), **last}.items()
     ]
     nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
     return Past(tuple(runs), tuple(nodes))
@@ -151,10 +153,13 @@ def _incidents(runs: Sequence[Entry]) -> tuple[dict[str, list[Incident]], Counte
     trials: Counter[str] = Counter()
     lasting: dict[str, dict[str, int]] = {}  # by node and code: the place in its list of what still lasts
     for run in runs:
+        if run.kind == TRIAGE:  # a moment of a job: nothing says later that it is over
+            for node, one in _named(run):
+                found.setdefault(node, []).append(Incident(one, run.time, ended=run.time))
+            continue
         now: dict[str, dict[str, Seen]] = {}
-        for one in run.findings:
-            for node in one.nodes:
-                now.setdefault(node, {})[one.code] = one
+        for node, one in _named(run):
+            now.setdefault(node, {})[one.code] = one
         for node, code in _over(run, lasting, now):
             at = lasting[node].pop(code)
             found[node][at] = replace(found[node][at], ended=run.time)
@@ -167,6 +172,11 @@ def _incidents(runs: Sequence[Entry]) -> tuple[dict[str, list[Incident]], Counte
                 lasting[node][code] = len(found.setdefault(node, []))
                 found[node].append(Incident(own[code], run.time))
     return found, trials
+
+
+def _named(run: Entry) -> Iterator[tuple[str, Seen]]:
+    """Yield each finding of a run for each node that it names."""
+    return ((node, one) for one in run.findings for node in one.nodes)
 
 
 def _over(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,6 +58,7 @@ def test_a_log_in_place_of_nodes_is_told_the_way(capsys: pytest.CaptureFixture[s
         ("--logs", "/does/not/exist"),
         ("--logs", "-o", "xml"),
         ("--logs", "x", "--dump"),
+        ("--logs", "x", "--history", "cluster.db"),
         ("--job", "0"),
         ("--job", "gpu01"),
         ("--match", "("),
@@ -167,3 +169,46 @@ def test_a_job_on_this_machine_is_found_and_what_was_saved_is_judged_alike(
     found = [(one["rank"], one["pid"]) for one in report["ranks"]]
     assert (found, report["size"], report["missing"]) == ([(at, one.pid) for at, one in enumerate(ranks)], 2, [])
     assert all(one.poll() is None for one in ranks)
+
+
+@pytest.mark.slow
+def test_a_diagnosis_is_kept_in_the_history_and_counts_as_no_examination(
+    ranks: list[subprocess.Popen[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "cluster.db")
+    ranks[1].send_signal(signal.SIGSTOP)
+    try:
+        argv = ("--match", "needle-in-a-test", "--config", "none", "--history", path, "-o", "json")
+        code, out, _ = run(capsys, *argv)
+    finally:
+        ranks[1].send_signal(signal.SIGCONT)
+    best = json.loads(out)["diagnoses"][0]
+    assert (code, best["cause"]) == (1, "rank_stopped")
+    main(["history", "--history", path, "-o", "json"])
+    shown = json.loads(capsys.readouterr().out)
+    (node,) = shown["nodes"]
+    assert (node["node"], node["runs"], node["bad"], node["state"], node["examined"]) == (
+        *best["nodes"],
+        0,
+        0,
+        "",
+        None,
+    )
+    first = node["incidents"][0]
+    assert (first["seen"]["code"], first["seen"]["severity"], first["ended"]) == (
+        "rank_stopped",
+        "error",
+        first["began"],
+    )
+    assert [(one["kind"], one["exit_code"]) for one in shown["runs"]] == [("triage", 1)]
+
+
+@pytest.mark.slow
+def test_a_history_that_cannot_be_used_is_a_note_and_never_the_exit_code(
+    ranks: list[subprocess.Popen[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ranks
+    argv = ("--match", "needle-in-a-test", "--config", "none", "-o", "json")
+    code, _, _ = run(capsys, *argv)
+    again, out, _ = run(capsys, *argv, "--history", str(tmp_path))
+    assert (again, json.loads(out)["notes"][-1].startswith("not in the history: ")) == (code, True)

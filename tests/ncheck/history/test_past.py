@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from ncheck.history.entry import Entry, Kept, Seen
 from ncheck.history.lemons import chance_of, lemons
-from ncheck.history.past import Grown, Incident, Replaced, past_of
+from ncheck.history.past import Grown, Incident, NodePast, Replaced, past_of
 from ncheck.history.store import Span
 
 XID, POLLING, MEMLOCK = (
@@ -46,6 +47,18 @@ def test_a_fault_that_lasts_is_one_incident_and_ends_where_its_check_no_longer_f
     healthy = past_of(runs, ()).of("a")
     assert healthy is not None
     assert (healthy.incidents, healthy.state, healthy.flaps) == ((), "good", 0)
+
+
+def test_what_triage_said_is_a_moment_and_no_examination_of_the_nodes_that_it_names() -> None:
+    stopped = Seen("rank_stopped", "triage", "error", ("b", "d"), "a rank is stopped")
+    runs = [run(1), run(2, POLLING), run(4)]
+    triage = Entry(3, "triage", findings=(stopped,))
+    plain, past = past_of(runs, ()), past_of([*runs[:2], triage, runs[2]], ())
+    before, after = plain.of("b"), past.of("b")
+    assert before is not None
+    assert after == replace(before, incidents=(*before.incidents, Incident(stopped, 3, ended=3)))
+    assert past.of("d") == NodePast("d", 0, 0, 0, "", None, (Incident(stopped, 3, ended=3),))
+    assert [one for one in past.nodes if one.node in "ac"] == [one for one in plain.nodes if one.node in "ac"]
 
 
 def test_a_part_that_was_replaced_and_one_that_moved_are_named() -> None:
