@@ -66,6 +66,8 @@ def new_place(path: str, option: str) -> None:
     Raises SettingsError.
     """
     shown, target = f"{option}: {printable(path)}", Path(path)
+    if path == "-":
+        raise SettingsError(f"{option}: expected a folder or a file, not standard output (-)")
     try:
         if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
             raise SettingsError(f"{shown} exists and is not overwritten: choose another name")

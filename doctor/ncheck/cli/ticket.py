@@ -83,7 +83,7 @@ def _of_history(known: Known, path: str) -> Known:
 
 
 def _of_recording(known: Known, directory: str, settings: Settings) -> Known:
-    """Judge the recording again. The run is not added to the history: it may be there already."""
+    """Judge the recording again: by all checks, and nothing is ignored or added to the history."""
     from ncheck.fleet.recording import Recording
     from ncheck.observer import Silent
     from ncheck.pipeline import replay
@@ -93,5 +93,5 @@ def _of_recording(known: Known, directory: str, settings: Settings) -> Known:
     if known.node not in names:
         raise SettingsError(f"{directory} has no node {quoted(known.node)}; its nodes: {fold(names)}")
     evidence = next(one for one in recorded.evidence() if one.node == known.node)
-    report = replay(directory, replace(settings, history=None), Silent())
+    report = replay(directory, replace(settings, history=None, notify=None, select=(), ignore=()), Silent())
     return replace(known, report=report, evidence=evidence, recorded=evidence.began)

@@ -78,15 +78,17 @@ def faults_of(known: Known) -> tuple[Fault, ...]:
             for one in _incidents(known)
             if one.seen.hardware and one.ended is None
         )
+    own = [one for one in known.report.findings if _is_fault(known, one)]
+    codes = {one.code for one in own}
     return tuple(
         Fault(one.code, one.check, one.summary or one.message, _since(known, one.code))
-        for one in known.report.findings
-        if _is_fault(known, one)
+        for one in own
+        if codes.isdisjoint(one.see)  # else it follows from another fault of these
     )
 
 
 def _is_fault(known: Known, one: Finding) -> bool:
-    return known.node in one.nodes and one.hardware and one.severity is not Severity.INFO and not one.ignored
+    return known.node in one.nodes and one.hardware and one.severity is not Severity.INFO
 
 
 def ticket_files(known: Known) -> Files:
@@ -211,9 +213,10 @@ def _found(report: Report, known: Known) -> Iterator[str]:
         yield "Nothing."
     for one in own[:_ON_PAGE]:
         kind = "hardware" if one.hardware else "not a fault of the hardware by itself"
-        word = "ignored" if one.ignored else one.severity.value
         since = _since(known, one.code)
-        yield f"### {one.code} {escaped(one.check)}: {word}, {kind}" + (f", since {_when(since)}" if since else "")
+        yield f"### {one.code} {escaped(one.check)}: {one.severity.value}, {kind}" + (
+            f", since {_when(since)}" if since else ""
+        )
         yield escaped(one.message)
         if one.evidence:
             yield code_block("\n".join(one.evidence[:_ON_PAGE]))

@@ -42,8 +42,9 @@ def test_a_ticket_has_the_fault_its_beginning_the_parts_and_what_to_run_before_a
     ncheck("replay", recorded(tmp_path / "before", "healthy-4x8-h100", 0), "--history", path)
     ncheck("replay", folder, "--history", path)
     size = path.stat().st_size
-    made = tmp_path / "ticket"
-    code, output = ncheck("ticket", "gpu02", "--from", folder, "--history", path, "-o", made)
+    made, ignoring = tmp_path / "ticket", tmp_path / "ncheck.toml"
+    ignoring.write_text('ignore = ["NC506"]\nselect = ["NC1"]\n')
+    code, output = ncheck("ticket", "gpu02", "--from", folder, "--history", path, "-o", made, "--config", ignoring)
     assert (code, output.splitlines()[0]) == (0, "ncheck: gpu02: 1 hardware fault: NC506 gpu-xid-reported")
     assert path.stat().st_size == size
     files = sorted(str(one.relative_to(made)) for one in made.rglob("*") if one.is_file())
@@ -114,6 +115,7 @@ def test_what_makes_no_ticket_is_a_usage_error_and_leaves_nothing(tmp_path: Path
         (("gpu02", "--from", folder, "-o", link), "exists and is not overwritten"),
         (("gpu02", "--from", folder, "-o", tmp_path / "no" / "t.zip"), "does not exist"),
         (("gpu02", "--from", folder, "-o", "/proc/t"), "/proc/t"),
+        (("gpu02", "--from", folder, "-o", "-"), "not standard output"),
     ):
         code, output = ncheck("ticket", *words)
         assert (code, message in output) == (2, True), output
