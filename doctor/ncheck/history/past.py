@@ -64,7 +64,7 @@ _Of = TypeVar("_Of", Replaced, Grown, Kept)
 @dataclass(frozen=True)
 class NodePast:
     """One node. `runs`: how many examined it or tried to; `bad`, `unreached`: in how many it was that. `reboots`: how
-    many were seen. `state`: that of the last run, "" where only triage named the node; `tried`: when that was,
+    many were seen. `state`: that of the last run, "" where only triage named the node; `tried`: when that was, 0 then,
     `examined`: when a run last reached the node, None if none did, both in seconds since 1970. `stands_out`: it fails
     more often than the fleet. `flaps`: how often it was bad again after it had been good.
     """

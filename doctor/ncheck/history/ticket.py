@@ -103,7 +103,7 @@ def ticket_files(known: Known) -> Files:
         if not isinstance(lines, str):
             files["kernel.txt"] = redact("".join(f"{words.line(line)}\n" for line in lines))
     if known.past is not None and known.own_past:
-        text = history_as_json(known.past, node)
+        text = history_as_json(known.past, {node})
         files["history.json"] = json.dumps(redact_value(json.loads(text)), indent=2) + "\n"
     return files
 

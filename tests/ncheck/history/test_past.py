@@ -57,7 +57,7 @@ def test_what_triage_said_is_a_moment_and_no_examination_of_the_nodes_that_it_na
     before, after = plain.of("b"), past.of("b")
     assert before is not None
     assert after == replace(before, incidents=(*before.incidents, Incident(stopped, 3, ended=3)))
-    assert past.of("d") == NodePast("d", 0, 0, 0, "", None, (Incident(stopped, 3, ended=3),))
+    assert past.of("d") == NodePast("d", 0, 0, 0, "", 0.0, None, (Incident(stopped, 3, ended=3),))
     assert [one for one in past.nodes if one.node in "ac"] == [one for one in plain.nodes if one.node in "ac"]
 
 
