@@ -132,7 +132,7 @@ def test_every_option_of_a_command_is_in_the_guide(name: str) -> None:
 
 COMMAND_PAGES = [
     "README.md", "CONTRIBUTING.md",
-    *(f"docs/{name}.md" for name in ("guide", "integrations", "containers", "pitfalls", "api")), *CHINESE,
+    *(f"docs/{name}.md" for name in ("guide", "integrations", "operations", "containers", "pitfalls", "api")), *CHINESE,
 ]  # fmt: skip
 
 
