@@ -40,7 +40,7 @@ def ticket(node: str, recording: str | None, path: str | None, **given: object) 
     ncheck ticket gpu03 --history cluster.db                   without kernel lines and firmware
 
     Nothing is asked of the node. The exit code is 0 if the files were written, also for a node without a fault of its
-    hardware, which the first line of ticket.md then says.
+    hardware: the headline of ticket.md then says that none was found.
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.files import new_place, write_folder, write_zip
     from ncheck.history.ticket import headline, ticket_files
