@@ -38,7 +38,7 @@ def test_every_step_has_its_section_and_what_is_missing_is_skipped(
     sections = dict(re.findall(r"^## ([\w-]+): [^\n]*\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert list(sections) == ["machine", "facts", "load", "alone", "hang", "bandwidth", "job", "hook"]
     assert "| gpus[1].uuid | GPU-0" in sections["facts"]
-    assert re.search(r"^22 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
+    assert re.search(r"^25 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
     assert re.search(r"^\| 1 MiB \| [\d.]+ \([\d.]+ to [\d.]+\) \|$", sections["bandwidth"], re.MULTILINE)
     assert "| 0000:10:00.0 | memory | 1800 | GB/s | 1800" in sections["alone"]
     for step in ("load", "alone", "hang", "job", "hook"):

@@ -55,8 +55,8 @@ def _why_not(cluster: Cluster, settings: Settings) -> Note | None:
 
 
 def _asked(seconds: float, environ: Mapping[str, str]) -> Reply | Note:
-    """Ask Slurm. Only inside of a job is it sure that Slurm runs these nodes, and that it should have answered: many
-    machines have its programs and no controller, or that of other nodes.
+    """Ask Slurm. Where it does not answer, that is no trouble of the nodes: many machines have its programs and no
+    controller, or that of other nodes; and inside of a job Slurm itself keeps the job out of a reservation.
     """
     seconds, job = max(1.0, seconds), _job(environ)
     # scontrol writes local time, in the format that a variable names
@@ -66,11 +66,11 @@ def _asked(seconds: float, environ: Mapping[str, str]) -> Reply | Note:
     except FileNotFoundError:
         return Note("no scontrol on this machine")
     except OSError as error:
-        return Note(f"scontrol on this machine: {error}", failed=job is not None)
+        return Note(f"scontrol on this machine: {error}")
     if done.late or done.exit_status != 0:
         words = printable(" ".join(done.stderr.split()), 300) or f"exit status {done.exit_status}"
         words = f"no answer within {seconds:.0f} s" if done.late else words
-        return Note(f"scontrol on this machine: {words}", failed=job is not None)
+        return Note(f"scontrol on this machine: {words}")
     lines = [line for line in done.stdout.splitlines() if "MAINT" in line]
     value: JsonValue = {"lines": [*lines[:MOST]], "now": time.time(), "user": user_name(os.getuid()), "job": job}
     return Reply(Status.OK, value=value, seconds=done.seconds, truncated=len(lines) > MOST)

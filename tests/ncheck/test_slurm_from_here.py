@@ -13,7 +13,7 @@ from ncheck.facts.maintenance import RESERVATIONS, ReservationFacts, SlurmJob
 from ncheck.facts.ranks import RanksFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.settings import Settings
 from ncheck.slurm_from_here import reservations_from_here
@@ -68,7 +68,7 @@ def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Slurm) -> No
     assert asked == [["scontrol", "-o", "show", "reservation", "UTC0", "standard"]]
 
 
-def test_a_slurm_that_does_not_answer_is_unknown_inside_of_a_job_only(slurm: Slurm) -> None:
+def test_a_slurm_that_does_not_answer_is_no_trouble_of_the_nodes(slurm: Slurm) -> None:
     fact = slurm.fact()
     assert isinstance(fact, ReservationFacts)
     assert (fact.reservations, fact.job) == ((), None)
@@ -76,7 +76,7 @@ def test_a_slurm_that_does_not_answer_is_unknown_inside_of_a_job_only(slurm: Slu
     reason = f"scontrol on this machine: {slurm.what['controller']}"
     assert slurm.fact() == Absent(reason)
     slurm.environ["SLURM_JOB_ID"] = "7"
-    assert slurm.fact() == Unread(reason)
+    assert slurm.fact() == Absent(reason)
     (slurm.folder / "scontrol").unlink()
     assert slurm.fact() == Absent("no scontrol on this machine")
 

@@ -7,7 +7,7 @@ reservation`), not the nodes; a node is recognized by the name in the list or by
 a reservation counts that begins before the job ends, and that is not the job's own. Where only an account or a group
 may use an active reservation, it is a warning. Other reservations are not looked at, nor are nodes that someone drains:
 nodes are drained to be tested. Slurm may hide reservations from those who may not use them (PrivateData=reservations).
-Where Slurm does not answer, the check is skipped; inside a job it is unknown.
+Where Slurm does not answer, the check is skipped.
 
 ## Why it matters
 When the reservation begins, the nodes are rebooted or taken apart. Slurm starts no job that would reach into it: a job

@@ -10,8 +10,8 @@ from ncheck.expression import expression
 from ncheck.facts.answers import Seconds, reading
 from ncheck.facts.definition import ON_THIS_MACHINE, Fact, no_answer
 from ncheck.hostlist import unfold
-from ncheck.model.evidence import Answer, Reply, Status
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.evidence import Answer
+from ncheck.model.fact import Absent
 from ncheck.text import printable
 
 
@@ -122,11 +122,7 @@ def shutdown(answer: ShutdownAnswer) -> ShutdownFacts | Absent:
     )
 
 
-def _reason(answer: Answer, reply: Reply) -> Unread | Absent | None:
-    return Unread(reply.reason) if reply.status is Status.FAILED else no_answer(answer, reply)
-
-
-@reading(RESERVATIONS, _reason)
+@reading(RESERVATIONS, no_answer)
 def reservations(answer: ReservationsAnswer) -> ReservationFacts:
     """Read the reservations for maintenance, without those that always begin some time from now (TIME_FLOAT)."""
     read = []

@@ -12,7 +12,7 @@ from ncheck.facts.maintenance import (
     ShutdownFacts,
     SlurmJob,
 )
-from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Note, Reply, Status
+from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
 # As systemd 252 and 219 write it
@@ -76,12 +76,3 @@ def test_who_may_use_a_reservation() -> None:
     assert [open_to(*case) for case in (("ada", "bob"), ("bob", "-bob"), ("ada", "bob", "Accounts=ops"))] == [
         False, False, None,
     ]  # fmt: skip
-
-
-def test_a_slurm_that_does_not_answer_is_unknown_and_none_at_all_is_absent() -> None:
-    def noted(note: Note) -> object:
-        evidence = Evidence("n1", Login(reached=True), notes={RESERVATIONS.key: note})
-        return facts_of(evidence, [ReservationFacts])[ReservationFacts]
-
-    assert noted(Note("no answer", failed=True)) == Unread("no answer")
-    assert noted(Note("no scontrol on this machine")) == Absent("no scontrol on this machine")
