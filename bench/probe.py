@@ -162,26 +162,26 @@ def section(starts: list[Start], tests: list[tuple[float, float]], rates: list[t
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     first, whole, bare = (median(getattr(one, name) for one in starts) for name in ("first", "whole", "bare"))
     system = f"{platform.system()} {platform.release()} {platform.machine()}, {cores} cores for all"
-    told = (
+    text = (
         f"## Probe\n\n{system} (load {load:.1f} at the end), Python {platform.python_version()}. No GPU: NCCL and the "
         f"driver are stand-ins.\n\n{RANKS} ranks on one node: {first:.2f} s from the question to the end of the first "
         f"all-reduce (at most {MOST:.0f} s); {whole:.2f} s for the whole turn, 8 B and 1 MiB. "
         f"{RANKS} interpreters that only open the library: {bare:.2f} s. Medians of {len(starts)}."
     )
     cpu, took = (median(column) for column in zip(*tests, strict=True))
-    told += (
+    text += (
         f"\n\n`--gpu-test quick` on one node, {GPUS} GPUs: {cpu:.1f} s of CPU time for the agent and its children, "
         f"{took:.1f} s in all. Medians of {len(tests)}."
     )
     if rates:
         ours, theirs = (median(column) for column in zip(*rates, strict=True))
         ratio = median(own / other for own, other in rates)
-        told += (
+        text += (
             f"\n\nTCP over loopback, {STREAMS} streams each way at once: {ours:.2f} GB/s in the slower direction; "
             f"{_iperf()} with -P {STREAMS} --bidir: {theirs:.2f} GB/s, the mean of both; {ratio:.2f} x. "
             f"Medians of {len(rates)}, run in turn."
         )
-    return told
+    return text
 
 
 def _iperf() -> str:
@@ -199,12 +199,12 @@ def main() -> None:
         starts = [started(libraries) for _ in range(asked.rounds)]
         tests = [alone(libraries) for _ in range(asked.rounds)]
     rates = [(by_tcp(), by_iperf()) for _ in range(asked.rounds)] if shutil.which("iperf3") else []
-    told = section(starts, tests, rates)
-    print(told)
+    text = section(starts, tests, rates)
+    print(text)
     if median(one.first for one in starts) > MOST:
         sys.exit(f"bench: {RANKS} ranks take longer than {MOST:.0f} s to start")
     if asked.write:
-        write(told, ROOT / "docs" / "measured.md", MARK)
+        write(text, ROOT / "docs" / "measured.md", MARK)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from math import exp, inf, lgamma, log
 from statistics import median
 
+from ncheck.text import span
+
 _SHAPE = 0.5
 _CHANCE = 1 / 2000  # that one port of a healthy cluster stands out by one counter
 EVENTS, ERRORS = 10, 100  # fewer say nothing: one event, such as a cable that is plugged in, can count many errors
 _KNOWN = 10  # that a port would have counted by now, where its zero says something
 _SERIES = 4  # of the same kind: fewer cannot be compared
 _SHORTEST = 1 / 24  # days
+_DAY = 86_400  # seconds
 
 Place = tuple[str, str, str]  # a node, what counts there, and a part of it: "gpu07", "GPU 0", "NVLink 14"
 
@@ -49,9 +52,8 @@ class Outlier:
 
     def line(self, errors: str) -> str:
         """mlx5_3:1 counted 500 link_error_recovery in 12 days (42 per day); the median of 511 others is 0"""
-        since = f"{self.days:.0f} days" if self.days >= 2 else f"{self.days * 24:.2g} h"  # noqa: PLR2004
         return (
-            f"{self.name} counted {self.count} {errors} in {since} ({_short(self.rate)} per day); "
+            f"{self.name} counted {self.count} {errors} in {span(self.days * _DAY)} ({_short(self.rate)} per day); "
             f"the median of {self.others} others is {_short(self.usual)}"
         )
 

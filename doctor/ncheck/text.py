@@ -22,14 +22,15 @@ def moved(number: float) -> str:
     return f"{number:.0f} B"
 
 
-_MINUTE, _HOUR = 60, 3600
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def span(seconds: float) -> str:
-    """Return how long this is: "90 s", "40 min", "14 h"."""
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.0f} s"
-    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.0f} h"
+    """Return how long this is: "90 s", "40 min", "14 h", "12 days"."""
+    for unit, name in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def utc(seconds: float) -> str:

@@ -80,7 +80,7 @@ def test_nodes_are_compared_by_the_day_and_a_node_that_has_just_started_is_not_a
     assert found(old, 8, days={"n0": 300.0}) == []
     assert len(found({HERE: 500}, 8, days={"n0": 300.0})) == 1
     assert found({HERE: 500}, 8, days={"n0": 0.0})[0].line("errors") == (
-        "mlx5_3:1 counted 500 errors in 0 h (12000 per day); the median of 63 others is 0"
+        "mlx5_3:1 counted 500 errors in 0 s (12000 per day); the median of 63 others is 0"
     )
 
 

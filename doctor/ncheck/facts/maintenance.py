@@ -18,7 +18,7 @@ from ncheck.text import printable
 @dataclass(frozen=True)
 class Shutdown:
     """A scheduled shutdown. `at`: seconds since 1970, `left`: seconds until then, both by the node's clock. `mode`:
-    "poweroff", "reboot", "halt", "kexec" and the like; `message`: what the users are told, "" for nothing.
+    "poweroff", "reboot", "halt", "kexec" and the like; `message`: the one to the users, "" for none.
     """
 
     at: float

@@ -63,7 +63,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run. `time`: seconds since 1970. `kind`: check or replay.
+    """One run. `time`: seconds since 1970. `kind`: check, replay or triage.
 
     `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran. A
     triage examined no node, so it has neither: its findings are the diagnoses, on the nodes that they name.

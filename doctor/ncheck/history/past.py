@@ -18,7 +18,7 @@ from ncheck.history.lemons import lemons
 from ncheck.history.store import Span
 
 _MOST_DIGITS = 20  # of a counter with 64 bits
-_OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of the part before, once it is replaced
+OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of the part before, once it is replaced
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _over(
 
 def _own_faults(incidents: Iterable[Incident], replaced: Iterable[Replaced]) -> int:
     """Return in how many runs a hardware fault began, without those of parts that were replaced since."""
-    since = {prefix: one.time for one in replaced for prefix in _OF_PART[one.kind]}
+    since = {prefix: one.time for one in replaced for prefix in OF_PART[one.kind]}
     return len({
         one.began
         for one in incidents
@@ -207,7 +207,7 @@ def _replaced(spans: Sequence[Span]) -> Iterator[Replaced]:
     places: dict[tuple[str, str, str], list[Span]] = {}
     homes: dict[str, list[Span]] = {}
     for span in spans:
-        if span.kept.kind in _OF_PART:
+        if span.kept.kind in OF_PART:
             places.setdefault((span.kept.node, span.kept.kind, span.kept.place), []).append(span)
             homes.setdefault(span.kept.value, []).append(span)
     for (node, kind, place), there in places.items():

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ncheck.history.entry import Entry, entry_of
-from ncheck.history.past import NodePast, past_of
+from ncheck.history.past import OF_PART, NodePast, past_of
 from ncheck.history.store import History, HistoryError
-from ncheck.history.words import PART, day, ordinal, span
+from ncheck.history.words import PART, day, ordinal
 from ncheck.hostlist import fold
+from ncheck.text import span
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
@@ -39,10 +41,14 @@ def remembered(report: Report, settings: Settings, kind: str, time: float | None
         return replace(report, news=("it has this run already",))
     sentences: dict[str, list[str]] = {}
     for node in past.nodes:
-        for sentence in _news(node, entry):
+        for sentence in _news(node, entry, history.path):
             sentences.setdefault(sentence, []).append(node.node)
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
-    more = [f"and {len(news) - MOST_NEWS} more: ncheck history --history FILE"] if len(news) > MOST_NEWS else []
+    more = (
+        [f"and {len(news) - MOST_NEWS} more: ncheck history --history {quote(history.path)}"]
+        if len(news) > MOST_NEWS
+        else []
+    )
     newest = len(until) == len(runs)
     unposted = _notified(settings.notify, entry, until) if settings.notify and newest else ()
     return replace(report, news=(*news[:MOST_NEWS], *more, *unposted))
@@ -59,12 +65,13 @@ def _notified(url: str, entry: Entry, until: Sequence[Entry]) -> tuple[str, ...]
     return (f"the changes were not posted: {why}",) if why else ()
 
 
-def _news(node: NodePast, entry: Entry) -> Iterator[str]:
+def _news(node: NodePast, entry: Entry, path: str) -> Iterator[str]:
     """Yield what is new of a node in this run, the newest one of its past."""
     if not any(node.node in names for names in entry.nodes.values()):
         return
     if node.stands_out:
-        yield "fails more often than the other nodes: ncheck history NODE --history FILE shows its past"
+        line = f"ncheck history {quote(node.node)} --history {quote(path)}"
+        yield f"fails more often than the other nodes; its past: {line}"
     for code in dict.fromkeys(one.seen.code for one in node.incidents):
         same = [one for one in node.incidents if one.seen.code == code]
         last = same[-1]
@@ -79,5 +86,5 @@ def _news(node: NodePast, entry: Entry) -> Iterator[str]:
             yield f"the {PART[one.kind]} at {one.place} was replaced" + (
                 f", by that of {one.came_from}" if one.came_from else ""
             )
-        elif any(i.ended is None and i.seen.code[:3] in ("NC4", "NC5") for i in node.incidents):
+        elif any(last.ended is None and last.seen.code.startswith(OF_PART[one.kind]) for last in node.incidents):
             yield f"the {PART[one.kind]} at {one.place} was replaced on {day(one.time)}"

@@ -14,10 +14,11 @@ from shutil import get_terminal_size
 
 from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
-from ncheck.history.words import PART, day, minute, span, sparkline
+from ncheck.history.words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
+from ncheck.report.markdown import escaped, table_of
 from ncheck.report.text import count
-from ncheck.text import printable
+from ncheck.text import printable, span
 
 _MOST_ROWS = 40  # of a table
 _PLOT = (640, 120)  # width and height of a plot in HTML
@@ -53,9 +54,9 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     if hardware:
         yield Table("Replaced or moved", ("node", "since", "part", "from -> to", ""), tuple(hardware))
     grown = [
-        (one.node, count.name, f"{count.before} -> {count.after}", span(count.seconds))
+        (one.node, counter.name, f"{counter.before} -> {counter.after}", span(counter.seconds))
         for one in nodes
-        for count in one.grown
+        for counter in one.grown
     ]
     if grown:
         yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
@@ -68,15 +69,15 @@ def _chosen(past: Past, names: AbstractSet[str]) -> list[NodePast]:
 
 def _overview(nodes: Sequence[NodePast]) -> Table:
     """Return a row for each node that was ever bad, unreachable, or is unknown; the others share one."""
-    told = [one for one in nodes if one.bad or one.unreached or one.state != "good"]
-    fine = [one.node for one in nodes if one not in told]
+    troubled = [one for one in nodes if one.bad or one.unreached or one.state != "good"]
+    fine = [one.node for one in nodes if one not in troubled]
     rows = [
         (
             one.node, str(one.runs), str(one.bad), str(one.unreached), one.state,
             "stands out" if one.stands_out else f"{one.flaps} times good again and bad again" if one.flaps else "",
             _faults(one), str(one.reboots or ""),
         )
-        for one in told
+        for one in troubled
     ]  # fmt: skip
     if fine:
         rows.append((fold(fine), "", "0", "0", "good", "", "", ""))
@@ -92,8 +93,8 @@ def _faults(node: NodePast) -> str:
     counts = Counter((one.seen.code, one.seen.check) for one in node.incidents if one.seen.severity == "error")
     last = {one.seen.code: one.began for one in node.incidents}
     return ", ".join(
-        f"{code} {name}" + (f" {count} times" if count > 1 else "") + f" (last {day(last[code])})"
-        for (code, name), count in counts.most_common(3)
+        f"{code} {name}" + (f" {times} times" if times > 1 else "") + f" (last {day(last[code])})"
+        for (code, name), times in counts.most_common(3)
     )
 
 
@@ -167,14 +168,8 @@ def as_markdown(past: Past, names: AbstractSet[str]) -> str:
     """Return it for an issue or a wiki."""
     parts = [_headline(past)]
     for table in tables(past, names):
-        head = f"| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
-        rows = "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in table.rows)
-        parts += [f"## {_cell(table.title)}", f"{head}\n{rows}"]
+        parts += [f"## {escaped(_clean(table.title))}", table_of(table.columns, table.rows)]
     return "\n\n".join(parts) + "\n"
-
-
-def _cell(text: str) -> str:
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#" else sign for sign in _clean(text))
 
 
 def as_html(past: Past, names: AbstractSet[str]) -> str:

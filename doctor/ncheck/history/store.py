@@ -25,7 +25,6 @@ from ncheck.hostlist import fold, unfold
 from ncheck.text import printable
 
 FORMAT = 1
-DAYS = 90
 _DAY = 86_400.0
 _PATIENCE = 5.0  # seconds to wait for another run that writes
 _LARGEST = 512 * 2**20  # bytes: the oldest runs are removed beyond
@@ -66,7 +65,7 @@ class History:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def add(self, entry: Entry, keep_days: int = DAYS) -> bool:
+    def add(self, entry: Entry, keep_days: int) -> bool:
         """Add a run, and remove what is too old. Return False if it is there already."""
         if not 0 <= entry.time <= _LATEST:
             raise HistoryError(f"the run has no valid time ({entry.time:g} s since 1970)")

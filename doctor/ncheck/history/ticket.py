@@ -16,7 +16,7 @@ from ncheck.fleet.recording import encode
 from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.show import as_json as history_as_json
-from ncheck.history.words import PART, minute, span
+from ncheck.history.words import PART, minute
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan
@@ -28,6 +28,7 @@ from ncheck.report import text as words
 from ncheck.report.environment import environment
 from ncheck.report.json import as_json
 from ncheck.report.markdown import code_block, escaped, table_of
+from ncheck.text import span
 
 if TYPE_CHECKING:
     from ncheck.history.store import Span

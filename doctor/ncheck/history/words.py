@@ -6,7 +6,6 @@ from datetime import datetime
 
 PART = {"gpu": "GPU", "hca": "HCA"}
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -26,14 +25,6 @@ def day(time: float) -> str:
 def minute(time: float) -> str:
     """Return the local date and time."""
     return datetime.fromtimestamp(time).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def span(seconds: float) -> str:
-    """Return "12 days", "3 hours" or "5 minutes"."""
-    for unit, name in ((_DAY, "day"), (_HOUR, "hour")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.0f} {name}s"
-    return f"{max(seconds / _MINUTE, 1):.0f} minutes" if seconds >= 2 * _MINUTE else "a minute"
 
 
 def sparkline(values: list[float], most: int = 40) -> str:

@@ -47,7 +47,7 @@ def test_how_grave_it_is_depends_on_when_it_begins_and_who_may_use_it() -> None:
     tonight = replace(weekly, begins=NOW + 20 * HOUR, ends=NOW + 21 * HOUR)
     account = Reservation("account", frozenset(("node2",)), NOW - HOUR, NOW + HOUR, open_to_us=None)
     since = "Slurm reserves it for maintenance since 2025-11-26 13:20 UTC"
-    assert said(weekly) == [(Severity.INFO, "Slurm reserves it for maintenance from 2025-11-29 14:20 UTC, in 72 h,")]
+    assert said(weekly) == [(Severity.INFO, "Slurm reserves it for maintenance from 2025-11-29 14:20 UTC, in 3 days,")]
     assert said(tonight) == [
         (Severity.WARNING, "Slurm reserves it for maintenance from 2025-11-27 10:20 UTC, in 20 h,")
     ]

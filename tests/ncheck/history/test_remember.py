@@ -135,7 +135,7 @@ def test_the_nodes_to_examine_next_are_those_that_no_run_tried_for_longest(tmp_p
         turns.append(chosen)
         names = {"gpu[01-02]": ("gpu01", "gpu02"), "gpu[03-04]": ("gpu03", "gpu04"), "gpu[05-06]": ("gpu05", "gpu06")}
         alive, dead = names[chosen.split()[0]]
-        history.add(Entry(time, "check", nodes={"good": (alive,), "unreached": (dead,)}))
+        history.add(Entry(time, "check", nodes={"good": (alive,), "unreached": (dead,)}), 90)
     rest = "slots=8  # the rack\n"
     assert turns == [f"gpu[01-02] {rest}", f"gpu[03-04] {rest}", f"gpu[05-06] {rest}", f"gpu[01-02] {rest}"]
     assert ncheck("history", "--oldest", 3, "--history", path) == (0, "gpu03\ngpu04\ngpu05\n")

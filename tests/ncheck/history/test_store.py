@@ -29,9 +29,9 @@ def later(days: float, **changes: object) -> Entry:
 
 def test_what_was_added_comes_back_and_the_same_run_is_added_once(tmp_path: Path) -> None:
     history = History(str(tmp_path / "cluster.db"))
-    assert history.add(RUN)
-    assert not history.add(later(0, kind="replay"))
-    assert history.add(later(1, kept=(Kept("gpu03", "gpu", "0000:5d:00.0", "GPU-1", "1650"),)))
+    assert history.add(RUN, 90)
+    assert not history.add(later(0, kind="replay"), 90)
+    assert history.add(later(1, kept=(Kept("gpu03", "gpu", "0000:5d:00.0", "GPU-1", "1650"),)), 90)
     assert history.runs() == tuple(replace(one, kept=()) for one in (RUN, later(1)))
     gpu, boot = RUN.kept
     assert history.spans() == (Span(boot, RUN.time, RUN.time), Span(gpu, RUN.time, RUN.time + DAY))
@@ -53,12 +53,12 @@ def test_a_run_of_a_clock_that_is_wrong_removes_no_other(tmp_path: Path) -> None
     assert [run.time for run in history.runs()] == [RUN.time, RUN.time + DAY, RUN.time + 36_500 * DAY]
     for time in (-1.0, float("nan"), 1e300):
         with pytest.raises(HistoryError, match="no valid time"):
-            history.add(replace(RUN, time=time))
+            history.add(replace(RUN, time=time), 90)
 
 
 def test_a_file_in_a_folder_that_nobody_can_write_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cluster.db"
-    History(str(path)).add(RUN)
+    History(str(path)).add(RUN, 90)
     monkeypatch.setattr("os.access", lambda *_: False)
     assert History(str(path)).runs() == (replace(RUN, kept=()),)
 
@@ -67,7 +67,7 @@ def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) ->
     program = (
         "import sys; from dataclasses import replace; from tests.ncheck.history.test_store import RUN, History\n"
         "sys.stdin.readline()\n"
-        "for at in range(20): History(sys.argv[1]).add(replace(RUN, time=float(sys.argv[2]) + at))\n"
+        "for at in range(20): History(sys.argv[1]).add(replace(RUN, time=float(sys.argv[2]) + at), 90)\n"
     )
     path = str(tmp_path / "cluster.db")
     writers = [Popen([sys.executable, "-c", program, path, str(first)], stdin=PIPE) for first in (0, 100, 200, 300)]
@@ -81,7 +81,7 @@ def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) ->
 
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = tmp_path / "good.db"
-    History(str(good)).add(RUN)
+    History(str(good)).add(RUN, 90)
     cut, other, text, newer, view = (tmp_path / f"{name}.db" for name in ("cut", "other", "text", "newer", "view"))
     cut.write_bytes(good.read_bytes()[:4096] + b"\0" * 8192)
     text.write_text("gpu01\ngpu02\n" * 100)
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, mon
     }  # fmt: skip
     for path, reason in says.items():
         with pytest.raises(HistoryError, match=reason):
-            History(str(path)).add(later(3))
+            History(str(path)).add(later(3), 90)
     with pytest.raises(HistoryError, match="does not exist"):
         History(str(tmp_path / "never.db")).runs()
     assert not (tmp_path / "never.db").exists()
@@ -109,6 +109,6 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, mon
     holder = sqlite3.connect(good, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(HistoryError, match="another run kept it locked"):
-        History(str(good)).add(later(3))
+        History(str(good)).add(later(3), 90)
     holder.close()
-    assert History(str(good)).add(later(3))
+    assert History(str(good)).add(later(3), 90)

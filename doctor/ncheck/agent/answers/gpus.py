@@ -131,7 +131,7 @@ def _gpu(index, ask, nvml):
 
 
 def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
-    """Return [pid, bytes or None] of each process of others that computes there; None where they cannot be told.
+    """Return [pid, bytes or None] of each process of others that computes there; None where they are not known.
 
     NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
     """
