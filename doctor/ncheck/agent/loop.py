@@ -16,7 +16,7 @@ GATHERED = (
     2.0  # seconds that a reply may wait for others, to be sent in one frame with them; the last one does not wait
 )
 TOGETHER = 1024 * 1024  # bytes of replies per frame, about
-MOST_REPLIES = MOST // 2  # of all replies, by weight: the head ends a session that sends more than MOST
+MOST_REPLIES = MOST // 2  # of the replies to one request, by weight: the head ends a session that sends more than MOST
 WORKERS = 4  # sources read at once: enough that one that hangs delays no other, few enough for a busy node
 
 
@@ -82,6 +82,8 @@ class _Conversation:
 
     def collect(self, sources):
         with self.sending:
+            if not self.left:
+                self.weight = 0  # the head has taken the answers to what it asked before
             self.left += len(sources)
         for source in sources:
             self.work.put(source)

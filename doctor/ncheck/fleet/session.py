@@ -103,6 +103,7 @@ class Session:
 
         Messages that are posted are sent together, when the next answer is waited for.
         """
+        self.taken = 0  # of the answers to these
         self.asked = {key: source for request in requests for key, source in request.asked.items()}
         if any(request.clock for request in requests):
             self.pings = _PINGS
