@@ -23,7 +23,7 @@ class Diagnosis:
     first.
 
     `fix` is one command that changes something, "" if none does; `next` are commands that show whether it is this
-    cause.
+    cause. `works`: the ranks were seen to work, and the others wait for them, which is no fault.
     """
 
     cause: str
@@ -35,3 +35,4 @@ class Diagnosis:
     nodes: tuple[str, ...]
     fix: str
     next: tuple[str, ...]
+    works: bool = False

@@ -25,7 +25,7 @@ from ncheck.triage.sources import Unreadable
 MOST_EVIDENCE = 8
 
 
-class Work(Enum):
+class Work(str, Enum):
     """What the job does, by all that was seen of its ranks."""
 
     MOVES = "makes progress"
@@ -47,8 +47,9 @@ class LiveReport:
     """The answer on a running job. `healthy` needs a sign of progress, and a look at every node.
 
     `job`: what its ranks have in common; `size`: the world size that most ranks name, None if none does. `ranks`:
-    those that were found; `missing`: numbers that no process has. `unread`: what could not be looked at, with the
-    reason; `notes`: sources of evidence that this user or these nodes do not have.
+    those that were found; `missing`: numbers that no process has. `work`: what the job does, by all that was seen.
+    `unread`: what could not be looked at, with the reason; `notes`: sources of evidence that this user or these nodes
+    do not have.
     """
 
     diagnoses: tuple[Diagnosis, ...]
@@ -60,6 +61,7 @@ class LiveReport:
     missing: tuple[int, ...]
     unread: tuple[Unreadable, ...]
     notes: tuple[str, ...] = ()
+    work: Work = Work.UNKNOWN
 
 
 def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | None = None) -> LiveReport:
@@ -87,7 +89,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     ranks = tuple(SeenRank(one.rank, one.node, one.pid) for one in job.ranks)
     return LiveReport(
         diagnoses, healthy, _summary(diagnoses, work), job.key, job.size, ranks, job.missing, unread,
-        tuple(_notes(cluster, job)),
+        tuple(_notes(cluster, job)), work,
     )  # fmt: skip
 
 
@@ -342,6 +344,7 @@ def _diagnosis(theory: _Theory, score: float, job: Job) -> Diagnosis:
         theory.nodes or _nodes_of(theory.ranks, job),
         redact(_filled(best.fix or cause.fix, theory.ranks, job)),
         tuple(map(redact, looks))[:MOST_NEXT],
+        theory.works,
     )
 
 
