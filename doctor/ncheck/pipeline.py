@@ -169,10 +169,7 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
 
     def kept(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         for one in evidence:
-            before = answered[one.node]
-            answered[one.node] = replace(
-                one, replies={**before.replies, **one.replies}, notes={**before.notes, **one.notes}
-            )
+            answered[one.node] = answered[one.node].before(one)
             yield one
 
     observer.started(nodes)

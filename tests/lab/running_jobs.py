@@ -43,6 +43,7 @@ class Job:
     unread: tuple[int, ...] = ()  # print into a pipe that nobody reads
     cgroups: Mapping[int, str] = field(default_factory=dict)  # of this machine, that ranks are put into
     torchrun: bool = False
+    restarts: int = 0  # that torchrun may make
     mpi: bool = False
     program: str = "train.py"  # of jobs/; under mpirun that is steps.c if it is not named
     steps: int = 3  # that all ranks have made before the job is said to run; 0: their start is enough
@@ -186,7 +187,7 @@ def _rank(rank: int, job: Job) -> str:
     words = [sys.executable]
     if job.torchrun:
         words += ["-m", "torch.distributed.run", "--nnodes=3", "--nproc-per-node=1", f"--node-rank={rank}",
-                  "--master-addr=10.77.0.1", "--master-port=29500", "--max-restarts=0"]  # fmt: skip
+                  "--master-addr=10.77.0.1", "--master-port=29500", f"--max-restarts={job.restarts}"]  # fmt: skip
     words.append(job.program)
     line = " ".join(["env", "-i", *(quote(f"{name}={value}") for name, value in variables.items()), *words])
     return f"{line} | sleep 1000000" if rank in job.unread else f"exec {line}"

@@ -17,7 +17,7 @@ from .running_jobs import triaged
 
 pytestmark = pytest.mark.slow
 
-MADE = ("healthy", "stopped", "killed", "lock", "loader-on-stuck-mount", "two-way-loss", "other-master-port")
+MADE = ("healthy", "lock", "two-way-loss", "other-master-port")  # test_watch.py makes others
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -36,6 +36,17 @@ RUNNING = (
     _option("--ras", is_flag=True, help="Ask NCCL's RAS, too, where that can crash a job (2.26.2 to 2.29.1)."),
     _option("--save", metavar="FILE", help="Keep what was seen, for ncheck triage FILE.", shell_complete=files),
 )
+WATCH = (
+    _option("--watch", heading="Watch", is_flag=True, help="Watch the job until it has ended, or stands still."),
+    _option(
+        "--stalled", heading="Watch", metavar="TIME",
+        help="Examine a job that has made no progress for so long: 90s, 2m.  [2m]",
+    ),
+    _option(
+        "--on-stall", heading="Watch", metavar="COMMAND",
+        help="Run this by sh when the job stands still, and go on watching.  [end with exit code 1]",
+    ),
+)  # fmt: skip
 LOGS = _option("--logs", heading="Logs", is_flag=True, help="Each PATH is a log, a folder of logs, or - (stdin).")
 OUTPUT = _option(
     "-o", "output", heading="Output", type=click.Choice(["console", "json"]), default="console",
@@ -51,7 +62,7 @@ LIMIT = _option(
 
 @click.command(cls=GroupedCommand, short_help="Find the cause of a job that hangs or fails.")
 @click.argument("paths", nargs=-1, metavar="[NODES | FILE | PATH...]", shell_complete=files)
-@options(RUNNING, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), HISTORY[:2], CONFIG, (OUTPUT,))
+@options(RUNNING, WATCH, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), HISTORY[:2], CONFIG, (OUTPUT,))
 @click.pass_context
 def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, output: str, **given: Any) -> int:  # noqa: ANN401
     """Find the cause of a job that hangs, fails or crawls: cause, rank, node, evidence, fix.
@@ -61,6 +72,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     ncheck triage nodes.txt --save hang.zip         and keep what was seen
     ncheck triage hang.zip                          judge that again, anywhere
     ncheck triage nodes.txt --history cluster.db    and keep the diagnoses by node, for ncheck history
+    ncheck triage --watch nodes.txt                 look at it now and then until it ends, and say when it hangs
     ncheck triage --logs job.log                    one log, all ranks in it
     ncheck triage --logs logs/ slurm-812.out.gz     folders, and logs packed with gzip, bzip2, xz or zstd
     journalctl -k | ncheck triage --logs -
@@ -72,6 +84,8 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     Exit codes: 0 nothing wrong found, 1 a diagnosis, or something that could not be looked at or was empty, 2 usage
     error.
     """  # noqa: D301  click ends a paragraph's folding at \b
+    if given["watch"]:
+        return _watched(context, paths, given, logs=logs, output=output)
     report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
     from ncheck.triage.report import as_json, print_triage
 
@@ -100,6 +114,10 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     from ncheck.triage.kept import kept
     from ncheck.triage.live import cluster_of
 
+    for name in ("stalled", "on_stall"):
+        if given.pop(name) is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --watch")
+    del given["watch"]
     target, save = _target(given), given.pop("save")
     if len(paths) == 1 and is_archive(paths[0]):
         _refuse(f"{paths[0]} was saved before", given)
@@ -126,6 +144,25 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
     if save:
         save_archive(save, evidence, job_of(cluster, target))
     return kept(examine_job(cluster, target), settings, began)
+
+
+def _watched(context: click.Context, paths: tuple[str, ...], given: dict[str, Any], *, logs: bool, output: str) -> int:
+    from ncheck.cli.examine import nodes_file
+    from ncheck.cli.watch import watched, watching_of
+    from ncheck.fleet.archive import is_archive
+
+    if logs or (len(paths) == 1 and is_archive(paths[0])):
+        raise click.UsageError("--watch looks at a job that runs, not at files")
+    del given["watch"]
+    save = given.pop("save")
+    how = watching_of(given.pop("stalled"), given.pop("on_stall"), save, as_json=output == "json")
+    target = _target(given)
+    settings = replace(_settings(given, nodes_file(context, paths), target), target=target)
+    if save:
+        from ncheck.files import writable
+
+        writable(save, "--save", settings.nodes_file)
+    return watched(settings, how)
 
 
 def _target(given: dict[str, Any]) -> Target:

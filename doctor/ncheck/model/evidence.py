@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TypeVar
@@ -244,6 +244,10 @@ class Evidence:
         cause = self.login.cause
         why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
         return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))
+
+    def before(self, later: Evidence) -> Evidence:
+        """Return what the node answered by now: this, and what came later."""
+        return replace(later, replies={**self.replies, **later.replies}, notes={**self.notes, **later.notes})
 
     def turns(self, source: Source) -> dict[int, Reply]:
         """Return the replies to a source that was asked in turns, by turn and in their order."""

@@ -38,12 +38,21 @@ def ask_of_ranks(
         for node in dict.fromkeys((*job.nodes, *job.launchers)) if job else ():
             assert job  # noqa: S101  it has nodes
             added = more(job, node, settings)
-            ranks: list[JsonValue] = [_argument(one) for one in job.on(node)]
+            ranks = _arguments(job, node)
             if added is not None and (ranks or added.get("launchers")):
                 asked[node] = (replace(source, arguments={"ranks": ranks, **added}),)
         return asked
 
     return questions
+
+
+def questions_about(job: Job, source: Answer) -> Questions:
+    """Return the same question for each node that has ranks of a job that is known already."""
+    return {node: (replace(source, arguments={"ranks": _arguments(job, node)}),) for node in job.nodes}
+
+
+def _arguments(job: Job, node: str) -> list[JsonValue]:
+    return [_argument(one) for one in job.on(node)]
 
 
 def _argument(one: RankProcess) -> JsonValue:

@@ -1,0 +1,139 @@
+"""triage --watch: what is printed, saved and run while a job is watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ncheck.cli.examine import say
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, SettingsError
+from ncheck.hostlist import quoted
+
+if TYPE_CHECKING:
+    from ncheck.settings import Settings
+    from ncheck.triage.watch import Alarm, Note
+
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What the options of --watch say. `save`: where the evidence of an alarm is kept, None for a name by its time."""
+
+    stalled: float
+    on_stall: str | None
+    save: str | None
+    as_json: bool
+
+
+def watching_of(stalled: str | None, on_stall: str | None, save: str | None, *, as_json: bool) -> Watching:
+    """Return what the options say. Raises SettingsError."""
+    from ncheck.triage.watch import LEAST_STALLED, MOST_STALLED, STALLED, WATCHDOG
+
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h)?", stalled or f"{STALLED}", re.ASCII)
+    seconds = float(found[1]) * _UNITS[found[2] or ""] if found else 0.0
+    if not LEAST_STALLED <= seconds <= MOST_STALLED:
+        expected = f"expected {LEAST_STALLED:.0f} to {MOST_STALLED:.0f} seconds, such as 120 or 2m"
+        raise SettingsError(f"--stalled: {quoted(stalled or '')}: {expected}")
+    if seconds >= WATCHDOG:
+        say(f"--stalled {seconds:.0f}: PyTorch may end the job before that, {WATCHDOG:.0f} s after its last step")
+    return Watching(seconds, on_stall, save, as_json)
+
+
+def watched(settings: Settings, how: Watching) -> int:
+    """Watch the job until it has ended, or stands still; with --on-stall go on after that. Return the exit code."""
+    from ncheck.cli.process import prepare_fan_out
+    from ncheck.fleet.engines import engines
+    from ncheck.inventory.read import read_inventory
+    from ncheck.observer import Silent
+    from ncheck.triage.kept import kept
+    from ncheck.triage.watch import Note, watch
+
+    prepare_fan_out(many=not settings.local and settings.via == "ssh")
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    code = EXIT_CLEAN
+    with closing(watch(settings, nodes, lambda: engines(settings, nodes=nodes), Silent(), how.stalled)) as events:
+        for event in events:
+            if isinstance(event, Note):
+                _print_note(event, how)
+                code = EXIT_FINDINGS if event.blind else code
+                continue
+            code = EXIT_FINDINGS
+            alarm = replace(event, report=kept(event.report, settings, event.since))
+            path = _saved(alarm, settings, how)
+            _print_alarm(alarm, path, how)
+            if event.slow:
+                continue
+            if how.on_stall is None:
+                break
+            _run(how.on_stall, alarm, path)
+    return code
+
+
+def _print_note(note: Note, how: Watching) -> None:
+    from ncheck.text import printable
+
+    if how.as_json:
+        click.echo(json.dumps({"event": "note", "time": time.time(), "text": note.text}))
+    else:
+        click.echo(f"{_clock(time.time())} {printable(note.text, 400)}")
+    sys.stdout.flush()
+
+
+def _print_alarm(alarm: Alarm, path: str, how: Watching) -> None:
+    from ncheck.triage.report import print_triage
+
+    kind = "slow" if alarm.slow else "still"
+    if how.as_json:
+        line = {"event": kind, "time": time.time(), "since": alarm.since, "text": alarm.text, "saved": path}
+        click.echo(json.dumps(line | {"report": asdict(alarm.report)}))
+    else:
+        click.echo(f"{_clock(time.time())} {alarm.text} (since {_clock(alarm.since)})")
+        print_triage(alarm.report, sys.stdout, os.environ)
+        if path:
+            click.echo(f"saved: ncheck triage {path}")
+    sys.stdout.flush()
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+def _saved(alarm: Alarm, settings: Settings, how: Watching) -> str:
+    """Save the evidence, and return where; "" if that failed. A file of --save is replaced by the newest alarm."""
+    from ncheck.errors import NcheckError
+    from ncheck.fleet.archive import save_archive
+    from ncheck.model.job import Target
+    from ncheck.triage.facts.jobs import job_of
+    from ncheck.triage.live import cluster_of
+
+    path = how.save or time.strftime("ncheck-stall-%Y%m%d-%H%M%S.zip", time.localtime())
+    try:
+        save_archive(path, alarm.evidence, job_of(cluster_of(alarm.evidence), settings.target or Target()))
+    except NcheckError as error:
+        say(f"what was seen could not be saved: {error}")
+        return ""
+    return path
+
+
+def _run(command: str, alarm: Alarm, path: str) -> None:
+    """Run the user's command by a shell, with what was found in its environment."""
+    best = alarm.report.diagnoses[0] if alarm.report.diagnoses else None
+    found = {
+        "NCHECK_CAUSE": best.cause if best else "unknown",
+        "NCHECK_RANKS": ",".join(map(str, best.ranks)) if best else "",
+        "NCHECK_NODES": ",".join(best.nodes) if best else "",
+        "NCHECK_SAVED": os.path.abspath(path) if path else "",  # noqa: PTH100  the command may run elsewhere
+    }
+    status = subprocess.run(["/bin/sh", "-c", command], env={**os.environ, **found}, check=False).returncode
+    if status:
+        say(f"--on-stall: the command ended with exit status {status}")

@@ -1,0 +1,156 @@
+"""`ncheck triage --watch` over real trainings: torch ranks over gloo on three hosts, one trouble after the other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from . import faults
+from .command import begin, listing
+from .conftest import cannot
+from .hosts import Lab
+from .layers import ROOT
+from .running_jobs import PATIENCE, Job, running
+from .stuck import stuck_folder
+
+pytestmark = pytest.mark.slow
+STALLED = 10  # seconds
+Event = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def torch() -> None:
+    if not find_spec("torch") or not shutil.which("py-spy", path=str(Path(sys.executable).parent)):
+        cannot("torch and py-spy are not installed beside the tests: make test TORCH=1")
+
+
+class Watching:
+    """A watch that goes on; `events` are all that it has printed."""
+
+    def __init__(self, lab: Lab, *argv: str) -> None:
+        listing(lab, lab.names[:3])
+        line = ("triage", "--watch", "nodes.txt", "-o", "json", "--stalled", str(STALLED), *argv)
+        self.running = begin(lab, *line)
+        self.events: list[Event] = []
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self.thread = Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        for line in self.running.process.stdout or ():
+            self._lines.put(line)
+        self._lines.put("")
+
+    def until(self, is_it: Callable[[Event], bool], seconds: float = PATIENCE) -> Event:
+        """Return the first event that is it, of those that are still to come."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.1, end - time.monotonic()))
+            except Empty:
+                raise AssertionError(f"not within {seconds} s: {self.events}") from None
+            assert line, f"the watch has ended: {self.events}"
+            self.events.append(json.loads(line))
+            if is_it(self.events[-1]):
+                return self.events[-1]
+
+    def note(self, words: str) -> Event:
+        return self.until(lambda event: event["event"] == "note" and words in event["text"])
+
+    def alarm(self, kind: str = "still") -> Event:
+        return self.until(lambda event: event["event"] == kind)
+
+    def ended(self) -> int:
+        """Wait for its end, and return its exit code."""
+        while line := self._lines.get(timeout=PATIENCE):
+            self.events.append(json.loads(line))
+        return self.running.process.wait(PATIENCE)
+
+    @property
+    def alarms(self) -> list[Event]:
+        return [event for event in self.events if event["event"] != "note"]
+
+
+@contextmanager
+def watching(lab: Lab, *argv: str) -> Iterator[Watching]:
+    watch = Watching(lab, *argv)
+    with watch.running.process as process:
+        try:
+            yield watch
+        finally:
+            if process.poll() is None:
+                watch.running.interrupt()
+            watch.thread.join(PATIENCE)
+
+
+def named(alarm: Event) -> tuple[str, list[int], list[str]]:
+    """Return cause, ranks and nodes of the best diagnosis."""
+    best = alarm["report"]["diagnoses"][0]
+    return best["cause"], best["ranks"], best["nodes"]
+
+
+def test_a_job_is_watched_through_all_that_happens_to_it(triage_lab: Lab) -> None:
+    lab = triage_lab
+    command = 'echo "$NCHECK_CAUSE $NCHECK_RANKS" >>alarms'
+    with running(lab, Job(torchrun=True, restarts=3)) as run, watching(lab, "--on-stall", command) as watch:
+        watch.note("the job is watched: 3 ranks on nodes node01, node02, node03")
+        run.await_steps(200)
+        run.signal(1, "STOP")
+        assert named(watch.alarm()) == ("rank_stopped", [1], ["node02"])
+        run.signal(1, "CONT")
+        watch.note("the job makes progress again")
+        faults.cut(lab.nodes[2])
+        watch.note("not watched: node03: the connection broke")
+        assert named(watch.alarm())[2] == ["node03"]
+        lab.nodes[2].sh("ip link set eth0 up")
+        watch.note("the job makes progress again")
+        watch.note("watched again: node03")
+        run.signal(1, "KILL")
+        watch.note("the job has started again: 3 ranks on nodes node01, node02, node03")
+    assert len(watch.alarms) == 2, watch.events
+    home = lab.root / ROOT.home.lstrip("/")
+    assert (home / "alarms").read_text().splitlines()[0] == "rank_stopped 1"
+    assert (home / watch.alarms[0]["saved"]).exists()
+
+
+def test_ranks_that_wait_for_one_that_works_are_no_alarm(triage_lab: Lab) -> None:
+    """An evaluation on rank 0, five times as long as a job may stand still."""
+    with running(triage_lab, Job("evaluation@0:40")) as run, watching(triage_lab) as watch:
+        watch.note("the job is watched")
+        run.await_stillness()
+        time.sleep(5 * STALLED)
+        assert watch.running.process.poll() is None
+    assert watch.alarms == []
+
+
+def test_a_rank_that_is_gone_while_others_wait_ends_the_watch(triage_lab: Lab) -> None:
+    with running(triage_lab, Job("wait-in-store@1:5")) as run, watching(triage_lab) as watch:
+        watch.note("the job is watched")
+        run.await_steps(5)
+        run.signal(1, "KILL")
+        cause, ranks, _ = named(watch.alarm())
+        assert cause in ("rank_missing", "rank_crashed")
+        assert ranks == [1]
+        assert watch.ended() == 1
+
+
+def test_a_file_system_that_hangs_is_named(triage_lab: Lab) -> None:
+    job = Job("stuck-mount@1:100")
+    with stuck_folder(triage_lab.nodes[1], "/data"), running(triage_lab, job), watching(triage_lab) as watch:
+        assert named(watch.alarm()) == ("storage_hang", [1], ["node02"])
+
+
+def test_a_rank_that_became_slow_is_named(triage_lab: Lab) -> None:
+    with running(triage_lab, Job("slow-cpu@1:300")), watching(triage_lab) as watch:
+        assert named(watch.alarm("slow")) == ("slow_rank", [1], ["node02"])
