@@ -121,7 +121,7 @@ def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Fi
 
     def whole(one: Finding) -> Finding:
         check = by_code[one.code]
-        first = (BEFORE_RESET,) if check.hardware and any(words in one.fix for words in _RESETS) else ()
+        first = (BEFORE_RESET,) if check.resets_gpu and one.kind == "fix" else ()
         return replace(
             one, title=check.title, page=f"ncheck explain {one.code}", hardware=check.hardware,
             evidence=(*one.evidence, *first),
@@ -131,7 +131,6 @@ def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Fi
 
 
 # A reset clears what the vendor asks for: counters, the state of the GPU, often the kernel log.
-_RESETS = ("systemctl reboot", "nvidia-smi --gpu-reset")
 BEFORE_RESET = "before the reset, keep what the vendor asks for: sudo nvidia-bug-report.sh"
 
 

@@ -29,6 +29,8 @@ TOPICS = {
     "NC6": "host", "NC7": "measured", "NC8": "ranks", "NC9": "expected",
 }  # fmt: skip
 
+LOADS_A_DRIVER = ("NC533", "NC540")  # by a reboot: no GPU is broken, and nothing is lost
+
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 
 MODULES = [
@@ -174,6 +176,17 @@ def test_every_fix_is_one_line_whose_programs_exist() -> None:
     words = {found: commands(found[1]) for found in fixes}
     assert [found for found in fixes if not words[found] or "\n" in found[1]] == []
     assert [(found, word) for found in fixes for word in words[found] if word not in PROGRAMS] == []
+
+
+def test_a_check_whose_fix_resets_a_gpu_says_so() -> None:
+    resets = ("systemctl reboot", "nvidia-smi --gpu-reset")
+    for check in ALL:
+        fixes = [one.fix for one in watched(check).findings if one.kind == "fix"]
+        resetting = [fix for fix in fixes if any(words in fix for words in resets)]
+        if check.resets_gpu:
+            assert (check.code, resetting) == (check.code, fixes)
+        elif resetting:
+            assert check.code in LOADS_A_DRIVER
 
 
 @pytest.mark.slow

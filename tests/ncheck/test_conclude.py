@@ -287,14 +287,13 @@ def test_a_fix_that_would_print_the_plans_value_is_the_line_that_sets_it() -> No
     assert fix({"NCCL_SOCKET_IFNAME": Setting(None, "")}) == fix({}) == [("ncheck plan gpus --for env", "here")]
 
 
-def test_a_fault_whose_fix_is_a_reset_names_what_to_keep_before_it_and_no_other_finding_does() -> None:
+def test_a_check_whose_fix_resets_a_gpu_names_what_to_keep_before_it_and_no_other_finding_does() -> None:
     def broken(node: NodeView) -> Iterator[Problem]:
-        for fix in ("sudo systemctl reboot", "sudo nvidia-smi --gpu-reset -i 0", "nvidia-smi -q"):
-            yield Problem(f"{node.name}: {fix}", fix, ("a line",))
+        yield Problem(f"{node.name} is broken", "sudo systemctl reboot", ("a line",))
+        yield Problem(f"{node.name} may be broken", "nvidia-smi -q", ("a line",), look=True)
 
     broken.__module__ = __name__
-    for hardware, kept in ((True, [2, 2, 1]), (False, [1, 1, 1])):
-        check = node_check("NC804", Severity.ERROR, Colour, hardware=hardware)(broken)
+    for resets_gpu, kept in ((True, (BEFORE_RESET,)), (False, ())):
+        check = node_check("NC804", Severity.ERROR, Colour, hardware=True, resets_gpu=resets_gpu)(broken)
         findings = concluded(Settings(), check, node01="red").findings
-        assert [len(one.evidence) for one in sorted(findings, key=lambda one: one.fix, reverse=True)] == kept
-        assert {one.evidence[1:] for one in findings} <= {(), (BEFORE_RESET,)}
+        assert {one.kind: one.evidence for one in findings} == {"fix": ("a line", *kept), "look": ("a line",)}

@@ -26,7 +26,7 @@ from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
 from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, broken_gpus
 
 
-@node_check("NC521", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), hardware=True)
+@node_check("NC521", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), hardware=True, resets_gpu=True)
 def gpu_memory_broken(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts, log = node[GpuHealthFacts], node.maybe(KernelLogFacts)
     reported = broken_gpus(log, facts) if isinstance(log, KernelLogFacts) else {}

@@ -42,7 +42,7 @@ _ASKED_LOOK = {3: "nvidia-smi", 5: "sudo systemctl status nvidia-imex"}
 
 @node_check(
     "NC520", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), blocks_plan=True,
-    explains=(GPU_UNUSABLE, DRIVER_FAILS), hardware=True,
+    explains=(GPU_UNUSABLE, DRIVER_FAILS), hardware=True, resets_gpu=True,
 )  # fmt: skip
 def gpu_unusable(node: NodeView) -> Iterator[Problem]:
     facts, log = node[GpuHealthFacts], node.maybe(KernelLogFacts)

@@ -25,7 +25,9 @@ from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, of_broken_gpus
 
 
-@node_check("NC506", Severity.ERROR, KernelLogFacts, also=(GpuHealthFacts,), explains=GPU_ERROR, hardware=True)
+@node_check(
+    "NC506", Severity.ERROR, KernelLogFacts, also=(GpuHealthFacts,), explains=GPU_ERROR, hardware=True, resets_gpu=True
+)
 def gpu_xid_reported(node: NodeView) -> Iterator[Problem]:
     health = node.maybe(GpuHealthFacts)
     return of_broken_gpus(node[KernelLogFacts], health if isinstance(health, GpuHealthFacts) else None)

@@ -20,7 +20,7 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.kernel_log import KernelLogFacts, last_at
 
 
-@node_check("NC538", Severity.ERROR, KernelLogFacts, hardware=True)
+@node_check("NC538", Severity.ERROR, KernelLogFacts, hardware=True, resets_gpu=True)
 def nvswitch_error_reported(node: NodeView) -> Iterator[Problem]:
     events = [event for event in node[KernelLogFacts].sxids if event.fatal and not event.earlier]
     for pci in dict.fromkeys(event.pci for event in events):

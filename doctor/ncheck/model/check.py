@@ -108,6 +108,8 @@ class Check:
     `explains`: its finding may be the cause of a Problem that follows from this (or these), such as SLOW_NETWORK.
     `about_ncheck`: its finding is trouble of ncheck itself: no fault of a node, and no reason to stop a job that runs.
     `hardware`: its finding is a fault of the machine or of a part of it, which a repair mends: the history counts it.
+    `resets_gpu`: its fix resets a broken GPU, or the node with it, and what shows the fault is lost: the finding says
+        what to keep before.
     `blames_node`: False where its finding is about the machine that runs ncheck: leaving out the nodes helps no job.
     """
 
@@ -131,6 +133,7 @@ class Check:
     about_ncheck: bool = False
     blames_node: bool = True
     hardware: bool = False
+    resets_gpu: bool = False
     module: str = ""
 
     @property
@@ -165,6 +168,7 @@ class Declared(TypedDict, total=False):
     about_ncheck: bool
     blames_node: bool
     hardware: bool
+    resets_gpu: bool
 
 
 def node_check(
