@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GPU_LOST, GpuHealthFacts
 from ncheck.facts.hardware_errors import DAMAGE, PCIE_ERROR, HardwareErrorFacts
 from ncheck.facts.hardware_log import HCA_TROUBLE, HardwareLogFacts
@@ -35,11 +35,13 @@ from ncheck.facts.pci import PciFacts
     "NC550", Severity.WARNING, HardwareErrorFacts, also=(PciFacts, KernelLogFacts, GpuHealthFacts, HardwareLogFacts),
     explains=PCIE_ERROR, hardware=True,
 )  # fmt: skip
-def pcie_errors_uncorrected(node: NodeView) -> Iterator[Problem | NotApplicable]:
+def pcie_errors_uncorrected(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     counts = node[HardwareErrorFacts].pcie
     if counts is None:
         yield NotApplicable("no PCIe device counts errors (AER)")
         return
+    if counts.left_out:
+        yield Inconclusive(f"{counts.left_out} PCIe devices were too many for one answer")
     damaged = {address: damage for address, device in counts.devices.items() if (damage := device.damage)}
     causes = _causes(node) if damaged else {}
     logged = node.maybe(HardwareLogFacts)

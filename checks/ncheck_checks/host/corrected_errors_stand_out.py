@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.error_counters import ErrorCountersFacts
 from ncheck.facts.hardware_errors import MEMORY_ERROR, PCIE_ERROR, HardwareErrorFacts, MemoryErrorCounts, PcieErrors
 from ncheck.outliers import ERRORS, Outlier, Series
@@ -34,7 +34,7 @@ _PCIE, _MEMORY = "corrected PCIe errors", "corrected memory errors"
 
 
 @cluster_check("NC661", Severity.WARNING, HardwareErrorFacts, ErrorCountersFacts, alone=True, hardware=True)
-def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     links, memory = Series({_PCIE: ERRORS}), Series({_MEMORY: ERRORS})
     errors = cluster.facts(HardwareErrorFacts)
     counting = {node: facts.pcie for node, facts in errors.items() if facts.pcie and facts.pcie.read}
@@ -45,6 +45,8 @@ def corrected_errors_stand_out(cluster: Cluster) -> Iterator[Problem | NotApplic
         for address in places.intersection(pcie.devices):
             links.add(node, address, {"": {_PCIE: _corrected(pcie.devices[address])}}, 0)
         links.add(node, "the other devices", {}, max(pcie.read - len(places), 0))
+        if pcie.left_out:
+            yield Inconclusive(f"{pcie.left_out} PCIe devices were too many for one answer", (node,))
     for node, facts in errors.items():
         if isinstance(facts.memory, MemoryErrorCounts):
             memory.add(node, "memory", {"": {_MEMORY: facts.memory.corrected}})

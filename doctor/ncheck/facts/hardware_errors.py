@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, HowMany, Key, Maybe, Shown
+from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.facts.pci import AMD, NVIDIA, NVSWITCH, hexadecimal, pci_address, pci_class
 from ncheck.model.evidence import Answer
@@ -74,11 +74,12 @@ DAMAGE = {
 @dataclass(frozen=True)
 class PcieErrorCounts:
     """GPUs, NICs, HCAs, NVMe drives, NVSwitches and the bridges above them. `read`: how many of them count errors;
-    `devices`: those that have counted any, by address.
+    `devices`: those that have counted any, by address; `left_out`: how many were too many for one answer.
     """
 
     read: HowMany
     devices: Mapping[Annotated[str, pci_address], PcieErrors]
+    left_out: Annotated[HowMany, OPTIONAL] = 0
 
 
 @dataclass(frozen=True)

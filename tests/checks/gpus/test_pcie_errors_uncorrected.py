@@ -71,6 +71,16 @@ def test_without_the_log_they_follow_from_a_gpu_that_does_not_answer() -> None:
         assert [(one.code, one.see) for one in found] == [("NC520", ()), ("NC550", ("NC520",)), ("NC550", ())]
 
 
+def test_a_node_whose_devices_were_not_all_read_is_unknown_unless_one_of_those_that_were_is_damaged() -> None:
+    def verdict(errors: dict[str, PcieErrors]) -> tuple[Outcome, str]:
+        cut = {**node(errors), HardwareErrorFacts: HardwareErrorFacts(PcieErrorCounts(512, errors, 40), None)}
+        (one,) = judge([pcie_errors_uncorrected], {"n1": cut}).verdicts
+        return one.outcome, one.reason
+
+    assert verdict({}) == (Outcome.UNKNOWN, "40 PCIe devices were too many for one answer")
+    assert verdict({PORT: bridge(SDES=1)})[0] is Outcome.FAILED
+
+
 def test_refused_requests_corrected_errors_and_devices_that_no_job_uses_are_healthy() -> None:
     healthy = {
         GPU: PcieErrors(0x0302, NVIDIA, {"RxErr": 900, "NonFatalErr": 2}, {"UnsupReq": 40, "ACSViol": 1}, {}),

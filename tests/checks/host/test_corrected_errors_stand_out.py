@@ -71,6 +71,16 @@ def test_small_numbers_requests_that_no_device_knows_and_what_all_have_are_no_fi
         assert judge([check], nodes).findings == []
 
 
+def test_a_node_whose_devices_were_not_all_read_is_unknown() -> None:
+    nodes: dict[str, Facts] = {f"n{number}": node() for number in range(3)}
+    cut = HardwareErrorFacts(PcieErrorCounts(512, {}, 40), MemoryErrorCounts(2, 0, 0, ()))
+    nodes["n1"] = {**nodes["n1"], HardwareErrorFacts: cut}
+    assert {one.nodes: (one.outcome, one.reason) for one in judge([check], nodes).joined} == {
+        ("n0", "n2"): (Outcome.PASSED, ""),
+        ("n1",): (Outcome.UNKNOWN, "40 PCIe devices were too many for one answer"),
+    }
+
+
 def test_nodes_that_count_nothing_are_skipped() -> None:
     silent: Facts = {
         HardwareErrorFacts: HardwareErrorFacts(None, None),

@@ -81,6 +81,17 @@ def test_what_a_job_uses_and_the_bridges_above_it_are_read_and_zeros_are_left_ou
     )  # fmt: skip
 
 
+def test_devices_too_many_for_one_answer_are_counted(
+    system: Path, answered: Answered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware_errors, "_MOST", 2)
+    for number in range(5):
+        device(system, f"0000:{number:02}:00.0", "0x010802", **NONE)
+    assert facts(answered) == HardwareErrorFacts(PcieErrorCounts(2, {}, 3), None)
+    monkeypatch.setattr(hardware_errors, "_MOST", 5)
+    assert facts(answered) == HardwareErrorFacts(PcieErrorCounts(5, {}), None)
+
+
 def test_only_the_display_of_a_management_controller_has_no_name() -> None:
     kinds = {0x0300: "GPU", 0x0302: "GPU", 0x1200: "GPU", 0x0207: "network adapter", 0x0108: "NVMe drive",
              0x0680: "NVSwitch", 0x0604: "PCIe bridge"}  # fmt: skip

@@ -17,9 +17,10 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"pcie": {"read": int, "devices": {address: DEVICE}}, "memory": {..., "modules": [MODULE]}}.
+    """Return {"pcie": {"read", "devices": {address: DEVICE}, "left_out"}, "memory": {..., "modules": [MODULE]}}.
 
-    Null stands for hardware that counts nothing. What counts no error is left out: a node has hundreds of devices.
+    Null stands for hardware that counts nothing. What has counted no error is not listed: a node has hundreds of
+    devices. `left_out` were too many to read.
     """
     need_sysfs()
     return {"pcie": _pcie(), "memory": _memory()}
@@ -38,7 +39,7 @@ def _pcie():
         read += 1 if texts else 0
         if any(errors.values()):
             devices[name] = dict(errors, **{"class": kinds[name], "vendor": line_of(folders[name] + "/vendor") or ""})
-    return {"read": read, "devices": devices} if read else None
+    return {"read": read, "devices": devices, "left_out": max(0, len(above) - _MOST)} if read else None
 
 
 def _virtual(folder):
