@@ -47,9 +47,9 @@ from ncheck.facts.cuda_init import (
 )
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
+from ncheck.facts.gpu_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.facts.gpus import DRIVER_HANGS, GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 # cuda.h, CUresult

@@ -23,7 +23,7 @@ from shlex import quote
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, nothing_to_judge
-from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, broken_gpus
+from ncheck.facts.gpu_log import GPU_ERROR, KernelLogFacts, broken_gpus
 
 
 @node_check("NC521", Severity.ERROR, GpuHealthFacts, also=(KernelLogFacts,), hardware=True, resets_gpu=True)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.gpu_log import GPU_UNUSABLE
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 

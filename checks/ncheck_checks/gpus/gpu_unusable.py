@@ -23,8 +23,8 @@ from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GPU_LOST, GpuHealth, GpuHealthFacts
+from ncheck.facts.gpu_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.facts.gpus import DRIVER_FAILS
-from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 
 _RESET_REQUIRED = 16  # NVML's error
 _REBOOT = "sudo systemctl reboot"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.kernel_log import KernelLogFacts, of_programs
+from ncheck.facts.gpu_log import KernelLogFacts, of_programs
 
 
 @node_check("NC507", Severity.WARNING, KernelLogFacts)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealthFacts
-from ncheck.facts.kernel_log import KernelLogFacts, of_repaired_gpus
+from ncheck.facts.gpu_log import KernelLogFacts, of_repaired_gpus
 
 
 @node_check("NC539", Severity.WARNING, KernelLogFacts, also=(GpuHealthFacts,))

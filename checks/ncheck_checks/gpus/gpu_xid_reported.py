@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealthFacts
-from ncheck.facts.kernel_log import GPU_ERROR, KernelLogFacts, of_broken_gpus
+from ncheck.facts.gpu_log import GPU_ERROR, KernelLogFacts, of_broken_gpus
 
 
 @node_check(

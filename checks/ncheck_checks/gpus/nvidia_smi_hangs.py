@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
+from ncheck.facts.gpu_log import GPU_UNUSABLE
 from ncheck.facts.gpus import DRIVER_HANGS, GpuFacts
-from ncheck.facts.kernel_log import GPU_UNUSABLE
 from ncheck.facts.topology import TopologyFacts
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.kernel_log import KernelLogFacts, last_at
+from ncheck.facts.gpu_log import KernelLogFacts
+from ncheck.facts.kernel_log import last_at
 
 
 @node_check("NC538", Severity.ERROR, KernelLogFacts, hardware=True, resets_gpu=True)

@@ -25,9 +25,10 @@ from shlex import quote
 
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GPU_LOST, GpuHealthFacts
+from ncheck.facts.gpu_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.facts.hardware_errors import DAMAGE, PCIE_ERROR, HardwareErrorFacts
 from ncheck.facts.hardware_log import HCA_TROUBLE, HardwareLogFacts
-from ncheck.facts.kernel_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus, last_at
+from ncheck.facts.kernel_log import last_at
 from ncheck.facts.pci import PciFacts
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact
-from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_lines, troubles
+from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_log, troubles
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.kernel_lines import (
@@ -80,8 +80,8 @@ _PCIE = expression(rf"{_ADDRESS}: (?:AER: )?{PCIE_UNCORRECTED} \(Fatal\)")
 
 def hardware_log(evidence: Evidence) -> Read[HardwareLogFacts]:
     """Read the first log that shows kernel messages."""
-    lines = kernel_lines(evidence)
-    return lines if isinstance(lines, (Unread, Absent)) else read_lines(lines)
+    log = kernel_log(evidence)
+    return log if isinstance(log, (Unread, Absent)) else read_lines(log.lines)
 
 
 def read_lines(lines: Iterable[str]) -> HardwareLogFacts:

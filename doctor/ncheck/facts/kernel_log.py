@@ -1,62 +1,24 @@
-"""GPU errors in the kernel log: Xid lines of the NVIDIA driver, and SXid lines of its NVSwitches."""
+"""The kernel log: its lines about hardware, and what the facts that read it share."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from shlex import quote
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ncheck.expression import expression
-from ncheck.facts.definition import LONGEST, Fact, sudo_refused, trouble
-from ncheck.facts.gpu_health import GpuHealthFacts
-from ncheck.model.check import Problem
+from ncheck.facts.definition import LONGEST, sudo_refused, trouble
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
-from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, OFF_THE_BUS, RECOVERY_CHANGED, Action, xid
 from ncheck.text import printable
 
 
 @dataclass(frozen=True)
-class XidEvent:
-    """One `NVRM: Xid` line. `pci`: the GPU's address; `xid`: the number; `line`: the line itself.
+class KernelLog:
+    """The lines that were sent of a log. `source`: "journalctl -k" or "dmesg"; `oldest`: the time of the first line."""
 
-    `earlier`: the driver was loaded again after it, or said after it (Xid 154) that the GPU needs no recovery any
-    more.
-    """
-
-    pci: str
-    xid: int
-    line: str
-    earlier: bool = False
-
-
-@dataclass(frozen=True)
-class SxidEvent:
-    """One error of an NVSwitch. `pci`: its address; `sxid`: the number; `fatal`: the driver calls it fatal; `line`:
-    the line itself. `earlier`: as of an Xid.
-    """
-
-    pci: str
-    sxid: int
-    fatal: bool
-    line: str
-    earlier: bool = False
-
-
-@dataclass(frozen=True)
-class KernelLogFacts:
-    """What the kernel log says of GPUs. `xids` since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the
-    time of the first line read. `sxids` are errors of NVSwitches; `failed` are GPUs that the driver could not
-    initialize, with 0 as their number.
-    """
-
-    xids: tuple[XidEvent, ...]
+    lines: tuple[str, ...]
     source: str
-    oldest: str | Unread = ""
-    sxids: tuple[SxidEvent, ...] = ()
-    failed: tuple[XidEvent, ...] = ()
+    oldest: str
 
 
 @dataclass(frozen=True)
@@ -71,64 +33,11 @@ class Trouble:
     last: str
 
 
-DRIVER = "NVRM|SXid"  # in the messages of NVIDIA's drivers for GPUs and for NVSwitches
-
-# [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
-# [  913.2] NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No
-_XID = expression(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})")
-
-# NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
-_RECOVERY = expression(r"recovery action changed from .{1,60} to 0x[0-9a-f]+ \(([^)]{1,60})\)")
-
-# [1235.4] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)
-_SXID = expression(r"SXid \((?:PCI:)?([0-9A-Fa-f:.]{1,20})\): (\d{1,6}), (Fatal|Non-fatal)", re.IGNORECASE)
-
-# NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x55:1860)
-_FAILED = expression(r"NVRM: GPU ([0-9A-Fa-f:.]{1,20}): RmInitAdapter failed")
-
-# NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
-_LOADING = "NVRM: loading NVIDIA UNIX"
-
 # Nov 20 10:01:02 node07 kernel: Linux version 6.1.0
 _SYSLOG_TIME = expression(r"^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ")
 
 # [    0.000000] Linux version 6.1.0
 _UPTIME = expression(r"^(\[ *\d+\.\d+\])")
-
-
-def xid_events(lines: Sequence[str]) -> tuple[XidEvent, ...]:
-    """Return every Xid in the order of the log; the PCI address includes the function number, as in sysfs."""
-    events = [
-        XidEvent(_address(hit[1]), int(hit[2]), line.strip(), earlier) for hit, line, earlier in _found(_XID, lines)
-    ]
-    recovered: set[str] = set()
-    for place, event in reversed(list(enumerate(events))):
-        if _asked(event) == "None":
-            recovered.add(event.pci)
-        if event.pci in recovered:
-            events[place] = replace(event, earlier=True)
-    return tuple(events)
-
-
-def sxid_events(lines: Sequence[str]) -> tuple[SxidEvent, ...]:
-    """Return every error of an NVSwitch in the order of the log."""
-    return tuple(
-        SxidEvent(_address(hit[1]), int(hit[2]), hit[3].lower() == "fatal", line.strip(), earlier)
-        for hit, line, earlier in _found(_SXID, lines)
-    )
-
-
-def failed_gpus(lines: Sequence[str]) -> tuple[XidEvent, ...]:
-    """Return the GPUs that the driver could not initialize, each time that it tried."""
-    return tuple(XidEvent(_address(hit[1]), 0, line.strip(), earlier) for hit, line, earlier in _found(_FAILED, lines))
-
-
-def _found(pattern: re.Pattern[str], lines: Sequence[str]) -> Iterator[tuple[re.Match[str], str, bool]]:
-    """Yield each match with its line, and whether the driver was loaded after it."""
-    loaded = max((place for place, line in enumerate(lines) if _LOADING in line), default=-1)
-    for place, line in enumerate(lines):
-        if ("NVRM" in line or "SXid" in line) and (hit := pattern.search(line)):
-            yield hit, line, place < loaded
 
 
 def message_time(line: str) -> str:
@@ -151,9 +60,8 @@ def troubles(lines: Mapping[str, list[str]]) -> tuple[Trouble, ...]:
     )  # fmt: skip
 
 
-def _address(text: str) -> str:
-    return (text if "." in text else text + ".0").lower()
-
+# What messages of NVIDIA's drivers for GPUs and for NVSwitches hold: see facts/gpu_log.py.
+OF_GPUS = ("NVRM", "SXid")
 
 # What messages of disks and file systems hold: see facts/storage_log.py.
 OF_STORAGE = (
@@ -170,7 +78,7 @@ OF_HARDWARE = (
     "timeout. Will cause",
 )  # fmt: skip
 
-HOLDING = "|".join((DRIVER, *OF_STORAGE, *OF_HARDWARE))
+HOLDING = "|".join((*OF_GPUS, *OF_STORAGE, *OF_HARDWARE))
 
 # Of a long log only the end is kept: recent lines matter most.
 JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=HOLDING)
@@ -179,21 +87,12 @@ _ROOT_DOES_NOT_HELP = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
 _NAMES = {JOURNAL: "journalctl -k", DMESG: "dmesg"}
 
 
-def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
-    """Read the first command that shows kernel messages."""
-    for command, name in _NAMES.items():
+def kernel_log(evidence: Evidence) -> Read[KernelLog]:
+    """Return the first log that can be read."""
+    for command, source in _NAMES.items():
         lines = _messages(evidence, command)
         if oldest := next((time for line in lines if (time := message_time(line))), ""):
-            return KernelLogFacts(xid_events(lines), name, oldest, sxid_events(lines), failed_gpus(lines))
-    return _unreadable(evidence)
-
-
-def kernel_lines(evidence: Evidence) -> Read[tuple[str, ...]]:
-    """Return the lines that were sent of the first log that can be read."""
-    for command in _NAMES:
-        lines = _messages(evidence, command)
-        if any(map(message_time, lines)):
-            return tuple(lines)
+            return KernelLog(tuple(lines), source, oldest)
     return _unreadable(evidence)
 
 
@@ -219,85 +118,3 @@ def _unreadable(evidence: Evidence) -> Unread:
         needs_root=True,
         fix="sudo journalctl -k -b --no-pager | grep NVRM",
     )
-
-
-FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
-GPU_ERROR = "error of a GPU"  # what gpu-xid-reported explains: that the GPU is lost, or its memory broken
-GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or list fewer GPUs
-
-
-def broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> dict[str, list[XidEvent]]:
-    """Return the errors of each GPU that needs a reset, a reboot or a check, by its address; see `_still_broken`."""
-    return dict(_by_gpu([event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]))
-
-
-def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
-    """Yield one problem per GPU of `broken_gpus`, and per GPU that the driver could not initialize."""
-    for pci, own in broken_gpus(log, health).items():
-        reboot = any(xid(event.xid).action is Action.REBOOT or "Reboot" in _asked(event) for event in own)
-        fix = "sudo systemctl reboot" if reboot else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
-        yield _problem(pci, own, fix, look=False)
-    answering = {gpu.pci for gpu in health.gpus} if health else set()
-    for pci, own in _by_gpu([event for event in log.failed if not event.earlier and event.pci not in answering]):
-        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){last_at(own[-1].line)}"
-        yield Problem(message, "sudo systemctl reboot", (own[-1].line,), summary="a GPU was not initialized")
-
-
-def of_repaired_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
-    """Yield one problem per GPU that was broken, and was reset or needs nothing any more."""
-    events = [event for event in log.xids if _is_fatal(event) and not _still_broken(event, health)]
-    for pci, own in _by_gpu(events):
-        yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
-
-
-def of_programs(log: KernelLogFacts) -> Iterator[Problem]:
-    """Yield one problem per GPU with what is neither fatal nor harmless."""
-    events = [event for event in log.xids if not (_is_fatal(event) or _is_harmless(event))]
-    for pci, own in _by_gpu(events):
-        yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
-
-
-def _is_fatal(event: XidEvent) -> bool:
-    """Return whether the GPU was broken. Of NVLink since Blackwell, and of Xid 154, the line says it."""
-    if event.xid == RECOVERY_CHANGED:
-        return _asked(event) not in ("", "None")
-    return event.xid in FATAL and not (event.xid in NVLINK5 and "nonfatal" in event.line.lower())
-
-
-def _is_harmless(event: XidEvent) -> bool:
-    return event.xid in HARMLESS or event.xid == RECOVERY_CHANGED
-
-
-def _asked(event: XidEvent) -> str:
-    """Return what the driver asks for since this Xid 154; "" of any other."""
-    found = _RECOVERY.search(event.line) if event.xid == RECOVERY_CHANGED else None
-    return found[1] if found else ""
-
-
-def _still_broken(event: XidEvent, health: GpuHealthFacts | None) -> bool:
-    """Return False if the driver was loaded again since, if it says of the GPU now that it needs no recovery, or if the
-    GPU answers again that was off the bus: a reset leaves no line in the log.
-    """
-    gpu = next((gpu for gpu in health.gpus if gpu.pci == event.pci), None) if health else None
-    back = gpu is not None and event.xid == OFF_THE_BUS and not gpu.errors
-    return not (event.earlier or back or (gpu is not None and gpu.action == 0))
-
-
-def _by_gpu(events: list[XidEvent]) -> Iterator[tuple[str, list[XidEvent]]]:
-    for pci in dict.fromkeys(event.pci for event in events):
-        yield pci, [event for event in events if event.pci == pci]
-
-
-def _problem(pci: str, events: list[XidEvent], fix: str, *, look: bool) -> Problem:
-    counts = Counter(event.xid for event in events)
-    xids = ", ".join(_times(number, count) for number, count in sorted(counts.items()))
-    meanings = "; ".join(dict.fromkeys(f"{number}: {xid(number).meaning}" for number in sorted(counts)))
-    advice = ", ".join(dict.fromkeys(xid(number).action.value for number in sorted(counts)))
-    message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}"
-    message += last_at(events[-1].line)
-    lines = {event.xid: event.line for event in events}
-    return Problem(message, fix, tuple(lines.values()), look=look, summary=f"{xids} of a GPU")
-
-
-def _times(number: int, count: int) -> str:
-    return f"Xid {number}" if count == 1 else f"Xid {number} ({count} times)"

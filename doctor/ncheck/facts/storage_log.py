@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact
-from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_lines, troubles
+from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_log, troubles
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -62,8 +62,8 @@ _EVICTED = expression(r"was evicted by (?P<of>(?!-)[\w.-]{1,128})")
 
 def storage_log(evidence: Evidence) -> Read[StorageLogFacts]:
     """Read the first log that shows kernel messages."""
-    lines = kernel_lines(evidence)
-    return lines if isinstance(lines, (Unread, Absent)) else read_lines(lines)
+    log = kernel_log(evidence)
+    return log if isinstance(log, (Unread, Absent)) else read_lines(log.lines)
 
 
 def read_lines(lines: Iterable[str]) -> StorageLogFacts:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.kernel_log import HOLDING, kernel_lines
+from ncheck.facts.kernel_log import HOLDING, kernel_log
 from ncheck.fleet.recording import encode
 from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
@@ -320,11 +320,11 @@ def _log(known: Known) -> Iterator[str]:
 
 def _kernel(evidence: Evidence) -> tuple[str, ...] | str:
     """Return the lines about hardware, GPUs and disks, the newest last; or why there are none."""
-    lines = kernel_lines(evidence)
-    if isinstance(lines, (Unread, Absent)):
-        return lines.reason
+    log = kernel_log(evidence)
+    if isinstance(log, (Unread, Absent)):
+        return log.reason
     signs = HOLDING.split("|")
-    return tuple(line for line in lines if any(sign in line for sign in signs))[-_IN_FILE:]
+    return tuple(line for line in log.lines if any(sign in line for sign in signs))[-_IN_FILE:]
 
 
 def _history(known: Known) -> Iterator[str]:

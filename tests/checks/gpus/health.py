@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.gpu_health import Fabric, Failure, GpuHealth, GpuHealthFacts, RemappedRows
+from ncheck.facts.gpu_log import KernelLogFacts
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.kernel_log import KernelLogFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.parse.nvidia_smi import Gpu

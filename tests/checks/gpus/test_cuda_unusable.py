@@ -7,10 +7,10 @@ from ncheck.facts.cuda_init import TRY, CudaDevice, CudaFailure, CudaInitFacts, 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import Fabric, Failure, GpuHealth, NvidiaDriverFacts
+from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge

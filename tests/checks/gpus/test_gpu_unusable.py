@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.gpu_health import Failure, GpuHealth
+from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
 from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Unread

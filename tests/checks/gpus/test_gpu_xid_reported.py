@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import GpuHealthFacts
-from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
+from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.login import ListingFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts

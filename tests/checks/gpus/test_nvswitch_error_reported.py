@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.facts.kernel_log import KernelLogFacts, SxidEvent
+from ncheck.facts.gpu_log import KernelLogFacts, SxidEvent
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity

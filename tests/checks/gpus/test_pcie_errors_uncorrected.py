@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ncheck.facts.gpu_health import Failure, GpuHealth, GpuHealthFacts
+from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.hardware_errors import HardwareErrorFacts, PcieErrorCounts, PcieErrors
 from ncheck.facts.hardware_log import HardwareLogFacts
-from ncheck.facts.kernel_log import KernelLogFacts, Trouble, XidEvent
+from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread

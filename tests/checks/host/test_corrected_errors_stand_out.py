@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.error_counters import ErrorCountersFacts
 from ncheck.facts.gpu_health import GpuHealthFacts
+from ncheck.facts.gpu_log import KernelLogFacts
 from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts, PcieErrorCounts, PcieErrors
 from ncheck.facts.hardware_log import HardwareLogFacts
-from ncheck.facts.kernel_log import KernelLogFacts
 from ncheck.facts.pci import PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts

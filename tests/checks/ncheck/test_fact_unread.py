@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import Failure, GpuHealth, GpuHealthFacts, NvidiaDriverFacts
-from ncheck.facts.kernel_log import KernelLogFacts
+from ncheck.facts.gpu_log import KernelLogFacts
 from ncheck.facts.run import UnreadFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
