@@ -16,7 +16,7 @@ from ncheck.hostlist import fold, unfold
 from ncheck.model.check import HERE, Check, ClusterJudge, NodeJudge, NotApplicable, Problem, Said
 from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.fact import Absent, Unread
-from ncheck.model.finding import Finding, Outcome, Verdict
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.text import typable
 
 if TYPE_CHECKING:
@@ -143,12 +143,15 @@ class _Judging:
         self.verdicts: dict[str, Verdict] = {}  # without their nodes: what says the same is one object
         self.made: dict[tuple[Outcome, str, bool, bool], Verdict] = {}
         self.not_applicable: set[str] = set()
+        self.listed: dict[str, int] = {}  # findings of each node
+        self.unlisted: dict[str, list[Severity]] = {}  # of each node, of what was found beyond _MOST
 
     def run(self) -> None:
         names = self.cluster.names
         readable = [name for name in names if name not in self.missing] if self.missing else list(names)
         self._judged(readable)
         self._lacking(readable, self.missing)
+        self._more()
         without: dict[int, Verdict] = {}  # many nodes lack a fact for one reason, which is one object
         for name in names:
             if name not in self.verdicts:
@@ -240,14 +243,33 @@ class _Judging:
                 self.verdicts[name] = self._verdict(outcome, reason)
         if isinstance(word, Problem):
             check, evidence = self.check, tuple(map(bounded, word.evidence))
+            severity = word.severity or check.severity
+            if all(self.listed.get(name, 0) >= _MOST for name in nodes):
+                for name in nodes:
+                    self.unlisted.setdefault(name, []).append(severity)
+                return
+            self.listed.update((name, self.listed.get(name, 0) + 1) for name in nodes)
             if not typable(word.fix):  # text of a node is in it that no terminal and no shell should get
                 word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
-                check.code, check.name, word.severity or check.severity, nodes, bounded(word.message), evidence,
+                check.code, check.name, severity, nodes, bounded(word.message), evidence,
                 word.fix, where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
                 see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)
+
+    def _more(self) -> None:
+        """Say how many findings of a node are not listed: one that is hostile, or broken all over, may have thousands.
+
+        What is not listed counts as the gravest of it: a node could hide it behind what is harmless.
+        """
+        check, look = self.check, f"ncheck explain {self.check.code}"
+        for name, severities in self.unlisted.items():
+            message = f"{_MOST} findings of this check are listed, and {len(severities)} more were found"
+            gravest = min(severities, key=lambda severity: severity.rank)
+            self.judgement.findings.append(
+                Finding(check.code, check.name, gravest, (name,), message, (), look, where=HERE, kind="look")
+            )
 
     def _crashed(self, names: list[str], why: str) -> None:
         crash = Crash(self.check.name, self.check.code, self.check.module, why)
@@ -289,6 +311,7 @@ def bounded(words: str) -> str:
 
 
 _LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter
+_MOST = 64  # findings of one check on one node
 _KIND_UNREAD = "unread"
 _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 

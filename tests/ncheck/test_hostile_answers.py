@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from ncheck.facts.hardware_errors import HARDWARE_ERRORS
 from ncheck.fleet.recording import load
 from ncheck.launchers import LAUNCHERS
 from ncheck.model.evidence import Evidence, Reply, Status
@@ -164,6 +165,21 @@ def test_an_answer_made_hostile_harms_nothing(cluster: str, keys: list[str]) -> 
             sick = hostile(sick, key, chance)
         held += judged(sick, forms=FORMS if number else (*FORMS, "html"))
     hold_lines(held)
+
+
+def test_a_node_whose_devices_are_all_broken_fills_no_report() -> None:
+    first, sick, *others = load(FIXTURES / "healthy-4x8-h100")
+    lost = {"class": "0x010802", "vendor": "0x10de", "fatal": {"SDES": 1}}
+    answer: Any = {"pcie": {"read": 4096, "devices": {f"{number:04x}:00:00.0": lost for number in range(4096)}},
+                   "memory": None}  # fmt: skip
+    replies = {**sick.replies, HARDWARE_ERRORS.key: Reply(Status.OK, value=answer)}
+    report = judge_again((first, replace(sick, replies=replies), *others), Settings(), Silent())
+    found = [one for one in report.findings if one.code == "NC550"]
+    assert [one.nodes for one in found] == [(sick.node,)] * 65
+    assert found[-1].message == "64 findings of this check are listed, and 4032 more were found"
+    assert [one.nodes for one in report.verdicts if (one.code, one.outcome.value) == ("NC550", "failed")] == [
+        (sick.node,)
+    ]
 
 
 @pytest.mark.parametrize("old", ["eno1", "gpu02", "10.20.0.12"])

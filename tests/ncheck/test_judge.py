@@ -106,6 +106,36 @@ def test_a_cluster_check_fails_the_odd_node_and_leaves_the_unread_one_unknown() 
     }
 
 
+def test_a_node_keeps_so_many_findings_of_a_check_and_what_is_not_listed_counts_as_its_gravest() -> None:
+    def broken(node: NodeView) -> Iterator[Problem]:
+        parts = int(node[Colour].name)
+        for part in range(parts):
+            yield Problem(f"{part}", "mend it", severity=Severity.INFO if part < parts - 1 else None)
+
+    broken.__module__ = __name__
+    judgement = judge([node_check("NC804", Severity.ERROR, Colour)(broken)], colours(a="64", b="66", c="70"))
+    found = {node: [one for one in judgement.findings if one.nodes == (node,)] for node in "abc"}
+    assert {node: len(own) for node, own in found.items()} == {"a": 64, "b": 65, "c": 65}
+    assert found["b"][-1] == Finding(
+        "NC804", "broken", Severity.ERROR, ("b",),
+        "64 findings of this check are listed, and 2 more were found", (),
+        "ncheck explain NC804", where="here", kind="look",
+    )  # fmt: skip
+    assert {outcome for outcome, _ in outcomes(judgement).values()} == {"failed"}
+
+
+def test_a_finding_of_each_of_a_thousand_nodes_is_kept_also_where_one_node_is_in_them_all() -> None:
+    def apart(cluster: Cluster) -> Iterator[Problem]:
+        first, *others = cluster.names
+        for node in others:
+            yield Problem(f"{node} differs", "mend it", nodes=(first, node))
+
+    apart.__module__ = __name__
+    nodes = colours(**{f"n{number}": "red" for number in range(1001)})
+    judgement = judge([cluster_check("NC804", Severity.ERROR, Colour)(apart)], nodes)
+    assert [one.nodes for one in judgement.findings] == [("n0", f"n{number}") for number in range(1, 1001)]
+
+
 def test_a_tie_names_both_sides_and_fails_all() -> None:
     judgement = judge([colour_differs], colours(a="blue", b="red"))
     assert [finding.nodes for finding in judgement.findings] == [("a", "b")]
