@@ -34,6 +34,10 @@ def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys
         "GPU has fallen off the bus": "NC506", "orted not found": "NC209", "Permission denied (publickey)": "NC120",
     }  # fmt: skip
     assert {text: code in found(registry, text) for text, code in near.items()} == dict.fromkeys(near, True)
+    for text in ("error 802", "CUDA_ERROR_SYSTEM_NOT_READY"):
+        assert {*found(registry, text)[:2]} == {"NC536", "NC540"}, text
+    for text in ("Error 803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver"):
+        assert {*found(registry, text)[:2]} == {"NC533", "NC540"}, text
     assert found(registry, "Got completion from peer 10.0.0.1 with error 12, opcode 0, len 0, vendor err 129") == ()
     assert found(registry, "Message truncated") == ("NC201",)  # whose page says it, not those that have its words
     assert found(registry, "[1,0]<stdout>:total images/sec: 4210.55") == ()  # no page has more than one of its words

@@ -13,12 +13,17 @@ CPU, and those of the other nodes wait for them. The usual causes, by CUDA's num
 
 - libcuda.so.1 is not found, or is too short: the container was started without NVIDIA's runtime or its `compute`
   capability (apptainer: `--nv`), or empty files are left in the image, which was built with that runtime as default.
-- 34: a stub is loaded, which is there for linking only: a folder `stubs` is in LD_LIBRARY_PATH.
-- 802: the fabric manager does not run, or a GPU for confidential computing is not set ready.
-- 803: libcuda and the kernel module are of different versions.
-- 804: a forward compatibility package (cuda-compat) is loaded, and these GPUs do not support it: GeForce, for example.
-- 805 to 810: MPS. Its daemon has ended and left CUDA_MPS_PIPE_DIRECTORY or /tmp/nvidia-mps behind, or it is full.
-- 999: often nvidia-uvm: it is not loaded, /dev/nvidia-uvm is missing in the container, or the machine was suspended.
+- error 34: a stub is loaded, which is there for linking only: a folder `stubs` is in LD_LIBRARY_PATH.
+- error 802, "system not yet initialized" (CUDA_ERROR_SYSTEM_NOT_READY): the fabric manager does not run, or a GPU for
+  confidential computing is not set ready.
+- error 803, "system has unsupported display driver / cuda driver combination" (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH):
+  libcuda and the kernel module are of different versions.
+- error 804: a forward compatibility package (cuda-compat) is loaded, and these GPUs do not support it: GeForce, for
+  example.
+- errors 805 to 810: MPS. Its daemon has ended and left CUDA_MPS_PIPE_DIRECTORY or /tmp/nvidia-mps behind, or it is
+  full.
+- error 999: often nvidia-uvm: it is not loaded, /dev/nvidia-uvm is missing in the container, or the machine was
+  suspended.
 
 ## What to type
 The line of the finding. On the node, `python3 -c 'import ctypes; print(ctypes.CDLL("libcuda.so.1").cuInit(0))'` prints

@@ -7,8 +7,8 @@ nvidia-fabricmanager.service does not run. The message names a fabric manager wh
 refuses to start.
 
 ## Why it matters
-CUDA fails at init with error 802, "system not yet initialized"; torch.cuda.is_available() is False although nvidia-smi
-lists all GPUs.
+CUDA fails at init with error 802, "system not yet initialized" (CUDA_ERROR_SYSTEM_NOT_READY); torch.cuda.is_available()
+is False although nvidia-smi lists all GPUs.
 
 ## What to type
 `sudo systemctl status nvidia-fabricmanager` on the named node. Install the fabric manager of exactly the driver's

@@ -6,7 +6,8 @@ Nodes on which the loaded kernel module is of another version than the driver's 
 
 ## Why it matters
 The driver was updated, often by unattended upgrades, and the old module is still loaded. New CUDA programs fail at init
-(CUDA error 803, system has unsupported display driver / cuda driver combination); nvidia-smi fails.
+with error 803, "system has unsupported display driver / cuda driver combination" (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+nvidia-smi fails.
 
 ## What to type
 `cat /proc/driver/nvidia/version` shows the module. `sudo systemctl reboot` loads the new one; where no program uses a

@@ -69,7 +69,7 @@ SIGNATURES = (
     row(r"unsatisfied condition: cuda|compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # CUDA error: forward compatibility was attempted on non supported HW
-    row(r"system has unsupported display driver|cudaErrorSystemDriverMismatch|"
+    row(r"system has unsupported display driver|cudaErrorSystemDriverMismatch|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|"
         r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # Failed to initialize NVML: Driver/library version mismatch
