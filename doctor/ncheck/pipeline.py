@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ncheck.model.report import Report
     from ncheck.observer import Observer
     from ncheck.settings import Settings
+    from ncheck.slurm_from_here import Slurm
 
 Clock = Callable[[], float]
 Passing = Callable[[Iterable[Evidence]], Iterable[Evidence]]  # hands evidence on as it comes
@@ -63,7 +65,8 @@ def examine(
     def learned(evidence: Iterable[Evidence]) -> Cluster:
         return learn(cluster, recorded(evidence), run.wanted)
 
-    with Fleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
+    fleet_of_run = Fleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time)
+    with fleet_of_run as fleet, _slurm(run, nodes) as slurm:
         try:
             for number, phase in enumerate(phases):
                 cluster = learned(_asked(fleet, phase, cluster))
@@ -72,11 +75,8 @@ def examine(
 
                     left = settings.deadline - (clock() - began)
                     cluster = learned(tried_from_here(cluster, settings, run.local_host, left))
-                if number == 0 and run.wants("ReservationFacts"):
-                    from ncheck.slurm_from_here import reservations_from_here
-
-                    left = settings.deadline - (clock() - began)
-                    cluster = learned(reservations_from_here(cluster, settings, left))
+            if slurm:
+                cluster = learned(slurm.evidence(cluster))
             if run.probes:
                 from ncheck.probe.steps import Progress, next_step
 
@@ -131,6 +131,15 @@ def judge_again(
     report = run.concluded(cluster, run.checks, seconds=clock() - began, recorded=True)
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
+
+
+def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | None]:
+    """Ask Slurm for its reservations, beside the phases, if a check is about them."""
+    if not run.wants("ReservationFacts"):
+        return nullcontext()
+    from ncheck.slurm_from_here import Slurm
+
+    return Slurm(nodes, run.settings)
 
 
 def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded: float | None = None) -> Report:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ncheck import slurm_from_here
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.maintenance import RESERVATIONS, ReservationFacts, SlurmJob
@@ -16,7 +17,7 @@ from ncheck.model.evidence import Evidence, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.settings import Settings
-from ncheck.slurm_from_here import reservations_from_here
+from ncheck.slurm_from_here import Slurm
 
 STANDIN = Path(__file__).parents[1] / "standins" / "slurm" / "slurm.py"
 MAINT = (
@@ -25,7 +26,7 @@ MAINT = (
 )
 
 
-class Slurm:
+class Head:
     """The stand-in for scontrol, and the only program on its PATH."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,18 +41,21 @@ class Slurm:
         logins = {name: Login(reached=name != "n3", transport="paramiko") for name in ("n1", "n2", "n3")}
         known: dict[str, Facts] = {name: {LoginFacts: LoginFacts(login)} for name, login in logins.items()}
         cluster = Cluster(tuple(Node(name, places=places) for name in known), known)
-        return {one.node: one for one in reservations_from_here(cluster, settings or Settings(), 60.0, self.environ)}
+        with Slurm(cluster.nodes, settings or Settings(), self.environ) as slurm:
+            evidence = {one.node: one for one in slurm.evidence(cluster)}
+        assert slurm.process is None or slurm.process.returncode is not None
+        return evidence
 
     def fact(self, settings: Settings | None = None, places: tuple[str, ...] = ()) -> object:
         return facts_of(self.evidence(settings, places)["n1"], [ReservationFacts])[ReservationFacts]
 
 
 @pytest.fixture
-def slurm(tmp_path: Path) -> Slurm:
-    return Slurm(tmp_path)
+def slurm(tmp_path: Path) -> Head:
+    return Head(tmp_path)
 
 
-def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Slurm) -> None:
+def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Head) -> None:
     slurm.what["reservations"] = ["ReservationName=course Flags=SPEC_NODES", MAINT]
     slurm.environ |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1795722466"}
     evidence = slurm.evidence()
@@ -68,7 +72,7 @@ def test_slurm_is_asked_once_for_all_nodes_that_were_reached(slurm: Slurm) -> No
     assert asked == [["scontrol", "-o", "show", "reservation", "UTC0", "standard"]]
 
 
-def test_a_slurm_that_does_not_answer_is_no_trouble_of_the_nodes(slurm: Slurm) -> None:
+def test_a_slurm_that_does_not_answer_is_no_trouble_of_the_nodes(slurm: Head) -> None:
     fact = slurm.fact()
     assert isinstance(fact, ReservationFacts)
     assert (fact.reservations, fact.job) == ((), None)
@@ -81,7 +85,13 @@ def test_a_slurm_that_does_not_answer_is_no_trouble_of_the_nodes(slurm: Slurm) -
     assert slurm.fact() == Absent("no scontrol on this machine")
 
 
-def test_what_may_run_on_thousands_of_nodes_at_the_same_time_does_not_ask(slurm: Slurm) -> None:
+def test_a_slurm_that_hangs_is_ended_and_no_trouble_of_the_nodes(slurm: Head, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_from_here, "PATIENCE", 0.0)
+    slurm.what["hangs"] = True
+    assert slurm.fact() == Absent("scontrol on this machine: no answer")
+
+
+def test_what_may_run_on_thousands_of_nodes_at_the_same_time_does_not_ask(slurm: Head) -> None:
     ranks = {"n1": RanksFacts(1, (0,))}
     assert slurm.fact(Settings(ranks=ranks)) == Absent("the job has been started already")
     assert slurm.fact(places=("local",)) == Absent("Slurm is not asked where a machine examines itself")

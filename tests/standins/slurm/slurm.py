@@ -5,6 +5,7 @@ $STANDIN_SLURM names a JSON file that says what goes wrong:
     nodes          what squeue says of the job's nodes
     states         node -> [state, reason], as sinfo shows them
     controller     slurmctld does not answer: its words
+    hangs          scontrol waits for a controller, without end
     reservations   lines of scontrol -o show reservation
     refused        the step cannot be created: srun's words
     dead           node -> why its task cannot be launched; srun then ends the step
@@ -63,6 +64,8 @@ def sinfo() -> int:
 
 def scontrol() -> int:
     log("scontrol", *sys.argv[1:], os.environ["TZ"], os.environ["SLURM_TIME_FORMAT"])
+    if WHAT.get("hangs"):
+        signal.pause()
     if WHAT.get("controller"):
         error(WHAT["controller"])
         return 1
