@@ -336,7 +336,10 @@ _ROOT_CAUSE = "Root Cause (first observed failure)"
 #   host      : node03
 #   rank      : 12 (local_rank: 4)
 #   exitcode  : -9 (pid: 4021)
-_SUMMARY = expression(r"^\W{0,40}(?:\S{1,60} )?(?P<key>host|rank|exitcode) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})")
+#   traceback : Signal 9 (SIGKILL) received by PID 4021
+_SUMMARY = expression(
+    r"^\W{0,40}(?:\S{1,60} {1,8})?(?P<key>host|rank|exitcode|traceback) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})"
+)
 _FIRST_TO_FAIL = Reading("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
 
 
@@ -356,7 +359,7 @@ def first_to_fail(lines: Sequence[Line]) -> Detected:
                 reading = replace(reading, grade=Grade.LIKELY, kind="killed" if killed else "segfault",
                                   meaning="a rank was killed, usually because memory ran out" if killed else
                                   "a rank crashed in native code")  # fmt: skip
-            yield reading, (line, *(other for _, other in matches[:3]))
+            yield reading, (line, *(other for _, other in matches[:4]))
             return
 
 
@@ -625,8 +628,8 @@ WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", " nnodes ", "nthread", " pid ",
     "avg bus bandwidth", "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce",
     "using ib", "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ",
-    "exitcode  : ", " link down", " link up", " link is ", " link active", " link status", " link becomes",
-    "waiting for the hosts to", "notified all the hosts", "timed out task names", "/replica:/task:",
+    "exitcode  : ", "traceback : ", " link down", " link up", " link is ", " link active", " link status",
+    " link becomes", "waiting for the hosts to", "notified all the hosts", "timed out task names", "/replica:/task:",
     "node types can fulfill", "ray cluster at address", "local node ip", "last enqueued", "global_rank: ",
     ". process , total ",
 )  # fmt: skip

@@ -66,7 +66,8 @@ def read_lines(lines: Iterable[str]) -> tuple[LogReading, ...]:
 
 def readings_of(scan: Scan) -> tuple[LogReading, ...]:
     """Return the causes that all logs of a scan point to together, best first."""
-    hits = _without_explained(_not_outlived([*scan.hits, *_hits_across_lines(scan)], scan.logs))
+    found = _with_victims([*scan.hits, *_hits_across_lines(scan)])
+    hits = _without_explained(_not_outlived(found, scan.logs))
     hits = hits or list(_stuck(scan.logs))
     causes: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -134,6 +135,28 @@ def trouble_at_the_end(lines: Iterable[str]) -> str:
 def shown(line: Line) -> str:
     """Return the text of a line as evidence: printable and bounded."""
     return printable(line.text.strip(), _LONGEST_EVIDENCE)
+
+
+def _with_victims(hits: list[Hit]) -> list[Hit]:
+    """Return the hits with the rank and the node that a launcher names in the line above the signal or exit code.
+
+    =   RANK 3 PID 4021 RUNNING AT node03
+    =   KILLED BY SIGNAL: 9 (Killed)
+    """
+    named = {hit.line.order: hit.reading for hit in hits if hit.reading.grade is Grade.ECHO and
+             (hit.reading.rank or hit.reading.node)}  # fmt: skip
+
+    def whole(hit: Hit) -> Hit:
+        log, number = hit.line.order
+        victim = named.get((log, number - 1))
+        if victim is None or hit.reading.kind not in _ENDED or hit.reading.rank or hit.reading.node:
+            return hit
+        return replace(hit, reading=replace(hit.reading, rank=victim.rank, node=victim.node))
+
+    return [whole(hit) for hit in hits]
+
+
+_ENDED = ("killed", "segfault")
 
 
 def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
@@ -221,10 +244,12 @@ def _reading(hits: list[Hit], scan: Scan) -> LogReading:
     failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
     echo = best.grade is Grade.ECHO
     own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself
+    naming_rank = {hit.line.order for hit in failed if hit.reading.rank}  # another than that which wrote the line
+    naming_node = {hit.line.order for hit in failed if hit.reading.node}
     ranks = [hit.reading.rank for hit in failed] + [
-        hit.line.rank or scan.rank_of_process(hit.line) for hit in own if not hit.reading.rank
+        hit.line.rank or scan.rank_of_process(hit.line) for hit in own if hit.line.order not in naming_rank
     ]
-    nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if not hit.reading.node]
+    nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if hit.line.order not in naming_node]
     meaning = best.meaning or cause.meaning
     if best.tag == "waits" and (silent := _silent(scan)):
         meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"

@@ -103,6 +103,41 @@ def test_rank_and_node_are_those_that_the_line_names(
     assert (found.ranks, found.nodes) == (ranks, nodes)
 
 
+@pytest.mark.parametrize(
+    ("lines", "kind", "ranks", "nodes"),
+    [
+        ("prterun noticed that process rank 3 with PID 4711 on node gpu02 exited on\nsignal 9 (Killed).",
+         "killed", (3,), ("gpu02",)),
+        ("prterun noticed that process rank 3 with PID 4711 on node gpu02 exited on\nsignal 11 (Segmentation fault).",
+         "segfault", (3,), ("gpu02",)),
+        ("=   RANK 3 PID 4711 RUNNING AT gpu02\n=   KILLED BY SIGNAL: 9 (Killed)", "killed", (3,), ("gpu02",)),
+        ("=   RANK 6 PID 11 RUNNING AT n1\n=   EXIT CODE: 9\n=\n=   RANK 7 PID 12 RUNNING AT n1\n=   EXIT CODE: 9",
+         "killed", (6, 7), ("n1",)),
+        ("=   PID 4711 RUNNING AT gpu02\n=   EXIT CODE: 9", "killed", (), ("gpu02",)),
+        ("  Process name: [[12345,1],3]\n  Exit code:    137", "killed", (3,), ()),
+        ("  Process name: [[12345,1],3]\n  Exit code:    1", "", (3,), ()),
+    ],
+)  # fmt: skip
+def test_rank_and_node_are_those_that_the_launcher_names_in_the_line_above(
+    tmp_path: Path, lines: str, kind: str, ranks: tuple[int, ...], nodes: tuple[str, ...]
+) -> None:
+    found = best(tmp_path, lines + "\n")
+    assert (found.cause, found.kind, found.ranks, found.nodes) == ("rank_crashed", kind, ranks, nodes)
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "[1,0]<stderr>:", "[default0]:", "2026-01-02T03:04:05.123Z "])
+def test_torchruns_summary_names_a_rank_that_was_killed_whatever_a_launcher_writes_before_its_lines(
+    tmp_path: Path, prefix: str
+) -> None:
+    text = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-26_10:01:02\n  host      : gpu02\n"
+        "  rank      : 10 (local_rank: 2)\n  exitcode  : -9 (pid: 4711)\n  error_file: <N/A>\n"
+        "  traceback : Signal 9 (SIGKILL) received by PID 4711\n"
+    )
+    found = best(tmp_path, "".join(prefix + line for line in text.splitlines(keepends=True)))
+    assert (found.cause, found.kind, found.ranks, found.nodes) == ("rank_crashed", "killed", (10,), ("gpu02",))
+
+
 def test_torchruns_summary_names_the_first_rank_and_its_node(tmp_path: Path) -> None:
     text = (
         "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-02_03:04:05\n  host      : node03\n"

@@ -28,8 +28,8 @@ SIGNATURES = (
         meaning="the machine ran out of memory and killed a rank",
         look="sudo journalctl -k -g oom"),
     # command terminated with exit code 137
-    row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b(?! by OOM killer due to high)|"
-        r"signal: killed", "rank_crashed", Grade.LIKELY, "gpu_oom",
+    row(r"[Ee]xit(?:ed)?(?: with)?(?: status)?(?: code)?:? {1,8}137\b|signal 9\b|signal: killed|"
+        r"\bSIGKILL\b(?! by OOM killer due to high)", "rank_crashed", Grade.LIKELY, "gpu_oom",
         meaning="a rank was killed, usually because memory ran out", kind="killed", look="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
     row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ncheck.expression import expression
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-_KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", look="sudo journalctl -k -g oom")
+_KILLED = Reading("rank_crashed", Grade.LIKELY, kind="killed", meaning="a rank was killed",
+                  look="sudo journalctl -k -g oom")  # fmt: skip
 
 _SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
                     meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
@@ -133,9 +134,14 @@ SIGNATURES = (
     row(r"by subset of ranks and are waiting", "collective_mismatch", Grade.POSSIBLE, "slow_rank_timeout",
         "rank_crashed", passing=True),
     # =   RANK 3 PID 4021 RUNNING AT node03
-    row(r"=\s{1,9}RANK (?P<rank>\d{1,6}) PID \d+ RUNNING AT (?P<node>[A-Za-z0-9][\w.-]{0,252})|"
-        r"=\s{1,9}PID \d+ RUNNING AT (?P<name>[A-Za-z0-9][\w.-]{0,252})|BAD TERMINATION OF ONE OF YOUR APPLICATION",
+    row(r"=\s{1,9}(?:RANK (?P<rank>\d{1,6}) )?PID \d+ RUNNING AT (?P<node>[A-Za-z0-9][\w.-]{0,252})|"
+        r"BAD TERMINATION OF ONE OF YOUR APPLICATION",
         "rank_crashed", Grade.ECHO, tag="gone"),
+    # prterun noticed that process rank 3 with PID 4711 on node gpu02 exited on
+    row(r"process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<node>[A-Za-z0-9][\w.-]{0,252}) exited on\s*$",
+        "rank_crashed", Grade.ECHO, tag="gone"),
+    #   Process name: [[12345,1],3]
+    row(r"Process name: \[\[\d+,\d+\],(?P<rank>\d{1,6})\]", "rank_crashed", Grade.ECHO, tag="gone"),
     # =   EXIT CODE: 139
     row(r"=\s{1,9}EXIT CODE: (?:139|11)\b", "rank_crashed", Grade.LIKELY, "software_bug", kind="segfault",
         meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault"),
