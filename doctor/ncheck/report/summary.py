@@ -118,7 +118,7 @@ def _plan(report: Report, *, errors: bool) -> list[str]:
         return []
     if report.plan.blockers:
         return ["launch plan not usable"]
-    return ["the launch plan works in spite of this" if errors else "launch plan usable"]
+    return ["launch plan usable once this is fixed" if errors else "launch plan usable"]
 
 
 def _passed(report: Report) -> str:

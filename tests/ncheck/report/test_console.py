@@ -131,7 +131,7 @@ def test_the_headline_names_the_culprits_with_their_causes_and_says_whether_the_
 ) -> None:
     sick = reports["mixed_nccl"]
     assert in_utf8(sick).splitlines()[0] == (
-        "✗ Not ready: node04: nccl version differs; 1 warning; the launch plan works in"
+        "✗ Not ready: node04: nccl version differs; 1 warning; launch plan usable once"
     )
     blocked = replace(sick, plan=replace(sick.plan, blockers=(Blocker("NC201 ...", ("node04",), "true", "NC201"),)))
     assert in_utf8(blocked).splitlines()[0].endswith("; launch plan not usable")
@@ -148,7 +148,7 @@ def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() ->
     ]
     assert in_utf8(report([node(one) for one in nodes], found, ())).splitlines()[:2] == [
         "✗ Not ready: node01: fault 0, fault 1 and 1 more; node02: fault 3; node03: fault",
-        "  4; node04: fault 5; 5 more; the launch plan works in spite of this",
+        "  4; node04: fault 5; 5 more; launch plan usable once this is fixed",
     ]
 
 
@@ -167,7 +167,7 @@ def test_a_consequence_is_a_line_under_its_cause_and_neither_a_culprit_nor_count
         "NC721", "bandwidth-far-too-low", Severity.ERROR, nodes, "164 of 350 GB/s", (), "true", see=("NC710",)
     )
     lines = in_utf8(report([node(one) for one in nodes], [slow, low], ())).splitlines()
-    assert lines[0] == "✗ Not ready: node03: slow; the launch plan works in spite of this"
+    assert lines[0] == "✗ Not ready: node03: slow; launch plan usable once this is fixed"
     at = lines.index("✗ error NC710 node-slow  node03")
     assert lines[at + 3] == "    so also NC721 bandwidth-far-too-low  node[01-04]  164 of 350 GB/s"
     assert "  node03  NC710 slow" in lines
