@@ -11,9 +11,10 @@ extend /dev/shm/nccl-..., No space left on device". torch's data loaders also pa
 "Bus error".
 
 ## What to type
-For a container, start it with `docker run --shm-size=1g` or more, or `--ipc=host`; in Kubernetes, mount an emptyDir of
-medium Memory at /dev/shm. On the machine itself, `sudo mount -o remount,size=50% /dev/shm`. If it is full,
-`ls -lhS /dev/shm` shows the largest files; files of finished jobs may be removed.
+For a container, start it again with more, on its machine and with your other options:
+`docker run -it --gpus all --network=host --shm-size=1g IMAGE`, or `--ipc=host` in place of a size. In Kubernetes, mount
+an emptyDir of medium Memory at /dev/shm. On the machine itself, `sudo mount -o remount,size=50% /dev/shm`. If it is
+full, `ls -lhS /dev/shm` shows the largest files; files of finished jobs may be removed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     stops = several and shm.free < FULL and not running
     if not stops and ((several and shm.total < ENOUGH) or shm.total < FULL):
         contained = isinstance(python, InterpreterFacts) and python.container
-        fix = "docker run --shm-size=1g" if contained else "sudo mount -o remount,size=50% /dev/shm"
+        with_gpus = "--gpus all " if isinstance(gpus, GpuFacts) else ""
+        start = f"docker run -it {with_gpus}--network=host --shm-size=1g IMAGE"
+        fix = start if contained else "sudo mount -o remount,size=50% /dev/shm"
         need = "a job on several GPUs may need 1 GiB" if several else "one batch of a data loader may need more"
         yield Problem(
             f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, summary="shared memory is too small",
