@@ -24,6 +24,7 @@ _WANTED, _SECRET = (re.compile("|".join(map(fnmatch.translate, names))) for name
 _MOST_OTHERS, _FIRST_PERSON = 8, 1000  # processes of other users, and the first user's number that is a person's
 _PROGRAM = re.compile(r"^\S*python[\d.]* ")
 _DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
+MARK = "NCHECK_WATCHER"  # the variable of what watches a job from inside: the job started it, and it is no part of it
 
 
 def answer(sources, arguments, timeout):
@@ -35,7 +36,7 @@ def answer(sources, arguments, timeout):
     wanted = set(arguments["rank_variables"])
     patterns = [re.compile(one) for one in (arguments.get("match"), arguments.get("launchers")) if one]
     table = {pid: entry for pid, entry in ((pid, _stat(pid)) for pid in _pids()) if entry}
-    own = _above(os.getpid(), table) | _beneath({os.getpid()}, table)
+    own = _own(table)
     chosen, hidden, others = set(), [], []
     for pid in table:
         if pid in own or table[pid]["parent"] == 2 or pid == 2:  # children of kthreadd have no environment
@@ -48,10 +49,12 @@ def answer(sources, arguments, timeout):
                 others += [other for found in within(_PATIENCE, _other, pid, patterns) for other in found]
             continue
         environment, command, devices = looked[0]
-        if wanted & set(environment) or any(one.search(command) for one in patterns) or devices:
+        if MARK in environment:
+            own.add(pid)
+        elif wanted & set(environment) or any(one.search(command) for one in patterns) or devices:
             chosen.add(pid)
     around = set().union(*(_above(pid, table) for pid in chosen)) if chosen else set()
-    listed = (chosen | _beneath(chosen, table) | around) - own - {0, 1}
+    listed = (chosen | _beneath(chosen, table) | around) - own - ({0, 1} - chosen)
     processes, size = [], 0
     for pid in sorted(listed)[:_MOST]:
         described = within(_PATIENCE, _described, pid, table[pid])
@@ -64,6 +67,12 @@ def answer(sources, arguments, timeout):
         "processes": processes, "left_out": len(listed) - len(processes), "hidden": len(hidden),
         "others": others, "own_only": 1 not in table,
     }  # fmt: skip
+
+
+def _own(table):
+    """Return this process, what it started, and what started it. Above a watcher may be the job itself."""
+    ours = _beneath({os.getpid()}, table) | {os.getpid()}
+    return ours if MARK in os.environ else ours | _above(os.getpid(), table)
 
 
 def _other(pid, patterns):
