@@ -57,6 +57,7 @@ OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.conclude", "ncheck.demo
 # What a room uses of another one.
 BETWEEN_ROOMS = {
     ("ncheck.probe", "ncheck.triage.log_reading"): "why an all-reduce failed is in NCCL's log",
+    ("ncheck.hook", "ncheck.triage.harmless"): "a node of a watched job answers what triage asks",
     ("ncheck.read", "ncheck.triage.causes"): "a log is read as triage reads it",
     ("ncheck.read", "ncheck.triage.log_reading"): "the same",
     ("ncheck.read", "ncheck.triage.parse.nccl_ras"): "so is what NCCL's RAS prints",

@@ -12,6 +12,7 @@ This is imported inside jobs: what only the command line needs is imported where
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import time
@@ -305,6 +306,55 @@ def _wait(process: Popen[bytes], seconds: float) -> None:
 
 
 # A process that ncheck did not start
+
+
+class Other:
+    """A process that is no child of this one, told from a later one that gets its number.
+
+    `started`: when it began, in ticks since boot; None if it had ended already. `number`: a file descriptor that can be
+    read when it has ended; -1 where the kernel, or that for which this Python was built, is older than 5.3.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.number = pid, -1
+        with suppress(OSError, AttributeError):
+            self.number = os.pidfd_open(pid)
+        self.started = _started(pid)
+
+    def is_over(self) -> bool:
+        return self.started is None or _started(self.pid) != self.started
+
+    def close(self) -> None:
+        if self.number >= 0:
+            os.close(self.number)
+
+
+def _started(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  pathlib is dear
+            # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in b"ZX" else int(fields[19])
+
+
+def ready(number: int | None, *others: Other, event: int = select.POLLIN) -> bool:
+    """Wait until a file descriptor is ready, or one of these processes has ended; return whether the descriptor is.
+
+    May return False early, where the kernel does not tell of the end of a process.
+    """
+    poller = select.poll()
+    for other in others:
+        if other.number >= 0:
+            poller.register(other.number, select.POLLIN)
+    if number is not None:
+        poller.register(number, event)
+    blind = any(other.number < 0 for other in others)
+    return number in [one for one, _ in poller.poll(_BLIND if blind else None)]
+
+
+_BLIND = 500  # milliseconds between two looks at a process
 
 
 def owner_of(pid: int) -> str | None:

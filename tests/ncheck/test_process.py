@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ncheck.process import end_tree, owner_of, run_all
+from ncheck.process import Other, end_tree, owner_of, ready, run_all
 
 HERE = {"PATH": os.environ["PATH"]}
 
@@ -124,3 +124,27 @@ def test_a_child_is_ended_where_proc_denies_other_users_processes(monkeypatch: p
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
     end_tree(child)
     assert child.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_the_end_of_another_process_ends_the_wait_for_something_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+    old: bool,  # noqa: FBT001
+) -> None:
+    if old:  # as of a Python that was built for an older kernel
+        monkeypatch.delattr(os, "pidfd_open")
+    read_end, write_end = os.pipe()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        other = Other(child.pid)
+        assert (other.is_over(), other.number < 0) == (False, old)
+        os.write(write_end, b".")
+        assert ready(read_end, other)
+        os.read(read_end, 1)
+        assert child.stdin
+        child.stdin.close()
+        while not other.is_over():
+            assert not ready(read_end, other)
+        assert Other(child.pid).is_over()  # it has ended, and nobody took note of that yet
+    other.close()
+    os.close(read_end)
+    os.close(write_end)

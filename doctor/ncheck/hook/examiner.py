@@ -23,13 +23,11 @@ import struct
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
 
 if TYPE_CHECKING:
-    from ncheck.model.node import Node
     from ncheck.settings import Settings
 
 _KILL = 9
@@ -92,6 +90,7 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 def examined(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the verdict on the job; {"refused": why} where the user's settings are wrong."""
     from ncheck.errors import NcheckError
+    from ncheck.hook.engine import RanksEngine
     from ncheck.hook.places import place
     from ncheck.hook.verdict import verdict_of
     from ncheck.observer import Silent
@@ -149,76 +148,6 @@ def _planned_as(name: str) -> str:
 
 QUICK = 18.0  # seconds at most for a quick bandwidth test; a healthy one takes less than half
 LEAST_BEFORE = 6.0  # seconds for all else
-
-
-class RanksEngine:
-    """Nodes by the connections that ranks of the job have opened; `why` a node has none, by name."""
-
-    name = "ranks"
-
-    def __init__(self, sockets: Mapping[str, socket.socket], why: Mapping[str, str]) -> None:
-        self.sockets, self.why = sockets, why
-
-    def connect(self, node: Node, timeout: float) -> SocketStream:  # noqa: ARG002  it is connected
-        """Return the stream of a node. Raises LoginFailedError where no rank of it came."""
-        from ncheck.fleet.engine import LoginFailedError
-        from ncheck.model.evidence import Cause, Login
-
-        if node.name not in self.sockets:
-            why = self.why.get(node.name, "ncheck could not start its part on this node")
-            raise LoginFailedError(Login(reached=False, cause=Cause.DEADLINE, detail=why, transport=self.name))
-        return SocketStream(self.sockets[node.name])
-
-
-class SocketStream:
-    """One node's connection. That it breaks is ncheck's own trouble: the rank itself is watched by the meeting."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        from ncheck.model.evidence import Login
-
-        self.connection = connection
-        self.login = Login(reached=True, transport=RanksEngine.name, address=_peer(connection))
-
-    def send(self, data: bytes, timeout: float) -> None:
-        self.connection.settimeout(max(timeout, 0.001))
-        self.connection.sendall(data)
-
-    def receive(self, timeout: float) -> bytes:
-        self.connection.settimeout(max(timeout, 0.001))
-        try:
-            data = self.connection.recv(1 << 16)
-        except TimeoutError:
-            raise
-        except OSError as error:
-            raise self._ended(str(error)) from None
-        if not data:
-            raise self._ended("the connection ended")
-        return data
-
-    def stderr(self) -> bytes:
-        return b""
-
-    def exit_status(self, timeout: float) -> int | None:  # noqa: ARG002
-        return None
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-        self.connection.close()
-
-    def _ended(self, why: str) -> Exception:
-        from ncheck.fleet.session import SessionEndedError
-        from ncheck.model.evidence import Cause
-
-        return SessionEndedError(Cause.TRANSPORT, f"ncheck's part on this node ended: {why}")
-
-
-def _peer(connection: socket.socket) -> str:
-    try:
-        address = connection.getpeername()
-    except OSError:
-        return ""
-    return str(address[0]) if isinstance(address, tuple) else ""
 
 
 if __name__ == "__main__":

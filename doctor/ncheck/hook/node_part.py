@@ -10,13 +10,18 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from ncheck.agent.frames import read_message
 from ncheck.agent.guard import PR_SET_PDEATHSIG, guarded, prctl
 from ncheck.agent.loop import serve
 from ncheck.agent.main import read_exactly, write_all
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import TURN
+
+if TYPE_CHECKING:
+    from ncheck.model.evidence import Source
 
 _TERM = 15
 _LONGEST_SCRIPT = 65536  # bytes
@@ -26,14 +31,19 @@ HOW = "the job's own"
 Respond = Callable[[Mapping[str, object], object], dict[str, object]]
 
 
-def main(parent: int, seconds: float) -> None:
+def main(parent: int, seconds: float, watched: bool = False) -> None:  # noqa: FBT001, FBT002
     """Get ready, wait for the connection, and serve until the examiner is done or gone, the rank that started this
-    ends, or the time is over. Never returns.
+    ends, or the time is over. `watched`: serve a watch after the examination, as long as the rank runs. Never returns.
     """
     prctl(PR_SET_PDEATHSIG, _TERM)
-    known = own_questions()
+    known = own_questions() | (watching_questions() if watched else {})
     if os.getppid() == parent and _connected():
-        guarded(lambda: _serve(known), seconds)
+        if watched:
+            from ncheck.hook.sessions import serve_sessions
+
+            serve_sessions(lambda: _serve(known), parent, seconds)
+        else:
+            guarded(lambda: _serve(known), seconds)
     os._exit(1)
 
 
@@ -59,7 +69,10 @@ def _serve(known: Mapping[str, Mapping[str, object]]) -> None:
         script += byte
     marker, size = parse_script(script.decode("utf-8", "replace"))
     write_all(_greeting(marker).encode("utf-8", "backslashreplace"))
-    if size is None or len(read_exactly(size)) != size:  # the agent as text, of which nothing is used
+    if size is None:
+        read_message(read_exactly)  # it says bye, or nothing
+        return
+    if len(read_exactly(size)) != size:  # the agent as text, of which nothing is used
         return
     sources = Sources()
     serve(read_exactly, write_all, guarded_answers(sources.respond, known), _start(sources))
@@ -121,7 +134,7 @@ def guarded_answers(respond: Respond, known: Mapping[str, Mapping[str, object]])
     def answer(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
         if not is_own(source, known):
             return {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
-        return respond(_bounded(source), own_text)
+        return respond(_with_own_programs(_bounded(source)), own_text)
 
     return answer
 
@@ -139,11 +152,23 @@ def own_questions() -> dict[str, dict[str, object]]:
     from pkgutil import iter_modules
 
     from ncheck import facts
-    from ncheck.fleet.framing import on_the_wire
 
     names = [*(f"{facts.__name__}.{found.name}" for found in iter_modules(facts.__path__)), "ncheck.probe.facts"]
     asked = (fact for name in names for fact in getattr(import_module(name), "FACTS", ()))
-    return {source.key: dict(on_the_wire(source)) for fact in asked for source in fact.sources}
+    return _by_key(source for fact in asked for source in fact.sources)
+
+
+def watching_questions() -> dict[str, dict[str, object]]:
+    """Return what a watch asks for."""
+    from ncheck.triage.harmless import harmless
+
+    return _by_key(harmless())
+
+
+def _by_key(sources: Iterable[Source]) -> dict[str, dict[str, object]]:
+    from ncheck.fleet.framing import on_the_wire
+
+    return {source.key: dict(on_the_wire(source)) for source in sources}
 
 
 NEVER = frozenset({"ssh-peers"})  # answers that are of no use inside a job
@@ -151,7 +176,8 @@ _FREE: Mapping[object, frozenset[str]] = {"answer": frozenset({"key", "timeout",
 
 
 def is_own(source: Mapping[str, object], known: Mapping[str, Mapping[str, object]]) -> bool:
-    """Tell whether a source that came is one of the known questions, word for word; those for answers have arguments.
+    """Tell whether a source that came is one of the known questions, word for word; those for answers have arguments,
+    and those that a known question has must be the same.
 
     An answer that is asked in turns has the turn in its key.
     """
@@ -162,7 +188,22 @@ def is_own(source: Mapping[str, object], known: Mapping[str, Mapping[str, object
     if own is None or source.keys() != own.keys():
         return False
     free = _FREE.get(own["kind"], frozenset({"timeout"}))
-    return all(source[name] == own[name] for name in own if name not in free)
+    same = all(source[name] == own[name] for name in own if name not in free)
+    return same and _has(source.get("arguments"), own.get("arguments"))
+
+
+def _has(arguments: object, fixed: object) -> bool:
+    if not isinstance(fixed, Mapping):
+        return True
+    return isinstance(arguments, Mapping) and fixed.items() <= arguments.items()
+
+
+def _with_own_programs(source: Mapping[str, object]) -> Mapping[str, object]:
+    """Let py-spy be looked for beside the Python of this node, wherever the examiner's is."""
+    arguments = source.get("arguments")
+    if not isinstance(arguments, Mapping) or "beside" not in arguments:
+        return source
+    return {**source, "arguments": {**arguments, "beside": os.path.dirname(sys.executable)}}  # noqa: PTH120
 
 
 def _bounded(source: Mapping[str, object]) -> dict[str, object]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from ncheck.facts.definition import FINDING, LOOKING
@@ -14,19 +16,27 @@ from ncheck.facts.links import CONNECT
 from ncheck.facts.ssh_peers import PEERS
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.framing import on_the_wire
-from ncheck.hook.node_part import guarded_answers, own_questions
-from ncheck.model.evidence import Answer, Command, File, Source
+from ncheck.hook.node_part import guarded_answers, own_questions, watching_questions
+from ncheck.model.evidence import Answer, Command, File, JsonValue, Source
 from ncheck.probe.facts import TASK
+from ncheck.triage.facts.activity import ACTIVITY
+from ncheck.triage.facts.flight_recorder import FLIGHT_RECORDER
+from ncheck.triage.facts.log_tails import LOG_TAILS
+from ncheck.triage.facts.processes import asked
+from ncheck.triage.facts.pulse import PULSE
+from ncheck.triage.facts.ras import RAS, SPARED
+from ncheck.triage.facts.stacks import STACKS
 
 from tests.every_fact import every_fact
 
 KNOWN = own_questions()
+WATCHING = KNOWN | watching_questions()
 REFUSED = {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
 
 
-def answered(source: Mapping[str, object]) -> dict[str, object]:
+def answered(source: Mapping[str, object], known: Mapping[str, Mapping[str, object]] = KNOWN) -> dict[str, object]:
     """Return what comes back: the source itself, as it would be read, where it is answered."""
-    return guarded_answers(lambda asked, _: dict(asked), KNOWN)(source, None)
+    return guarded_answers(lambda asked, _: dict(asked), known)(source, None)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +88,51 @@ def test_no_question_may_take_longer_than_a_minute() -> None:
     assert answered(dict(on_the_wire(replace(SMI, timeout=1e9))))["timeout"] == 60.0
 
 
-def test_what_triage_asks_is_answered_to_nobody_inside_a_job() -> None:
+def test_what_triage_asks_is_answered_to_nobody_inside_a_job_that_is_not_watched() -> None:
     known = {definition_of(fact) for fact in every_fact()}
-    asked = {source.key for one in known if one and one.phase in {FINDING, LOOKING} for source in one.sources}
-    assert {"answer:processes", "answer:stacks", "answer:flight-recorder"} <= asked
-    assert asked & KNOWN.keys() == set()
+    keys = {source.key for one in known if one and one.phase in {FINDING, LOOKING} for source in one.sources}
+    assert {"answer:processes", "answer:stacks", "answer:flight-recorder"} <= keys
+    assert keys & KNOWN.keys() == set()
+
+
+RANKS: list[JsonValue] = [{"pid": 4711, "rank": 3}]
+LOOKS: list[Answer] = [
+    asked(match=None),
+    replace(ACTIVITY, arguments={"ranks": RANKS}),
+    replace(PULSE, arguments={"ranks": RANKS}),
+    replace(LOG_TAILS, arguments={"ranks": RANKS, "launchers": [12]}),
+    replace(STACKS, arguments={"ranks": RANKS, "native": False, "beside": str(Path(sys.executable).parent)}),
+    replace(FLIGHT_RECORDER, arguments={"ranks": RANKS, "dump": False}),
+    replace(RAS, arguments={"ranks": RANKS, "at": None, "spare": dict(SPARED)}),
+]
+
+
+@pytest.mark.parametrize("source", LOOKS, ids=lambda one: one.name)
+def test_in_a_watch_what_only_looks_at_the_ranks_is_answered(source: Answer) -> None:
+    wire: dict[str, object] = dict(on_the_wire(source))
+    assert answered(wire, WATCHING) == wire
+    assert answered(wire) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        replace(STACKS, arguments={"ranks": RANKS, "native": True}),
+        replace(STACKS, arguments={"ranks": RANKS}),
+        replace(STACKS, arguments=None),
+        replace(FLIGHT_RECORDER, arguments={"ranks": RANKS, "dump": True}),
+        replace(RAS, arguments={"ranks": RANKS, "at": "localhost:28028", "spare": None}),
+        asked(match="(a+)+b"),
+        replace(asked(match=None), arguments={"rank_variables": ["HOME"], "match": None, "launchers": ""}),
+        Command(("sh", "-c", "reboot")),
+        File("/proc/1/environ"),
+    ],
+)
+def test_in_a_watch_nothing_is_paused_signalled_dumped_or_searched_for_otherwise(source: Source) -> None:
+    assert answered(dict(on_the_wire(source)), WATCHING) == REFUSED
+
+
+def test_a_py_spy_comes_from_beside_the_python_of_the_node_whatever_the_examiner_says() -> None:
+    source = replace(STACKS, arguments={"ranks": RANKS, "native": False, "beside": "/tmp/of-a-stranger"})  # noqa: S108
+    found = answered(dict(on_the_wire(source)), WATCHING)
+    assert found["arguments"] == {"ranks": RANKS, "native": False, "beside": str(Path(sys.executable).parent)}

@@ -60,11 +60,15 @@ def _held(processes: tuple[Holder, ...]) -> dict[int, tuple[str, ...]]:
 PROCESSES = Answer("processes", shape=ProcessesFacts)
 
 
+def asked(match: str | None) -> Answer:
+    """Return the question; `match` is a regular expression for the command lines of ranks that no launcher started."""
+    variables: list[JsonValue] = [*sorted({one.rank for one in RANK_VARIABLES})]
+    return replace(PROCESSES, arguments={"rank_variables": variables, "match": match, "launchers": _LAUNCHERS.pattern})
+
+
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     target = settings.target or Target()
-    variables: list[JsonValue] = [*sorted({one.rank for one in RANK_VARIABLES})]
-    arguments: JsonValue = {"rank_variables": variables, "match": target.match, "launchers": _LAUNCHERS.pattern}
-    return {name: (replace(PROCESSES, arguments=arguments),) for name in cluster.names}
+    return {name: (asked(target.match),) for name in cluster.names}
 
 
 FACTS = (Fact(ProcessesFacts, (PROCESSES,), phase=FINDING, questions=_questions),)
