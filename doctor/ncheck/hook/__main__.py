@@ -31,10 +31,12 @@ If the check finds an error, no rank runs it.
 
   --apply          set the variables of the launch plan for the job
   --probe quick    run an all-reduce for a few seconds, and compare it with what the links should give
+  --watch          watch the job while it runs, and say why where it stands still
   --select CHECK   run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b
   --ignore CHECK   do not stop the job because of these checks. Can be repeated, or a,b
 
-Variables: NCHECK=off|warn|on|strict, NCHECK_TIMEOUT=SECONDS, NCHECK_RENDEZVOUS=HOST[:PORT], NCHECK_TOKEN.
+Variables: NCHECK=off|warn|on|strict, NCHECK_TIMEOUT=SECONDS, NCHECK_RENDEZVOUS=HOST[:PORT], NCHECK_TOKEN,
+NCHECK_WATCH=1|0, NCHECK_STALLED=SECONDS.
 """
 EXIT_CANNOT_RUN, EXIT_NOT_FOUND = 126, 127  # as a shell has them
 
@@ -130,8 +132,8 @@ def read_job(words: Sequence[str]) -> Job:
         if word in ("-", "-m") or not word.startswith("-"):
             program = [word, *rest[: word == "-m"]]
             return Job([*program, *of_launch, *rest[len(program) - 1 :]], is_command=False, settings=settings)
-        if word == "--apply":
-            settings["apply"] = True
+        if word in ("--apply", "--watch"):
+            settings[word[2:]] = True
             continue
         if name not in ("--probe", "--select", "--ignore"):
             raise UsageError(f"no such option: {word}. The script's own options follow the script; python -m {HOOK} -h")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # Neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
 _START = "import sys;sys.path[:]=sys.argv.pop(1).split({separator!r});from {module} import main;{call}"
@@ -20,6 +20,8 @@ def start_child(  # noqa: PLR0913  words of one call
     stdout: int,
     stderr: int = subprocess.DEVNULL,
     site: bool = True,
+    environ: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a module's main in a Python like this one, in a session of its own. Raises OSError.
 
@@ -31,7 +33,7 @@ def start_child(  # noqa: PLR0913  words of one call
     return subprocess.Popen(
         [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
         stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else stderr,
-        start_new_session=True, cwd="/",
+        start_new_session=True, cwd="/", env=environ, pass_fds=pass_fds,
     )  # fmt: skip
 
 

@@ -9,7 +9,11 @@ writes the verdict; each is one JSON object:
      "could_come": bool, "launcher": its name, "size": int, "waited": seconds,
      "packages": [modules that the job uses], "until": by time.monotonic(),
      "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick", "argv": [the job's],
-     "variables": [names that rank 0's environment sets], "columns": of its terminal}
+     "variables": [names that rank 0's environment sets], "columns": of its terminal,
+     "watch": false, or {"stalled": seconds or null, "folder": where it saves}: then rank 0's standard error follows the
+     sockets}
+
+After the verdict it starts what watches the job, if that is wanted (ncheck.hook.watcher), and ends.
 
 What the pipeline or a plug-in prints goes nowhere.
 """
@@ -28,6 +32,8 @@ from typing import TYPE_CHECKING, Any
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
 
 if TYPE_CHECKING:
+    from ncheck.hook.engine import RanksEngine
+    from ncheck.hook.places import Places
     from ncheck.settings import Settings
 
 _KILL = 9
@@ -46,11 +52,16 @@ def main(parent: int) -> None:
     _get_ready()
     with socket.socket(fileno=0) as control:
         request = received(control)
+        kept = control.dup() if request and request["watch"] else None
     if request is None:
         return
-    verdict = json.dumps(examined(request), separators=(",", ":")).encode()
+    verdict, places, engine = examined(request)
     with os.fdopen(out, "wb") as file:
-        file.write(verdict + b"\n")
+        file.write(json.dumps(verdict, separators=(",", ":")).encode() + b"\n")
+    if kept and engine:
+        from ncheck.hook.watcher import start_watcher
+
+        start_watcher(parent, request, places, engine, kept)
 
 
 def _get_ready() -> None:
@@ -71,12 +82,13 @@ def received(control: socket.socket) -> dict[str, Any] | None:
         return None
     request: dict[str, Any] = json.loads(_exactly(control, *HEADER.unpack(header)))
     numbers: list[int] = []
-    while len(numbers) < len(request["sockets"]):
-        data, more, _, _ = socket.recv_fds(control, 1, MOST_AT_ONCE)
+    while len(numbers) < len(request["sockets"]) + bool(request["watch"]):
+        data, some, _, _ = socket.recv_fds(control, 1, MOST_AT_ONCE)
         if not data:
             return None
-        numbers += more
-    return request | {"sockets": dict(zip(request["sockets"], numbers, strict=True))}
+        numbers += some
+    more = {"stderr": numbers.pop()} if request["watch"] else {}
+    return request | {"sockets": dict(zip(request["sockets"], numbers, strict=True)), **more}
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
@@ -87,8 +99,8 @@ def _exactly(control: socket.socket, size: int) -> bytes:
     return b"" if size else b"".join(parts)
 
 
-def examined(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the verdict on the job; {"refused": why} where the user's settings are wrong."""
+def examined(request: Mapping[str, Any]) -> tuple[dict[str, Any], Places, RanksEngine | None]:
+    """Return the verdict on the job, and its nodes. Wrong settings of the user: {"refused": why}, and no engine."""
     from ncheck.errors import NcheckError
     from ncheck.hook.engine import RanksEngine
     from ncheck.hook.places import place
@@ -102,11 +114,11 @@ def examined(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         settings = _settings(request, places.ranks, request["until"] - time.monotonic())
         sockets = {name: socket.socket(fileno=number) for name, number in places.sockets.items()}
-        engine = RanksEngine(sockets, places.why)
+        engine = RanksEngine(sockets, places.why, kept=bool(request["watch"]))
         report = examine(settings, Silent(), listed=places.nodes, engine_for=lambda _: engine)
     except NcheckError as error:
-        return {"refused": str(error)}
-    return verdict_of(report, load_checks().checks, places.ranks, request)
+        return {"refused": str(error)}, places, None
+    return verdict_of(report, load_checks().checks, places.ranks, request), places, engine
 
 
 def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: float) -> Settings:

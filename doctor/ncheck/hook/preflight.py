@@ -1,6 +1,7 @@
 """`ncheck.preflight()`: called by every rank of a job before it begins to communicate.
 
-It runs in the job's own process: no thread, no module beside ncheck's own and the library's, nothing that outlives it.
+It runs in the job's own process: no thread, no module beside ncheck's own and the library's, nothing that outlives it;
+but with `watch`, what watches the job, which is no child of it and ends with it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
 PROBES = ("none", "quick")
 LONGEST = 3600.0  # seconds
+LEAST_STALLED = 10.0  # seconds
 USUAL_TIMEOUT = 30.0
 PATIENCE = 600.0  # for ranks that are slow to start: as long as NCCL waits for them
 MOST_LINES, LONGEST_LINE = 12, 300  # of a message: none of ours is longer
@@ -53,6 +55,7 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     apply: bool = False,  # noqa: FBT001, FBT002
     strict: bool = False,  # noqa: FBT001, FBT002
     probe: Literal["none", "quick"] = "none",
+    watch: bool = False,  # noqa: FBT001, FBT002
 ) -> Report:
     """Check the nodes of this job from inside it, and return the report: the same one on every rank.
 
@@ -65,14 +68,16 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     the launch plan in this process, so that NCCL and gloo read them; those that are set already stay as they are. An
     error that these variables mend then stops nothing. `strict`: stops the job also for what could not be checked, and
     for trouble of ncheck itself. `probe`: "quick" measures an all-reduce for a few seconds, if no GPU is in use, and
-    rank 0 prints the result; what it finds is a warning.
+    rank 0 prints the result; what it finds is a warning. `watch`: after that, the job is watched as long as rank 0
+    runs. Where it stands still, rank 0's standard error gets the cause, and its folder the evidence.
 
-    NCHECK=off, warn, on or strict in the environment wins over the arguments, NCHECK_TIMEOUT over `timeout`.
+    NCHECK=off, warn, on or strict in the environment wins over the arguments, NCHECK_TIMEOUT over `timeout`,
+    NCHECK_WATCH=1 or 0 over `watch`.
     Raises SettingsError for arguments and variables that are wrong, and LauncherVariablesError for those of a launcher.
     """
     began = time.monotonic()
     options = _Options(
-        on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, os.environ
+        on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, watch, os.environ
     )
     if options.off:
         return _no_report("NCHECK=off")
@@ -119,6 +124,7 @@ class _Options:
         apply: bool,  # noqa: FBT001
         strict: bool,  # noqa: FBT001
         probe: str,
+        watch: bool,  # noqa: FBT001
         environ: Mapping[str, str],
     ) -> None:
         mode = environ.get("NCHECK", "").strip().lower()
@@ -129,26 +135,46 @@ class _Options:
             raise SettingsError(f"on_problem={on_problem!r} is not one of {', '.join(ON_PROBLEM)}")
         if probe not in PROBES:
             raise SettingsError(f"probe={probe!r} is not one of {', '.join(PROBES)}")
-        for name, value in (("apply", apply), ("strict", strict)):
+        for name, value in (("apply", apply), ("strict", strict), ("watch", watch)):
             if not isinstance(value, bool):  # "no" is true
                 raise SettingsError(f"{name}={value!r} is not True or False")
         self.raises = mode in ("on", "strict") or (mode != "warn" and on_problem == "raise")
         self.strict = mode == "strict" or (mode != "warn" and strict)
         self.select, self.ignore, self.apply, self.probe = select, ignore, apply, probe
+        self.watch = _switch(environ, "NCHECK_WATCH", watch)
+        stalled = environ.get("NCHECK_STALLED", "").strip()
+        self.stalled = _seconds(stalled, "NCHECK_STALLED", LEAST_STALLED) if stalled else None
         given = environ.get("NCHECK_TIMEOUT", "").strip()
         self.patience = 0.0 if given or timeout is not None else PATIENCE
         wanted = USUAL_TIMEOUT if timeout is None else timeout
         self.timeout = _seconds(given or wanted, "NCHECK_TIMEOUT" if given else "timeout")
 
+    def forbid(self, told: Told) -> bool:
+        """Whether a verdict is a reason to stop the job, whatever is done about that."""
+        verdict = told.verdict
+        return bool(told.ended) or verdict["stop"] or (self.strict and verdict["unsure"])
 
-def _seconds(value: object, name: str) -> float:
+
+def _seconds(value: object, name: str, least: float = 0.0) -> float:
     try:
         seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds <= LONGEST:
-        raise SettingsError(f"{name}={_shown(str(value))}: expected seconds above 0, at most {LONGEST:.0f}")
+    if not least <= seconds <= LONGEST or not seconds:
+        expected = f"{least:.0f} to {LONGEST:.0f} seconds" if least else f"seconds above 0, at most {LONGEST:.0f}"
+        raise SettingsError(f"{name}={_shown(str(value))}: expected {expected}")
     return seconds
+
+
+_SWITCH = {"1": True, "on": True, "true": True, "0": False, "off": False, "false": False}
+
+
+def _switch(environ: Mapping[str, str], name: str, otherwise: bool) -> bool:  # noqa: FBT001
+    """Return what a variable says, which wins if it is set."""
+    word = environ.get(name, "").strip().lower()
+    if word and word not in _SWITCH:
+        raise SettingsError(f"{name}={_shown(word)} is not one of {', '.join(_SWITCH)}")
+    return _SWITCH[word] if word else otherwise
 
 
 def _words(value: object, name: str) -> tuple[str, ...]:
@@ -211,7 +237,7 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         who = ", ".join(member.shown for member in told.ended)
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
-    if verdict["stop"] or (options.strict and verdict["unsure"]):
+    if options.forbid(told):
         heir = _heir(rank) if verdict.get("missing") else ""
         return _stopped(_clean(verdict["short"]) + heir, report, options, speaks=False)
     return report
@@ -308,11 +334,12 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
     began = time.monotonic()
     with ExitStack() as stack:
         # The first rank of a node is nearly always asked: its child gets ready while the ranks are awaited.
-        early = [_start_node_part(stack, left + options.patience)] if rank.rank == 0 or rank.local_rank == 0 else []
-        examiner = _start_examiner(stack) if rank.rank == 0 else None
+        first = rank.rank == 0 or rank.local_rank == 0
+        early = [_start_node_part(stack, options, left + options.patience)] if first else []
+        examiner = _start_examiner(stack, options) if rank.rank == 0 else None
 
         def serve(connection: socket.socket) -> Popen[bytes]:
-            process, control = early.pop() if early else _start_node_part(stack, left + options.patience)
+            process, control = early.pop() if early else _start_node_part(stack, options, left + options.patience)
             socket.send_fds(control, [b"."], [connection.fileno()])
             return process
 
@@ -325,7 +352,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
                 _send(control, request, sockets)
             return process
 
-        return meet(
+        outcome = meet(
             rank,
             job_token(rank, os.environ.get("NCHECK_TOKEN", ""), str(os.getuid())),
             timeout=left,
@@ -335,24 +362,44 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             show=_print,
             patience=options.patience,
         )
+        if options.watch and examiner:
+            _let_watch(examiner[1], options, outcome)
+        return outcome
 
 
-def _start_node_part(stack: ExitStack, seconds: float) -> tuple[Popen[bytes], socket.socket]:
+def _let_watch(control: socket.socket, options: _Options, outcome: Outcome) -> None:
+    """Let the job be watched if it goes on, by the process that the examiner has started for that."""
+    from ncheck.hook.attendance import NotMet
+
+    if isinstance(outcome, NotMet) or "refused" in outcome.verdict or (options.raises and options.forbid(outcome)):
+        return
+    try:
+        control.send(b".")
+    except OSError:
+        _say("warning: the job is not watched: the process that should do it has ended")
+
+
+WATCHING = {"NCHECK_WATCHER": "1"}  # by this variable ncheck.triage.agent.processes knows what is no part of the job
+
+
+def _start_node_part(stack: ExitStack, options: _Options, seconds: float) -> tuple[Popen[bytes], socket.socket]:
     from subprocess import DEVNULL
 
-    call, arguments = "main(int(sys.argv[1]),float(sys.argv[2]))", (str(os.getpid()), f"{seconds:.0f}")
-    return _started(stack, "ncheck.hook.node_part", call, arguments, stdout=DEVNULL, site=False)
+    call = "main(int(sys.argv[1]),float(sys.argv[2]),len(sys.argv)>3)"
+    arguments = (str(os.getpid()), f"{seconds:.0f}", *(["watch"] if options.watch else []))
+    return _started(stack, options, "ncheck.hook.node_part", call, arguments, stdout=DEVNULL, site=False)
 
 
-def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
+def _start_examiner(stack: ExitStack, options: _Options) -> tuple[Popen[bytes], socket.socket]:
     from subprocess import PIPE
 
     call, arguments = "main(int(sys.argv[1]))", (str(os.getpid()),)
-    return _started(stack, "ncheck.hook.examiner", call, arguments, stdout=PIPE, stderr=PIPE)
+    return _started(stack, options, "ncheck.hook.examiner", call, arguments, stdout=PIPE, stderr=PIPE)
 
 
 def _started(
     stack: ExitStack,
+    options: _Options,
     module: str,
     call: str,
     arguments: tuple[str, ...],
@@ -365,7 +412,8 @@ def _started(
     ours, its = socket.socketpair()
     with its:
         stack.enter_context(ours)
-        process = start_child(module, call, arguments, stdin=its.fileno(), **how)
+        environ = {**os.environ, **WATCHING} if options.watch else None
+        process = start_child(module, call, arguments, stdin=its.fileno(), environ=environ, **how)
     for pipe in filter(None, (process.stdout, process.stderr)):
         stack.enter_context(pipe)
     stack.callback(end, process, 0.0)
@@ -375,7 +423,7 @@ def _started(
 def _send(control: socket.socket, request: dict[str, Any], sockets: Mapping[str, socket.socket]) -> None:
     """Send the examiner its request and the sockets. Blocks until it reads, where the job has thousands of ranks."""
     text = json.dumps(request | {"sockets": list(sockets)}).encode()
-    numbers = [one.fileno() for one in sockets.values()]
+    numbers = [*(one.fileno() for one in sockets.values()), *([2] if request["watch"] else [])]
     control.settimeout(max(request["until"] - time.monotonic(), 0.1))
     control.sendall(len(text).to_bytes(8, "big") + text)
     while numbers:
@@ -409,6 +457,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "variables": sorted(name for name in os.environ if name.startswith(("NCCL_", "GLOO_", "TP_"))),
         "argv": list(sys.argv),
         "columns": _columns(),
+        "watch": {"stalled": options.stalled, "folder": _folder()} if options.watch else False,
     }  # fmt: skip
 
 
@@ -418,6 +467,13 @@ def _packages(rank: Rank) -> list[str]:
 
     of_launcher = next((one.runs for one in RANK_VARIABLES if one.name == rank.launcher), ())
     return sorted({*of_launcher, *(name for name in list(sys.modules) if "." not in name)})
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib costs a start
+    except OSError:
+        return ""
 
 
 def _columns() -> int:

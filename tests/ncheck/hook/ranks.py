@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,3 +91,21 @@ def plug_in(folder: Path, text: str) -> dict[str, str]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange-checks\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[ncheck.checks]\nstrange = strange_checks\n")
     return {"PYTHONPATH": str(folder)}
+
+
+def wait_for(came: Callable[[], bool]) -> None:
+    """Wait for an event that nobody announces: look again and again."""
+    until = time.monotonic() + PATIENCE
+    while not came():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def marked(*markers: str) -> list[str]:
+    """Return the processes that have these variables in their environment: "NAME=value"."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if set(map(str.encode, markers)) <= set((folder / "environ").read_bytes().split(b"\0")):
+                found.append(folder.name)
+    return found

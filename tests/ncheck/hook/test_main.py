@@ -357,3 +357,4 @@ def test_the_words_of_the_interpreter_the_hook_and_the_script_are_told_apart() -
         ["t.py", "--apply"], False,
         {"probe": "quick", "apply": True, "select": ("a,b",), "ignore": ("c=n1,n2",)},
     )  # fmt: skip
+    assert read_job(["--watch", "t.py", "--watch"]) == (["t.py", "--watch"], False, {"watch": True})

@@ -8,9 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import ncheck
 import pytest
 from ncheck.errors import SettingsError
 
-from tests.ncheck.hook.ranks import PATIENCE, Ended, ended, job, plug_in, run, start
+from tests.ncheck.hook.ranks import PATIENCE, Ended, ended, job, marked, plug_in, run, start, wait_for
 
 pytestmark = pytest.mark.slow  # ranks as real processes, or meetings that wait
 
@@ -192,6 +189,7 @@ def test_off_does_nothing_at_all() -> None:
         ({"timeout": True}, "timeout=True: expected seconds above 0, at most 3600"),
         ({"apply": "no"}, "apply='no' is not True or False"),
         ({"strict": 1}, "strict=1 is not True or False"),
+        ({"watch": "yes"}, "watch='yes' is not True or False"),
         ({"on_problem": "cry"}, "on_problem='cry' is not one of raise, warn"),
         ({"probe": "long"}, "probe='long' is not one of none, quick"),
         ({"select": 7}, "select expects names of checks, such as select=('NC3', 'mtu-differs')"),
@@ -209,6 +207,8 @@ def test_wrong_arguments_are_refused_before_anything_is_opened(words: dict[str, 
     [
         ({"NCHECK": "maybe"}, "NCHECK=maybe is not one of off, warn, on, strict"),
         ({"NCHECK_TIMEOUT": "0"}, "NCHECK_TIMEOUT=0: expected seconds above 0, at most 3600"),
+        ({"NCHECK_WATCH": "maybe"}, "NCHECK_WATCH=maybe is not one of 1, on, true, 0, off, false"),
+        ({"NCHECK_STALLED": "9"}, "NCHECK_STALLED=9: expected 10 to 3600 seconds"),
         ({"WORLD_SIZE": "four"}, "WORLD_SIZE=four is not a whole number"),
     ],
 )
@@ -278,21 +278,3 @@ def test_a_job_that_is_killed_leaves_no_child_behind() -> None:
     rank.send_signal(signal.SIGKILL)
     ended([rank])
     wait_for(lambda: not marked(marker))
-
-
-def wait_for(came: Callable[[], bool]) -> None:
-    """Wait for an event that nobody announces: look again and again."""
-    until = time.monotonic() + PATIENCE
-    while not came():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def marked(marker: str) -> list[str]:
-    """Return the processes that have a variable in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if marker.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(folder.name)
-    return found

@@ -1,0 +1,244 @@
+"""What watches a job from inside, by the parts of ncheck on its nodes. The examiner starts it, and ends.
+
+So it is nobody's child: what the job starts, waits for and counts is its own. It begins when rank 0 goes on after the
+verdict, and ends with rank 0.
+
+It is two processes. The first has rank 0's standard error, and does nothing that could keep it: it hands on what the
+second one writes, which asks the nodes and saves files, and which a file system that hangs may hold up for ever.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
+from ncheck.hook.sessions import stand_back
+from ncheck.process import Other, ready
+
+if TYPE_CHECKING:
+    from ncheck.hook.engine import RanksEngine
+    from ncheck.hook.places import Places
+    from ncheck.settings import Settings
+    from ncheck.triage.watch import Alarm
+
+MOST_SAVED = 5  # archives of one job
+_AT_ONCE = 4096  # bytes of one write: a pipe takes so many whole, or none
+_LONGEST = 400  # characters of a note
+
+
+def start_watcher(
+    rank: int, request: Mapping[str, Any], places: Places, engine: RanksEngine, control: socket.socket
+) -> None:
+    """Start the watcher: a Python of its own, which has nothing left of the examination. Called by the examiner.
+
+    `rank` is the pid of rank 0, which sends a byte over `control` if the job goes on.
+    """
+    from ncheck.hook.children import start_child
+
+    sockets = {name: one.fileno() for name, one in engine.sockets.items()}
+    watch = {
+        "pid": rank,
+        "started": Other(rank).started,
+        "node": next(name for name, facts in places.ranks.items() if 0 in facts.came),
+        "nodes": [[node.name, list(node.places)] for node in places.nodes],
+        "sockets": sockets,
+        "used": sorted(engine.used),
+        "why": engine.why,
+        "control": control.fileno(),
+        **request["watch"],
+    }
+    if os.getppid() != rank:
+        return
+    text = json.dumps(watch).encode()
+    read_end, write_end = os.pipe()
+    with suppress(OSError):  # a pipe that takes it whole: nobody has to wait for the watcher to read
+        fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, max(len(text), _AT_ONCE))
+    start_child(
+        "ncheck.hook.watcher", "main()", (), stdin=read_end, stdout=os.open(os.devnull, os.O_RDWR),
+        stderr=request["stderr"], pass_fds=[*sockets.values(), control.fileno()],
+    )  # fmt: skip
+    with os.fdopen(write_end, "wb") as file:
+        file.write(text)
+
+
+def main() -> None:
+    """Wait until rank 0 goes on, and watch the job until rank 0 or the watch ends."""
+    with os.fdopen(0, "rb") as file:
+        text = file.read()
+    if not text.endswith(b"}"):  # the examiner was ended as it wrote
+        return
+    request = json.loads(text)
+    os.open(os.devnull, os.O_RDWR)  # gets that number
+    rank = Other(request["pid"])
+    with socket.socket(fileno=request["control"]) as control:
+        goes_on = control.recv(1)
+    with socket.socket(socket.AF_UNIX) as only:
+        if not goes_on or rank.started != request["started"] or not _is_first(only, rank):
+            return
+        own, (pipe, write_end) = os.getpid(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            only.close()
+            os.close(pipe)
+            os.dup2(write_end, 2)
+            os.close(write_end)
+            stand_back()
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() == own:
+                _watch_until_told(request)
+            os._exit(0)
+        for number in (write_end, *request["sockets"].values()):
+            os.close(number)
+        _hand_on(pipe, rank)
+        _end(child, rank)
+        os._exit(0)  # at once: it has rank 0's standard error
+
+
+def _is_first(only: socket.socket, rank: Other) -> bool:
+    """Whether nobody watches this job yet: python -m ncheck.hook may run a script that calls preflight itself."""
+    try:
+        only.bind(f"\0ncheck-watch-{rank.pid}-{rank.started}")
+    except OSError:
+        return False
+    return True
+
+
+def _hand_on(pipe: int, rank: Other) -> None:
+    """Write what comes to standard error, until rank 0 or the other process has ended. A reader may be slow or gone."""
+    text = b""
+    while not rank.is_over():
+        if text:
+            if ready(2, rank, event=select.POLLOUT):
+                text = _written(text)
+        elif ready(pipe, rank):
+            text = os.read(pipe, _AT_ONCE)
+            if not text:
+                return
+
+
+def _written(text: bytes) -> bytes:
+    """Write, and return what is left; nothing where nobody reads it."""
+    try:
+        return text[os.write(2, text) :]
+    except OSError:
+        return b""
+
+
+def _end(child: int, rank: Other) -> None:
+    """End the other process; say so if it ended by itself and not as it should."""
+    with suppress(OSError):
+        os.kill(child, signal.SIGTERM)
+    if not rank.is_over():
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGTERM:
+            _written(f"ncheck: the job is no longer watched: signal {os.WTERMSIG(status)} ended that\n".encode())
+
+
+# The process that watches
+
+
+def _watch_until_told(request: Mapping[str, Any]) -> None:
+    """Watch the job until it or the other process ends, or ncheck fails."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        _watch(request)
+    except Exception as error:  # noqa: BLE001  whatever it is, it is not the job's
+        _say(f"the job is no longer watched: {type(error).__name__}: {error}")
+        if os.environ.get("NCHECK_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+    except SystemExit:
+        pass
+
+
+def _watch(request: Mapping[str, Any]) -> None:
+    from ncheck.hook.engine import RanksEngine
+    from ncheck.model.node import Node
+    from ncheck.observer import Silent
+    from ncheck.triage.watch import STALLED, Note, watch
+
+    settings = _settings(request)
+    sockets = {name: socket.socket(fileno=number) for name, number in request["sockets"].items()}
+    engine = RanksEngine(sockets, request["why"], kept=True, used=request["used"])
+    nodes = tuple(Node(name, places=tuple(places)) for name, places in request["nodes"])
+    stalled, saved = request["stalled"] or STALLED, 0
+    with closing(watch(settings, nodes, lambda: lambda _: engine, Silent(), stalled)) as events:
+        for event in events:
+            if isinstance(event, Note):
+                _say(event.text)
+                continue
+            _show(event)
+            saved += _saved(event, settings, request["folder"], saved)
+
+
+def _settings(request: Mapping[str, Any]) -> Settings:
+    from dataclasses import replace
+    from pathlib import Path
+
+    from ncheck.api import TRIAGE_DEADLINE
+    from ncheck.model.job import Target
+    from ncheck.settings import make_settings
+
+    made = make_settings({"config": "none"}, {}, Path("/"))
+    return replace(
+        made,
+        hosts=",".join(name for name, _ in request["nodes"]),
+        deadline=TRIAGE_DEADLINE,
+        target=Target(pid=request["pid"], node=request["node"]),
+    )
+
+
+def _show(alarm: Alarm) -> None:
+    from ncheck.triage.report import print_triage
+
+    text = io.StringIO()
+    print_triage(alarm.report, text, os.environ)
+    _say(f"{alarm.text} (since {_clock(alarm.since)})", text.getvalue())
+
+
+def _saved(alarm: Alarm, settings: Settings, folder: str, before: int) -> bool:
+    """Save the evidence in the job's folder, and say where, or why not."""
+    from ncheck.errors import NcheckError
+    from ncheck.fleet.archive import save_archive
+    from ncheck.model.job import Target
+    from ncheck.triage.facts.jobs import job_of
+    from ncheck.triage.live import cluster_of
+
+    if before == MOST_SAVED or not folder:
+        why = f"{MOST_SAVED} archives of this job are in {folder}" if folder else "the job's folder is gone"
+        _say(f"the evidence is not saved: {why}")
+        return False
+    path = f"{folder}/{time.strftime('ncheck-stall-%Y%m%d-%H%M%S.zip')}"
+    try:
+        save_archive(path, alarm.evidence, job_of(cluster_of(alarm.evidence), settings.target or Target()))
+    except NcheckError as error:
+        _say(f"the evidence could not be saved: {str(error).removeprefix('--save: ')}")
+        return False
+    _say(f"saved: ncheck triage {path}")
+    return True
+
+
+def _say(words: str, more: str = "") -> None:
+    from ncheck.text import printable
+
+    line = f"ncheck: {_clock(time.time())} {printable(words, _LONGEST)}\n{more}"
+    with suppress(OSError):
+        data = line.encode("utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(2, data) :]
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
