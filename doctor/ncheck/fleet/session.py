@@ -195,8 +195,7 @@ class Session:
             if source is None:
                 strays += 1
             else:
-                asked = source.arguments if isinstance(source, Answer) and source.turn is not None else None
-                self.known.replies[key] = reply_from(reply, asked=asked)
+                self.known.replies[key] = reply_from(reply, asked=_kept(source))
         self._stray(strays)
 
     def _ping(self) -> None:
@@ -365,6 +364,13 @@ class Session:
 
 
 @lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
+def _kept(source: Source) -> JsonValue:
+    """Return what is kept of a question with its reply."""
+    if not isinstance(source, Answer):
+        return None
+    return source.kept if source.turn is None else source.arguments
+
+
 def _module_frame(name: str, text: str | None) -> bytes:
     frame: bytes = packed({"do": "module", "name": name, "text": text})
     return frame

@@ -75,6 +75,7 @@ class Answer:
     `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
     asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
     `shape` is the declared type of the reply's value (see facts/answers.py); without one, the reader checks it.
+    `kept` stays here: what is kept with the reply of what was asked, of a source without turns.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Answer:
     arguments: JsonValue = field(default=None, compare=False)
     turn: int | None = None
     shape: object = field(default=None, compare=False, repr=False)
+    kept: JsonValue = field(default=None, compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -107,7 +109,8 @@ class Status(str, Enum):
 class Reply:
     """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off.
 
-    `asked` is what the head wanted of a source that has turns: its own word, never the node's.
+    `asked` is what the head wanted of a source that has turns, or keeps of one (Answer.kept): its own word, never the
+    node's.
     """
 
     status: Status

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from ncheck.fleet.engines.command import RshEngine
+from ncheck.fleet.framing import on_the_wire
 from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment, own_prefix
-from ncheck.model.evidence import Cause, Command, Evidence, File, Status
+from ncheck.model.evidence import Answer, Cause, Command, Evidence, File, Status
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment
 
@@ -75,6 +76,12 @@ def test_each_source_is_answered_with_status_and_whole_output(ask: Ask, tmp_path
         file.key: (Status.OK, None, "", "caf\\xe9\n"),
         "file:/nowhere": (Status.MISSING, None, "", None),
     }
+
+
+def test_what_is_kept_of_a_question_comes_with_the_reply_and_the_node_never_sees_it(ask: Ask) -> None:
+    (reply,) = ask(Answer("limits", kept={"10.0.0.0/16": ["gpu02"]})).replies.values()
+    assert (reply.status, reply.asked) == (Status.OK, {"10.0.0.0/16": ["gpu02"]})
+    assert on_the_wire(Answer("limits", kept=["gpu02"])) == on_the_wire(Answer("limits"))
 
 
 def test_of_a_log_its_beginning_is_sent_and_what_holds_a_word(ask: Ask) -> None:
