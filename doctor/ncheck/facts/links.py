@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -20,10 +20,11 @@ from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
+from ncheck.network.peers import ALL_UP_TO, some_of
 from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ncheck.model.cluster import Cluster
     from ncheck.settings import Settings
@@ -105,13 +106,22 @@ class Burst:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """The nodes that a node was to dial in a subnet of many (network/peers.py). `subnet`: "" if they are routed."""
+
+    subnet: str
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True)
 class LinkFacts:
     """All links that this node tried. `reaches`: how many work, by subnet and own address; `broken`: each that does
     not.
 
     `tried_to` are the nodes that it tried to reach; of any other node nothing is known. `losses` are the links that
     work and lose packets, `bursts` those on which several connections at once are late. `counts_losses`: false
-    where the kernel of this node is too old to count them.
+    where the kernel of this node is too old to count them. `samples`: the subnets of many nodes, in which it was to
+    dial only some of them.
     """
 
     reaches: tuple[Reach, ...]
@@ -120,6 +130,11 @@ class LinkFacts:
     losses: tuple[Loss, ...] = ()
     bursts: tuple[Burst, ...] = ()
     counts_losses: bool = True
+    samples: tuple[Sample, ...] = ()
+
+    def sample(self, subnet: str) -> frozenset[str] | None:
+        """Return the nodes that it was to dial in a subnet ("": across routers); None: all that are there."""
+        return next((sample.nodes for sample in self.samples if sample.subnet == subnet), None)
 
     def among(self, names: frozenset[str]) -> LinkFacts:
         """Return the links to these nodes. Which of the others were reached is not listed one by one."""
@@ -131,6 +146,7 @@ class LinkFacts:
             tuple(loss for loss in self.losses if loss.target in names),
             tuple(burst for burst in self.bursts if burst.target in names),
             self.counts_losses,
+            tuple(replace(sample, nodes=sample.nodes & names) for sample in self.samples),
         )
 
 
@@ -193,6 +209,10 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
         tuple(_loss(mapping(loss)) for loss in items(said.get("lossy", []), _MOST_TOLD)),
         tuple(_burst(mapping(burst)) for burst in items(said.get("late", []), _MOST_TOLD)),
         truth(said.get("counted", True)),
+        tuple(
+            Sample(_subnet(subnet), frozenset(node(name) for name in items(names)))
+            for subnet, names in mapping(reply.asked or {}).items()
+        ),
     )
 
 
@@ -298,21 +318,50 @@ def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
 
 
 def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
-    """Ask each node to connect to all others that listen."""
+    """Ask each node to connect to all others that listen, or to some of them in a network of many."""
     if no_peers(cluster, settings):  # the nodes listen only for the probe
         return {}
     seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
     questions: Questions = {}
     found = usable_addresses(cluster)
-    for name, rows in dialled(cluster, settings, found).items():
+    chosen = samples(cluster, settings, found)
+    for name, rows in dialled(cluster, settings, found, chosen).items():
         sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
         asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
-        connect = Answer(CONNECT.name, seconds + 1.0, asked)
+        kept: dict[str, JsonValue] = {
+            subnet: [*sorted(nodes[name])] for subnet, nodes in chosen.items() if name in nodes
+        }
+        connect = Answer(CONNECT.name, seconds + 1.0, asked, kept=kept or None)
         questions[name] = (connect if rows else NotAsked(CONNECT, _why_none(cluster, name)),)
     return questions
 
 
-def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[SubnetAddress]]) -> dict[str, list[Row]]:
+Chosen = Mapping[str, Mapping[str, frozenset[str]]]  # by subnet ("": across routers) and node, the nodes that it dials
+
+
+def samples(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[SubnetAddress]]) -> Chosen:
+    """Return which nodes dial which others in each network of so many that not all dial all."""
+    doubles = _doubles(cluster)
+    names = tuple(name for name, held in found.items() if held and name not in doubles)
+    if len(names) <= ALL_UP_TO or settings.mesh == "all":
+        return {}
+    own = {name: frozenset(seat.subnet for seat in found[name]) for name in names}
+    members: dict[str, list[str]] = {}
+    for name in names:
+        for subnet in own[name]:
+            members.setdefault(subnet, []).append(name)
+    of = lru_cache(some_of)  # most networks have the same nodes
+    chosen = {subnet: of(tuple(held)) for subnet, held in members.items() if len(held) > ALL_UP_TO}
+    routed = {
+        name: frozenset(other for other in others if own[name].isdisjoint(own[other]))
+        for name, others in of(names).items()
+    }
+    return {**chosen, "": routed} if any(routed.values()) else chosen
+
+
+def dialled(
+    cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[SubnetAddress]], chosen: Chosen
+) -> dict[str, list[Row]]:
     """Return the rows of each node, in order. Nodes share row objects: a thousand nodes have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
@@ -320,14 +369,15 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
     own = {name: _by_subnet(found[name]) for name in names}
     ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
     made: dict[str, list[Row]] = {name: [] for name in found}
-    for number, name in enumerate(names):
-        others = [other for other in (*names[number + 1 :], *names[:number]) if other in ends]
+    for name, after in _after(names, own, chosen):
+        others = [other for other in after if other in ends]
         few = sum(len(held) ** 2 for held in own[name].values()) * len(others) <= MOST
         for other in others:
             common = [subnet for subnet in own[name] if subnet in own[other]]
             for subnet in common:
-                rows = ends[other].get(subnet, [])
-                made[name] += rows if few else _aligned(rows, own[name][subnet])
+                if subnet not in chosen or other in chosen[subnet][name]:
+                    rows = ends[other].get(subnet, [])
+                    made[name] += rows if few else _aligned(rows, own[name][subnet])
             if not common:
                 made[name] += _routed(other, found[name], found[other], listening[other])
             if asked_for[other]:
@@ -336,6 +386,24 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
                 ]
                 made[name] += _for_the_job(made[name], other, own[name], free)
     return made
+
+
+def _after(names: Sequence[str], own: Mapping[str, Iterable[str]], chosen: Chosen) -> Iterator[tuple[str, list[str]]]:
+    """Yield each node with those that it may dial, the ones after it in the list first: no node is dialled by all."""
+    if not chosen:
+        for number, name in enumerate(names):
+            yield name, [*names[number + 1 :], *names[:number]]
+        return
+    places = {name: place for place, name in enumerate(names)}
+    few: dict[str, list[str]] = {}
+    for name in names:
+        for subnet in own[name]:
+            if subnet not in chosen:
+                few.setdefault(subnet, []).append(name)
+    for name, place in places.items():
+        others = {other for nodes in chosen.values() for other in nodes.get(name, ())}
+        others.update(other for subnet in own[name] for other in few.get(subnet, ()) if other != name)
+        yield name, sorted(others, key=lambda other: (places[other] - place) % len(names))
 
 
 def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:

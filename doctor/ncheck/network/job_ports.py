@@ -73,9 +73,20 @@ def _untold(cluster: Cluster, known: Known) -> Iterator[Inconclusive]:
         ports = ", ".join(str(state.port) for state in target[ListenFacts].needed if state.free)
         if not ports or target.name not in known:
             continue
-        others = ((node, facts) for node, facts in known.items() if node != target.name)
+        subnets = subnets_of(known[target.name])
+        others = (
+            (node, facts)
+            for node, facts in known.items()
+            if node != target.name and _was_to_try(facts, target.name, subnets & subnets_of(facts))
+        )
         if idle := tuple(node for node, facts in others if target.name not in facts.tried_to):
             yield Inconclusive(f"{fold(idle)} tested no port of {target.name}, which the job needs: {ports}", idle)
+
+
+def _was_to_try(facts: LinkFacts, target: str, subnets: frozenset[str]) -> bool:
+    """Tell whether a node was to try another one, with which it shares these subnets."""
+    sampled = {sample.subnet: sample.nodes for sample in facts.samples}
+    return not sampled or any(target in nodes for nodes in sampled.values()) or bool(subnets - sampled.keys())
 
 
 def _port_links(known: Known) -> Iterator[Tried]:

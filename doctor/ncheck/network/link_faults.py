@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from itertools import combinations
 
 from ncheck.facts.links import LinkCause, LinkFacts, addresses_to_try
 from ncheck.facts.login import IdentityFacts
@@ -18,7 +17,19 @@ from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
 from ncheck.model.check import Inconclusive
 from ncheck.model.cluster import Cluster
-from ncheck.network.link_matrix import CONNECT, CUT, LARGE, Fold, Known, Matrix, Shape, Tried, folded, joined
+from ncheck.network.link_matrix import (
+    CONNECT,
+    CUT,
+    LARGE,
+    Fold,
+    Known,
+    Matrix,
+    Shape,
+    Tried,
+    folded,
+    joined,
+    pairs_to_try,
+)
 from ncheck.network.subnets import Nodes, SubnetAddress, best_first, clashing, machines, shared, subnet_addresses
 
 
@@ -98,7 +109,7 @@ def _not_joined(known: Known, members: Collection[str]) -> str:
     if silent := [node for node in members if node not in known]:
         return f"the links of {fold(silent)} could not be read"
     found = joined(known)
-    pairs = [pair for pair in combinations(members, 2) if not found.get(frozenset(pair))]
+    pairs = [pair for pair in pairs_to_try({node: known[node] for node in members}) if not found.get(frozenset(pair))]
     unknown = {node for pair in pairs for node in pair}
     return f"not all links between {fold(unknown)} were tested" if unknown else ""
 
@@ -125,9 +136,8 @@ def doubts(known: Known, nodes: Nodes) -> Iterator[Inconclusive]:
             yield found
     if heard and not shared(heard):
         told = joined(known)
-        ends = tuple(
-            dict.fromkeys(node for pair in combinations(heard, 2) if frozenset(pair) not in told for node in pair)
-        )
+        pairs = pairs_to_try({node: known[node] for node in heard})
+        ends = tuple(dict.fromkeys(node for pair in pairs if frozenset(pair) not in told for node in pair))
         if ends:
             yield Inconclusive(f"not all links between {fold(ends)} were tested", ends)
 
@@ -182,7 +192,9 @@ class _FaultFinder:
     def faults(self) -> Iterator[Fault]:
         """Yield the faults; nodes with the same fault share one."""
         groups: dict[tuple[object, ...], list[Fold]] = {}
-        for number, found in enumerate(folded(self.net.endpoints, frozenset(self.net.broken), self.net.good)):
+        for number, found in enumerate(
+            folded(self.net.endpoints, frozenset(self.net.broken), self.net.good, self.net.asked)
+        ):
             one_sided = found.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
             key = (found.shape, self._cause(found), self._all(found)) if one_sided else (number,)
             groups.setdefault(key, []).append(found)
@@ -194,7 +206,7 @@ class _FaultFinder:
         left = [name for member in group for name in member.left]
         links = tuple(tried for member in group for path in sorted(member.paths) for tried in self.net.broken[path])
         sentence = _SENTENCES[trouble][first.shape].format(left=fold(left), right=fold(first.right), on=where)
-        tail = "" if first.right or self._all(first) else ", as far as it was tested"
+        tail = "" if self._whole(first) else ", as far as it was tested"
         return Fault(
             subnet=self.net.subnet,
             trouble=trouble,
@@ -213,6 +225,13 @@ class _FaultFinder:
         """Return the most frequent cause of the links."""
         causes = Counter(tried.link.cause for path in sorted(found.paths) for tried in self.net.broken[path])
         return causes.most_common(1)[0][0]
+
+    def _whole(self, found: Fold) -> bool:
+        """Tell whether a statement is about links that were all tried."""
+        if self.net.asked is None:
+            return bool(found.right) or self._all(found)
+        ways = 2 if found.shape is Shape.PARTS else 1
+        return bool(found.right) and len(found.paths) == ways * len(found.left) * len(found.right)
 
     def _all(self, found: Fold) -> bool:
         """Tell whether everything about the left side is known."""

@@ -2,6 +2,7 @@
 
 A path leads from one endpoint to another, in the direction of the packets that are lost. An endpoint is a node, or one
 of its addresses if it has several in the subnet. Nothing is concluded about a node whose own links could not be read.
+In a subnet of many nodes each dials only some (network/peers.py): what it was not to dial is neither good nor unknown.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import combinations
 
 from ncheck.facts.links import Link, LinkCause, LinkFacts
 
 Known = Mapping[str, LinkFacts]
 _MOST_SHOWN = 8
+_SEVERAL = 4  # times as many sound nodes: what they have in common is at fault
 CONNECT = frozenset({LinkCause.REFUSED, LinkCause.FILTERED, LinkCause.UNROUTABLE})
 LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
 CUT = frozenset({LinkCause.CUT, LinkCause.STRANGER})
@@ -146,7 +149,7 @@ class Matrix:
 
     def _fully_reported(self, node: str) -> bool:
         """Tell whether the results of all links of a node are known, without a look at every path."""
-        partners = set(self._partners(node))
+        partners = set(self.partners(node))
         whole = partners <= self.heard[node].tried_to and node not in self.skipped
         failed = self._failed_from
         return whole and all(
@@ -169,7 +172,7 @@ class Matrix:
     def _unfailed(self, node: str) -> Iterator[tuple[Path, bool]]:
         """Yield every path from a node without a reported failure, and whether it was certainly tried."""
         asked = self.heard[node].tried_to - self.skipped.get(node, frozenset())
-        ends = [(other, ip) for other in self._partners(node) for ip in self.addresses[other]]
+        ends = [(other, ip) for other in self.partners(node) for ip in self.addresses[other]]
         for source in self.addresses[node]:
             failed = self._failed_from.get((node, source), frozenset())
             whole = [end for end in ends if end not in failed]
@@ -178,8 +181,24 @@ class Matrix:
             for end in whole:
                 yield (self.endpoint(node, source), self.endpoint(*end)), counted and end[0] in asked
 
-    def _partners(self, node: str) -> Iterator[str]:
+    @cached_property
+    def asked(self) -> frozenset[Path] | None:
+        """The paths that were to be tried, if these are only some of those between the members; None for all."""
+        if all(facts.sample(self.subnet) is None for facts in self.heard.values()):
+            return None
+        return frozenset(
+            (self.endpoint(node, source), self.endpoint(other, ip))
+            for node, sources in self.addresses.items()
+            for other in self.partners(node)
+            for source in sources
+            for ip in self.addresses[other]
+        )
+
+    def partners(self, node: str) -> Iterator[str]:
         """Yield the nodes that this one must try here: across routers, those with which it shares no subnet."""
+        if (sample := self.heard[node].sample(self.subnet)) is not None:
+            yield from (other for other in sorted(sample) if other in self.addresses)
+            return
         for other in self.addresses:
             if other != node and (self.subnet or not self._subnets[node] & self._subnets[other]):
                 yield other
@@ -212,6 +231,16 @@ def joined(known: Known) -> dict[frozenset[str], bool]:
     return found
 
 
+def pairs_to_try(known: Known) -> Iterator[tuple[str, str]]:
+    """Yield every pair of these nodes or, in a network of many, those that were to try each other."""
+    if not any(facts.samples for facts in known.values()):
+        yield from combinations(known, 2)
+        return
+    for subnet in sorted({subnet for facts in known.values() for subnet in subnets_of(facts)}):
+        net = Matrix(known, subnet, known, CONNECT)
+        yield from ((node, other) for node in net.addresses for other in net.partners(node))
+
+
 Path = tuple[str, str]
 Partners = Mapping[bool, Mapping[str, set[str]]]
 
@@ -242,14 +271,21 @@ class Fold:
     blamed: tuple[str, ...]
 
 
-def folded(names: Iterable[str], broken: frozenset[Path], good: frozenset[Path]) -> tuple[Fold, ...]:
-    """Return statements that cover every broken path exactly once; endpoints keep their order."""
+def folded(
+    names: Iterable[str], broken: frozenset[Path], good: frozenset[Path], asked: frozenset[Path] | None = None
+) -> tuple[Fold, ...]:
+    """Return statements that cover every broken path exactly once; endpoints keep their order.
+
+    `asked`: the paths that were to be tried, None for all between the names. A statement about two sides is then about
+    the paths between them that were to be tried.
+    """
     order = tuple(names)
     if not broken:
         return ()
-    if len(order) > 2 and not good and len(broken) == len(order) * (len(order) - 1):  # noqa: PLR2004  two nodes are both named
+    every = len(order) * (len(order) - 1) if asked is None else len(asked)
+    if len(order) > 2 and not good and len(broken) == every:  # noqa: PLR2004  two nodes are both named
         return (Fold(Shape.NOBODY, order, (), broken, order),)
-    return tuple(_Folding(order, broken, good).folds())
+    return tuple((_Folding(order, broken, good) if asked is None else _Sampled(order, broken, good, asked)).folds())
 
 
 class _Folding:
@@ -257,6 +293,7 @@ class _Folding:
 
     def __init__(self, order: tuple[str, ...], broken: frozenset[Path], good: frozenset[Path]) -> None:
         self.order, self.broken, self.good = order, broken, good
+        self.places = {name: place for place, name in enumerate(order)}
         self.left = set(broken)
         self.rest = order  # endpoints that are not singled out
         self.working = _partners(good)
@@ -275,8 +312,7 @@ class _Folding:
         return Fold(shape, left, right, frozenset(paths), self.sorted(blamed))
 
     def sorted(self, names: Iterable[str]) -> tuple[str, ...]:
-        wanted = set(names)
-        return tuple(name for name in self.order if name in wanted)
+        return tuple(sorted({name for name in names if name in self.places}, key=self.places.__getitem__))
 
     def singled_out(self) -> Iterator[Fold]:
         """Yield the endpoints that no other reaches, or that reach no other, while the others can."""
@@ -303,10 +339,10 @@ class _Folding:
 
     def parts(self) -> Iterator[Fold]:
         """Yield groups between which no path works: each against the rest, the smallest first."""
-        pieces = sorted(_pieces(self.rest, self.left), key=len)
+        pieces = sorted(self.pieces(), key=len)
         while len(pieces) > 1:
             side, rest = pieces[0], set().union(*pieces[1:])
-            paths = {path for near in side for far in rest for path in ((near, far), (far, near))}
+            paths = {(one, to) for one, to in self.left if (one in side and to in rest) or (one in rest and to in side)}
             odd = len(side) < len(pieces[-1]) and self._is_connected(pieces[-1])
             yield self.take(Shape.PARTS, (side, rest), paths, side if odd else side | rest)
             pieces = pieces[1:]
@@ -316,14 +352,10 @@ class _Folding:
 
     def mutual(self) -> Iterator[Fold]:
         """Yield pairs that fail in both directions, merged if several have the same partners."""
-        pairs = {path for path in self.left if path[::-1] in self.left}
-        while pairs:
-            side, partners = _largest(self.order, pairs)
-            paths = {path for near in side for far in partners for path in ((near, far), (far, near))}
-            pairs -= paths
-            yield self.take(Shape.PARTS, (side, partners), paths, self._fewer(side, partners, paths))
+        for one, other, paths in self.sides({path for path in self.left if path[::-1] in self.left}):
+            yield self.take(Shape.PARTS, (one, other), paths, self.fewer(one, other, paths))
 
-    def _fewer(self, side: set[str], partners: set[str], paths: set[Path]) -> set[str]:
+    def fewer(self, side: set[str], partners: set[str], paths: set[Path]) -> set[str]:
         """Return the smaller side if the larger one is the majority and has no other fault; otherwise both."""
         small, large = sorted((side, partners), key=len)
         others = _ends(self.left - paths)
@@ -332,15 +364,136 @@ class _Folding:
     def one_way(self) -> Iterator[Fold]:
         """Yield the remaining paths: their opposite direction works or is unknown."""
         for shape, fits in ((Shape.ONE_WAY, self._returns), (Shape.FORTH, lambda _: True)):
-            paths = {path for path in self.left if fits(path)}
-            while paths:
-                sources, targets = _largest(self.order, paths)
-                taken = {(source, target) for source in sources for target in targets}
-                paths -= taken
-                yield self.take(shape, (sources, targets), taken, sources | targets)
+            for sources, targets, paths in self.sides({path for path in self.left if fits(path)}):
+                yield self.take(shape, (sources, targets), paths, self.fewer_of_one_way(sources, targets, paths))
+
+    def fewer_of_one_way(self, sources: set[str], targets: set[str], paths: set[Path]) -> set[str]:  # noqa: ARG002  _Sampled needs them
+        """Return both sides: which of them loses the packets is not seen."""
+        return sources | targets
 
     def _returns(self, path: Path) -> bool:
         return path[::-1] in self.good
+
+    def pieces(self) -> list[set[str]]:
+        """Return the groups of endpoints that unbroken paths connect, in either direction."""
+        pieces: list[set[str]] = []
+        for name in self.rest:
+            joined = [piece for piece in pieces if any({(name, o), (o, name)} - self.left for o in piece)]
+            pieces = [piece for piece in pieces if piece not in joined]
+            pieces.append({name}.union(*joined))
+        return pieces
+
+    def sides(self, paths: set[Path]) -> Iterator[Sides]:
+        """Yield two groups of endpoints and the paths between them, all of which fail, until each path is in one."""
+        while paths:
+            one, other = _largest(self.order, paths)
+            taken = {path for near in one for far in other for path in ((near, far), (far, near)) if path in paths}
+            paths = paths - taken
+            yield one, other, taken
+
+
+class _Sampled(_Folding):
+    """The same where only some paths were to be tried, in both directions of each pair: `asked`.
+
+    Two endpoints that were not to try each other belong together if others connect them. Two groups fail if all that
+    was tried between them does.
+    """
+
+    def __init__(
+        self, order: tuple[str, ...], broken: frozenset[Path], good: frozenset[Path], asked: frozenset[Path]
+    ) -> None:
+        super().__init__(order, broken, good)
+        self.partners = _neighbours(asked)
+        self.failing = Counter(name for path in broken for name in path)
+
+    def take(
+        self, shape: Shape, sides: tuple[Iterable[str], Iterable[str]], paths: set[Path], blamed: set[str]
+    ) -> Fold:
+        self.failing.subtract(name for path in paths for name in path)
+        return super().take(shape, sides, paths, blamed)
+
+    def pieces(self) -> list[set[str]]:
+        rest = set(self.rest)
+        unbroken = {
+            name: [o for o in self.partners.get(name, ()) if o in rest and {(name, o), (o, name)} - self.left]
+            for name in self.rest
+        }
+        return _connected(self.rest, unbroken)
+
+    def sides(self, paths: set[Path]) -> Iterator[Sides]:
+        failing = _neighbours(paths)
+        for piece in _connected(self.sorted(failing), failing):
+            taken = {path for name in piece for o in failing[name] for path in ((name, o), (o, name)) if path in paths}
+            one, other = _halves(self.sorted(piece), failing)
+            if taken.isdisjoint((source, target) for source in one for target in failing[source]):
+                one, other = other, one
+            if self._all_fail(one, other, failing) and all(
+                source in one or (target, source) in taken for source, target in taken
+            ):
+                yield one, other, taken
+            else:
+                yield from super().sides(taken)
+
+    def _all_fail(self, one: set[str], other: set[str], failing: Mapping[str, set[str]]) -> bool:
+        """Tell whether the failing paths are those that were to be tried between these two groups, and no others."""
+        return all(
+            failing[name] == self.partners[name] & far for near, far in ((one, other), (other, one)) for name in near
+        )
+
+    def fewer(self, side: set[str], partners: set[str], paths: set[Path]) -> set[str]:
+        """Return the smaller side if the larger one has no other fault, and is most of what the smaller one tried or
+        several times as many; otherwise both.
+        """
+        small, large = sorted((side, partners), key=len)
+        tried = set().union(*(self.partners[name] for name in small)) - small
+        own = Counter(name for path in paths for name in path)
+        sound = all(self.failing[name] == own[name] for name in large)
+        most = len(small) < len(large) and 2 * len(large) > len(tried)
+        return small if sound and (most or len(large) >= _SEVERAL * len(small)) else small | large
+
+    def fewer_of_one_way(self, sources: set[str], targets: set[str], paths: set[Path]) -> set[str]:
+        return self.fewer(sources, targets, paths)
+
+
+Sides = tuple[set[str], set[str], set[Path]]
+
+
+def _neighbours(paths: Iterable[Path]) -> dict[str, set[str]]:
+    """Map each endpoint to the others of its paths, in either direction."""
+    found: dict[str, set[str]] = {}
+    for one, other in paths:
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    return found
+
+
+def _connected(order: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """Return the groups of endpoints that are neighbours of each other, directly or by others."""
+    pieces: list[set[str]] = []
+    seen: set[str] = set()
+    for name in order:
+        if name not in seen:
+            piece, waiting = {name}, [name]
+            while waiting:
+                found = set(neighbours[waiting.pop()]) - piece
+                piece |= found
+                waiting += found
+            pieces.append(piece)
+            seen |= piece
+    return pieces
+
+
+def _halves(piece: Sequence[str], neighbours: Mapping[str, set[str]]) -> tuple[set[str], set[str]]:
+    """Part connected endpoints in two by how many steps they are from the first; neighbours may be in one half."""
+    halves: tuple[set[str], set[str]] = {piece[0]}, set()
+    step, seen = 0, {piece[0]}
+    edge = seen
+    while edge:
+        step += 1
+        edge = set().union(*(neighbours[name] for name in edge)) - seen
+        seen = seen | edge
+        halves[step % 2].update(edge)
+    return halves
 
 
 def _partners(paths: Iterable[Path]) -> Partners:
@@ -361,16 +514,6 @@ def _needed(candidates: dict[tuple[str, bool], set[Path]]) -> dict[tuple[str, bo
             explained.subtract(candidates[key])
             del kept[key]
     return kept
-
-
-def _pieces(order: tuple[str, ...], broken: set[Path]) -> list[set[str]]:
-    """Return the groups of endpoints that unbroken paths connect, in either direction."""
-    pieces: list[set[str]] = []
-    for name in order:
-        joined = [piece for piece in pieces if any({(name, o), (o, name)} - broken for o in piece)]
-        pieces = [piece for piece in pieces if piece not in joined]
-        pieces.append({name}.union(*joined))
-    return pieces
 
 
 def _largest(order: tuple[str, ...], paths: set[Path]) -> tuple[set[str], set[str]]:

@@ -38,7 +38,7 @@ def lossy(known: Known) -> Iterator[Lossy]:
             continue
         alike = _shared_ends(rates)
         sound = frozenset(path for path in net.good if path not in rates and not _suspect(path, alike))
-        for found in folded(net.endpoints, frozenset(rates), sound):
+        for found in folded(net.endpoints, frozenset(rates), sound, net.asked):
             yield _told(net, found, rates)
 
 

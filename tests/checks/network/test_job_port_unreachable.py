@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.facts.links import LinkCause, LinkFacts, PortState
+from ncheck.facts.links import LinkCause, LinkFacts, PortState, Sample
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -60,3 +60,13 @@ def test_a_node_that_says_nothing_of_the_node_with_the_port_is_unknown() -> None
     verdicts = judge([job_port_unreachable], facts).verdicts
     assert [verdict.nodes[0] for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN] == ["n2"]
     assert verdicts[1].reason == "n2 tested no port of n1, which the job needs: 10001"
+
+
+def test_a_node_of_many_that_was_not_to_dial_that_node_is_not_asked_for_its_port() -> None:
+    facts = nodes()
+    for name_of, dialled in (("n2", {"n3"}), ("n3", {"n1", "n2"})):
+        samples = tuple(Sample(f"10.{network}.0.0/24", frozenset(dialled)) for network in (1, 2))
+        links = LinkFacts((), (), frozenset({"n2", "n3"}), samples=samples)
+        facts[name_of] = {**facts[name_of], LinkFacts: links}
+    verdicts = judge([job_port_unreachable], facts).verdicts
+    assert [verdict.nodes[0] for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN] == ["n3"]

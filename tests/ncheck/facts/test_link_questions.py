@@ -77,6 +77,44 @@ def test_in_each_step_every_node_is_dialled_by_one_other() -> None:
     assert {len(dials) for dials in made.values()} == {6}
 
 
+def many(count: int, per_subnet: int) -> dict[str, tuple[Interface, ...]]:
+    """Return nodes with a default route, so many in each subnet."""
+    ips = (
+        f"10.{number // per_subnet}.{number % per_subnet // 250}.{number % per_subnet % 250 + 1}"
+        for number in range(count)
+    )
+    return {f"n{number}": (nic("eth0", ip, default=True, prefix=16),) for number, ip in enumerate(ips)}
+
+
+def kept(asked: Asked) -> dict[str, JsonValue]:
+    return {name: one.kept for name, (one,) in ask_connect(*asked, 40.0).items() if isinstance(one, Answer)}
+
+
+def test_of_256_nodes_each_dials_all_and_of_more_those_that_dial_it() -> None:
+    few, more = cluster(many(256, 300)), cluster(many(257, 300))
+    assert {len(rows) for rows in links(few).values()} == {255}
+    assert set(kept(few).values()) == {None}
+    dialled = {name: [str(row[0]) for row in rows] for name, rows in links(more).items()}
+    assert {name: {"10.0.0.0/16": sorted(others)} for name, others in dialled.items()} == kept(more)
+    assert all(name in dialled[other] for name, others in dialled.items() for other in others)
+    assert max(map(len, dialled.values())) < 40
+    assert dialled["n32"][:3] == ["n33", "n34", "n35"]  # those after it come first: no node is dialled by all at once
+
+
+def test_the_nodes_of_a_small_subnet_dial_each_other_and_some_across_the_routers() -> None:
+    racks = cluster(many(320, 40))
+    rows = links(racks)["n100"]
+    inside, across = ({str(row[0]) for row in rows if bool(row[4]) is is_inside} for is_inside in (True, False))
+    assert inside == {f"n{number}" for number in range(80, 120)} - {"n100"}
+    assert kept(racks)["n100"] == {"": sorted(across)}
+    assert 10 < len(across) < 20
+
+
+def test_all_dial_all_if_that_is_requested() -> None:
+    asked_for_all = cluster(many(300, 300), replace(SETTINGS, mesh="all"))
+    assert {len(rows) for rows in links(asked_for_all).values()} == {299}
+
+
 def test_two_addresses_of_a_node_in_one_subnet_are_both_tried_from_both_of_the_other() -> None:
     nodes = {"a": (nic("eth0", "10.0.0.1", "10.0.0.2"),), "b": (nic("eth0", "10.0.0.3", "10.0.0.4"),)}
     ends = [(row[1], row[2]) for row in links(cluster(nodes))["a"]]

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 from ncheck.facts.learning import facts_of
-from ncheck.facts.links import CONNECT, LISTEN, Burst, Link, LinkCause, LinkFacts, ListenFacts, Loss, PortState, Reach
+from ncheck.facts.links import (
+    CONNECT,
+    LISTEN,
+    Burst,
+    Link,
+    LinkCause,
+    LinkFacts,
+    ListenFacts,
+    Loss,
+    PortState,
+    Reach,
+    Sample,
+)
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
@@ -43,6 +55,19 @@ def test_links_are_read_with_what_is_wrong_with_them() -> None:
         (Link("10.0.0.1", "gpu03", "10.0.0.3", "", LinkCause.LARGE_LOST, "words"),),
         frozenset({"gpu02", "gpu03"}),
     )
+
+
+def test_what_a_node_of_many_was_to_dial_is_what_this_machine_keeps_and_not_what_the_node_says() -> None:
+    kept: dict[str, Any] = {"10.0.0.0/24": ["gpu02", "gpu03"], "": ["gpu09"]}
+    found = read(LinkFacts, Reply(Status.OK, value=LINKS, asked=kept))
+    assert isinstance(found, LinkFacts)
+    assert found.samples == (
+        Sample("10.0.0.0/24", frozenset({"gpu02", "gpu03"})), Sample("", frozenset({"gpu09"})),
+    )  # fmt: skip
+    assert (found.sample(""), found.sample("10.9.0.0/24")) == (frozenset({"gpu09"}), None)
+    assert found.among(frozenset({"gpu03"})).samples == (
+        Sample("10.0.0.0/24", frozenset({"gpu03"})), Sample("", frozenset()),
+    )  # fmt: skip
 
 
 def test_lost_packets_and_late_connections_are_read_and_an_older_recording_has_neither() -> None:
