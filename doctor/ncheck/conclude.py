@@ -17,7 +17,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.report import GpuAlone, Measurement, NodeSummary, Probe, Report
+from ncheck.model.report import GpuAlone, Measurement, MeshSample, NodeSummary, Probe, Report
 from ncheck.origin import Origin
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
@@ -61,6 +61,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         measurements=measurements,
         probe=probe,
         gpus_alone=_gpus_alone(cluster),
+        mesh=_mesh(cluster),
         version=__version__,
         seconds=round(seconds, 3),
         fail_on=settings.fail_on,
@@ -175,6 +176,14 @@ def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     from ncheck.probe.measurements import measured
 
     return measured(cluster.known)
+
+
+def _mesh(cluster: Cluster) -> MeshSample | None:
+    links = cluster.facts_called("LinkFacts")
+    if not any(facts.samples for facts in links.values()):
+        return None
+    tried = sorted(len(facts.tried_to) for facts in links.values())
+    return MeshSample(tried[len(tried) // 2], len(links) - 1)
 
 
 def _gpus_alone(cluster: Cluster) -> tuple[GpuAlone, ...]:

@@ -25,6 +25,7 @@ from ncheck.conclude import BEFORE_RESET, conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.links import LinkFacts, Sample
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import NCCL
 from ncheck.facts.nccl_pick import PICK
@@ -35,6 +36,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, JsonValue, Login, Reply, Status
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.report import MeshSample
 from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again
@@ -93,6 +95,18 @@ def test_a_cluster_without_any_gpu_is_called_so_and_one_that_was_not_asked_is_no
     none, some = Absent("no NVIDIA GPU"), GpuFacts((Gpu(0, "H100"),), "550", "12.4", "nvml")
     assert cpus_only(a=none, b=none, c=Unread("not reached"))
     assert not any((cpus_only(), cpus_only(a=none, b=some), cpus_only(a=none, b=Unread("it hung"))))
+
+
+def test_it_says_how_many_others_each_of_many_nodes_dialled_and_nothing_where_all_dialled_all() -> None:
+    def mesh(*samples: Sample) -> MeshSample | None:
+        links = LinkFacts((), (), frozenset({"a", "b"}), samples=samples)
+        known: dict[str, Facts] = {
+            name: {LoginFacts: LoginFacts(Login(reached=True)), LinkFacts: links} for name in ("a", "b", "c", "d")
+        }
+        return conclude(Cluster.of(known), [], Settings(), LaunchPlan()).mesh
+
+    assert mesh(Sample("10.0.0.0/16", frozenset({"a", "b"}))) == MeshSample(dialled=2, others=3)
+    assert mesh() is None
 
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")

@@ -240,6 +240,18 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class MeshSample:
+    """How many of the `others` each node dialled, where they were too many to dial all: `dialled` is the median."""
+
+    dialled: int
+    others: int
+
+    @property
+    def sentence(self) -> str:
+        return f"each node dialled about {self.dialled} of {self.others:,} others"
+
+
+@dataclass(frozen=True)
 class BadNode:
     """A node that a job is better off without. `codes` are those of the checks that say so.
 
@@ -283,6 +295,7 @@ class Report:
     boards: tuple[Board, ...] = ()  # how GPUs and NICs lie: the kinds of nodes, the most common first
     systems: tuple[System, ...] = ()  # what the nodes have: one for those that are alike, in the order of the list
     hardware: tuple[Hardware, ...] = ()  # what identifies each node that was reached, and its parts
+    mesh: MeshSample | None = None  # None: every node dialled all others, or none was dialled
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
     schema: str = SCHEMA
 

@@ -120,7 +120,7 @@ def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
 
 
 def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
-    """Yield "16 links", "2 networks", "NCCL takes ib0"."""
+    """Yield "16 links", "2 networks", "NCCL takes ib0"; of many nodes, which share of the links was tried."""
     networks, links = set[str](), 0
     for system in systems:
         usable = [wire for wire in system.interfaces or () if wire.running and wire.network]
@@ -129,6 +129,8 @@ def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
     if links:
         yield words.count(links, "link")
         yield words.count(len(networks), "network")
+    if report.mesh:
+        yield report.mesh.sentence
     setting = report.plan.env.get("NCCL_SOCKET_IFNAME")
     if setting and setting.value:
         yield f"NCCL takes {setting.value.lstrip('=')}"

@@ -186,8 +186,9 @@ class Settings:
     )
     mesh: str = _row(
         "auto", _LIMITS, "--mesh", read.OneOf(("auto", "all", "none")), None,
-        "Tests between nodes: TCP between all addresses, and ssh between all pairs (auto: up to 16 nodes; beyond, "
-        "the connections that Open MPI makes). none: no such tests.  [auto]",
+        "Tests between nodes: TCP between all addresses (auto: of up to 256 nodes; beyond, each dials some 40 others), "
+        "and ssh between all pairs (auto: up to 16 nodes; beyond, the connections that Open MPI makes). none: no such "
+        "tests.  [auto]",
     )
     probe: str = _row(
         "auto", _PROBE, "--probe", read.OneOf(("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")), None,

@@ -16,10 +16,11 @@ import pytest
 from ncheck.model.evidence import INTERRUPTED
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import Blocker
-from ncheck.model.report import Report
+from ncheck.model.report import MeshSample, Report
 from ncheck.report import quiet
 from ncheck.report.console import print_report
 from ncheck.report.page import Sheet
+from ncheck.report.topics import topic_lines
 
 from .conftest import PLAN, names, node, report
 from .measurements import MEASURED, slow_node
@@ -266,3 +267,9 @@ def test_quiet_prints_the_headline_only(named_report: tuple[str, Report]) -> Non
     answer = stream.getvalue()
     assert in_utf8(made).startswith(answer)
     assert in_utf8(made).endswith(answer)
+
+
+def test_of_many_nodes_it_says_which_share_of_the_links_was_tried(reports: dict[str, Report]) -> None:
+    sampled = replace(reports["healthy"], mesh=MeshSample(39, 4095))
+    (line,) = [line for line in topic_lines(sampled, ()) if line.topic == "network"]
+    assert "each node dialled about 39 of 4,095 others" in line.text
