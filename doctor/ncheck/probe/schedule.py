@@ -34,7 +34,8 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     if len(rounds) < PARTNERS:
         return _opening(names, met)
     found = searched(pairs, expect)
-    missing = [node for node in names if sum(node in pair for pair in met) < min(PARTNERS, len(names) - 1)]
+    partners = Counter(node for pair in met for node in pair)
+    missing = [node for node in names if partners[node] < min(PARTNERS, len(names) - 1)]
     few = len(names) <= FEW
     doubtful = found.near or found.unresolved or found.doubted
     return (
@@ -92,16 +93,31 @@ def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: Se
     suspects = [node for node in unsure if proofs[node] < TRIED]
     suspects.sort(key=proofs.__getitem__)
     free = dict.fromkeys((*missing, *suspects, *found.fast))
+    lacking = set(missing)
     pairs: list[tuple[str, str]] = []
     for node in (*missing, *suspects):
-        willing = (*missing, *found.fast) if node in missing else found.fast
-        times = {one: met.get(frozenset((node, one)), 0) for one in willing if one in free and one != node}
-        partner = min(times, key=times.__getitem__, default=None)
-        if node in free and partner and not (times[partner] and (strangers or node in missing)):
+        if node not in free:
+            continue
+        alone = node in lacking
+        willing = (one for one in ((*missing, *found.fast) if alone else found.fast) if one in free and one != node)
+        partner, times = _least_met(node, willing, met)
+        if partner and not (times and (strangers or alone)):
             pairs.append((node, partner))
-            free = {one: None for one in free if one not in pairs[-1]}
+            del free[node], free[partner]
     again = () if strangers else (link.nodes for link in found.doubted if len(link.meetings) < TRIED)
     return (*pairs, *_disjoint(nodes for nodes in again if free.keys() >= set(nodes)))
+
+
+def _least_met(node: str, others: Iterable[str], met: Mapping[frozenset[str], int]) -> tuple[str | None, int]:
+    """Return the first of these that the node met least often, and how often it did. Most often that is never."""
+    best, least = None, 0
+    for one in others:
+        times = met.get(frozenset((node, one)), 0)
+        if not times:
+            return one, 0
+        if best is None or times < least:
+            best, least = one, times
+    return best, least
 
 
 def _once_more(names: tuple[str, ...], pairs: Sequence[Collective]) -> Pairs:
