@@ -132,6 +132,10 @@ class LinkFacts:
     counts_losses: bool = True
     samples: tuple[Sample, ...] = ()
 
+    def __hash__(self) -> int:
+        """Hash a part of it: every check asks for the same links of the same thousands of nodes."""
+        return hash((self.tried_to, len(self.broken)))
+
     def sample(self, subnet: str) -> frozenset[str] | None:
         """Return the nodes that it was to dial in a subnet ("": across routers); None: all that are there."""
         return next((sample.nodes for sample in self.samples if sample.subnet == subnet), None)

@@ -159,7 +159,8 @@ def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[Fault, 
 @lru_cache(maxsize=64)  # many checks ask about the same links
 def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
     known = dict(links)
-    nets = (Matrix(known, subnet, known, causes) for causes in (CONNECT, LARGE, CUT))
+    seen = {link.cause for facts in known.values() for link in facts.broken if link.subnet == subnet}
+    nets = (Matrix(known, subnet, known, causes) for causes in (CONNECT, LARGE, CUT) if causes & seen)
     return tuple(fault for net in nets if net.broken for fault in _FaultFinder(net).faults())
 
 

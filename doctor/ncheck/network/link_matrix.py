@@ -186,13 +186,9 @@ class Matrix:
         """The paths that were to be tried, if these are only some of those between the members; None for all."""
         if all(facts.sample(self.subnet) is None for facts in self.heard.values()):
             return None
-        return frozenset(
-            (self.endpoint(node, source), self.endpoint(other, ip))
-            for node, sources in self.addresses.items()
-            for other in self.partners(node)
-            for source in sources
-            for ip in self.addresses[other]
-        )
+        ends = {node: [self.endpoint(node, ip) for ip in ips] for node, ips in self.addresses.items()}
+        pairs = ((node, other) for node in ends for other in self.partners(node))
+        return frozenset((source, target) for node, other in pairs for source in ends[node] for target in ends[other])
 
     def partners(self, node: str) -> Iterator[str]:
         """Yield the nodes that this one must try here: across routers, those with which it shares no subnet."""
