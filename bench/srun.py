@@ -88,7 +88,8 @@ def measure(count: int) -> Cost:
     sources = sources_for(wanted_facts(load_checks().select(()), settings))
     first = Request(sources).frame
     asked = ask_connect(cluster, settings, 40.0)
-    mesh = {name: Request(questions).frame for name, questions in asked.items()}
+    frames = {id(question): Request(questions).frame for questions in asked.values() for question in questions}
+    mesh = {name: frames[id(question)] for name, (question,) in asked.items()}
     script = bootstrap("0f3a99bc12d4e5f6", 60.0, shared=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "srun")

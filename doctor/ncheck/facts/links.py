@@ -8,7 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ncheck.facts.definition import ASKING_PEERS, LISTENING, LONGEST, Fact, exempt_without_peers, no_answer, no_peers
 from ncheck.facts.interpreter import InterpreterFacts
@@ -326,18 +326,56 @@ def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     if no_peers(cluster, settings):  # the nodes listen only for the probe
         return {}
     seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
-    questions: Questions = {}
     found = usable_addresses(cluster)
     chosen = samples(cluster, settings, found)
+    kept: dict[str, dict[str, JsonValue]] = {}
+    for subnet, by_node in chosen.items():
+        for name, nodes in by_node.items():
+            kept.setdefault(name, {})[subnet] = [*sorted(nodes)]
+
+    def question(part: Mapping[str, JsonValue], names: Iterable[str]) -> Answer:
+        asked: JsonValue = {"token": cluster.token, "timeout": seconds, **part}
+        return Answer(CONNECT.name, seconds + 1.0, asked, kept={name: kept[name] for name in names if name in kept})
+
+    own: dict[str, dict[str, JsonValue]] = {}
+    questions: Questions = {}
     for name, rows in dialled(cluster, settings, found, chosen).items():
-        sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
-        asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
-        kept: dict[str, JsonValue] = {
-            subnet: [*sorted(nodes[name])] for subnet, nodes in chosen.items() if name in nodes
-        }
-        connect = Answer(CONNECT.name, seconds + 1.0, asked, kept=kept or None)
-        questions[name] = (connect if rows else NotAsked(CONNECT, _why_none(cluster, name)),)
+        own[name] = {"sources": _sources(found[name]), "targets": [*rows]}
+        questions[name] = (question(own[name], [name]) if rows else NotAsked(CONNECT, _why_none(cluster, name)),)
+    if chosen and settings.via == "srun":
+        asked = {name: part for name, part in own.items() if part["targets"]}
+        questions |= dict.fromkeys(asked, (question(_for_all(asked), asked),))
     return questions
+
+
+def _sources(held: Sequence[SubnetAddress]) -> JsonValue:
+    return {subnet: list(ips) for subnet, ips in _by_subnet(held).items()}
+
+
+def _for_all(own: Mapping[str, Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return the parts of all nodes as one question: srun sends every node what it sends to any, and sends that once.
+
+    All rows are in the order of the nodes. A node has its addresses, the place of its own first row and, as steps from
+    there, where runs of rows begin that it dials, each with its length: the steps of many nodes are the same.
+    """
+    order = {name: place for place, name in enumerate(own)}
+    unique = {id(row): row for part in own.values() for row in cast("list[Row]", part["targets"])}
+    rows = sorted(unique.values(), key=lambda row: order.get(str(row[0]), len(order)))
+    places = {id(row): place for place, row in enumerate(rows)}
+    firsts = {str(row[0]): place for place, row in reversed([*enumerate(rows)])}
+    of: dict[str, JsonValue] = {}
+    for name, part in own.items():
+        first, runs = firsts.get(name, 0), list[JsonValue]()
+        following = -1
+        for row in cast("list[Row]", part["targets"]):
+            place = places[id(row)]
+            if place == following:
+                runs[-1] = cast("int", runs[-1]) + 1
+            else:
+                runs += [(place - first) % len(rows), 1]
+            following = place + 1
+        of[name] = [part["sources"], first, runs]
+    return {"rows": [*rows], "of": of}
 
 
 Chosen = Mapping[str, Mapping[str, frozenset[str]]]  # by subnet ("": across routers) and node, the nodes that it dials

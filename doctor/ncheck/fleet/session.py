@@ -195,7 +195,7 @@ class Session:
             if source is None:
                 strays += 1
             else:
-                self.known.replies[key] = reply_from(reply, asked=_kept(source))
+                self.known.replies[key] = reply_from(reply, asked=_kept(source, self.known.node.name))
         self._stray(strays)
 
     def _ping(self) -> None:
@@ -364,11 +364,11 @@ class Session:
 
 
 @lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
-def _kept(source: Source) -> JsonValue:
-    """Return what is kept of a question with its reply."""
+def _kept(source: Source, node: str) -> JsonValue:
+    """Return what is kept of a question with a node's reply."""
     if not isinstance(source, Answer):
         return None
-    return source.kept if source.turn is None else source.arguments
+    return source.arguments if source.turn is not None else source.kept.get(node) if source.kept else None
 
 
 def _module_frame(name: str, text: str | None) -> bytes:

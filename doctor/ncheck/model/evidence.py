@@ -75,7 +75,7 @@ class Answer:
     `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
     asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
     `shape` is the declared type of the reply's value (see facts/answers.py); without one, the reader checks it.
-    `kept` stays here: what is kept with the reply of what was asked, of a source without turns.
+    `kept` stays here: by node, what is kept with its reply of what was asked, of a source without turns.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Answer:
     arguments: JsonValue = field(default=None, compare=False)
     turn: int | None = None
     shape: object = field(default=None, compare=False, repr=False)
-    kept: JsonValue = field(default=None, compare=False, repr=False)
+    kept: Mapping[str, JsonValue] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:

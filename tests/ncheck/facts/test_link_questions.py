@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ncheck.agent.answers.connect import rows
+from ncheck.agent.answers.connect import part_of, rows
 from ncheck.facts.definition import exempt_without_peers
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import MAX_ADDRESSES, ListenFacts, PortState, ask_connect, ask_listen, exempt_listening
@@ -87,7 +87,11 @@ def many(count: int, per_subnet: int) -> dict[str, tuple[Interface, ...]]:
 
 
 def kept(asked: Asked) -> dict[str, JsonValue]:
-    return {name: one.kept for name, (one,) in ask_connect(*asked, 40.0).items() if isinstance(one, Answer)}
+    return {
+        name: (one.kept or {}).get(name)
+        for name, (one,) in ask_connect(*asked, 40.0).items()
+        if isinstance(one, Answer)
+    }
 
 
 def test_of_256_nodes_each_dials_all_and_of_more_those_that_dial_it() -> None:
@@ -108,6 +112,19 @@ def test_the_nodes_of_a_small_subnet_dial_each_other_and_some_across_the_routers
     assert inside == {f"n{number}" for number in range(80, 120)} - {"n100"}
     assert kept(racks)["n100"] == {"": sorted(across)}
     assert 10 < len(across) < 20
+
+
+def test_by_srun_all_of_many_nodes_get_one_question_and_each_finds_the_same_links_in_it() -> None:
+    more = {f"m{i}": (nic("eth0", f"10.200.{i // 250}.{i % 250 + 1}", default=True, prefix=16),) for i in range(270)}
+    nodes = {**many(280, 40), **more}
+    first: Facts = {ListenFacts: ListenFacts({"10.0.0.1": 4000}, needed=(PortState(4711, free=True),))}
+    of_each, of_all = (
+        cluster(nodes, replace(SETTINGS, via=via, master_port=4711), n0=first) for via in ("ssh", "srun")
+    )
+    (question,) = {id(one): one for (one,) in ask_connect(*of_all, 40.0).values()}.values()
+    assert isinstance(question, Answer)
+    assert {name: tuple(rows(part_of(name, question.arguments))) for name in nodes} == links(of_each)
+    assert kept(of_all) == kept(of_each)
 
 
 def test_all_dial_all_if_that_is_requested() -> None:

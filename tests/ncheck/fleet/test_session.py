@@ -79,9 +79,10 @@ def test_each_source_is_answered_with_status_and_whole_output(ask: Ask, tmp_path
 
 
 def test_what_is_kept_of_a_question_comes_with_the_reply_and_the_node_never_sees_it(ask: Ask) -> None:
-    (reply,) = ask(Answer("limits", kept={"10.0.0.0/16": ["gpu02"]})).replies.values()
-    assert (reply.status, reply.asked) == (Status.OK, {"10.0.0.0/16": ["gpu02"]})
-    assert on_the_wire(Answer("limits", kept=["gpu02"])) == on_the_wire(Answer("limits"))
+    evidence = ask(limits := Answer("limits", kept={"here": ["gpu02"], "gpu02": ["here"]}))
+    (reply,) = evidence.replies.values()
+    assert (evidence.node, reply.status, reply.asked) == ("here", Status.OK, ["gpu02"])
+    assert on_the_wire(limits) == on_the_wire(Answer("limits"))
 
 
 def test_of_a_log_its_beginning_is_sent_and_what_holds_a_word(ask: Ask) -> None:

@@ -16,6 +16,7 @@ import socket
 import time
 from collections import deque
 
+from ncheck.agent.answers.listen import NODE
 from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
 from ncheck.agent.resent import counted, resent, unanswered
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
@@ -57,8 +58,11 @@ def answer(sources, arguments, timeout):
     "subnet", "begun": connections, "late": of these}]}.
 
     Asked as {"token", "timeout": seconds, "sources": {subnet: [its own ips]}, "targets": [[node, ip, port, subnet, is
-    the port the job's: bool, source ip (without it: all sources of the subnet)]]}.
+    the port the job's: bool, source ip (without it: all sources of the subnet)]]}; or, where all nodes are asked the
+    same, with "rows": the targets of all, "of": {node: [its sources, a place in rows, [steps from there to the first of
+    some targets, how many these are, ...]]}.
     """
+    arguments = part_of(sources.kept.get(NODE), arguments)
     links, ends = [_Link(row) for row in rows(arguments)], time.monotonic() + min(arguments["timeout"], timeout)
     _Tries(links, arguments["token"], ends).run()
     _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
@@ -77,6 +81,19 @@ def answer(sources, arguments, timeout):
         "counted": counted(),
         "late": [dict(link.ends(), begun=BURST, late=count) for link, count in late],
     }
+
+
+def part_of(node, arguments):
+    """Return what is asked of one node, of a question that all nodes are asked alike."""
+    if "of" not in arguments:
+        return arguments
+    (sources, place, runs), every = arguments["of"][node], arguments["rows"]
+    targets = [
+        every[(place + runs[at] + number) % len(every)]
+        for at in range(0, len(runs), 2)
+        for number in range(runs[at + 1])
+    ]
+    return dict(arguments, sources=sources, targets=targets)
 
 
 def rows(arguments):

@@ -22,6 +22,7 @@ from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, 
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
 AT_MOST, EACH = 512, 4  # peers at once; one address may have this part of them
+NODE = "node"  # under this key
 _PAUSE = 0.2  # seconds without new peers where this system gives no more sockets
 
 READS = (
@@ -36,8 +37,9 @@ def answer(sources, arguments, timeout):
     "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it was not tried}]}.
 
     Asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port", "assumed": bool}]}. It goes on
-    listening until the agent ends, on the needed ports, too, where they are free.
+    listening until the agent ends, on the needed ports, too, where they are free. Its name is kept for later answers.
     """
+    sources.kept[NODE] = arguments["node"]
     server = _Server(arguments["token"], arguments["node"])
     needed = [server.need(wanted) for wanted in arguments["ports"]]
     ports, failed = {}, {}
