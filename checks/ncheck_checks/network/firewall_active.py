@@ -36,12 +36,12 @@ DEFAULT_PORTS = (32768, 60999)
 @cluster_check("NC358", Severity.WARNING, FirewallFacts, NicFacts, also=(NetSettingsFacts, LinkFacts))
 def firewall_active(cluster: Cluster) -> Iterator[Problem]:
     subnets = {subnet: nodes for subnet, nodes in networks(cluster.facts(NicFacts)).items() if ":" not in subnet}
-    settings, links = cluster.facts(NetSettingsFacts), cluster.facts(LinkFacts)
+    settings, connected = cluster.facts(NetSettingsFacts), _connected(cluster.facts(LinkFacts))
     for node, firewall in cluster.facts(FirewallFacts).items():
         subnet = next((subnet for subnet, nodes in subnets.items() if node in nodes), "")
         first, last = settings[node].ephemeral if node in settings else DEFAULT_PORTS
         needed = f"TCP ports {first} to {last} must be open between the nodes"
-        if _others_connected(node, links):
+        if node in connected:
             continue
         if isinstance(firewall.chains, Unread):
             if firewall.services:
@@ -54,11 +54,13 @@ def firewall_active(cluster: Cluster) -> Iterator[Problem]:
             yield Problem(message, _fix(firewall, chain, subnet), nodes=(node,))
 
 
-def _others_connected(node: str, links: Mapping[str, LinkFacts]) -> bool:
-    """Tell whether every node that tried to connect to this one did."""
-    tried = [facts for facts in links.values() if node in facts.tried_to]
-    failed = (link for facts in tried for link in facts.broken if link.target == node and not link.port)
-    return bool(tried) and not any(link.cause in (LinkCause.REFUSED, LinkCause.FILTERED) for link in failed)
+def _connected(links: Mapping[str, LinkFacts]) -> set[str]:
+    """Return the nodes to which others tried to connect, and all of these did."""
+    tried = {node for facts in links.values() for node in facts.tried_to}
+    failed = (
+        link for facts in links.values() for link in facts.broken if not link.port and link.target in facts.tried_to
+    )
+    return tried - {link.target for link in failed if link.cause in (LinkCause.REFUSED, LinkCause.FILTERED)}
 
 
 def _fix(firewall: FirewallFacts, chain: InputChain | None, subnet: str) -> str:
