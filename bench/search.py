@@ -1,8 +1,9 @@
 """How many rounds of pairs it takes to find the slow nodes, by how many nodes there are; nothing is measured for real.
 
 The cluster is the simulated one of the tests: what its pairs reach is known, with a noise of 5 %, and of 10 % for the
-random clusters. The bench ends with an error where a slow node or pair is not found, a healthy one is blamed, or more
-rounds are taken than promised. With --write the figures go to docs/measured.md.
+random clusters and those of thousands of nodes. The bench ends with an error where a slow node or pair is not found, a
+healthy one is blamed, or more rounds are taken than promised. With --write the figures go to docs/measured.md, those of
+thousands of nodes to docs/scale.md.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ SLOWEST, FASTEST = 0.3, 0.7  # of the usual speed
 MUST_BE_FOUND = 0.6  # of the usual speed: what is faster than this may be missed under a noise of 10 %
 TOLERATED = 0.001  # of the clusters, in which a slow node may stay unknown or a link be accused instead of a node
 LARGE, FAULTS, LARGE_ROUNDS = 232, 5, 7
+THOUSANDS, FAULTS_OF_THOUSANDS = (1024, 4096), 20
+MOST_CPU = 15.0  # seconds of the head for one search
 
 
 @dataclass(frozen=True)
@@ -88,25 +91,31 @@ def judge(tallies: list[Tally]) -> None:
             sys.exit(f"bench: of {one.nodes} nodes {one.missed} slow ones were missed and {one.invented} invented")
         if one.most > one.limit:
             sys.exit(f"bench: {one.most} rounds for {one.nodes} nodes")
+        if one.seconds > MOST_CPU:
+            sys.exit(f"bench: one search of {one.nodes} nodes costs {one.seconds:.1f} s of CPU")
 
 
-def section(tallies: list[Tally]) -> str:
-    """Return the figures, in Markdown."""
+def table(tallies: list[Tally]) -> list[str]:
+    """Return the figures as lines of a table, in Markdown."""
     rows = [
         f"| {t.nodes} | {t.faults} | {100 * t.noise:.0f} % | {t.runs} | {t.usual:.2f} | {t.most} | {t.limit} "
         f"| {t.missed} | {t.open} | {t.invented} | {t.links} | {1000 * t.seconds:.1f} |"
         for t in tallies
     ]
+    return [
+        "| nodes | slow | noise | clusters | rounds | most | allowed | missed | unknown | invented | links | CPU, ms |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|", *rows,
+    ]  # fmt: skip
+
+
+def section(tallies: list[Tally]) -> str:
+    """Return what was found, in Markdown."""
     text = (
         f"Simulated clusters with slow nodes of {SLOWEST} to {FASTEST} of the usual speed, or a slow pair of "
         f"neighbours of half of it; a node below {MUST_BE_FOUND} that passes is missed, one that is neither "
         "cleared nor blamed is unknown. In one round all pairs are measured at once. No GPU and no wire took part."
     )
-    return "\n".join([
-        "## Search for slow nodes", "", text, "",
-        "| nodes | slow | noise | clusters | rounds | most | allowed | missed | unknown | invented | links | CPU, ms |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|", *rows,
-    ])  # fmt: skip
+    return "\n".join(["## Search for slow nodes", "", text, "", *table(tallies)])
 
 
 def main() -> None:
@@ -114,6 +123,7 @@ def main() -> None:
     parser.add_argument("--nodes", default="3,4,5,8,16,33,64", help="how many nodes, comma-separated")
     parser.add_argument("--runs", type=int, default=200, help="clusters of each size")
     parser.add_argument("--random", type=int, default=10_000, help="clusters of 3 to 64 nodes with a noise of 10 %%")
+    parser.add_argument("--thousands", type=int, default=20, help="clusters of 1024 and of 4096 nodes")
     parser.add_argument("--write", action="store_true", help="write the figures to docs/measured.md")
     asked = parser.parse_args()
     sys.path.insert(0, str(ROOT))
@@ -124,11 +134,14 @@ def main() -> None:
     tallies.append(tally(large, (0, 0), asked.runs, pair=True, limit=LARGE_ROUNDS))
     if asked.random:
         tallies.append(tally((3, 64), (0, 3), asked.random, noise=0.1))
-    text = section(tallies)
-    print(text)
-    judge(tallies)
+    faults = (FAULTS_OF_THOUSANDS, FAULTS_OF_THOUSANDS)
+    thousands = [tally((n, n), faults, asked.thousands, noise=0.1) for n in THOUSANDS if asked.thousands]
+    text, more = section(tallies), "\n".join(table(thousands))
+    print(text, more, sep="\n\n")
+    judge([*tallies, *thousands])
     if asked.write:
         write(text, ROOT / "docs" / "measured.md", MARK)
+        write(more, ROOT / "docs" / "scale.md", MARK)
 
 
 if __name__ == "__main__":
