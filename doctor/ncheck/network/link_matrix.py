@@ -18,6 +18,7 @@ from ncheck.facts.links import Link, LinkCause, LinkFacts
 
 Known = Mapping[str, LinkFacts]
 _MOST_SHOWN = 8
+_TANGLED = 500  # failing paths between connected endpoints: too many to look for the largest groups
 _SEVERAL = 4  # times as many sound nodes: what they have in common is at fault
 CONNECT = frozenset({LinkCause.REFUSED, LinkCause.FILTERED, LinkCause.UNROUTABLE})
 LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
@@ -428,7 +429,20 @@ class _Sampled(_Folding):
             ):
                 yield one, other, taken
             else:
-                yield from super().sides(taken)
+                yield from super().sides(taken) if len(taken) <= _TANGLED else self._stars(taken)
+
+    def _stars(self, paths: set[Path]) -> Iterator[Sides]:
+        """Yield each endpoint with those to which, or from which, its paths fail; the one with the most comes first."""
+        left, ends = set(paths), _partners(paths)
+        count = Counter(name for path in paths for name in path)
+        for name in sorted(count, key=lambda name: (-count[name], self.places[name])):
+            for into in (False, True):
+                others = ends[into].get(name, set())
+                taken = {path for other in others for path in ((name, other), (other, name))} & left
+                if taken:
+                    far = {end for path in taken for end in path} - {name}
+                    yield *((far, {name}) if into else ({name}, far)), taken
+                    left -= taken
 
     def _all_fail(self, one: set[str], other: set[str], failing: Mapping[str, set[str]]) -> bool:
         """Tell whether the failing paths are those that were to be tried between these two groups, and no others."""
