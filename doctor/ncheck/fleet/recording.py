@@ -332,18 +332,18 @@ def _strayed(given: object, understood: object, where: str = "evidence") -> str:
 
     What the decoder took over is the same object, so that only records and what holds them is walked.
     """
-    if given is understood:
-        return ""
-    if isinstance(given, dict) and isinstance(understood, Mapping):
-        inner = (_strayed(value, understood[name], name) for name, value in given.items())
-    elif isinstance(given, dict) and is_dataclass(understood):
-        known = {field.name for field in fields(understood)}
-        inner = (
-            _strayed(value, getattr(understood, name), name) if name in known else name for name, value in given.items()
-        )
-    else:
-        return "" if given == _plain(understood) and type(given) is not dict else where
-    return next((place for place in inner if place), "")
+    if type(given) is not dict:
+        return "" if given == _plain(understood) else where
+    held = understood if isinstance(understood, Mapping) else vars(understood) if is_dataclass(understood) else None
+    if held is None:
+        return where
+    for name, value in given.items():
+        if name not in held:
+            return str(name)
+        inner = held[name]
+        if value is not inner and (place := _strayed(value, inner, name)):
+            return place
+    return ""
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses
