@@ -136,8 +136,7 @@ class _Reader:
             return _fact(node, definition)
         latest, fact = next(reversed(alike.values()), None), alike.pop(answer, None)
         if fact is None:
-            fact = _fact(node, definition)
-            fact = latest if fact == latest else fact
+            fact = _fact(node, definition, latest)
         alike[answer] = fact
         if len(alike) > _KINDS:
             del alike[next(iter(alike))]
@@ -231,13 +230,22 @@ def _unread(
     return UnreadFacts({fact.__name__: value for fact, value in came.items()})
 
 
-def _fact(node: _OneNode, definition: Fact[object]) -> object:
+def _fact(node: _OneNode, definition: Fact[object], latest: object = None) -> object:
+    """Return a fact of one node: `latest` itself, that of another node, where it is equal."""
+    fact = _parsed(node, definition, latest)
+    return latest if fact == latest else fact
+
+
+def _parsed(node: _OneNode, definition: Fact[object], latest: object) -> object:
     if definition.was_not_asked(node.evidence):
         return Unrecorded(definition.unrecorded)
     try:
         if definition.parse is None:
             return answer_of(cast("Answer", definition.sources[0]), node.evidence, shape=definition.record)
-        return node.misshapen(definition.sources) or _held(definition.parse(node.evidence), definition)
+        if misshapen := node.misshapen(definition.sources):
+            return misshapen
+        fact = definition.parse(node.evidence)
+        return fact if fact == latest else _held(fact, definition)  # the other node's was held to its types
     except MisfitError as wrong:
         return Unread(str(wrong))
     except Exception as error:  # noqa: BLE001  whatever a reader stumbles on costs this fact of this node, not the run
