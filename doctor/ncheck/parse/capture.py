@@ -67,7 +67,9 @@ def lines_of(text: str) -> list[str]:
     A node may send anything: lines are cut at a length that no tool prints, and ValueError is raised for more lines
     than any tool prints.
     """
-    lines = [line[:_LONGEST] for line in _FOREIGN_DIGIT.sub("?", plain_text(text)).split("\n", _MOST_LINES)]
+    plain = plain_text(text)
+    plain = plain if plain.isascii() else _FOREIGN_DIGIT.sub("?", plain)
+    lines = [line[:_LONGEST] for line in plain.split("\n", _MOST_LINES)]
     if len(lines) > _MOST_LINES:
         raise ValueError(f"more than {_MOST_LINES} lines: not the output of a tool")
     for pattern in (_STAMP, _common_prefix(lines), _QUOTE):
@@ -98,6 +100,11 @@ def _common_prefix(lines: list[str]) -> re.Pattern[str]:
 
 def _without(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
     not_empty = [line for line in lines if line.strip()]
-    if not not_empty or len([line for line in not_empty if pattern.match(line)]) < _MOST * len(not_empty):
+    enough_without = not_empty[
+        : 1 + int((1 - _MOST) * len(not_empty))
+    ]  # if all of these are, it is not most that match
+    if not any(map(pattern.match, enough_without)):
+        return lines
+    if len([line for line in not_empty if pattern.match(line)]) < _MOST * len(not_empty):
         return lines
     return [pattern.sub("", line, count=1) for line in lines]
