@@ -18,7 +18,7 @@ them; `sudo sminfo` on both nodes whether it is the same one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
 from ncheck import Cluster, Problem, Severity, cluster_check
@@ -41,11 +41,11 @@ def ib_address_twice(cluster: Cluster) -> Iterator[Problem]:
         (node, port) for node, facts in nodes.items() if node not in again for port in active(facts.ports)
         if port.link_layer == "InfiniBand" and not is_virtual(port)
     ]  # fmt: skip
-    guids = _shared({held: held[1].port_guid for held in ports if held[1].port_guid.strip("0x")})
-    lids = _shared({
-        (node, port): (port.lid, place_of(port), port.sm_lid, subnet_prefix(details[node].of(*place_of(port)).gids))
+    guids = _shared((held, held[1].port_guid) for held in ports if held[1].port_guid.strip("0x"))
+    lids = _shared(
+        ((node, port), (port.lid, place_of(port), port.sm_lid, subnet_prefix(details[node].of(*place_of(port)).gids)))
         for node, port in ports if port.lid not in (None, 0, 0xFFFF)
-    })  # fmt: skip
+    )  # fmt: skip
     for guid, holders in guids.items():
         yield _problem(f"port GUID {guid}", holders)
     for (lid, *_), holders in lids.items():
@@ -53,10 +53,10 @@ def ib_address_twice(cluster: Cluster) -> Iterator[Problem]:
             yield _problem(f"LID {lid}", holders)
 
 
-def _shared(values: Mapping[Held, V]) -> dict[V, list[Held]]:
+def _shared(values: Iterable[tuple[Held, V]]) -> dict[V, list[Held]]:
     """Return the values that several ports have, with these."""
     holders: dict[V, list[Held]] = {}
-    for held, value in values.items():
+    for held, value in values:
         holders.setdefault(value, []).append(held)
     return {value: found for value, found in holders.items() if len(found) > 1}
 

@@ -35,9 +35,13 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
     own = {name: _own_addresses(nics) for name, nics in cluster.facts(NicFacts).items()}
     lookups = cluster.facts(NameFacts)
     kinds = tuple({id(facts): facts for facts in lookups.values()}.values())  # nodes that say the same share one
+    said: dict[str, list[Resolved]] = {}
+    for facts in kinds:
+        for name, answer in facts.names.items():
+            said.setdefault(name, []).append(answer)
     unresolved: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> the nodes that cannot resolve it, first error
-    for name in dict.fromkeys(name for facts in kinds for name in facts.names):
-        if _agreed([facts.names[name] for facts in kinds if name in facts.names], own.get(name, frozenset())):
+    for name, resolved in said.items():
+        if _agreed(resolved, own.get(name, frozenset())):
             continue
         answers = {node: facts.names[name] for node, facts in lookups.items() if name in facts.names}
         found = {node: frozenset(answer.addresses) for node, answer in answers.items() if answer.addresses}

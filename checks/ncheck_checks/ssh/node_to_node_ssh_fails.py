@@ -32,10 +32,12 @@ from ncheck.network.ssh_faults import UNTESTED, problem, ssh_faults, used_edges
 @cluster_check("NC131", Severity.ERROR, JobFacts, also=(PeerSshFacts, SshFromHereFacts), alone=True)
 def node_to_node_ssh_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from (problem(fault) for fault in ssh_faults(cluster) if fault.used)
-    used = used_edges(cluster)
+    targets_of: dict[str, set[str]] = {}
+    for source, target in used_edges(cluster):
+        targets_of.setdefault(source, set()).add(target)
     reached = {view.name for view in cluster if not isinstance(view.maybe(PeerSshFacts), Unread)}
     for view in cluster:
-        targets = {target for source, target in used if source == view.name}
+        targets = targets_of.get(view.name, set())
         facts = view.maybe(PeerSshFacts)
         if not targets or isinstance(facts, Absent):
             why = (
