@@ -25,12 +25,12 @@ from ncheck.topology.pcie_width import behind, ports
 def pcie_narrow(cluster: Cluster) -> Iterator[Problem]:
     facts = cluster.facts(PcieFacts)
     worse = behind(facts)
-    narrow = {
-        node: tuple(port.text for port in ports(links) if port.width < port.most_width)
-        for node, links in facts.items()
-        if node not in worse
+    shown = {id(links): links for links in facts.values()}  # nodes with the same links share one
+    lines_of = {
+        one: tuple(port.text for port in ports(links) if port.width < port.most_width) for one, links in shown.items()
     }
-    for lines, nodes in nodes_by_value({node: lines for node, lines in narrow.items() if lines}).items():
+    narrow = {node: lines_of[id(links)] for node, links in facts.items() if node not in worse and lines_of[id(links)]}
+    for lines, nodes in nodes_by_value(narrow).items():
         message = f"fewer PCIe lanes than possible: {lines[0]}"
         summary = "PCIe links with fewer lanes than possible"
         yield Problem(message, "sudo lspci -vv", lines, nodes, look=True, summary=summary)

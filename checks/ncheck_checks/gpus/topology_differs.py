@@ -30,7 +30,8 @@ Differing = list[tuple[tuple[str, str], Split[str]]]  # each pair, with its path
 
 def _differing_paths(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], Differing]:
     """Return the pairs whose path differs between the nodes that show them, grouped by the deviating nodes."""
-    kinds = {id(topology): _paths(topology) for topology in nodes.values()}  # nodes that show the same share one
+    shown = {id(topology): topology for topology in nodes.values()}  # nodes that show the same share one
+    kinds = {kind: _paths(topology) for kind, topology in shown.items()}
     first, *others = kinds.values()
     if all(own == first for own in others):
         return {}

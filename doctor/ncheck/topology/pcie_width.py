@@ -57,9 +57,12 @@ def behind(facts: Mapping[str, PcieFacts]) -> dict[str, list[Port]]:
     The devices of a node are compared as a whole: addresses may differ between nodes that are built alike.
     """
     found: dict[str, list[Port]] = {}
+    shown = {id(links): tuple(ports(links)) for links in {id(one): one for one in facts.values()}.values()}
     for kind in ("GPU", "HCA"):
-        own = {node: [port for port in ports(links) if port.kind == kind] for node, links in facts.items()}
-        parted = split({node: tuple(sorted(port.rate for port in devices)) for node, devices in own.items() if devices})
+        kinds = {one: [port for port in devices if port.kind == kind] for one, devices in shown.items()}
+        rates = {one: tuple(sorted(port.rate for port in devices)) for one, devices in kinds.items()}
+        own = {node: kinds[id(links)] for node, links in facts.items()}
+        parted = split({node: rates[id(links)] for node, links in facts.items() if own[node]})
         usual = parted.majority if parted else None
         for node in parted.odd if parted and usual else ():
             less = len(own[node]) == len(usual or ()) and sum(port.rate for port in own[node]) < sum(usual or ())
