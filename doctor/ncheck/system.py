@@ -46,14 +46,18 @@ _MEGA_PER_GIGA = 1000
 def systems_of(known: Mapping[str, Facts]) -> tuple[System, ...]:
     """Return what the nodes have: one for those that are alike."""
     alike: dict[str, tuple[System, list[str]]] = {}
+    said: Said = {}
     for node, facts in known.items():
-        system = system_of(facts)
+        system = system_of(facts, said)
         alike.setdefault(repr(system), (system, []))[1].append(node)
     return tuple(replace(system, nodes=tuple(nodes)) for system, nodes in alike.values())
 
 
-def system_of(facts: Facts) -> System:
-    """Return what is known of a node, and why the rest is not."""
+Said = dict[int, Mapping[str, Any]]  # what facts say, by their identity: nodes that are alike share them
+
+
+def system_of(facts: Facts, said: Said) -> System:
+    """Return what is known of a node, and why the rest is not. `said` holds what the facts of earlier nodes say."""
     absent: dict[str, str] = {}
     unknown: dict[str, str] = {}
     read = {name_of(fact): value for fact, value in facts.items()}
@@ -67,7 +71,9 @@ def system_of(facts: Facts) -> System:
         elif isinstance(value, Unread):
             unknown[topic] = value.reason
         elif value is not None:
-            values |= values_of(value)
+            if id(value) not in said:
+                said[id(value)] = values_of(value)
+            values |= said[id(value)]
     return System(absent=absent, unknown=unknown, **values)
 
 

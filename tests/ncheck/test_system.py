@@ -81,11 +81,11 @@ def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:
     paths = {("GPU0", "NIC0"): "PIX", ("GPU1", "NIC0"): "PIX", ("GPU2", "NIC0"): "SYS"}
     uneven = TopologyFacts(("GPU0", "GPU1", "GPU2"), ("NIC0",), {**pairs, **paths}, {}, {}, {})
     assert (
-        system_of({TopologyFacts: uneven}).topology
+        system_of({TopologyFacts: uneven}, {}).topology
         == "3 GPUs, NV4 between 1 of 3 pairs, SYS between 2 of 3 pairs, nearest NIC PIX for 2, nearest NIC SYS for 1"
     )
     one = TopologyFacts(("GPU0",), (), {}, {}, {}, {})
-    assert system_of({TopologyFacts: one}).topology == "1 GPU"
+    assert system_of({TopologyFacts: one}, {}).topology == "1 GPU"
 
 
 def test_of_a_node_that_was_not_reached_everything_is_unknown_with_the_reason() -> None:
@@ -106,6 +106,6 @@ def test_each_finding_has_the_title_of_its_page_and_the_command_that_prints_it()
 
 def test_a_plug_ins_own_fact_of_the_same_name_is_another_fact() -> None:
     own = type("OsFacts", (), {"__module__": "site_checks.os"})
-    assert system_of({own: own()}) == System(absent={}, unknown={})
+    assert system_of({own: own()}, {}) == System(absent={}, unknown={})
     assert name_of(own) == "site_checks.os.OsFacts"
     assert name_of(TopologyFacts) == "TopologyFacts"

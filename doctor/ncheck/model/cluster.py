@@ -129,11 +129,11 @@ class Cluster:
 
     def asked(self, name: str) -> bool:
         """Tell whether a fact of this name was asked for. Who only shows facts need not import all that there are."""
-        return any(name_of(fact) == name for facts in self.known.values() for fact in facts)
+        return any(name_of(fact) == name for fact in set[FactType]().union(*self.known.values()))
 
     def facts_called(self, name: str) -> dict[str, Any]:
         """Return the fact of this name by node name, of the nodes that have it."""
-        found = {fact for facts in self.known.values() for fact in facts if name_of(fact) == name}
+        found = {fact for fact in set[FactType]().union(*self.known.values()) if name_of(fact) == name}
         return {node: value for fact in found for node, value in self.facts(fact).items()}
 
     def connected_facts(self, fact: type[T]) -> dict[str, T]:
