@@ -173,6 +173,7 @@ class _Judging:
         """Let the check judge each node; of nodes whose facts are the same objects, it says the same but for names."""
         declared = (*self.check.reads, *self.check.also)
         said: dict[tuple[int, ...], list[Said]] = {}
+        passed = self._verdict(Outcome.PASSED)
         for name in names:
             try:
                 facts = tuple(map(id, map(self.cluster.known[name].__getitem__, declared)))
@@ -187,8 +188,7 @@ class _Judging:
             except (Exception, SystemExit) as error:  # noqa: BLE001  see _compared
                 self._crashed([name], f"{type(error).__name__}: {error}")
                 continue
-            if name not in self.verdicts:
-                self.verdicts[name] = self._verdict(Outcome.PASSED)
+            self.verdicts.setdefault(name, passed)
 
     def _groups(self, names: list[str]) -> list[list[str]]:
         """Part the nodes by kind, where the check is judged by kind."""
@@ -212,9 +212,10 @@ class _Judging:
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
         compared = self.check.alone or len(view) > 1
+        passed = self._verdict(Outcome.PASSED)
         for name in names:
             if name not in self.verdicts:
-                self.verdicts[name] = self._verdict(Outcome.PASSED) if compared else self._alone(name)
+                self.verdicts[name] = passed if compared else self._alone(name)
 
     def _alone(self, name: str) -> Verdict:
         """Return the verdict where nothing is wrong, and the node was compared with no other."""

@@ -341,7 +341,8 @@ def _strayed(given: object, understood: object, where: str = "evidence") -> str:
         if name not in held:
             return str(name)
         inner = held[name]
-        if value is not inner and (place := _strayed(value, inner, name)):
+        same = value is inner or (type(value) is str and value == inner)
+        if not same and (place := _strayed(value, inner, name)):
             return place
     return ""
 

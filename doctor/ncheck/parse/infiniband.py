@@ -119,7 +119,7 @@ def failed_devices(error: str | None) -> list[str]:
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     name, block = "", list[str]()
     for line in lines:
-        if found := _CA.search(line):
+        if "CA '" in line and (found := _CA.search(line)):
             if name:
                 yield name, block
             name, block = found[1], []
@@ -130,7 +130,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _adapter(name: str, lines: Sequence[str]) -> Adapter:
-    starts = [number for number, line in enumerate(lines) if _PORT.search(line)]
+    starts = [number for number, line in enumerate(lines) if "Port " in line and _PORT.search(line)]
     entries = _entries(lines[: starts[0]] if starts else lines)
     ends = [*starts[1:], len(lines)]
     return Adapter(
