@@ -91,7 +91,8 @@ class Session:
                 self.lines.first_of(("go", "none", "left"), _GLANCE)  # what the shell said before it read no more
             raise self._not_started_in_time() from error
         version, path = self._python()
-        seconds = 0.0 if self.wanted.enter else time.monotonic() - began  # a container has to start, too
+        # A container has to start, too; one stream for many nodes brings the agent to all before most are asked.
+        seconds = 0.0 if self.wanted.enter or self.wanted.shared else time.monotonic() - began
         if self.known.greeting:
             python = f"{path} ({version})" if version else path
             self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)

@@ -94,6 +94,10 @@ def test_what_is_the_same_for_all_nodes_is_sent_once(slurm: Slurm) -> None:
     assert four - one < 3 * 200  # an address and a number for each message, and the goodbye
 
 
+def test_the_start_of_a_nodes_python3_is_not_timed_where_all_read_one_stream(slurm: Slurm) -> None:
+    assert [one.greeting and one.greeting.python_seconds for one in slurm.collected().values()] == [0.0] * 4
+
+
 def test_where_the_login_is_enough_no_python_starts(slurm: Slurm) -> None:
     found = slurm.collected("n1", "n2", sources=())
 
