@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 SHARED = "srun"  # the engine whose nodes share one stream
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say where they were when the deadline came
+_MOST_WAITING = 64  # nodes whose answers nobody has taken: with more, no further node is asked, for memory's sake
 _BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
 
@@ -111,6 +112,7 @@ class Fleet:
         self.end_of_all = self.deadline + probe_time
         self.nonce = os.urandom(8).hex()
         self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.taken = threading.Condition()
         self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Request, ...]] | None] = queue.SimpleQueue()
         self._alike = cache(self._wanted)
 
@@ -167,7 +169,9 @@ class Fleet:
         """Close every connection; the workers see that and stop. Each node's side ends at end of input."""
         if self.ended:
             return
-        self.ended = True
+        with self.taken:
+            self.ended = True
+            self.taken.notify_all()
         for _ in range(self.workers):
             self.work.put(None)
         for engine in {id(engine): engine for engine in map(self.engine_for, self.nodes)}.values():
@@ -243,6 +247,9 @@ class Fleet:
     def _take(self, name: str) -> Evidence:
         """Hand on what a node answered, and keep nothing of it."""
         self.busy.discard(name)
+        if self.finished.qsize() < _MOST_WAITING:
+            with self.taken:
+                self.taken.notify_all()
         place = self.places[name]
         evidence = place.known.evidence()
         place.known.replies.clear()
@@ -263,6 +270,9 @@ class Fleet:
                 self._fail(name, Cause.TRANSPORT, f"{type(error).__name__}: {error}")
             if not self.ended:
                 self._done(name)
+            if self.finished.qsize() >= _MOST_WAITING:
+                with self.taken:
+                    self.taken.wait_for(lambda: self.ended or self.finished.qsize() < _MOST_WAITING)
 
     def _examine(self, name: str, requests: tuple[Request, ...]) -> None:
         """Take one node from connecting to its last answer of the first phase."""

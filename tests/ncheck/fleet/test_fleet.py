@@ -33,6 +33,15 @@ def test_no_more_than_the_width_are_connected_to_at_once() -> None:
 
 
 @pytest.mark.slow
+def test_no_further_node_is_asked_while_the_answers_of_many_wait_to_be_taken() -> None:
+    names, most = [f"n{number}" for number in range(500)], 64 + 2  # what waits, and what two workers had begun
+    ways = Ways(failing=dict.fromkeys(names, Cause.REFUSED))
+    run = asked(nodes(*names), [first(names, (HELLO,))], Settings(width=2), lambda _: ways, Told())
+    for taken, _ in enumerate(run, start=1):
+        assert ways.connected <= taken + most
+    assert ways.connected == len(names)
+
+
 def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
     slow = Command(("sh", "-c", "[ $NODE = done ] || sleep 600"), timeout=600)
     never = threading.Event()
