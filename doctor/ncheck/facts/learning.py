@@ -99,6 +99,12 @@ class _Reader:
         self.definitions = {fact: one for fact in wanted if (one := definition_of(fact))}
         self.alike: dict[FactType, dict[object, object]] = {fact: {} for fact in self.definitions}
         self.unusable: dict[str, Unread] = {}  # why nothing could be read of a node: one object for all such nodes
+        self.of_login = {fact for fact, one in self.definitions.items() if not one.sources}
+        self.of_all = {fact for fact, one in self.definitions.items() if one.sources and one.for_all_alike}
+        self.of_key: dict[str, list[FactType]] = {}
+        for fact, one in self.definitions.items():
+            for source in one.sources:
+                self.of_key.setdefault(source.key, []).append(fact)
 
     def sources(self, facts: Iterable[FactType]) -> Iterator[str]:
         """Return the keys of what must be read for these facts."""
@@ -112,14 +118,10 @@ class _Reader:
         """
         has_login = first or evidence.greeting is not None  # what this machine answers for a node has none
         turns = {key.rpartition(TURN)[0] for key in evidence.keys if TURN in key}
-        keys = turns | evidence.keys
-
-        def holds(definition: Fact[object]) -> bool:
-            if not definition.sources:
-                return has_login
-            return (first and definition.for_all_alike) or any(one.key in keys for one in definition.sources)
-
-        return [fact for fact, definition in self.definitions.items() if holds(definition)]
+        held = {fact for key in turns | evidence.keys for fact in self.of_key.get(key, ())}
+        held |= self.of_login if has_login else set()
+        held |= self.of_all if first else set()
+        return [fact for fact in self.definitions if fact in held]
 
     def facts(self, evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
         """Return the wanted facts, and which of them could not be read."""
