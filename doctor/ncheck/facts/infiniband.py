@@ -108,7 +108,7 @@ _PHYSICAL = {
 def devices_in(tree: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the devices, in the order in which ibstat prints them."""
     inside = _beneath(tree, f"{_ROOT}/")
-    return tuple(sorted({device_name(path.partition("/")[0]) for path in inside}))
+    return tuple(sorted(map(device_name, {path.partition("/")[0] for path in inside})))
 
 
 def ports_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:

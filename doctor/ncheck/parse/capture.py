@@ -79,16 +79,20 @@ def lines_of(text: str) -> list[str]:
 
 def plain_text(text: str) -> str:
     """Return the text without colours and Windows line ends. Lines are not cut: JSON may be one line."""
-    plain = _RANK.sub("", _without_markup(_ANSI_LEFT.sub("", _ANSI.sub("", text))))
+    plain = _ANSI.sub("", text) if "\x1b" in text else text
+    plain = _ANSI_LEFT.sub("", plain) if "[" in plain else plain
+    plain = _without_markup(plain)
+    plain = _RANK.sub("", plain) if ">" in plain else plain
     return plain.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _without_markup(text: str) -> str:
     """Return the text without the HTML tags, entities, quote marks and bold type that an author added."""
-    text = _TAG.sub("", text)
-    for written, meant in _REPLACEMENTS:
-        text = text.replace(written, meant)
-    return _BOLD.sub(r"\1", text)
+    if "<" in text or "&" in text or not text.isascii():
+        text = _TAG.sub("", text)
+        for written, meant in _REPLACEMENTS:
+            text = text.replace(written, meant)
+    return _BOLD.sub(r"\1", text) if "**" in text else text
 
 
 def _common_prefix(lines: list[str]) -> re.Pattern[str]:

@@ -37,11 +37,13 @@ _CA = expression(r"(?:^|\s)CA '([^']+)'")
 #         Port 1:
 _PORT = expression(r"(?:^|\s)Port (\d+):\s*$")
 
+_NAMES = (
+    "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
+    "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
+)  # fmt: skip
+
 #                 Physical state: LinkUp
-_ENTRY = expression(
-    r"(?:^|\s)(CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID|State"
-    r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*\S|)\s*$"
-)
+_ENTRY = expression(rf"(?:^|\s)({'|'.join(_NAMES)}):[ \t]*(.*\S|)\s*$")
 
 # ibpanic: [7114] main: stat of IB device 'mlx5_1' failed: Invalid argument
 # ibwarn: [2716] mad_rpc_open_port: can't open UMAD port ((null):0)
@@ -163,8 +165,17 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
     The first entry of a name counts: later ones may be part of an author's text about it.
     """
-    found = [entry for line in lines if (entry := _ENTRY.search(line))]
-    return {entry[1]: entry[2] for entry in reversed(found) if entry[2].strip(". ")}
+    found = [entry for line in lines if (entry := _entry(line))]
+    return {name: value for name, value in reversed(found) if value.strip(". ")}
+
+
+def _entry(line: str) -> tuple[str, str] | None:
+    """Return the name and value on a line; an author may have written something before it."""
+    name, _, value = line.strip().partition(":")
+    if name in _NAMES and ":" in line:
+        return name, value.lstrip(" \t")
+    found = _ENTRY.search(line)
+    return (found[1], found[2]) if found else None
 
 
 @lru_cache(maxsize=256)  # the ports of a cluster have the same few states and link layers
