@@ -227,11 +227,13 @@ class Session:
         header = self.lines.exactly(_HEADER, self._left(most))
         if self.script.marker.encode().startswith(header):
             raise self._enter_ended()
-        text = inflated(self.lines.exactly(length_of(header), self._left(most)))
-        self.taken += weight(text)
-        if self.taken > MOST:
-            raise SessionEndedError(Cause.FLOODED, f"the node sent more than {MOST // 2**20} MiB of answers")
-        return message_of(text)
+        body = self.lines.exactly(length_of(header), self._left(most))
+        with _READING:
+            text = inflated(body)
+            self.taken += weight(text)
+            if self.taken > MOST:
+                raise SessionEndedError(Cause.FLOODED, f"the node sent more than {MOST // 2**20} MiB of answers")
+            return message_of(text)
 
     def _python(self) -> tuple[str, str]:
         """Wait for a python3 to start, and return its version and path."""
@@ -472,6 +474,10 @@ FRAMEWORKS = (
 )  # fmt: skip
 
 _PREFIX_LOCK = threading.Lock()
+
+# Answers are read one at a time: among hundreds of threads that do so, the one that hears what all nodes say would wait
+# for its turn for so long that they seemed silent.
+_READING = threading.Lock()
 
 # Where the system keeps its python3, and administrators theirs: a node's own PATH leads to these.
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
