@@ -21,7 +21,7 @@ MORE = 1.05  # what a count may grow by unnoticed
 
 # Python function calls a node with 8 GPUs and 8 HCAs (Python 3.11; newer ones make fewer)
 FEW, MANY = 24, 64  # nodes
-READING, JUDGING = 6_100, 26_450  # a node of many; 286 checks
+READING, JUDGING = 2_600, 22_400  # a node of many; 286 checks
 GROWTH = 1.03  # of what judging a node costs, from few to many
 WRITTEN = 4_250  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
 
