@@ -112,6 +112,16 @@ class Task:
             self.changed.notify_all()
 
 
+def _frames(data: bytes) -> list[bytes]:
+    """Return the frames in what is sent together."""
+    frames, at = [], 0
+    while at < len(data):
+        end = at + LENGTH + length_of(data[at : at + LENGTH])
+        frames.append(data[at:end])
+        at = end
+    return frames
+
+
 def _text_of(data: bytes) -> bytes:
     """Return the JSON of a single frame; b"" for anything else."""
     try:
@@ -341,7 +351,8 @@ class StepStream:
                 raise self._end_of_task()
         if not known:
             raise TimeoutError("the agent did not say its address")
-        self.step.send(self.task.address, data, deadline - time.monotonic())
+        for frame in _frames(data):  # what all nodes are asked is the same, what each is asked beside it is not
+            self.step.send(self.task.address, frame, deadline - time.monotonic())
 
     def _send_prologue(self, data: bytes, timeout: float) -> None:
         """Send the script and then the agent; what comes in place of the agent is for a shell that did not answer."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,10 @@ from ncheck.fleet.engines.srun import SrunEngine, variables
 from ncheck.inventory.read import read_inventory
 from ncheck.model.evidence import Cause, Command, Evidence, Status
 from ncheck.model.node import Node
+from ncheck.model.phase import Questions
 from ncheck.settings import JobEnvironment, Settings, make_settings
 
-from tests.ncheck.fleet.scripted import HELLO, Told, asked, first, nodes
+from tests.ncheck.fleet.scripted import HELLO, Told, asked, nodes, phase
 
 pytestmark = pytest.mark.slow
 
@@ -41,12 +44,18 @@ class Slurm:
         self.told = Told()
 
     def collected(
-        self, *names: str, settings: Settings = SETTINGS, sources: tuple[Command, ...] = (HELLO,)
+        self,
+        *names: str,
+        settings: Settings = SETTINGS,
+        sources: tuple[Command, ...] = (HELLO,),
+        own: Callable[[str], Command] | None = None,
     ) -> dict[str, Evidence]:
         (self.folder / "what.json").write_text(json.dumps(self.what))
         names = names or ("n1", "n2", "n3", "n4")
         engine = SrunEngine(nodes(*names), settings, self.environ)
-        run = asked(nodes(*names), [first(names, sources)], settings, lambda _: engine, self.told)
+        questions: Questions = {name: (*sources, *([own(name)] if own else [])) for name in names}
+        phases = [phase("collecting", names, lambda _: questions)]
+        run = asked(nodes(*names), phases, settings, lambda _: engine, self.told)
         return {evidence.node: evidence for evidence in run}
 
     @property
@@ -92,6 +101,16 @@ def test_what_is_the_same_for_all_nodes_is_sent_once(slurm: Slurm) -> None:
     one, four = sent("n1"), sent("n1", "n2", "n3", "n4")
     assert one > 20_000  # the agent
     assert four - one < 3 * 200  # an address and a number for each message, and the goodbye
+
+
+def test_it_is_sent_once_also_where_each_node_is_asked_more(slurm: Slurm) -> None:
+    long = Command(("echo", *(sha256(bytes([number])).hexdigest() for number in range(100))))  # it does not compress
+
+    def sent(*names: str) -> int:
+        slurm.collected(*names, sources=(HELLO, long), own=lambda name: Command(("echo", name)))
+        return int(slurm.log[-1][1])
+
+    assert sent("n1", "n2", "n3", "n4") - sent("n1") < 3 * 400
 
 
 def test_the_start_of_a_nodes_python3_is_not_timed_where_all_read_one_stream(slurm: Slurm) -> None:
