@@ -90,6 +90,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/mesh.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/mesh_sample.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/srun.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/scale.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/lemons.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/probe.py $(filter --write,$(ARGS))
