@@ -187,8 +187,8 @@ def own_replies(position: int, count: int) -> dict[str, Any]:
     if targets:
         said["answer:ssh-peers"] = {"peers": dict.fromkeys(map(name, targets), RAN)}
     replies = {key: {"status": "ok", "value": value, "seconds": 0.01} for key, value in said.items()}
-    if kept := getattr(asked, "kept", None):  # of many nodes each dials some: with the reply is kept which
-        replies["answer:connect"]["asked"] = kept[name(position)]
+    if asked.kept:  # of many nodes each dials some: with the reply is kept which
+        replies["answer:connect"]["asked"] = asked.kept[name(position)]
     return replies
 
 
@@ -201,8 +201,7 @@ def connected(own: str, asked: Any, count: int) -> dict[str, Any]:  # noqa: ANN4
     """Return what a node answers that is asked to connect to others: agent/answers/connect.py describes both."""
     from ncheck.agent.answers import connect
 
-    part = getattr(connect, "part_of", lambda _node, arguments: arguments)(own, asked)
-    links = list(connect.rows(part))
+    links = list(connect.rows(connect.part_of(own, asked)))
     refusing = {name(at) for at, fault in planted(count).items() if fault.how == "refuses"}
     tried: dict[tuple[str, str], list[bool]] = {}
     for node, source, _, _, subnet, job in links:

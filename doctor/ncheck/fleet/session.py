@@ -366,7 +366,6 @@ class Session:
         return lines[-1][:300] if lines else ""
 
 
-@lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
 def _kept(source: Source, node: str) -> JsonValue:
     """Return what is kept of a question with a node's reply."""
     if not isinstance(source, Answer):
@@ -374,6 +373,7 @@ def _kept(source: Source, node: str) -> JsonValue:
     return source.arguments if source.turn is not None else source.kept.get(node) if source.kept else None
 
 
+@lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
 def _module_frame(name: str, text: str | None) -> bytes:
     frame: bytes = packed({"do": "module", "name": name, "text": text})
     return frame
