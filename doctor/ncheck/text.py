@@ -38,6 +38,11 @@ def utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
+def clock(seconds: float) -> str:
+    """Return a time in seconds since 1970 as this machine's clock shows it: "14:20:07"."""
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
 LONGEST = 120
 
 

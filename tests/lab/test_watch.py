@@ -21,6 +21,7 @@ from .command import begin, listing
 from .conftest import cannot
 from .hosts import Lab
 from .layers import ROOT
+from .promises import eventually
 from .running_jobs import PATIENCE, Job, running
 from .stuck import stuck_folder
 
@@ -154,3 +155,21 @@ def test_a_file_system_that_hangs_is_named(triage_lab: Lab) -> None:
 def test_a_rank_that_became_slow_is_named(triage_lab: Lab) -> None:
     with running(triage_lab, Job("slow-cpu@1:300")), watching(triage_lab) as watch:
         assert named(watch.alarm("slow")) == ("slow_rank", [1], ["node02"])
+
+
+def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab) -> None:
+    """No ncheck runs on the head, and no node is logged in to."""
+    variables = {"NCHECK_STALLED": str(STALLED), "NCHECK": "warn"}
+    with running(triage_lab, Job(program="-m ncheck.hook --watch train.py", variables=variables)) as run:
+        run.await_words(0, "ncheck: .* the job is watched: 3 ranks on nodes")
+        run.await_steps(100)
+        run.signal(1, "STOP")
+        run.await_words(0, r"rank_stopped \(\d+% sure\).*rank 1")
+        run.await_words(0, r"saved: ncheck triage \S+ncheck-stall-\S+\.zip")
+        run.signal(1, "CONT")
+        run.await_words(0, "ncheck: .* the job makes progress again")
+
+    def watchers() -> list[str]:
+        return [line for node in triage_lab.nodes for line in node.processes().values() if "ncheck" in line]
+
+    assert eventually(watchers, [], PATIENCE) == []

@@ -17,6 +17,7 @@ import click
 from ncheck.cli.examine import say
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, SettingsError
 from ncheck.hostlist import quoted
+from ncheck.text import clock, printable
 
 if TYPE_CHECKING:
     from ncheck.settings import Settings
@@ -69,7 +70,7 @@ def watched(settings: Settings, how: Watching) -> int:
                 continue
             code = EXIT_FINDINGS
             alarm = replace(event, report=kept(event.report, settings, event.since))
-            path = _saved(alarm, settings, how)
+            path = _saved(alarm, how)
             _print_alarm(alarm, path, how)
             if event.slow:
                 continue
@@ -80,12 +81,10 @@ def watched(settings: Settings, how: Watching) -> int:
 
 
 def _print_note(note: Note, how: Watching) -> None:
-    from ncheck.text import printable
-
     if how.as_json:
         click.echo(json.dumps({"event": "note", "time": time.time(), "text": note.text}))
     else:
-        click.echo(f"{_clock(time.time())} {printable(note.text, 400)}")
+        click.echo(f"{clock(time.time())} {printable(note.text, 400)}")
     sys.stdout.flush()
 
 
@@ -97,28 +96,21 @@ def _print_alarm(alarm: Alarm, path: str, how: Watching) -> None:
         line = {"event": kind, "time": time.time(), "since": alarm.since, "text": alarm.text, "saved": path}
         click.echo(json.dumps(line | {"report": asdict(alarm.report)}))
     else:
-        click.echo(f"{_clock(time.time())} {alarm.text} (since {_clock(alarm.since)})")
+        click.echo(f"{clock(time.time())} {alarm.text} (since {clock(alarm.since)})")
         print_triage(alarm.report, sys.stdout, os.environ)
         if path:
             click.echo(f"saved: ncheck triage {path}")
     sys.stdout.flush()
 
 
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
-
-
-def _saved(alarm: Alarm, settings: Settings, how: Watching) -> str:
+def _saved(alarm: Alarm, how: Watching) -> str:
     """Save the evidence, and return where; "" if that failed. A file of --save is replaced by the newest alarm."""
     from ncheck.errors import NcheckError
     from ncheck.fleet.archive import save_archive
-    from ncheck.model.job import Target
-    from ncheck.triage.facts.jobs import job_of
-    from ncheck.triage.live import cluster_of
 
     path = how.save or time.strftime("ncheck-stall-%Y%m%d-%H%M%S.zip", time.localtime())
     try:
-        save_archive(path, alarm.evidence, job_of(cluster_of(alarm.evidence), settings.target or Target()))
+        save_archive(path, alarm.evidence, alarm.job)
     except NcheckError as error:
         say(f"what was seen could not be saved: {error}")
         return ""

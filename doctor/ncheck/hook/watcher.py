@@ -180,7 +180,7 @@ def _watch(request: Mapping[str, Any]) -> None:
                 _say(event.text)
                 continue
             _show(event)
-            saved += _saved(event, settings, request["folder"], saved)
+            saved += _saved(event, request["folder"], saved)
 
 
 def _settings(request: Mapping[str, Any]) -> Settings:
@@ -201,20 +201,18 @@ def _settings(request: Mapping[str, Any]) -> Settings:
 
 
 def _show(alarm: Alarm) -> None:
+    from ncheck.text import clock
     from ncheck.triage.report import print_triage
 
     text = io.StringIO()
     print_triage(alarm.report, text, os.environ)
-    _say(f"{alarm.text} (since {_clock(alarm.since)})", text.getvalue())
+    _say(f"{alarm.text} (since {clock(alarm.since)})", text.getvalue())
 
 
-def _saved(alarm: Alarm, settings: Settings, folder: str, before: int) -> bool:
+def _saved(alarm: Alarm, folder: str, before: int) -> bool:
     """Save the evidence in the job's folder, and say where, or why not."""
     from ncheck.errors import NcheckError
     from ncheck.fleet.archive import save_archive
-    from ncheck.model.job import Target
-    from ncheck.triage.facts.jobs import job_of
-    from ncheck.triage.live import cluster_of
 
     if before == MOST_SAVED or not folder:
         why = f"{MOST_SAVED} archives of this job are in {folder}" if folder else "the job's folder is gone"
@@ -222,7 +220,7 @@ def _saved(alarm: Alarm, settings: Settings, folder: str, before: int) -> bool:
         return False
     path = f"{folder}/{time.strftime('ncheck-stall-%Y%m%d-%H%M%S.zip')}"
     try:
-        save_archive(path, alarm.evidence, job_of(cluster_of(alarm.evidence), settings.target or Target()))
+        save_archive(path, alarm.evidence, alarm.job)
     except NcheckError as error:
         _say(f"the evidence could not be saved: {str(error).removeprefix('--save: ')}")
         return False
@@ -231,14 +229,10 @@ def _saved(alarm: Alarm, settings: Settings, folder: str, before: int) -> bool:
 
 
 def _say(words: str, more: str = "") -> None:
-    from ncheck.text import printable
+    from ncheck.text import clock, printable
 
-    line = f"ncheck: {_clock(time.time())} {printable(words, _LONGEST)}\n{more}"
+    line = f"ncheck: {clock(time.time())} {printable(words, _LONGEST)}\n{more}"
     with suppress(OSError):
         data = line.encode("utf-8", "backslashreplace")
         while data:
             data = data[os.write(2, data) :]
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))

@@ -61,13 +61,14 @@ class Note:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The job stands still, or became slow. `since`: seconds since 1970. `evidence` is what `--save` writes."""
+    """The job stands still, or became slow. `since`: seconds since 1970. `evidence` and `job` are what is saved."""
 
     slow: bool
     since: float
     text: str
     report: LiveReport
     evidence: tuple[Evidence, ...]
+    job: Job | None
 
 
 Event = Note | Alarm
@@ -125,6 +126,7 @@ class _Watch:
         self.looks = 0
         self.unreached: dict[str, str] = {}
         self.ended: dict[Rank, float] = {}  # ranks that were seen to have ended, and when
+        self.noted: set[Rank] = set()  # those of them that were named: at the next look, as a job ends rank by rank
         self.alarm: Reason | None = None  # that was raised, and is not over yet
         self.slowed = False  # the job is slow, and that was said
         self.calm: LiveReport | None = None  # the last examination, which was no reason for an alarm
@@ -194,7 +196,7 @@ class _Watch:
 
     def _begun(self, job: Job, *, again: bool) -> Note:
         self.progress, self.ended, self.alarm, self.calm = Progress(self.stalled), {}, None, None
-        self.next_examination = 0.0
+        self.next_examination, self.noted = 0.0, set()
         count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
         started = "the job has started again" if again else "the job is watched"
         missing = f"; {listed('rank', job.missing)} of {job.size} not found" if job.missing else ""
@@ -223,7 +225,8 @@ class _Watch:
         self.progress.add(now, pulses)
         alive = {(node, one.pid) for node, facts in pulses.items() for one in facts.ranks}
         gone = {rank for rank in _ranks(job) if rank[0] in pulses and rank not in alive}
-        news = [one.shown for one in job.ranks if (one.node, one.pid) in gone - self.ended.keys()]
+        news = [one.shown for one in job.ranks if (one.node, one.pid) in self.ended.keys() & gone - self.noted]
+        self.noted |= self.ended.keys()
         for rank in gone:
             self.ended.setdefault(rank, now)
         if pulses and not alive:
@@ -255,7 +258,8 @@ class _Watch:
         since = {Reason.ENDED: min(self.ended.values(), default=None), Reason.SLOW: slower and slower.since}
         ago = began - (since.get(why, stands) or began)
         evidence, target = session.examined(self._exactly())
-        report, now = examine_job(cluster_of(evidence), target), time.monotonic()
+        cluster = cluster_of(evidence)
+        report, now = examine_job(cluster, target), time.monotonic()
         self.next_examination = now + (self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled)
         trouble, before = is_trouble(report, why, before=self.calm), self.calm
         self.calm, self.calm_at = None if trouble else report, now
@@ -263,7 +267,7 @@ class _Watch:
         text = self._slow(slower, ago) if slow and slower else f"{why.value} for {span(ago)}"
         if trouble:
             self.slowed, self.alarm = slow, None if slow else why
-            yield Alarm(slow, time.time() - (now - began) - ago, text, report, evidence)
+            yield Alarm(slow, time.time() - (now - began) - ago, text, report, evidence, job_of(cluster, target))
         elif why is Reason.SLOW and before and not self.slowed:
             self.slowed = True
             yield Note(f"{text}; nothing that was seen shows why")
