@@ -2,7 +2,8 @@
 
 The first session is the examination before the job, by a child of the rank. When it is over, the child leaves a process
 that is nobody's child behind, and ends: what a job starts, waits for and counts is its own. That process serves the
-sessions of the watch, until the rank or the connection ends.
+sessions of the watch, until the connection ends, which rank 0's part has. The rank itself may end before: why it did is
+what the watch asks then.
 
 Each session has a process of its own, so that nothing of an old one can write into a new one.
 """
@@ -26,16 +27,19 @@ _LONGEST = 86400.0  # seconds of one session: those of a watch are much shorter,
 def serve_sessions(serve: Callable[[], None], parent: int, seconds: float) -> None:
     """Serve the examination, `seconds` at most, and then a watch. `parent` is the rank."""
     rank = Other(parent)
-    if os.getppid() != parent or not _session(serve, rank, seconds) or os.fork():
+    if os.getppid() != parent or not _session(serve, seconds, rank) or os.fork():
         return
     os.setsid()
     stand_back()
-    while _next(rank) and _session(serve, rank, _LONGEST):
-        pass
+    rank.close()
+    with socket.socket(fileno=os.dup(0)) as connection:
+        _notice_a_lost_host(connection)
+        while _next(connection) and _session(serve, _LONGEST):
+            pass
 
 
-def _session(serve: Callable[[], None], rank: Other, seconds: float) -> bool:
-    """Serve one session in a process of its own; return whether it ended as it should, and the rank goes on."""
+def _session(serve: Callable[[], None], seconds: float, *ranks: Other) -> bool:
+    """Serve one session in a process of its own; return whether it ended as it should, and no rank before it."""
     own, child = os.getpid(), os.fork()
     if child == 0:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -44,24 +48,31 @@ def _session(serve: Callable[[], None], rank: Other, seconds: float) -> bool:
         os._exit(1)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
     session = Other(child)
-    while not session.is_over() and not rank.is_over():
-        ready(None, session, rank)
+    while not session.is_over() and not any(rank.is_over() for rank in ranks):
+        ready(None, session, *ranks)
     session.close()
-    if rank.is_over():
+    ended = any(rank.is_over() for rank in ranks)
+    if ended:
         os.kill(child, signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _, status = os.waitpid(child, 0)
-    return status == 0 and not rank.is_over()
+    return status == 0 and not ended
 
 
-def _next(rank: Other) -> bool:
-    """Say that the last session is over, and wait for the next one; False if the connection or the rank has ended."""
-    with suppress(OSError), socket.socket(fileno=os.dup(0)) as connection:
+def _next(connection: socket.socket) -> bool:
+    """Say that the last session is over, and wait for the next one; False if the connection has ended."""
+    with suppress(OSError):
         write_all(READY)
-        while not rank.is_over():
-            if ready(0, rank):
-                return bool(connection.recv(1, socket.MSG_PEEK))
+        return bool(connection.recv(1, socket.MSG_PEEK))
     return False
+
+
+def _notice_a_lost_host(connection: socket.socket) -> None:
+    """Let the kernel ask whether rank 0's host is still there: it may be gone without a word."""
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3)):
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def stand_back() -> None:

@@ -20,7 +20,6 @@ from ncheck.hook.preflight import _let_watch, _Options
 from ncheck.hook.watcher import _saved
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Target
-from ncheck.settings import make_settings
 from ncheck.triage.join import examine_job
 from ncheck.triage.watch import Alarm
 
@@ -157,12 +156,9 @@ def test_a_watcher_that_could_not_start_is_one_warning(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == warning
 
 
-def test_evidence_that_cannot_be_saved_is_told_and_there_is_an_end_to_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    alarm = Alarm(slow=False, since=0.0, text="", report=examine_job(Cluster((), {}), Target()), evidence=())
-    settings = make_settings({"config": "none"}, {}, tmp_path)
-    saved = [_saved(alarm, settings, folder, before) for folder, before in (("/nowhere", 0), ("", 0), ("/", 5))]
+def test_evidence_that_cannot_be_saved_is_told_and_there_is_an_end_to_it(capfd: pytest.CaptureFixture[str]) -> None:
+    alarm = Alarm(slow=False, since=0.0, text="", report=examine_job(Cluster((), {}), Target()), evidence=(), job=None)
+    saved = [_saved(alarm, folder, before) for folder, before in (("/nowhere", 0), ("", 0), ("/", 5))]
     assert saved == [False, False, False]
     lines = [re.sub(r"\d\d:\d\d:\d\d|-stall-\S+", "", line) for line in capfd.readouterr().err.splitlines()]
     assert lines == [
