@@ -170,6 +170,6 @@ def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab
         run.await_words(0, "ncheck: .* the job makes progress again")
 
     def watchers() -> list[str]:
-        return [line for node in triage_lab.nodes for line in node.processes().values() if "ncheck" in line]
+        return [line for node in triage_lab.nodes for line in node.processes().values() if "ncheck.hook" in line]
 
     assert eventually(watchers, [], PATIENCE) == []
