@@ -57,9 +57,7 @@ OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.conclude", "ncheck.demo
 # What a room uses of another one.
 BETWEEN_ROOMS = {
     ("ncheck.probe", "ncheck.triage.log_reading"): "why an all-reduce failed is in NCCL's log",
-    ("ncheck.hook", "ncheck.triage.facts.jobs"): "which job the evidence is about",
     ("ncheck.hook", "ncheck.triage.harmless"): "a node of a watched job answers what triage asks",
-    ("ncheck.hook", "ncheck.triage.live"): "the evidence of an alarm is read to be saved",
     ("ncheck.hook", "ncheck.triage.report"): "an alarm is printed as triage prints it",
     ("ncheck.hook", "ncheck.triage.watch"): "a job is watched from inside as it is from outside",
     ("ncheck.read", "ncheck.triage.causes"): "a log is read as triage reads it",

@@ -9,6 +9,7 @@ from ncheck.demo import recorded_cluster, recorded_clusters
 from ncheck.facts.learning import sources_for
 from ncheck.model.evidence import Status
 from ncheck.model.finding import Outcome
+from ncheck.triage.facts.pulse import PULSE
 from ncheck.triage.live import facts_read
 
 from tests.every_fact import every_fact
@@ -74,7 +75,7 @@ def test_the_clusters_come_from_beside_the_code_as_well() -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str) -> None:
-    of_triage = set(sources_for(facts_read()))
+    of_triage = {*sources_for(facts_read()), PULSE}
     wanted = [source for source in sources_for(every_fact()) if source not in of_triage]
     for node in recorded_cluster(name):
         untold = [source for source in wanted if node.reply(source).status is Status.UNANSWERED]
