@@ -23,6 +23,7 @@ from ncheck.model.phase import Phase, Questions
 from ncheck.phases import collection_phases, with_needs
 from ncheck.text import printable, span
 from ncheck.triage.facts.jobs import SeveralJobsError, job_of, jobs_of, questions_about
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PULSE, PulseFacts
 from ncheck.triage.join import LiveReport, Work, examine_job
 from ncheck.triage.live import cluster_of, facts_read
@@ -129,6 +130,7 @@ class _Watch:
         self.noted: set[Rank] = set()  # those of them that were named: at the next look, as a job ends rank by rank
         self.alarm: Reason | None = None  # that was raised, and is not over yet
         self.slowed = False  # the job is slow, and that was said
+        self.told: set[tuple[str, tuple[int, ...]]] = set()  # causes and ranks that made the job slow: said once each
         self.calm: LiveReport | None = None  # the last examination, which was no reason for an alarm
         self.calm_at = self.next_examination = 0.0
 
@@ -167,18 +169,21 @@ class _Watch:
     def _find(self, session: _Session) -> Iterator[Event]:
         """Look for the job; say that it was found, that it started again, or that it has ended."""
         self.looks += 1
-        found, before = self._one_of(session.found()), self.job
+        cluster, before = session.found(), self.job
+        found = self._one_of(cluster)
         if found and found.ranks:
             self.job = found
             session.watch(found)
             if before is None or not _ranks(before) & _ranks(found):
                 yield self._begun(found, again=bool(self.ended) or before is not None)
-        elif before and not session.unreached.keys() & set(before.nodes):  # else it may go on, where nobody looks
+        elif before and cluster.facts(ProcessesFacts).keys() >= set(before.nodes):  # else it may go on, unseen
             self.job = None
             yield Note(self._end(before, restarts=found is not None))
             self.over = found is None
         elif self.looks == 1:
-            yield Note("no job runs on these nodes yet: waiting for one")
+            report = examine_job(cluster, self.target)
+            why = next(iter((*report.notes, *(f"{one.name}: {one.reason}" for one in report.unread))), "")
+            yield Note("no job runs on these nodes yet: waiting for one" + (f" ({why})" if why else ""))
 
     def _one_of(self, cluster: Cluster) -> Job | None:
         """Return the job. Where others have started since, it is the one that was watched, or has its key."""
@@ -196,7 +201,7 @@ class _Watch:
 
     def _begun(self, job: Job, *, again: bool) -> Note:
         self.progress, self.ended, self.alarm, self.calm = Progress(self.stalled), {}, None, None
-        self.next_examination, self.noted = 0.0, set()
+        self.next_examination, self.noted, self.told = 0.0, set(), set()
         count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
         started = "the job has started again" if again else "the job is watched"
         missing = f"; {listed('rank', job.missing)} of {job.size} not found" if job.missing else ""
@@ -262,8 +267,12 @@ class _Watch:
         report, now = examine_job(cluster, target), time.monotonic()
         self.next_examination = now + (self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled)
         trouble, before = is_trouble(report, why, before=self.calm), self.calm
-        self.calm, self.calm_at = None if trouble else report, now
         slow = report.work is Work.MOVES
+        if trouble and slow:
+            cause = report.diagnoses[0].cause, report.diagnoses[0].ranks
+            trouble = cause not in self.told
+            self.told.add(cause)
+        self.calm, self.calm_at = None if trouble else report, now
         text = self._slow(slower, ago) if slow and slower else f"{why.value} for {span(ago)}"
         if trouble:
             self.slowed, self.alarm = slow, None if slow else why
