@@ -74,6 +74,29 @@ def test_usage_errors_are_exit_code_2(capsys: pytest.CaptureFixture[str], args: 
     assert (code, out, err.startswith("ncheck: ")) == (2, "", True)
 
 
+def test_what_a_watch_cannot_be_asked_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {}
+    for words in ("--watch --logs x", "--stalled 3m", "--on-stall true", "--watch --stalled 5", "--watch --stalled 2w"):
+        code, _, err = run(capsys, *words.split())
+        assert code == 2, words
+        said[words] = err.partition(" (see ncheck triage --help)")[0].removeprefix("ncheck: ").strip()
+    times = "expected 10 to 3600 seconds, such as 120 or 2m"
+    assert said == {
+        "--watch --logs x": "--watch looks at a job that runs, not at files",
+        "--stalled 3m": "--stalled is for --watch",
+        "--on-stall true": "--on-stall is for --watch",
+        "--watch --stalled 5": f"--stalled: '5': {times}",
+        "--watch --stalled 2w": f"--stalled: '2w': {times}",
+    }
+
+
+def test_nodes_that_nobody_reaches_end_a_watch_with_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--watch", "-H", "127.0.0.1", "-p", "1", "-F", "none")
+    (line,) = out.splitlines()
+    why = "127.0.0.1 refuses connections on port 1: no SSH server listens there"
+    assert (code, line[9:]) == (1, f"not watched: 127.0.0.1: {why}")
+
+
 def test_a_process_of_this_machine_that_has_ended_is_named_before_anything_is_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
