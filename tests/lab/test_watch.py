@@ -169,7 +169,9 @@ def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab
         run.signal(1, "CONT")
         run.await_words(0, "ncheck: .* the job makes progress again")
 
+    nobody: list[str] = []
+
     def watchers() -> list[str]:
         return [line for node in triage_lab.nodes for line in node.processes().values() if "ncheck.hook" in line]
 
-    assert eventually(watchers, [], PATIENCE) == []
+    assert eventually(watchers, nobody, PATIENCE) == nobody
