@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.agent.answers import module_of
 from ncheck.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
 from ncheck.facts.code import CODE
-from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
+from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, WATCHING, Fact
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
@@ -56,14 +56,16 @@ def test_the_facts_that_are_spoken_of_by_name_are_there() -> None:
 
 
 def test_every_fact_is_read_in_a_phase_that_there_is() -> None:
-    assert {one.phase for one in DEFINITIONS} == {*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN}
+    assert {one.phase for one in DEFINITIONS} == {*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN, WATCHING}
     assert [
-        one.record for one in DEFINITIONS if one.phase not in (*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN)
+        one.record
+        for one in DEFINITIONS
+        if one.phase not in (*UNTIL, ON_THIS_MACHINE, MEASURING, LOOKING_AGAIN, WATCHING)
     ] == []
 
 
 def test_what_a_question_needs_is_read_in_an_earlier_phase() -> None:
-    order = [*UNTIL, MEASURING, LOOKING_AGAIN]
+    order = [*UNTIL, MEASURING, LOOKING_AGAIN, WATCHING]
     for one in DEFINITIONS:
         for need in one.needs if one.phase != MEASURING else ():
             earlier = definition_of(need)

@@ -138,7 +138,11 @@ def _within(url: str, body: bytes, seconds: float) -> tuple[str, bool]:
     thread = threading.Thread(target=lambda: answers.append(_tried(url, body, seconds)), daemon=True)
     thread.start()
     thread.join(seconds)
-    return answers[0] if answers else (f"did not answer within {seconds:g} s", True)
+    return answers[0] if answers else (_late(seconds), True)
+
+
+def _late(seconds: float) -> str:
+    return f"did not answer within {seconds:g} s"
 
 
 def _tried(url: str, body: bytes, seconds: float) -> tuple[str, bool]:
@@ -155,7 +159,10 @@ def _tried(url: str, body: bytes, seconds: float) -> tuple[str, bool]:
             return "redirects elsewhere, which is not followed: give the URL that it leads to", False
         return f"answered {error.code}", error.code == _TOO_MANY or error.code >= _SERVER_ERRORS
     except urllib.error.URLError as error:
-        return f"cannot be reached: {_reason(error.reason)}", True
+        late = isinstance(error.reason, TimeoutError)
+        return _late(seconds) if late else f"cannot be reached: {_reason(error.reason)}", True
+    except TimeoutError:
+        return _late(seconds), True
     except (OSError, HTTPException, ValueError) as error:
         return f"cannot be reached: {_reason(error)}", True
 
