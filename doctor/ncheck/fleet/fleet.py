@@ -247,9 +247,9 @@ class Fleet:
     def _take(self, name: str) -> Evidence:
         """Hand on what a node answered, and keep nothing of it."""
         self.busy.discard(name)
-        if self.finished.qsize() < _MOST_WAITING:
-            with self.taken:
-                self.taken.notify_all()
+        if (waiting := self.finished.qsize()) < _MOST_WAITING:
+            with self.taken:  # one worker for each place: a thousand that wake for it cost more than all else
+                self.taken.notify(1 if waiting else self.workers)
         place = self.places[name]
         evidence = place.known.evidence()
         place.known.replies.clear()

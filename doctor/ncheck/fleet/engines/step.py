@@ -359,8 +359,9 @@ class StepStream:
         if not self.begun:
             self.begun = True
             marker, self.agent = parse_script(data.decode())
-            for task in self.step.tasks.values():  # all agents answer now, also those that nobody listens to yet
-                task.marker = marker
+            if self.step.prologue == 0:  # all agents answer from now on, also those that nobody listens to yet
+                for task in self.step.tasks.values():
+                    task.marker = marker
             self.step.send_prologue(0, data, timeout)
         elif len(data) == self.agent:
             self.complete = True
