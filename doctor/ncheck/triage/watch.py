@@ -262,7 +262,8 @@ class _Watch:
         slower, stands = self.progress.slower, self.progress.stands_since
         since = {Reason.ENDED: min(self.ended.values(), default=None), Reason.SLOW: slower and slower.since}
         ago = began - (since.get(why, stands) or began)
-        evidence, target = session.examined(self._exactly())
+        target = self._exactly()
+        evidence = session.examined(target)
         cluster = cluster_of(evidence)
         report, now = examine_job(cluster, target), time.monotonic()
         self.next_examination = now + (self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled)
@@ -331,7 +332,9 @@ class _Session:
 
     def found(self) -> Cluster:
         """Ask for the processes, and return what is known then."""
-        return self._found(self.settings)
+        self.evidence = dict(self.logins)
+        cluster = learn(Cluster(self.nodes, {}), self.evidence.values(), self.wanted)
+        return self._learned(cluster, self._phase(FINDING, self.settings))
 
     def watch(self, job: Job) -> None:
         """Let looks be at the ranks of this job."""
@@ -354,16 +357,10 @@ class _Session:
                 )
         return found
 
-    def examined(self, target: Target) -> tuple[tuple[Evidence, ...], Target]:
-        """Ask all that triage asks about a job; return it, with what names the job in it."""
-        settings = replace(self.settings, target=target)
-        self._learned(self._found(settings), self._phase(LOOKING, settings))
-        return tuple(self.evidence.values()), target
-
-    def _found(self, settings: Settings) -> Cluster:
-        self.evidence = dict(self.logins)
-        cluster = learn(Cluster(self.nodes, {}), self.evidence.values(), self.wanted)
-        return self._learned(cluster, self._phase(FINDING, settings))
+    def examined(self, target: Target) -> tuple[Evidence, ...]:
+        """Ask all that triage asks about a job, and return it."""
+        self._learned(self.found(), self._phase(LOOKING, replace(self.settings, target=target)))
+        return tuple(self.evidence.values())
 
     def _phase(self, stage: str, settings: Settings) -> Phase:
         phases = collection_phases(Cluster(self.nodes, {}), self.wanted, settings)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ncheck.facts.definition import WATCHING, Fact
 from ncheck.model.evidence import Answer
-from ncheck.triage.facts.jobs import ask_of_ranks
 from ncheck.triage.facts.processes import ProcessesFacts
 
 
@@ -44,4 +43,4 @@ class PulseFacts:
 
 PULSE = Answer("pulse", timeout=5.0, shape=PulseFacts)
 
-FACTS = (Fact(PulseFacts, (PULSE,), phase=WATCHING, needs=(ProcessesFacts,), questions=ask_of_ranks(PULSE)),)
+FACTS = (Fact(PulseFacts, (PULSE,), phase=WATCHING, needs=(ProcessesFacts,)),)  # triage/watch.py asks for it
