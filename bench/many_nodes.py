@@ -132,11 +132,11 @@ def recorded(position: int, count: int) -> str:
     """Return the file of one node of a recording of so many."""
     first, replies = template(planted(count).get(position))
     own = own_replies(position, count) if replies else {}
-    told = ",\n".join(
+    lines = ",\n".join(
         f"{json.dumps(key)}: {json.dumps(own[key]) if key in own else reply}" for key, reply in replies.items()
     )
     first = re.sub(r'"position": \d+, "of": \d+', f'"position": {position}, "of": {count}', first, count=1)
-    return renamed(f"{first}\n{told}", position) + "}}}\n"
+    return renamed(f"{first}\n{lines}", position) + "}}}\n"
 
 
 @cache

@@ -172,8 +172,8 @@ def one(what: str, folder: Path, count: int) -> Cost:
     """Measure one size in a process of its own, whose memory is that of this size."""
     argv = [sys.executable, __file__, "--only", what, str(folder), "--nodes", str(count)]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False, env={**os.environ, **_compiled(folder)})
-    *told, last = done.stdout.splitlines() or [""]
-    print(*told, sep="\n", end="\n" * bool(told), flush=True)
+    *lines, last = done.stdout.splitlines() or [""]
+    print(*lines, sep="\n", end="\n" * bool(lines), flush=True)
     if done.returncode:
         sys.exit(f"bench: {what} of {count} nodes ended with {done.returncode}: {last}")
     return Cost(**json.loads(last))

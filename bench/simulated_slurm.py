@@ -63,14 +63,14 @@ class Agent:
     def answered(self, sources: list[dict[str, Any]]) -> bytes:
         """Return the frame that answers these questions."""
         known = self.replies()
-        told = []
+        replies = []
         for source in sources:
             own = self.asked_of_others(source.get("name", ""), source.get("arguments"))
             reply = json.dumps({"status": "ok", "value": own}) if own is not None else known.get(source["key"])
             if reply is None:
                 UNKNOWN.add(source["key"])
-            told.append(f"{json.dumps(source['key'])}:{reply or NOT_THERE}")
-        frame: bytes = framed(f'{{"is":"replies","replies":{{{",".join(told)}}}}}'.encode())
+            replies.append(f"{json.dumps(source['key'])}:{reply or NOT_THERE}")
+        frame: bytes = framed(f'{{"is":"replies","replies":{{{",".join(replies)}}}}}'.encode())
         return frame
 
     def asked_of_others(self, name: str, asked: Any) -> Any:  # noqa: ANN401  JSON
