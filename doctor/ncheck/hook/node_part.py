@@ -33,7 +33,7 @@ Respond = Callable[[Mapping[str, object], object], dict[str, object]]
 
 def main(parent: int, seconds: float, watched: bool = False) -> None:  # noqa: FBT001, FBT002
     """Get ready, wait for the connection, and serve until the examiner is done or gone, the rank that started this
-    ends, or the time is over. `watched`: serve a watch after the examination, as long as the rank runs. Never returns.
+    ends, or the time is over. `watched`: serve a watch after the examination, until the connection ends. Never returns.
     """
     prctl(PR_SET_PDEATHSIG, _TERM)
     known = own_questions() | (watching_questions() if watched else {})

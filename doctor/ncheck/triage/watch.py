@@ -130,7 +130,9 @@ class _Watch:
         self.noted: set[Rank] = set()  # those of them that were named: at the next look, as a job ends rank by rank
         self.alarm: Reason | None = None  # that was raised, and is not over yet
         self.slowed = False  # the job is slow, and that was said
-        self.told: set[tuple[str, tuple[int, ...]]] = set()  # causes and ranks that made the job slow: said once each
+        self.reported: set[tuple[str, tuple[int, ...]]] = (
+            set()
+        )  # causes and ranks that made the job slow: said once each
         self.calm: LiveReport | None = None  # the last examination, which was no reason for an alarm
         self.calm_at = self.next_examination = 0.0
 
@@ -201,7 +203,7 @@ class _Watch:
 
     def _begun(self, job: Job, *, again: bool) -> Note:
         self.progress, self.ended, self.alarm, self.calm = Progress(self.stalled), {}, None, None
-        self.next_examination, self.noted, self.told = 0.0, set(), set()
+        self.next_examination, self.noted, self.reported = 0.0, set(), set()
         count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
         started = "the job has started again" if again else "the job is watched"
         missing = f"; {listed('rank', job.missing)} of {job.size} not found" if job.missing else ""
@@ -271,8 +273,8 @@ class _Watch:
         slow = report.work is Work.MOVES
         if trouble and slow:
             cause = report.diagnoses[0].cause, report.diagnoses[0].ranks
-            trouble = cause not in self.told
-            self.told.add(cause)
+            trouble = cause not in self.reported
+            self.reported.add(cause)
         self.calm, self.calm_at = None if trouble else report, now
         text = self._slow(slower, ago) if slow and slower else f"{why.value} for {span(ago)}"
         if trouble:

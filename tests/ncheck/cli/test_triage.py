@@ -75,13 +75,13 @@ def test_usage_errors_are_exit_code_2(capsys: pytest.CaptureFixture[str], args: 
 
 
 def test_what_a_watch_cannot_be_asked_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    said = {}
+    messages = {}
     for words in ("--watch --logs x", "--stalled 3m", "--on-stall true", "--watch --stalled 5", "--watch --stalled 2w"):
         code, _, err = run(capsys, *words.split())
         assert code == 2, words
-        said[words] = err.partition(" (see ncheck triage --help)")[0].removeprefix("ncheck: ").strip()
+        messages[words] = err.partition(" (see ncheck triage --help)")[0].removeprefix("ncheck: ").strip()
     times = "expected 10 to 3600 seconds, such as 120 or 2m"
-    assert said == {
+    assert messages == {
         "--watch --logs x": "--watch looks at a job that runs, not at files",
         "--stalled 3m": "--stalled is for --watch",
         "--on-stall true": "--on-stall is for --watch",
