@@ -110,7 +110,7 @@ def test_a_process_that_waits_in_the_kernel_is_found_and_named(tmp_path: Path) -
         try:
             while "\nState:\tD" not in Path(f"/proc/{process.pid}/status").read_text():
                 assert process.poll() is None
-            found = {one["pid"]: one for one in stuck_processes(between=0.2)}
+            found = {one["pid"]: one for one in stuck_processes(looks=(0.2,))}
         finally:
             os.killpg(process.pid, 9)
     assert found[process.pid]["name"] == "stuck"
@@ -137,18 +137,35 @@ def test_only_user_processes_that_never_woke_between_the_looks_count(tmp_path: P
     laid(tmp_path, 15)
     laid(tmp_path, 16)
     (tmp_path / "version").write_text("no process")
+    slept: list[float] = []
 
     def meanwhile(seconds: float) -> None:
-        assert seconds == 3.0
-        laid(tmp_path, 15, switches=8)  # it was woken: the disk is only busy
-        shutil.rmtree(tmp_path / "16")
+        slept.append(seconds)
+        if len(slept) == 2:
+            laid(tmp_path, 15, switches=8)  # it was woken: the disk is only busy
+            shutil.rmtree(tmp_path / "16")
 
     assert stuck_processes(proc=str(tmp_path), sleep=meanwhile) == [
         {"pid": 10, "name": "nfs (1) read", "wait": "rpc_wait_bit_killable"},
         {"pid": 11, "name": "nfs (1) read", "wait": ""},
     ]
+    assert sum(slept) == pytest.approx(3.0)
 
 
-def test_the_second_look_costs_time_only_where_the_first_found_one(tmp_path: Path) -> None:
+def test_the_looks_end_as_soon_as_no_process_is_in_its_first_sleep(tmp_path: Path) -> None:
+    laid(tmp_path, 10)
+    laid(tmp_path, 11)
+    slept: list[float] = []
+
+    def meanwhile(seconds: float) -> None:
+        slept.append(seconds)
+        laid(tmp_path, 10 if len(slept) == 1 else 11, switches=8)  # in state D again, in another sleep
+
+    assert stuck_processes(proc=str(tmp_path), sleep=meanwhile) == []
+    assert slept == pytest.approx([0.05, 0.15])
+
+
+def test_no_time_is_spent_where_the_first_look_finds_none(tmp_path: Path) -> None:
     laid(tmp_path, 12, state="S")
+    laid(tmp_path, 14, wait="__refrigerator")
     assert stuck_processes(proc=str(tmp_path), sleep=lambda _: pytest.fail("it waited")) == []

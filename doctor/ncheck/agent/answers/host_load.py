@@ -6,7 +6,9 @@ import time
 
 from ncheck.agent.files import line_of, number_in
 
-_BETWEEN = 3.0  # seconds between two looks at processes in uninterruptible sleep
+# Seconds after the first look at which processes in uninterruptible sleep are looked at again, as long as one of them
+# is still in the same sleep. Most read a disk for a few milliseconds; one that stays for 3 s is stuck.
+_LOOKS = (0.05, 0.2, 0.5, 1.0, 2.0, 3.0)
 _MOST = 16  # of them, in the answer
 _KERNEL_THREAD = 0x200000  # PF_KTHREAD in the flags of a process
 _MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
@@ -15,7 +17,7 @@ _ZFS = "/proc/spl/kstat/zfs/arcstats"
 READS = (
     "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}, "
     + _ZFS,
-    "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again after 3 s",
+    "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again for up to 3 s while they stay in it",
 )
 
 
@@ -47,29 +49,31 @@ def _zfs_cache():
     return max(0, int(found.get("size", 0)) - int(found.get("c_min", 0)))
 
 
-def stuck_processes(between=_BETWEEN, proc="/proc", sleep=time.sleep):
-    """Return [{"pid", "name", "wait"}] of user processes that slept uninterruptibly all the time between two looks.
+def stuck_processes(looks=_LOOKS, proc="/proc", sleep=time.sleep):
+    """Return [{"pid", "name", "wait"}] of user processes that slept uninterruptibly from the first look to the last.
 
-    The second look costs time only where the first found one. A process that was given a CPU in between only waits
-    long, as for a busy disk. Kernel threads wait like this by design, and so does what the freezer stopped.
+    It ends as soon as none of them is left. A process that was given a CPU in between only waits long, as for a busy
+    disk. Kernel threads wait like this by design, and so does what the freezer stopped.
     """
-    first = _sleepers(proc)
-    if not first:
-        return []
-    sleep(between)
-    last = _sleepers(proc)
-    return [
-        {"pid": pid, "name": last[pid]["name"], "wait": last[pid]["wait"]}
-        for pid in sorted(first)
-        if pid in last and first[pid]["since"] == last[pid]["since"] and "refrigerator" not in last[pid]["wait"]
-        and not _frozen(proc, pid)
-    ]  # fmt: skip
+    stuck = _sleepers(proc, [name for name in os.listdir(proc) if name.isdigit()])
+    stuck = {pid: process for pid, process in stuck.items() if not _frozen(proc, pid, process["wait"])}
+    waited = 0.0
+    for seconds in looks:
+        if not stuck:
+            return []
+        sleep(seconds - waited)
+        waited = seconds
+        now = _sleepers(proc, stuck)
+        stuck = {pid: now[pid] for pid in stuck if pid in now and now[pid]["since"] == stuck[pid]["since"]}
+    return [{"pid": pid, "name": stuck[pid]["name"], "wait": stuck[pid]["wait"]} for pid in sorted(stuck)]
 
 
-def _sleepers(proc):
-    """Return the user processes in state D: name, what they wait for, and figures that change when they run."""
+def _sleepers(proc, pids):
+    """Return those of the processes in state D, without kernel threads: name, what they wait for, and figures that
+    change when they run.
+    """
     found = {}
-    for pid in [name for name in os.listdir(proc) if name.isdigit()]:
+    for pid in pids:
         # 4711 (tmux: server) D 1 4711 ...
         name, _, rest = (line_of("{}/{}/stat".format(proc, pid)) or "").partition("(")[2].rpartition(")")
         fields = rest.split()
@@ -82,8 +86,10 @@ def _sleepers(proc):
     return found
 
 
-def _frozen(proc, pid):
-    """Tell whether a control group of version 1 stopped it: docker pause."""
+def _frozen(proc, pid, wait):
+    """Tell whether the freezer stopped it: by what it waits for, or by its control group of version 1 (docker pause)."""
+    if "refrigerator" in wait:
+        return True
     for line in (line_of("{}/{}/cgroup".format(proc, pid)) or "").splitlines():
         if ":freezer:" in line:
             state = line_of("/sys/fs/cgroup/freezer" + line.split(":", 2)[2] + "/freezer.state")
