@@ -35,6 +35,7 @@ METHODS = {
     },
     paramiko.Transport: {
         "_log": ("level", "msg", "args"),
+        "_send_user_message": ("data",),
         "auth_none": ("username",),
         "auth_publickey": ("username", "key", "event"),
         "close": (),
@@ -47,7 +48,7 @@ METHODS = {
         "start_client": ("event", "timeout"),
     },
     paramiko.Channel: {
-        "exec_command": ("command",),
+        "_event_pending": (),
         "recv": ("nbytes",),
         "recv_ready": (),
         "recv_stderr": ("nbytes",),
@@ -75,7 +76,16 @@ ATTRIBUTES = {
         "_key_info",
         "_mac_info",
     ),
-    paramiko.Channel: ("closed", "eof_received", "exit_status", "in_buffer", "in_stderr_buffer", "status_event"),
+    paramiko.Channel: (
+        "closed",
+        "eof_received",
+        "event_ready",
+        "exit_status",
+        "in_buffer",
+        "in_stderr_buffer",
+        "remote_chanid",
+        "status_event",
+    ),
     paramiko.AgentKey: ("agent", "blob", "comment", "public_blob"),
     AgentSSH: ("_conn",),
 }
