@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
-from ncheck.origin import time_of, user_name
+from ncheck.origin import read_origin, time_of, user_name
 from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
 from ncheck.registry import load_checks
 from ncheck.text import printable
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ncheck.observer import Observer
     from ncheck.settings import Settings
     from ncheck.slurm_from_here import Slurm
+    from ncheck.ssh_from_here import SshFromHere
 
 Clock = Callable[[], float]
 Passing = Callable[[Iterable[Evidence]], Iterable[Evidence]]  # hands evidence on as it comes
@@ -53,28 +54,31 @@ def examine(
     """
     began, interrupted = clock(), False
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    run = Run.of(settings, load_checks(), read_local_host(settings, os.environ))
-    cluster = run.listed(nodes)
-    phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
-    recorded = _recorded(settings, nodes, observer, time_of(run.origin)) if settings.record else iter
-    observer.started(nodes)
-    kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
-    probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
+    registry, origin = load_checks(), read_origin(sys.argv)
+    registry.require(settings.select)
+    recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
     engine_for = engine_for or engines(settings, nodes=nodes)
 
     def learned(evidence: Iterable[Evidence]) -> Cluster:
         return learn(cluster, recorded(evidence), run.wanted)
 
-    fleet_of_run = Fleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time)
-    with fleet_of_run as fleet, _slurm(run, nodes) as slurm:
+    observer.started(nodes)
+    with Fleet(nodes, settings, engine_for, observer) as fleet, ExitStack() as beside:
+        beside.callback(observer.finished)
+        fleet.dial()  # while the logins go on, the checks are imported
+        run = Run.of(settings, registry, origin, read_local_host(settings, os.environ))
+        cluster = run.listed(nodes)
+        ssh = beside.enter_context(_ssh_from_here(run, nodes))
+        slurm = beside.enter_context(_slurm(run, nodes))
+        phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
+        kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
+        probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
+        fleet.keep(kept, probe_time)
         try:
             for number, phase in enumerate(phases):
                 cluster = learned(_asked(fleet, phase, cluster))
-                if number == 0 and run.wants("SshFromHereFacts"):
-                    from ncheck.ssh_from_here import tried_from_here
-
-                    left = settings.deadline - (clock() - began)
-                    cluster = learned(tried_from_here(cluster, settings, run.local_host, left))
+                if number == 0 and ssh:
+                    cluster = learned(ssh.evidence(cluster, settings.deadline - (clock() - began)))
             if slurm:
                 cluster = learned(slurm.evidence(cluster))
             if run.probes:
@@ -88,8 +92,6 @@ def examine(
                 cluster = learned(_asked(fleet, phase, cluster))
         except KeyboardInterrupt as stop:
             cluster, interrupted = stop.cluster if isinstance(stop, InterruptedLearningError) else cluster, True
-        finally:
-            observer.finished()
         why = INTERRUPTED if interrupted else "the run's deadline passed"
         cluster = learned(fleet.rest(why))
     cluster = learned(unheard(cluster, "the run ended before this node was asked"))
@@ -125,12 +127,22 @@ def judge_again(
     began, registry = clock(), load_checks()
     if not heads:
         evidence = heads = tuple(evidence)
-    run = Run.of(replace(settings, select=settings.select or selected_by(heads, registry)), registry)
+    settings = replace(settings, select=settings.select or selected_by(heads, registry))
+    run = Run.of(settings, registry, read_origin(sys.argv))
     cluster = learn(run.listed(nodes_of(heads)), evidence, run.wanted)
     cluster = complete(cluster, run.wanted, _NOT_RECORDED, recorded=True)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, recorded=True)
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
+
+
+def _ssh_from_here(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[SshFromHere | None]:
+    """Try the ssh program of this machine, beside the first phase, if a check is about it."""
+    if not run.wants("SshFromHereFacts"):
+        return nullcontext()
+    from ncheck.ssh_from_here import SshFromHere
+
+    return SshFromHere(nodes, run.settings, run.local_host)
 
 
 def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | None]:
@@ -184,7 +196,8 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     observer.started(nodes)
     engine_for = engines(settings, nodes=nodes)
     try:
-        with Fleet(nodes, settings, engine_for, observer, kept=asked_later(phases, cluster)) as fleet:
+        with Fleet(nodes, settings, engine_for, observer) as fleet:
+            fleet.keep(asked_later(phases, cluster))
             for phase in phases:
                 cluster = learn(cluster, kept(_asked(fleet, phase, cluster)), wanted)
             learn(cluster, kept(fleet.rest("the run's deadline passed")), wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from ncheck.model.evidence import Reply, Status
 from ncheck.model.fact import Absent, name_of
 from ncheck.model.finding import Severity
 from ncheck.model.plan import LaunchPlan
-from ncheck.origin import Origin, read_origin
 from ncheck.phases import wanted_facts
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
     from ncheck.model.report import Report
+    from ncheck.origin import Origin
     from ncheck.probe.steps import Assessment
     from ncheck.registry import Registry
     from ncheck.settings import Settings
@@ -46,10 +45,10 @@ class Run:
     origin: Origin
 
     @classmethod
-    def of(cls, settings: Settings, registry: Registry, local_host: LocalHost | None = None) -> Run:
+    def of(cls, settings: Settings, registry: Registry, origin: Origin, local_host: LocalHost | None = None) -> Run:
         checks = registry.select(settings.select, lambda check: has_use(check, settings))
         wanted = wanted_facts(checks, settings)
-        return cls(settings, registry, checks, wanted, local_host, read_origin(sys.argv))
+        return cls(settings, registry, checks, wanted, local_host, origin)
 
     @property
     def probes(self) -> bool:

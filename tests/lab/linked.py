@@ -49,8 +49,8 @@ def linked(
     cluster = Cluster(nodes, {})
     replies: dict[str, Reply] = {}
     phases = collection_phases(cluster, _WANTED, run)
-    kept = asked_later(phases, cluster)
-    with Fleet(nodes, run, engines(run), observer or Silent(), kept=kept) as fleet:
+    with Fleet(nodes, run, engines(run), observer or Silent()) as fleet:
+        fleet.keep(asked_later(phases, cluster))
         for number, phase in enumerate(phases):
             before(f"{number} {phase.stage}")
             seconds = fleet.begin(phase)

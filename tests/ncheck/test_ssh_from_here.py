@@ -14,7 +14,7 @@ from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.settings import Settings
-from ncheck.ssh_from_here import tried_from_here
+from ncheck.ssh_from_here import SshFromHere
 
 HERE = LocalHost({}, machine=("boot", "net:[1]"))
 WORKS = SshFromHereFacts(PeerSsh("n1", None))
@@ -53,7 +53,8 @@ def found(
     nodes: dict[str, Facts], settings: Settings | None = None, here: LocalHost | None = HERE, seconds: float = 60.0
 ) -> dict[str, object]:
     cluster = Cluster(tuple(map(Node, nodes)), nodes)
-    evidence = tried_from_here(cluster, settings or Settings(), here, seconds)
+    with SshFromHere(cluster.nodes, settings or Settings(), here) as ssh:
+        evidence = tuple(ssh.evidence(cluster, seconds))
     return {one.node: facts_of(one, [SshFromHereFacts])[SshFromHereFacts] for one in evidence}
 
 
@@ -99,8 +100,8 @@ def test_what_is_known_of_the_login_stays_known(tried: Path) -> None:
     ssh(tried)
     noisy = {**node(), LoginFacts: LoginFacts(Login(reached=True, transport="paramiko"), noise="welcome")}
     before = Cluster((Node("n1"),), {"n1": noisy})
-    evidence = tried_from_here(before, Settings(), HERE, 60.0)
-    after = learn(before, evidence, (LoginFacts, IdentityFacts, SshFromHereFacts))
+    with SshFromHere(before.nodes, Settings(), HERE) as tries:
+        after = learn(before, tries.evidence(before, 60.0), (LoginFacts, IdentityFacts, SshFromHereFacts))
     assert {fact: after.known["n1"][fact] for fact in noisy} == noisy
     assert after.facts(SshFromHereFacts) == {"n1": WORKS}
 

@@ -16,10 +16,11 @@ _FIRST = 10  # first lines of a log: they show when it begins
 _STRIDE = 0.2  # seconds between two looks at a program that ended while a child of its own keeps the pipes open
 
 
-def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  # noqa: PLR0913  words of one call
+def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False, begun=None):  # noqa: PLR0913
     """Run a program to its end or for `timeout` seconds; return the fields of a Reply.
 
-    A program that prints too much is ended; with `tail` it goes on, and the last of its output is kept.
+    A program that prints too much is ended; with `tail` it goes on, and the last of its output is kept. `begun` is
+    called with the process, for those who may want to end it.
     """
     environment = completed(os.environ if environment is None else environment)
     started = time.monotonic()
@@ -27,6 +28,8 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
         process = start(argv, environment, pass_fds=pass_fds, cwd=cwd)
     except (OSError, ValueError) as error:
         return not_started(argv, environment, error)
+    if begun:
+        begun(process)
     try:
         streams, ended, truncated = _gathered(process, started + timeout, tail)
     finally:

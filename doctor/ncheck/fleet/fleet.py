@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -70,50 +70,45 @@ class _Requests:
 
 @dataclass
 class _Place:
-    """One node's place in the run. `kept`: a later phase may ask it, so its connection stays open. `given` are the
-    seconds that it had to answer, None as long as it was not tried.
+    """One node's place in the run. `kept`: a later phase may ask it, so its connection stays open. `requests` are its
+    first questions. `given` are the seconds that it had to answer, None as long as it was not tried.
     """
 
     known: Known
-    kept: bool
+    kept: bool = False
+    requests: tuple[Request, ...] = ()
     given: float | None = None
     session: Session | None = None
     stream: Stream | None = None
 
 
 class Fleet:
-    """A fleet over one connection per node, each opened by an engine and served by a worker thread when it is asked.
+    """A fleet over one connection per node, each opened by an engine and served by a worker thread when it is asked."""
 
-    `kept` names the nodes that later phases may ask. `probe_time` is in seconds, beyond the run's deadline.
-    """
-
-    def __init__(  # noqa: PLR0913  the run's inputs
+    def __init__(
         self,
         nodes: Sequence[Node],
         settings: Settings,
         engine_for: Callable[[Node], Engine],
         observer: Observer,
-        *,
-        kept: Collection[str],
-        probe_time: float = 0.0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.settings, self.engine_for, self.observer, self.environ = settings, engine_for, observer, environ
         self.nodes = tuple(nodes)
-        if kept and any(engine_for(node).name == SHARED for node in nodes):  # one script: an agent for all, or for none
-            kept = {node.name for node in nodes}
-        self.places = {node.name: _Place(Known(node), node.name in kept) for node in nodes}
+        self.places = {node.name: _Place(Known(node)) for node in nodes}
         self.busy: set[str] = set()
         self.workers = 0
         self.ended = False
         self.stage = ""  # of the first phase, while it goes on
         self.began = time.monotonic()
         self.deadline = self.began + settings.deadline * (1 - _RESERVE)
-        self.end_of_all = self.deadline + probe_time
+        self.end_of_all = self.deadline
         self.nonce = os.urandom(8).hex()
         self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.dialled = False
+        self.asked = threading.Event()  # it is known what the nodes are asked first
         self.taken = threading.Condition()
-        self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Request, ...]] | None] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[str, Callable[[str], None]] | None] = queue.SimpleQueue()
         self._alike = cache(self._wanted)
 
     def __enter__(self) -> Self:
@@ -123,6 +118,26 @@ class Fleet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
+
+    def dial(self) -> None:
+        """Begin to log in to the nodes, while it is made ready what they are asked. A node of an engine that does not
+        dial waits for its first questions.
+        """
+        self.dialled = True
+        self._hire(min(self.settings.width, len(self.nodes)))
+        for node in self.nodes:
+            if isinstance(self.engine_for(node), DiallingEngine):
+                self._approach(node.name)
+
+    def keep(self, names: Collection[str], probe_time: float = 0.0) -> None:
+        """Keep the connections to these nodes, which later phases may ask. `probe_time` is in seconds, beyond the run's
+        deadline. To be said before the first phase.
+        """
+        if names and any(self.engine_for(node).name == SHARED for node in self.nodes):
+            names = self.places.keys()  # one script: an agent for all, or for none
+        for name in names:
+            self.places[name].kept = True
+        self.end_of_all = self.deadline + probe_time
 
     def begin(self, phase: Phase) -> float:
         """Begin a phase on the nodes that are free for it, and return the seconds that it may take."""
@@ -141,7 +156,7 @@ class Fleet:
         first = not self.stage
         free = self._free(phase)
         self.stage = self.stage or phase.stage
-        if first:
+        if first and not self.dialled:
             self._hire(min(self.settings.width, len(self.nodes)))
         requests = _Requests(questions)
         for name in free:
@@ -149,6 +164,7 @@ class Fleet:
                 self._give(name, *requests.of(name), first=first)
             else:
                 self.observer.stage(name, "done")
+        self.asked.set()
         if phase.seconds is None:
             yield from self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
         else:
@@ -172,6 +188,7 @@ class Fleet:
         with self.taken:
             self.ended = True
             self.taken.notify_all()
+        self.asked.set()
         for _ in range(self.workers):
             self.work.put(None)
         for engine in {id(engine): engine for engine in map(self.engine_for, self.nodes)}.values():
@@ -207,19 +224,21 @@ class Fleet:
                 known.notes[question.source.key] = question.note
             else:
                 known.replies[question.source.key] = question.reply
-        if first:
-            self._approach(name, requests)
-        else:
-            self.work.put((self._go_on, name, requests))
+        if not first:
+            self.work.put((name, partial(self._go_on, requests=requests)))
+            return
+        self.places[name].requests = requests
+        if not (self.dialled and isinstance(self.engine_for(known.node), DiallingEngine)):
+            self._approach(name)
 
-    def _approach(self, name: str, requests: tuple[Request, ...]) -> None:
+    def _approach(self, name: str) -> None:
         """Give a node to a worker once it answers: one that is silent holds none."""
         place = self.places[name]
         engine = self.engine_for(place.known.node)
 
         def then(error: LoginFailedError | None) -> None:
             if error is None:
-                self.work.put((self._examine, name, requests))
+                self.work.put((name, self._examine))
             elif not self.ended:
                 place.known.login = self._blamed(error.login, place.given or 0.0)
                 self._done(name)
@@ -261,9 +280,9 @@ class Fleet:
     def _toil(self) -> None:
         """Take one piece of work after the other."""
         while (piece := self.work.get()) and not self.ended:
-            task, name, requests = piece
+            name, task = piece
             try:
-                task(name, requests)
+                task(name)
             except SessionEndedError as error:
                 self._fail(name, error.cause, error.detail)
             except Exception as error:  # noqa: BLE001  one node must not cost the others; our fault, and it says so
@@ -274,7 +293,7 @@ class Fleet:
                 with self.taken:
                     self.taken.wait_for(lambda: self.ended or self.finished.qsize() < _MOST_WAITING)
 
-    def _examine(self, name: str, requests: tuple[Request, ...]) -> None:
+    def _examine(self, name: str) -> None:
         """Take one node from connecting to its last answer of the first phase."""
         place = self.places[name]
         started = time.monotonic()
@@ -282,19 +301,19 @@ class Fleet:
         if stream is None:
             return
         place.stream = stream
+        self.asked.wait()
         if self.ended:  # the run went on without it: nobody else knows of this connection
             stream.close()
             return
         node = place.known.node
         shared = self.engine_for(node).name == SHARED
-        wanted = self._alike(self.settings.environment_of(name), bool(requests) or place.kept, shared)
+        wanted = self._alike(self.settings.environment_of(name), bool(place.requests) or place.kept, shared)
         place.session = session = Session(stream, place.known, wanted, module_text)
         session.greet(started)
         self.observer.stage(name, "logged in")
         if session.wanted.agent:
-            session.start()
             self.observer.stage(name, self.stage)
-            session.collect(*requests)
+            session.start(*place.requests)
 
     def _go_on(self, name: str, requests: tuple[Request, ...]) -> None:
         """Ask a node, on the connection that it has, for what a later phase wants of it."""

@@ -81,11 +81,19 @@ class Session:
         seconds = self.stream.login.seconds or time.monotonic() - started
         self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
 
-    def start(self) -> None:
-        """Send the agent, wait for it to start, and let it enter the job's environment."""
+    def start(self, *requests: Request) -> None:
+        """Send the agent with its first questions, and wait for python3 and for its answers, as `collect` does."""
         began = time.monotonic()  # Python reads the blob, which may be more than a pipe holds
-        try:
-            self._send_now(self.script.rest)  # not before the greeting: another program could take it for commands
+        self.posted += self.wanted.start
+        self._post(requests)
+        flight = self.script.rest
+        if not self.wanted.shared:  # on one stream for many nodes, messages have an address, which the agent says
+            flight, self.posted = flight + self.posted, b""
+        broke: OSError | None = None
+        try:  # not before the greeting: another program could take it for commands
+            self.stream.send(flight, self._left(self.wanted.connect_timeout))
+        except ConnectionError as error:  # the node said why before
+            broke = error
         except TimeoutError as error:
             with suppress(TimeoutError, OSError, EOFError, NodeFloodsError):
                 self.lines.first_of(("go", "none", "left"), _GLANCE)  # what the shell said before it read no more
@@ -96,20 +104,29 @@ class Session:
         if self.known.greeting:
             python = f"{path} ({version})" if version else path
             self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)
-        self.posted += self.wanted.start
+        if broke:
+            raise self._last_words() or self._broken(broke) from broke
         self.starting = True
+        self._answers(requests)
 
     def collect(self, *requests: Request) -> None:
-        """Ask for these, and keep each reply as it comes. The start message is sent with the first questions.
+        """Ask for these, and keep each reply as it comes.
 
         Messages that are posted are sent together, when the next answer is waited for.
         """
+        self._post(requests)
+        self._answers(requests)
+
+    def _post(self, requests: Sequence[Request]) -> None:
         self.taken = 0  # of the answers to these
         self.asked = {key: source for request in requests for key, source in request.asked.items()}
+        self.posted += b"".join(request.frame for request in requests)
+
+    def _answers(self, requests: Sequence[Request]) -> None:
+        """Take the answers. The clock is asked now, since a python3 that starts would make it inexact."""
         if any(request.clock for request in requests):
             self.pings = _PINGS
             self._ping()
-        self.posted += b"".join(request.frame for request in requests)
         while self.starting or self.pings or self.asked:
             self._handle(self._message())
 

@@ -96,9 +96,8 @@ def watch(
     """
     watching = _Watch(settings, nodes, stalled)
     while not watching.over:
-        with Fleet(
-            nodes, settings, engines(), observer, kept={one.name for one in nodes}, probe_time=_SESSION
-        ) as fleet:
+        with Fleet(nodes, settings, engines(), observer) as fleet:
+            fleet.keep({one.name for one in nodes}, _SESSION)
             yield from watching.events(fleet)
 
 

@@ -99,7 +99,8 @@ def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
     """Yield all evidence of these phases, then of `more`, one by one as a pipeline takes them."""
     later = frozenset().union(*(one.nodes for one in phases[1:]))
     kept, probe_time = (later, 0.0) if more is None else (frozenset(n.name for n in nodes), settings.probe_time)
-    with Fleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
+    with Fleet(nodes, settings, engine_for, observer) as fleet:
+        fleet.keep(kept, probe_time)
         try:
             for one in (*phases, Phase("waiting", frozenset(), None)):
                 yield from _asked(fleet, one)

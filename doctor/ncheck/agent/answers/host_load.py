@@ -17,7 +17,7 @@ _ZFS = "/proc/spl/kstat/zfs/arcstats"
 READS = (
     "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}, "
     + _ZFS,
-    "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again for up to 3 s while they stay in it",
+    "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again for up to 3 s",
 )
 
 
@@ -87,7 +87,7 @@ def _sleepers(proc, pids):
 
 
 def _frozen(proc, pid, wait):
-    """Tell whether the freezer stopped it: by what it waits for, or by its control group of version 1 (docker pause)."""
+    """Tell whether the freezer stopped it: what it waits for says so, or its control group of version 1 (docker)."""
     if "refrigerator" in wait:
         return True
     for line in (line_of("{}/{}/cgroup".format(proc, pid)) or "").splitlines():

@@ -86,13 +86,16 @@ READS = ("runs, to each peer: " + " ".join(line({"host": "PEER"}, 15)),)
 
 
 class Tries:
-    """What all tries of one question share: seconds for each login, when to end, and the current folder of ssh."""
+    """What all tries of one question share: seconds for each login, when to end, the current folder of ssh, and who is
+    called with each process that begins.
+    """
 
-    def __init__(self, timeout, ends, folder="/"):
-        self.timeout, self.ends, self.folder = timeout, ends, folder
+    def __init__(self, timeout, ends, folder="/", begun=None):
+        self.timeout, self.ends, self.folder, self.begun = timeout, ends, folder, begun
 
     def run(self, argv, longest):
-        return run(argv, max(0.1, min(longest, self.ends - time.monotonic() - 0.5)), cwd=self.folder)
+        left = max(0.1, min(longest, self.ends - time.monotonic() - 0.5))
+        return run(argv, left, cwd=self.folder, begun=self.begun)
 
 
 def _ask(peers, tries, said):
