@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from ncheck.facts.learning import facts_of, learn
@@ -63,7 +65,30 @@ def test_one_login_stands_for_all_nodes_with_one_configuration(tried: Path) -> N
     third = SshFromHereFacts(PeerSsh("n3", None))
     settings = Settings(ssh_config=str(tried.parent / "config"))
     assert found({"n1": node(), "n2": node(), "n3": node()}, settings) == {"n1": WORKS, "n2": WORKS, "n3": third}
-    assert [line.split()[-3] for line in tried.read_text().splitlines()] == ["n1", "n3"]
+    assert sorted(line.split()[-3] for line in tried.read_text().splitlines()) == ["n1", "n3"]
+
+
+def test_the_login_begins_beside_the_first_phase_and_ends_with_the_run(tried: Path) -> None:
+    ssh(tried, "echo $$ >$0.pid; exec sleep 60")
+    written = tried.parent / "bin/ssh.pid"
+    with SshFromHere((Node("n1"),), Settings(), HERE):
+        while not (written.exists() and written.read_text().endswith("\n")):
+            time.sleep(0.01)
+    assert not Path("/proc", written.read_text().strip()).exists()
+
+
+def test_where_the_node_that_was_tried_first_is_not_reached_another_one_is_tried(tried: Path) -> None:
+    ssh(tried, '[ "$2" != n1 ] || exit 255')
+    lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+    results = found({"n1": lost, "n2": node()})
+    assert results == {"n2": SshFromHereFacts(PeerSsh("n2", None))}
+
+
+def test_a_node_that_has_the_name_of_this_machine_is_not_tried_first(tried: Path) -> None:
+    ssh(tried)
+    here = LocalHost({"10.0.0.1": "eth0"}, machine=("boot", "net:[1]"))
+    found({"10.0.0.1": node(), gethostname(): node(), "n2": node()}, here=here)
+    assert [line.split()[-3] for line in tried.read_text().splitlines()] == ["n2"]
 
 
 def test_the_options_of_the_run_are_those_of_the_launch_line(tried: Path) -> None:
