@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.errors import RecordingError, SettingsError
+from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import Fleet
@@ -24,6 +25,7 @@ from ncheck.phases import asked_later, collection_phases, last_phases, with_need
 from ncheck.registry import load_checks
 from ncheck.text import printable
 from ncheck.this_run import TOO_LATE, Run
+from ncheck.timeline import JUDGED, SLURM, START, Stopwatch
 
 if TYPE_CHECKING:
     from ncheck.fleet.engine import Engine
@@ -43,28 +45,30 @@ _NOT_RECORDED = Reply(Status.UNANSWERED, "the recording lacks it: ncheck asked l
 def examine(
     settings: Settings,
     observer: Observer,
-    clock: Clock = time.monotonic,
+    watch: Stopwatch | None = None,
     listed: tuple[Node, ...] = (),
     engine_for: Callable[[Node], Engine] | None = None,
 ) -> Report:
     """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend.
 
     `listed` are those nodes where the caller has read the inventory already. `engine_for` connects to them in place of
-    the engines that the settings choose.
+    the engines that the settings choose. `watch` may have begun before.
     """
-    began, interrupted = clock(), False
+    watch, interrupted = watch or Stopwatch(), False
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry, origin = load_checks(), read_origin(sys.argv)
     registry.require(settings.select)
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
-    engine_for = engine_for or engines(settings, nodes=nodes)
 
-    def learned(evidence: Iterable[Evidence]) -> Cluster:
-        return learn(cluster, recorded(evidence), run.wanted)
+    def learned(evidence: Iterable[Evidence], stage: str) -> Cluster:
+        known = learn(cluster, recorded(watch.seen(evidence)), run.wanted)
+        watch.lap(stage)
+        return known
 
     observer.started(nodes)
-    with Fleet(nodes, settings, engine_for, observer) as fleet, ExitStack() as beside:
+    with Fleet(nodes, settings, engine_for or engines(settings, nodes=nodes), observer) as fleet, ExitStack() as beside:
         beside.callback(observer.finished)
+        watch.dial()
         fleet.dial()  # while the logins go on, the checks are imported
         run = Run.of(settings, registry, origin, read_local_host(settings, os.environ))
         cluster = run.listed(nodes)
@@ -74,33 +78,37 @@ def examine(
         kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
         probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
         fleet.keep(kept, probe_time)
+        watch.lap(START)
         try:
             for number, phase in enumerate(phases):
-                cluster = learned(_asked(fleet, phase, cluster))
+                cluster = learned(_asked(fleet, phase, cluster), phase.stage)
                 if number == 0 and ssh:
-                    cluster = learned(ssh.evidence(cluster, settings.deadline - (clock() - began)))
+                    cluster = learned(ssh.evidence(cluster, settings.deadline - watch.seconds), ON_THIS_MACHINE)
             if slurm:
-                cluster = learned(slurm.evidence(cluster))
+                cluster = learned(slurm.evidence(cluster), SLURM)
             if run.probes:
                 from ncheck.probe.steps import Progress, next_step
 
                 progress = Progress.of(cluster, run.assessed(cluster), settings, time.monotonic())
+                watch.lap(JUDGED)
                 while step := next_step(progress, cluster, time.monotonic()):
-                    cluster = learned(_asked(fleet, step, cluster))
+                    cluster = learned(_asked(fleet, step, cluster), MEASURING)
                     progress = step.after(cluster, run.assessed(cluster) if step.assess else None)
             for phase in last:
-                cluster = learned(_asked(fleet, phase, cluster))
+                cluster = learned(_asked(fleet, phase, cluster), phase.stage)
         except KeyboardInterrupt as stop:
             cluster, interrupted = stop.cluster if isinstance(stop, InterruptedLearningError) else cluster, True
         why = INTERRUPTED if interrupted else "the run's deadline passed"
-        cluster = learned(fleet.rest(why))
-    cluster = learned(unheard(cluster, "the run ended before this node was asked"))
+        cluster = learned(fleet.rest(why), JUDGED)
+    cluster = learned(unheard(cluster, "the run ended before this node was asked"), JUDGED)
     if interrupted and run.probes:
         from ncheck.probe.steps import cut_short
 
-        cluster = learned(cut_short(cluster, why))
+        cluster = learned(cut_short(cluster, why), JUDGED)
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
-    report = run.concluded(cluster, run.checks, seconds=clock() - began, interrupted=interrupted)
+    report = run.concluded(cluster, run.checks, interrupted=interrupted)
+    watch.lap(JUDGED)
+    report = replace(report, seconds=round(watch.seconds, 3), timeline=watch.timeline)
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "check")
 

@@ -141,18 +141,20 @@ def _no_such_file(context: click.Context, path: str) -> str:
 
 def examined(settings: Settings, observer: Observer) -> Report:
     """Examine the nodes. Print which were left out, and write the files of --good-nodes and --bad-nodes."""
-    from ncheck.cli.process import prepare_fan_out
+    from ncheck.cli.process import prepare_fan_out, process_seconds
     from ncheck.pipeline import examine
+    from ncheck.timeline import Stopwatch
 
+    watch = Stopwatch(before=process_seconds())
     # A shell on this machine inherits the limit, a Slurm step is given it, and there it is judged.
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
 
     if settings.good_nodes is None and settings.bad_nodes is None:
-        return say_dropped(examine(settings, observer))
+        return say_dropped(examine(settings, observer, watch))
     from ncheck.inventory.read import read_inventory
 
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    report = say_dropped(examine(settings, observer, listed=listed))
+    report = say_dropped(examine(settings, observer, watch, listed))
     if report.interrupted:
         files = [path for path in (settings.good_nodes, settings.bad_nodes) if path]
         say(f"interrupted: {' and '.join(files)} {'was' if len(files) == 1 else 'were'} not written")

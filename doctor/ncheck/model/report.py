@@ -252,6 +252,20 @@ class MeshSample:
 
 
 @dataclass(frozen=True)
+class RunPart:
+    """One part of a run, in its order. `node` answered last in it, and `question` is what took that node longest, with
+    its seconds. `late` are nodes that made the others wait, each with the seconds that it came after half of them.
+    """
+
+    part: str  # "start", "log in", "questions", "between the nodes", "measured", "judged"
+    seconds: float
+    node: str = ""
+    question: str = ""
+    question_seconds: float = 0.0
+    late: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class BadNode:
     """A node that a job is better off without. `codes` are those of the checks that say so.
 
@@ -296,6 +310,7 @@ class Report:
     systems: tuple[System, ...] = ()  # what the nodes have: one for those that are alike, in the order of the list
     hardware: tuple[Hardware, ...] = ()  # what identifies each node that was reached, and its parts
     mesh: MeshSample | None = None  # None: every node dialled all others, or none was dialled
+    timeline: tuple[RunPart, ...] = ()  # where the seconds went; none for a recording
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
     schema: str = SCHEMA
 

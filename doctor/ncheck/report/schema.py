@@ -23,6 +23,7 @@ from ncheck.model.report import (
     Probe,
     Protocol,
     Report,
+    RunPart,
     Traffic,
 )  # fmt: skip
 from ncheck.model.system import Hardware, System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
@@ -38,6 +39,7 @@ RECORDS = (
     SystemDisk,
     Hardware,
     MeshSample,
+    RunPart,
     Verdict,
     Finding,
     Board,
@@ -69,7 +71,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "measurements": "Results of the bandwidth test; empty if none ran.",
         "probe": "Whether a bandwidth test ran, and if not, why.",
         "version": "Version of ncheck.",
-        "seconds": "Duration of the run in seconds.",
+        "seconds": "Duration of the run in seconds; on the command line from the start of its process.",
         "fail_on": "What causes exit code 1: error, warning, info, unknown.",
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
@@ -79,6 +81,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "drain": "Of the bad nodes: those to take away from the scheduler (--max-drain), the worst first.",
         "hardware": "What identifies each node that was reached, and its parts.",
         "mesh": "Among many nodes: how many others each dialled. null: each dialled all others, or none was dialled.",
+        "timeline": "Where these seconds went, part by part. Empty for a recording.",
         "news": "What the history says of this run's findings (--history), a sentence each.",
         "gpus_alone": "Each GPU that --gpu-test tested alone, before ranks communicated.",
         "boards": "How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.",
@@ -89,6 +92,15 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "host": "The machine that ran ncheck.",
         "user": "The user who ran ncheck there.",
         "command": "The command line, without secrets.",
+    },
+    "RunPart": {
+        "part": "start, log in, questions, ssh from here, slurm, between the nodes, files, measured, counters again, "
+        "judged.",
+        "seconds": "Seconds of the wall clock.",
+        "node": "The node that answered last; empty if none was asked.",
+        "question": "What took that node longest; empty if nothing was asked of it.",
+        "question_seconds": "Seconds that this took on the node.",
+        "late": "Nodes that answered more than 2 s after half of the nodes, with those seconds.",
     },
     "MeshSample": {
         "dialled": "The nodes that a node dialled: the median.",

@@ -10,7 +10,7 @@ from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from ncheck.model.evidence import INTERRUPTED, Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.report import NodeSummary, Report
+from ncheck.model.report import NodeSummary, Report, RunPart
 from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
@@ -322,6 +322,24 @@ def totals(report: Report, findings: Sequence[FoldedFinding]) -> tuple[str, ...]
     outcomes = ", ".join(_outcomes(report))
     verdicts = sum(len(verdict.nodes) for verdict in report.verdicts)
     return str(counted(findings)), f"{words.count(verdicts, 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
+
+
+_SHORTEST = 0.05  # seconds of a part that is printed
+
+
+def timeline(report: Report) -> str:
+    """Return "2.1 s: start 0.3, log in 0.1, questions 0.7 (slowest: nccl 0.3 s on n2), measured 0.4"; "" if unknown."""
+    parts = ", ".join(_part(one) for one in report.timeline if one.seconds >= _SHORTEST)
+    return f"{report.seconds:.1f} s: {parts}" if parts else ""
+
+
+def _part(part: RunPart) -> str:
+    asked = part.question_seconds >= _SHORTEST
+    slowest = f"slowest: {words.line(part.question)} {part.question_seconds:.1f} s on {part.node}" if asked else ""
+    late = words.node_set(list(part.late))
+    waited = f"{late} made the others wait {max(part.late.values()):.1f} s" if part.late else ""
+    notes = "; ".join(filter(None, (slowest, waited)))
+    return f"{part.part} {part.seconds:.1f}" + (f" ({notes})" if notes else "")
 
 
 def _outcomes(report: Report) -> Iterator[str]:

@@ -26,6 +26,7 @@ from ncheck.report.summary import (
     nodes_of,
     plan_settings,
     root_by,
+    timeline,
     totals,
     unreached_and_unknown,
 )
@@ -66,6 +67,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     page.gap()
     page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
     page.say(exit_code_meaning(report), style="bold")
+    if spent := timeline(report):
+        page.say(spent, style="dim")
     print_headline(page, answer)
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.model.report import Report
+from ncheck.model.report import Report, RunPart
 from ncheck.report import show
+from ncheck.report.summary import timeline
 from ncheck.report.verbose import print_report
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -217,3 +218,19 @@ def test_a_value_of_each_nodes_own_stands_beside_its_nodes_and_what_is_not_decid
         "  NCCL_IB_GID_INDEX: undecided",
         "      no one index is right",
     ]
+
+
+def test_the_line_for_people_leaves_out_what_took_no_time(reports: dict[str, Report]) -> None:
+    parts = (
+        RunPart("start", 0.31),
+        RunPart("log in", 0.04),
+        RunPart("questions", 0.7, "n2", "nccl", 0.3),
+        RunPart("between the nodes", 4.0, "n9", "ssh-peers", 3.4, {"n8": 3.0, "n9": 3.25}),
+        RunPart("measured", 0.4, "n1", "turn#3", 0.01),
+    )
+    report = replace(reports["healthy"], seconds=5.45, timeline=parts)
+    assert timeline(report) == (
+        "5.5 s: start 0.3, questions 0.7 (slowest: nccl 0.3 s on n2), between the nodes 4.0 "
+        "(slowest: ssh-peers 3.4 s on n9; n[8-9] made the others wait 3.2 s), measured 0.4"
+    )
+    assert not timeline(reports["healthy"])
