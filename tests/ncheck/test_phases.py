@@ -80,6 +80,17 @@ def test_one_phase_is_enough_where_nobody_is_asked_about_the_others() -> None:
     assert asked_later(phases, cluster) == frozenset()
 
 
+def test_a_node_begins_with_what_may_take_seconds() -> None:
+    """A driver that starts, or a library on cold disks, at the end of the queue would make the whole cluster wait."""
+    cluster = Cluster.of({"a": {}})
+    first, *_ = collection_phases(cluster, with_needs([one.record for one in DEFINITIONS]), Settings())
+    assert first.questions
+    asked = [one for one in first.questions(cluster, 10.0)["a"] if not isinstance(one, NotAsked | Answered)]
+    slow = [one.slow for one in asked]
+    assert slow == sorted(slow, reverse=True)
+    assert {INTERPRETER, CHECK_BUILD, MPI_DAEMON} <= set(asked[: sum(slow)])
+
+
 def test_while_links_are_tried_every_connection_stays_open() -> None:
     cluster = Cluster.of({"a": {}, "b": {}})
     phases = collection_phases(cluster, with_needs([LinkFacts]), Settings())

@@ -17,7 +17,7 @@ GATHERED = (
 )
 TOGETHER = 1024 * 1024  # bytes of replies per frame, about
 MOST_REPLIES = MOST // 2  # of the replies to one request, by weight: the head ends a session that sends more than MOST
-WORKERS = 4  # sources read at once: enough that one that hangs delays no other, few enough for a busy node
+WORKERS = 8  # sources read at once: those that wait for a driver or a disk delay no other; few enough for a busy node
 
 
 def serve(incoming, outgoing, respond, start=None):

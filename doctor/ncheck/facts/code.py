@@ -89,7 +89,7 @@ class CodeAnswer:
     tree: SourceTree | None
 
 
-CODE = Answer("code", shape=CodeAnswer)
+CODE = Answer("code", shape=CodeAnswer, slow=True)
 
 
 @reading(CODE)

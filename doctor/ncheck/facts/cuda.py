@@ -55,7 +55,7 @@ class CudaAnswer:
     copies: tuple[Annotated[str, _version], ...]
 
 
-CUDA = Answer("cuda", shape=CudaAnswer)
+CUDA = Answer("cuda", shape=CudaAnswer, slow=True)
 _UNRECORDED = "the recording lacks it: an earlier release did not ask"
 
 # 12.4, 12.4.1, 9.1.0.70

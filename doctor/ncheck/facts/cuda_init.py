@@ -95,7 +95,7 @@ class InitAnswer:
 
 
 # Eight GPUs that sleep take 1 to 3 s each to wake; healthy ones that are awake are tried in 2 to 4 s.
-CUDA_INIT = Answer("cuda-init", timeout=20.0, shape=InitAnswer)
+CUDA_INIT = Answer("cuda-init", timeout=20.0, shape=InitAnswer, slow=True)
 SYSTEM_NOT_READY, DRIVER_MISMATCH = 802, 803  # CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 _PATIENCE = 8.0  # seconds without a step, after which it counts as hung
 NO_LIBRARY = "no libcuda"  # what a check may explain: that the job finds no libcuda, or an empty one

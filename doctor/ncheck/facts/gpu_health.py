@@ -207,7 +207,7 @@ class HealthAnswer:
     busy: Annotated[tuple[tuple[int, int], ...], OPTIONAL, Null(())] = ()
 
 
-HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer)
+HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer, slow=True)
 _PATIENCE = 8.0  # seconds that one GPU may need: without persistence mode the driver wakes it first
 
 # NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@...)

@@ -120,7 +120,7 @@ class NvmlAnswer:
     owners: Annotated[tuple[GpuProcess, ...], OPTIONAL, Null(())] = ()
 
 
-NVML = Answer("gpus", shape=NvmlAnswer)  # MISSING: the agent looked on PCI too and found no NVIDIA device
+NVML = Answer("gpus", shape=NvmlAnswer, slow=True)  # MISSING: the agent looked on PCI too and found no NVIDIA device
 
 DEVICES = Tree(
     ("/sys/bus/pci/devices/*/vendor", "/sys/bus/pci/devices/*/class", "/proc/driver/nvidia/gpus/*/information")
@@ -198,8 +198,8 @@ def _finds_nothing(reply: Reply) -> bool:
     return reply.status is Status.OK and any(words in message for words in _NO_GPU)
 
 
-SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"))
-SMI = Command(("nvidia-smi",))
+SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"), slow=True)
+SMI = Command(("nvidia-smi",), slow=True)
 
 # If one of these fails, the number or the names of the GPUs are unknown.
 _VITAL = ("GetCount", "GetHandle", "GetName")

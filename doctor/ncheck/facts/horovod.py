@@ -32,7 +32,7 @@ class HorovodFacts:
 
 
 # It imports every framework that it was built with: seconds each with a cold page cache.
-CHECK_BUILD = Command(("horovodrun", "--check-build"), timeout=30.0, job=True)
+CHECK_BUILD = Command(("horovodrun", "--check-build"), timeout=30.0, job=True, slow=True)
 _FIX = "horovodrun --check-build"
 
 

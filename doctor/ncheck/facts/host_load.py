@@ -80,7 +80,7 @@ class HostLoadAnswer:
     stuck_more: Count
 
 
-HOST_LOAD = Answer("host-load", shape=HostLoadAnswer)
+HOST_LOAD = Answer("host-load", shape=HostLoadAnswer, slow=True)
 
 # 1.89 3.00 6.10 5/372 7750
 _LOAD = expression(r"[\d.]{1,12} ([\d.]{1,12}) [\d.]{1,12} \d+/(\d{1,10})\b")

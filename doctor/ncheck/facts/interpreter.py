@@ -78,7 +78,7 @@ class InterpreterAnswer:
     broken: Maybe[BrokenBy] = None
 
 
-INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
+INTERPRETER = Answer("interpreter", shape=InterpreterAnswer, slow=True)
 
 # tensorflow-gpu: a name becomes part of commands
 _PACKAGE = expression(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -78,9 +78,10 @@ def definition_of(fact: FactType) -> Fact[object] | None:
 
 
 def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
-    """Return what must be read for these facts, each source once."""
+    """Return what must be read for these facts, each source once: first what may take seconds."""
     definitions = (definition_of(fact) for fact in facts)
-    return tuple({source.key: source for one in definitions if one for source in one.sources}.values())
+    once = {source.key: source for one in definitions if one for source in one.sources}
+    return tuple(sorted(once.values(), key=lambda source: not source.slow))
 
 
 def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:

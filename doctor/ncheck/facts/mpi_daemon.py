@@ -114,7 +114,7 @@ class ProgramAnswer:
     prefixed: Ran | None
 
 
-MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonFacts)
+MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonFacts, slow=True)
 _PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
 _MOST = 64  # daemons
 _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what cannot be started

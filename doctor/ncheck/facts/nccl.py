@@ -89,7 +89,7 @@ class NcclAnswer:
     loaded: LoadedAnswer | Unread | None
 
 
-NCCL = Answer("nccl", shape=NcclAnswer)
+NCCL = Answer("nccl", shape=NcclAnswer, slow=True)
 _WITHOUT_NCCL = {"mpi4py"}  # also installed in interpreters that no GPU job uses
 _OF_AN_ENVIRONMENT = frozenset({"wheel", "conda", "torch", "environment"})
 

@@ -52,7 +52,7 @@ class PickAnswer:
     asked: Annotated[Asked, OPTIONAL] = Asked()
 
 
-PICK = Answer("nccl-pick", shape=PickAnswer | Unread)
+PICK = Answer("nccl-pick", shape=PickAnswer | Unread, slow=True)
 _LENGTH = 128  # bytes of an identifier
 _IPV4, _IPV6 = 2, 10  # address families, as Linux numbers them
 _FAMILY, _PORT, _V4, _V6, _SCOPE = slice(8, 10), slice(10, 12), slice(12, 16), slice(16, 32), slice(32, 36)

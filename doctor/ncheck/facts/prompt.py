@@ -33,7 +33,7 @@ class PromptFacts:
     error: Words = ""
 
 
-PROMPT = Answer("prompt", shape=PromptFacts)
+PROMPT = Answer("prompt", shape=PromptFacts, slow=True)
 
 
 def _reason(answer: Answer, reply: Reply) -> Unread | Absent | None:

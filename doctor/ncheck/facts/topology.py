@@ -52,8 +52,8 @@ class NvlinkAnswer:
 
 
 _NUMBERED = expression(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
-TOPO = Command(("nvidia-smi", "topo", "-m"))
-NVLINKS = Answer("nvlinks", shape=NvlinkAnswer)
+TOPO = Command(("nvidia-smi", "topo", "-m"), slow=True)
+NVLINKS = Answer("nvlinks", shape=NvlinkAnswer, slow=True)
 
 
 def topology(evidence: Evidence) -> Read[TopologyFacts]:

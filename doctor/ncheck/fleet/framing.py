@@ -104,7 +104,7 @@ def on_the_wire(source: Source) -> dict[str, JsonValue]:
     """Return a source as the agent reads it: its kind, its key and its fields."""
     fields: dict[str, JsonValue] = {"kind": _KINDS[type(source)], "key": source.key}
     for name, value in vars(source).items():
-        if name not in ("shape", "kept"):  # what comes back is compared with these here, never there
+        if name not in ("shape", "kept", "slow"):  # for this side alone
             fields[name] = list(value) if isinstance(value, tuple) else value
     return fields
 

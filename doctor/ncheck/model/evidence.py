@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 _T = TypeVar("_T")
 
@@ -29,6 +29,7 @@ class Command:
     `tail` keeps the end of an output that is too long, not its beginning.
     `holding` is for logs: the first lines are sent, and of the rest those that hold this word, or one of "a|b".
     `job` runs it in the job's environment (the job's interpreter first on PATH) instead of the plain login's.
+    `slow`: it may take seconds, so a node begins with it.
     """
 
     argv: tuple[str, ...]
@@ -37,6 +38,7 @@ class Command:
     job: bool = False
     tail: bool = False
     holding: str = ""
+    slow: bool = field(default=False, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -48,6 +50,7 @@ class File:
     """A file's text. The reply's value is that text."""
 
     path: str
+    slow: ClassVar[bool] = False
 
     @cached_property
     def key(self) -> str:
@@ -62,6 +65,7 @@ class Tree:
     """
 
     patterns: tuple[str, ...]
+    slow: ClassVar[bool] = False
 
     @cached_property
     def key(self) -> str:
@@ -76,6 +80,7 @@ class Answer:
     asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
     `shape` is the declared type of the reply's value (see facts/answers.py); without one, the reader checks it.
     `kept` stays here: by node, what is kept with its reply of what was asked, of a source without turns.
+    `slow`: it may take seconds, so a node begins with it.
     """
 
     name: str
@@ -84,6 +89,7 @@ class Answer:
     turn: int | None = None
     shape: object = field(default=None, compare=False, repr=False)
     kept: Mapping[str, JsonValue] | None = field(default=None, compare=False, repr=False)
+    slow: bool = field(default=False, compare=False)
 
     @cached_property
     def key(self) -> str:

@@ -27,7 +27,7 @@ NVML = r"""
 static int fails(const char *name) { const char *n = getenv("FAILS"); return n && !strcmp(n, name) ? 15 : 0; }
 int nvmlInitWithFlags(unsigned flags) { return fails("nvmlInitWithFlags"); }
 int nvmlInit_v2(void) { return fails("nvmlInitWithFlags"); }
-int nvmlShutdown(void) { return 0; }
+int nvmlShutdown(void) { fprintf(stderr, "shut down\n"); return 0; }
 const char *nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "Unknown Error"; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "550.54.15"); return 0; }
 int nvmlSystemGetCudaDriverVersion_v2(int *number) { *number = 12040; return 0; }
@@ -85,6 +85,27 @@ def asked(driver: Path, fails: str = "") -> JsonValue:
     done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True)
     said: JsonValue = json.loads(done.stdout)
     return said
+
+
+OPEN = """
+from ncheck.agent.answers import gpus
+from ncheck.agent.sources import Sources
+gpus.on_pci = lambda: ["0000:0f:00.0", "0000:10:00.0"]
+print(gpus.answer(Sources(), None, 1.0)["devices"])
+"""
+
+
+@needs_compiler
+def test_nvml_stays_open_so_that_the_driver_starts_once_for_all_programs(driver: Path) -> None:
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN],
+        env={**environment, "COMPUTES": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")
 
 
 # Inside a container the numbers of NVML mean others.

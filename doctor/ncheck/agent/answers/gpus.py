@@ -14,20 +14,20 @@ NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
 
 READS = (
-    "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia",
+    "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia; NVML stays open until the run ends",
     "NVML through pynvml, which is sent to nodes with an NVIDIA device: driver, CUDA, name, UUID, PCI address, memory",
     "NVML: the processes that use a GPU, by their numbers; /proc/PID/comm and the owner of at most 8 of them",
 )
 
 
 def answer(sources, arguments, timeout):
-    """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed."""
+    """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed.
+
+    NVML stays open until the agent ends. Without persistence mode the driver starts all GPUs, a second each, for the
+    first program that opens them: the other programs that are run here, nvidia-smi and CUDA, find them started.
+    """
     devices = need_device()
-    nvml = started(_nvml(lambda _: nvml_text(sources)))
-    try:
-        return told(nvml, devices)
-    finally:
-        nvml.nvmlShutdown()
+    return told(started(_nvml(lambda _: nvml_text(sources))), devices)
 
 
 def need_device():
