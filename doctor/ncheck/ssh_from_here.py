@@ -50,6 +50,7 @@ class SshFromHere:
         ends = time.monotonic() + settings.deadline
         self.tries = Tries(settings.connect_timeout, ends, str(Path.cwd()), self.processes.append)
         self.logins: dict[str, _TriedLogin] = {}
+        self.configured: dict[str, Configured] = {}
         if local_host is None or not shutil.which("ssh"):
             return
         others = [node for node in nodes if _by_ssh(node, settings) and not _named_like(local_host, node.name)]
@@ -132,7 +133,9 @@ class SshFromHere:
         """Return the nodes by their ssh configuration."""
         alike: dict[Configured, list[Node]] = {}
         for node in nodes:
-            alike.setdefault(_configured(node, self.config), []).append(node)
+            if node.name not in self.configured:
+                self.configured[node.name] = _configured(node, self.config)
+            alike.setdefault(self.configured[node.name], []).append(node)
         return alike
 
     @cached_property

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engine import DiallingEngine, LoginFailedError
@@ -110,6 +110,7 @@ class Fleet:
         self.taken = threading.Condition()
         self.work: queue.SimpleQueue[tuple[str, Callable[[str], None]] | None] = queue.SimpleQueue()
         self._alike = cache(self._wanted)
+        self._dials: dict[int, bool] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +127,7 @@ class Fleet:
         self.dialled = True
         self._hire(min(self.settings.width, len(self.nodes)))
         for node in self.nodes:
-            if isinstance(self.engine_for(node), DiallingEngine):
+            if self._dialling(node):
                 self._approach(node.name)
 
     def keep(self, names: Collection[str], probe_time: float = 0.0) -> None:
@@ -228,13 +229,13 @@ class Fleet:
             self.work.put((name, partial(self._go_on, requests=requests)))
             return
         self.places[name].requests = requests
-        if not (self.dialled and isinstance(self.engine_for(known.node), DiallingEngine)):
+        if not (self.dialled and self._dialling(known.node)):
             self._approach(name)
 
     def _approach(self, name: str) -> None:
         """Give a node to a worker once it answers: one that is silent holds none."""
         place = self.places[name]
-        engine = self.engine_for(place.known.node)
+        engine = self._dialling(place.known.node)
 
         def then(error: LoginFailedError | None) -> None:
             if error is None:
@@ -243,13 +244,20 @@ class Fleet:
                 place.known.login = self._blamed(error.login, place.given or 0.0)
                 self._done(name)
 
-        if not isinstance(engine, DiallingEngine):
+        if engine is None:
             then(None)
             return
         try:
             engine.approach(place.known.node, self._time_left(), lambda: self._tried(place), then)
         except (OSError, RuntimeError):  # this machine lacks descriptors or threads: connect() will say so
             then(None)
+
+    def _dialling(self, node: Node) -> DiallingEngine | None:
+        """Return the node's engine if it dials by itself. To ask that of a protocol takes long, so it is asked once."""
+        engine = self.engine_for(node)
+        if id(engine) not in self._dials:
+            self._dials[id(engine)] = isinstance(engine, DiallingEngine)
+        return cast("DiallingEngine", engine) if self._dials[id(engine)] else None
 
     def _answers(self, until: float, asked: frozenset[str] | None = None) -> Iterator[Evidence]:
         """Yield what the busy nodes answered, until none (of those asked) is busy or the time has come."""
