@@ -144,10 +144,11 @@ def test_a_code_that_was_retired_is_listed_in_the_changelog_and_never_used_again
     assert [check.code for check in ALL if check.code in retired] == []
 
 
-def test_the_changelog_is_short_and_ends_at_this_version() -> None:
-    lines = CHANGELOG.read_text().splitlines()
-    assert len(lines) < 60
-    assert next(line for line in lines if line.startswith("## [")).startswith(f"## [{ncheck.__version__}]")
+def test_the_changelog_is_short_for_each_version_and_ends_at_this_one() -> None:
+    _, *versions = re.split(r"^## (?=\[)", CHANGELOG.read_text(), flags=re.MULTILINE)
+    assert [len(version.splitlines()) < 60 for version in versions] == [True] * len(versions)
+    released = [version for version in versions if not version.startswith("[Unreleased]")]
+    assert released[0].startswith(f"[{ncheck.__version__}]")
 
 
 def test_a_page_has_a_title_and_the_three_headings_and_words_under_each() -> None:

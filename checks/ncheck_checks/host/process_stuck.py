@@ -1,9 +1,9 @@
 """Processes are stuck in the kernel
 
 ## What it finds
-Nodes with processes that were in one and the same uninterruptible sleep (state D) at two looks, 3 s apart. Kernel
-threads, which may sleep like this for ever, and containers that are paused do not count, nor do processes that wait for
-a busy disk and get on between the looks.
+Nodes with processes that stay in one and the same uninterruptible sleep (state D) for 3 s. Kernel threads, which may
+sleep like this for ever, and containers that are paused do not count, nor do processes that wait for a busy disk and
+get on in between.
 
 ## Why it matters
 Such a process waits for a driver or a file system that does not answer: an NFS server that is gone, a GPU that fell off
