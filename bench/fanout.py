@@ -50,6 +50,17 @@ class Cost:
     memory: float
 
 
+def program(name: str) -> str | None:
+    """Return where a program is: beside this interpreter, as the clush of a virtual environment is, or on PATH."""
+    return shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+
+
+def clush(nodes: Sequence[str], config: Path, command: str = "true", stdin: bytes = b"") -> Job:
+    """Return clush with a command for these nodes."""
+    argv = [program("clush") or "clush", "-S", "-f", str(WIDTH), "-o", f"-F {config}", "-w", ",".join(nodes), command]
+    return Job("clush -f 64", argv, stdin)
+
+
 def measure(job: Job) -> Cost:
     """Run it once; end the bench where it failed: a tool that reaches nobody is fast."""
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
@@ -76,7 +87,7 @@ def logins(cluster: loopback.Cluster, count: int) -> list[Job]:
     listing = str(cluster.listing(count))
     jobs = [
         ncheck(cluster, count, "--select", "NC1"),
-        Job("clush -f 64", ["clush", "-S", "-f", str(WIDTH), "-o", f"-F {config}", "-w", ",".join(names), "true"]),
+        clush(names, cluster.config),
         Job("xargs -P 64 ssh", ["xargs", "-P", str(WIDTH), "-I{}", "ssh", "-n", "-F", config, "{}", "true"],
             "\n".join(names).encode()),
         Job("pdsh -f 64", ["pdsh", "-S", "-R", "ssh", "-f", str(WIDTH), "-w", ",".join(names), "true"],
@@ -102,9 +113,8 @@ def collections(cluster: loopback.Cluster, count: int) -> list[Job]:
     """Return full collection, and the same agent with the same questions through clush."""
     import one_way
 
-    names = ",".join(cluster.first(count))
-    clush = ["clush", "-S", "-f", str(WIDTH), "-o", f"-F {cluster.config}", "-w", names, one_way.command()]
-    return [ncheck(cluster, count), Job("clush -f 64", clush, one_way.input_of_all())]
+    theirs = clush(cluster.first(count), cluster.config, one_way.command(), one_way.input_of_all())
+    return [ncheck(cluster, count), theirs]
 
 
 def one_node(cluster: loopback.Cluster) -> list[Job]:
@@ -113,13 +123,18 @@ def one_node(cluster: loopback.Cluster) -> list[Job]:
     return [ncheck(cluster, 1, "--select", "NC1"), Job("ssh node true", ssh)]
 
 
-def compared(jobs: list[Job], rounds: int) -> dict[str, Cost]:
-    """Run all in turn, several times; return each tool's medians."""
+def in_turn(jobs: Sequence[Job], rounds: int) -> dict[str, list[Cost]]:
+    """Run one after the other, all of them several times; return each tool's costs."""
     seen: dict[str, list[Cost]] = {job.tool: [] for job in jobs}
     for _ in range(rounds):
         for job in jobs:
             seen[job.tool].append(measure(job))
-    return {tool: _median(costs) for tool, costs in seen.items()}
+    return seen
+
+
+def compared(jobs: list[Job], rounds: int) -> dict[str, Cost]:
+    """Run all in turn, several times; return each tool's medians."""
+    return {tool: _median(costs) for tool, costs in in_turn(jobs, rounds).items()}
 
 
 def _median(costs: list[Cost]) -> Cost:
@@ -167,7 +182,9 @@ def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], Non
             lines.append(_growth(memory))
             for count in sizes[:3]:
                 add("full collection", count, collections(cluster, count), max(1, rounds // 2))
-        if many:
+        if many and (lacking := loopback.why_not_cheap()):
+            lines.append(f"Logins to {many} cheap servers were not measured. They need {lacking}")
+        elif many:
             with loopback.cheap(folder) as cluster:
                 measure(ncheck(cluster, 1, "--select", "NC1"))
                 add("log in, cheap servers", many, logins(cluster, many)[:3], max(1, rounds // 2))
@@ -211,8 +228,8 @@ def described() -> str:
     tools = {"ssh": "-V", "clush": "--version", "pdsh": "-V"}
     versions = []
     for tool, flag in tools.items():
-        if shutil.which(tool):
-            told = subprocess.run([tool, flag], capture_output=True, text=True, check=False)
+        if path := program(tool):
+            told = subprocess.run([path, flag], capture_output=True, text=True, check=False)
             versions.append((told.stdout + told.stderr).splitlines()[0])
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     machine = f"{platform.system()} {platform.machine()}, {cores} cores shared with the servers"

@@ -81,6 +81,15 @@ def real(path: Path) -> Iterator[Cluster]:
         yield _cluster(path, port, "real")
 
 
+def why_not_cheap() -> str:
+    """Say what the cheap servers need and this machine lacks; nothing where they can be compiled."""
+    if not shutil.which("cc"):
+        return "a C compiler: apt-get install gcc libc6-dev"
+    argv = ["cc", "-xc", "-E", "-include", "libssh/server.h", os.devnull]
+    tried = subprocess.run(argv, capture_output=True, check=False)
+    return "libssh/server.h: apt-get install libssh-dev" if tried.returncode else ""
+
+
 @contextmanager
 def cheap(path: Path) -> Iterator[Cluster]:
     """Compile and run the server that costs next to nothing."""
