@@ -32,7 +32,7 @@ MARK = ("<!-- mesh: written by bench/mesh.py --write -->", "<!-- end of mesh -->
 # The table of neighbours is one for all namespaces of a kernel: 64 hosts with two addresses each need 8064 places.
 TABLE = Path("/proc/sys/net/ipv4/neigh/default")
 PLACES = {"gc_thresh3": 65536, "gc_thresh2": 32768, "gc_thresh1": 16384}  # in this order: none may exceed the next
-MESH, END = "2 asking its peers", "3 listening"
+MESH, END = "2 asking its peers", "end"
 
 
 @dataclass(frozen=True)

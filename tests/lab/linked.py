@@ -43,7 +43,9 @@ def linked(
     deadline: float = 240.0,
     **settings: object,
 ) -> Linked:
-    """Ask all hosts about their links. `before` is called with each phase as it begins: "2 asking its peers"."""
+    """Ask all hosts about their links. `before` is called with each phase as it begins: "2 asking its peers"; when all
+    are over, with "end".
+    """
     run = replace(_patient(made, deadline), **settings)  # type: ignore[arg-type]
     nodes = read_inventory(run, stdin=io.BytesIO(), environ={})
     cluster = Cluster(nodes, {})
@@ -56,6 +58,7 @@ def linked(
             seconds = fleet.begin(phase)
             questions = phase.questions(cluster, seconds) if phase.questions else {}
             cluster = learn(cluster, _kept(fleet.ask(phase, questions), replies), _WANTED)
+        before("end")
         cluster = learn(cluster, _kept(fleet.rest("the run's deadline passed"), replies), _WANTED)
     return Linked(cluster.known, replies)
 
