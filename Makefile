@@ -6,7 +6,8 @@
 #   make test-fast              the same without root, network and lab, in under a minute
 #   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
 #   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16,64'),
-#                               and as root the mesh, between hosts made of namespaces; and the search for slow nodes
+#                               how long whole commands take, as root also over hosts made of namespaces; the mesh between
+#                               such hosts; and the search for slow nodes
 #   make gpu                    what ncheck does on this machine's GPUs, beside nvidia-smi, torch and nccl-tests: gpu.md, in
 #                               at most 9 minutes; with dist/ncheck.pyz it needs no network (ARGS='--only facts,hang')
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
@@ -86,6 +87,7 @@ lint: $(STAMPS)/installed $(STAMPS)/dev
 
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/fanout.py $(ARGS)
+	@$(BIN)/python bench/wall.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/silent.py
 	@$(BIN)/python bench/mesh.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/mesh_sample.py $(filter --write,$(ARGS))

@@ -80,15 +80,18 @@ class Run:
         return dict(found)
 
 
+def on_head(lab: Lab, argv: Sequence[str], user: User = ROOT) -> list[str]:
+    """Return the command that runs `argv` on the head, as somebody who has just logged in there."""
+    who = [f"HOME={user.home}", f"USER={user.name}", f"LOGNAME={user.name}"]
+    nsenter, *rest = namespaces.enter(lab.pid, ["env", "-i", "-C", user.home, *ENVIRONMENT, *who, *argv])
+    return [nsenter, "-S", str(user.uid), "-G", str(user.uid), *rest]
+
+
 class Running:
     """An ncheck that was started and not yet waited for."""
 
     def __init__(self, lab: Lab, argv: Sequence[str], user: User, stdin: str, environment: Sequence[str] = ()) -> None:
-        identity = ["-S", str(user.uid), "-G", str(user.uid)]
-        who = [f"HOME={user.home}", f"USER={user.name}", f"LOGNAME={user.name}"]
-        clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *who, *environment, *built(), *argv]
-        entered = namespaces.enter(lab.pid, clean)
-        entered[1:1] = identity
+        entered = on_head(lab, [*environment, *built(), *argv], user)
         self._input = stdin
         self._begun = time.monotonic()
         # A session of its own: ended as one group whatever it started.
