@@ -1,6 +1,10 @@
 """A long wire to a near node: a proxy that passes on what it reads half a round trip later, both ways.
 
-    delay_proxy.py ADDRESS PORT ROUND_TRIP     prints the port on which it listens, on 127.0.0.1; ROUND_TRIP in seconds
+    delay_proxy.py ADDRESS PORT ROUND_TRIP     prints the port on which it listens, on 127.0.0.1; ROUND_TRIP in seconds;
+                                               then NUMBER: FLIGHTS of each connection that ended
+
+At the end of each connection it prints in how many flights its client sent: a chunk that comes more than half a round
+trip after the one before may be an answer, and begins a new flight.
 
 Chunks keep their order, and further ones are read while one is on its way: those of one flight arrive together.
 TCP's handshake takes its round trip, too. Bandwidth has no limit, and there is no slow start.
@@ -9,6 +13,7 @@ TCP's handshake takes its round trip, too. Bandwidth has no limit, and there is 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from contextlib import suppress
 
@@ -16,15 +21,18 @@ CHUNK = 4096  # bytes that are read at once, at most
 Wire = asyncio.Queue[tuple[float, bytes]]  # chunks, and when they arrive; an empty one is the end
 
 
-async def read(source: asyncio.StreamReader, wire: Wire, delay: float) -> None:
-    """Put what comes onto the wire."""
-    chunk = b"."
+async def read(source: asyncio.StreamReader, wire: Wire, delay: float) -> int:
+    """Put what comes onto the wire, and return the number of its flights."""
+    chunk, flights, last, clock = b".", 0, 0.0, asyncio.get_running_loop().time
     while chunk:
         try:
             chunk = await source.read(CHUNK)
         except ConnectionError:
             chunk = b""
-        wire.put_nowait((asyncio.get_running_loop().time() + delay, chunk))
+        wire.put_nowait((clock() + delay, chunk))
+        flights += bool(chunk) and clock() - last > delay
+        last = clock()
+    return flights
 
 
 async def deliver(wire: Wire, target: asyncio.StreamWriter) -> None:
@@ -41,8 +49,10 @@ async def deliver(wire: Wire, target: asyncio.StreamWriter) -> None:
 
 async def serve(address: str, port: int, delay: float) -> None:
     """Serve until this process is ended. `delay`: seconds, one way."""
+    numbers = itertools.count(1)
 
     async def connect(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        number = next(numbers)
         # SYN and SYN-ACK have travelled when a client may write, and one packet more when a server accepts.
         await asyncio.sleep(2 * delay)
         up, down = Wire(), Wire()
@@ -52,6 +62,7 @@ async def serve(address: str, port: int, delay: float) -> None:
         await asyncio.gather(reading, read(server, down, delay), deliver(up, to_server), deliver(down, to_client))
         to_server.close()
         to_client.close()
+        print(f"{number}: {reading.result()}", flush=True)
 
     listener = await asyncio.start_server(connect, "127.0.0.1", 0)
     print(listener.sockets[0].getsockname()[1], flush=True)

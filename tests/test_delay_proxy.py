@@ -48,6 +48,7 @@ def test_a_flight_takes_one_round_trip_however_many_chunks_it_has() -> None:
                 sock.shutdown(socket.SHUT_WR)
                 assert replies.read() == b""
             clock.append(time.monotonic())
+            assert proxy.stdout.readline() == "1: 2\n"
     handshake, *flights, end = (after - before for before, after in pairwise(clock))
     assert handshake >= 2 * ROUND_TRIP
     assert all(ROUND_TRIP <= flight < CHUNKS * ROUND_TRIP / 4 for flight in flights)
