@@ -20,7 +20,7 @@ from ncheck.ssh.dial import Arrival, dial, lossy
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed
 from ncheck.ssh.known_hosts import HostRecord, KnownHosts, look_up, verify
 from ncheck.ssh.login import Cause, LoginFailedError, LoginRecord
-from ncheck.ssh.paramiko_internals import Link, ParamikoStream, ServerMessages, start_command
+from ncheck.ssh.paramiko_internals import Link, ParamikoStream, ServerMessages
 from ncheck.ssh.public_keys import fingerprint
 from ncheck.ssh.target import Target
 
@@ -174,7 +174,7 @@ class _Attempt:
     def _start(self, link: Link) -> paramiko.Channel:
         try:
             channel = link.open_session(timeout=self.remaining)
-            start_command(link, channel, self.client.command)
+            channel.exec_command(self.client.command)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise self._session_failure(link, error) from None
         link.wire.deadline = None

@@ -24,14 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import paramiko
 from paramiko.agent import AgentSSH
-from paramiko.common import (
-    MSG_DEBUG,
-    MSG_DISCONNECT,
-    MSG_IGNORE,
-    MSG_USERAUTH_BANNER,
-    MSG_USERAUTH_FAILURE,
-    cMSG_CHANNEL_REQUEST,
-)
+from paramiko.common import MSG_DEBUG, MSG_DISCONNECT, MSG_IGNORE, MSG_USERAUTH_BANNER, MSG_USERAUTH_FAILURE
 from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
@@ -280,26 +273,9 @@ def _first(preferred: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
     return tuple(a for a in preferred if a in offered) + tuple(a for a in offered if a not in preferred)
 
 
-def start_command(link: Link, channel: paramiko.Channel, command: str) -> None:
-    """Start a command as exec_command() does, without waiting for the server's yes: its input is sent in one flight
-    with it. Where it is a no, the channel is closed, and stderr() says so.
-    """
-    request = Message()
-    request.add_byte(cMSG_CHANNEL_REQUEST)
-    request.add_int(channel.remote_chanid)
-    request.add_string("exec")
-    request.add_boolean(True)  # noqa: FBT003  a reply is wanted
-    request.add_string(command)
-    channel._event_pending()  # type: ignore[attr-defined]  # noqa: SLF001
-    link._send_user_message(request)  # type: ignore[attr-defined]  # noqa: SLF001
-
-
 CHUNK = 65536
 STDERR_KEPT = 4096
 MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of a channel
-
-
-_REFUSED = b"the server refuses to start a command"
 
 
 class ParamikoStream:
@@ -352,8 +328,7 @@ class ParamikoStream:
         self._link.clear_to_send_timeout = 0.0
         with contextlib.suppress(paramiko.SSHException):
             self._drain_stderr()
-        refused = self._channel.closed and not self._channel.event_ready
-        return self._stderr or (_REFUSED if refused and self._link.is_active() else b"")
+        return self._stderr
 
     def exit_status(self, timeout: float) -> int | None:
         self._channel.status_event.wait(timeout)

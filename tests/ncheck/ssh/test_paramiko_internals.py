@@ -35,7 +35,6 @@ METHODS = {
     },
     paramiko.Transport: {
         "_log": ("level", "msg", "args"),
-        "_send_user_message": ("data",),
         "auth_none": ("username",),
         "auth_publickey": ("username", "key", "event"),
         "close": (),
@@ -48,7 +47,7 @@ METHODS = {
         "start_client": ("event", "timeout"),
     },
     paramiko.Channel: {
-        "_event_pending": (),
+        "exec_command": ("command",),
         "recv": ("nbytes",),
         "recv_ready": (),
         "recv_stderr": ("nbytes",),
@@ -76,16 +75,7 @@ ATTRIBUTES = {
         "_key_info",
         "_mac_info",
     ),
-    paramiko.Channel: (
-        "closed",
-        "eof_received",
-        "event_ready",
-        "exit_status",
-        "in_buffer",
-        "in_stderr_buffer",
-        "remote_chanid",
-        "status_event",
-    ),
+    paramiko.Channel: ("closed", "eof_received", "exit_status", "in_buffer", "in_stderr_buffer", "status_event"),
     paramiko.AgentKey: ("agent", "blob", "comment", "public_blob"),
     AgentSSH: ("_conn",),
 }
