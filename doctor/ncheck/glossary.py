@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from math import log
 from typing import TYPE_CHECKING
+
+from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ncheck.registry import Registry

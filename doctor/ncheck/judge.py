@@ -6,13 +6,14 @@ The rules for absent, unknown, needs-root and not-reached stand here once, so th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold, unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Check, ClusterJudge, NodeJudge, NotApplicable, Problem, Said
 from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.fact import Absent, Unread

@@ -7,7 +7,9 @@ cannot say about a rank is read by a function in ncheck.hook.launchers. This is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from ncheck.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

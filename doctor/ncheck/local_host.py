@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ncheck.settings import Settings

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from posixpath import dirname
 from shlex import quote
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from types import MappingProxyType
 from ncheck.expression import expression
 from ncheck.facts.mpi_daemon import INTERACTIVE, LOGIN, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.os_release import OsFacts, command_to_install
+from ncheck.lazy_dataclass import dataclass
 
 Nodes = Mapping[str, MpiDaemonFacts]  # in the order of the list
 

@@ -7,10 +7,10 @@ import pwd
 import shlex
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import REDACTED, redact, secret_name
 
 

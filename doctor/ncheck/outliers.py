@@ -13,10 +13,10 @@ node that has just started, and by its count per day, since old nodes have count
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import exp, inf, lgamma, log
 from statistics import median
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import span
 
 _SHAPE = 0.5

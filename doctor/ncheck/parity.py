@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from shlex import quote
 from typing import Generic, TypeVar
 
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Check, Problem, cluster_check
 from ncheck.model.cluster import Cluster
 from ncheck.model.finding import Severity

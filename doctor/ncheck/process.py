@@ -18,8 +18,10 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, BinaryIO
+
+from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import threading

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -17,6 +17,7 @@ from typing import Any
 
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Check, Listed
 from ncheck.model.finding import Severity
 

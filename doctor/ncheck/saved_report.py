@@ -17,9 +17,9 @@ import socket
 import stat
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, span
 
 _SECONDS = 2.0  # for reading a local file, which takes a millisecond

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.blockers import OF_PLAN, blockers, for_the_probe, has_use, launcher_of_probe, measures
@@ -12,6 +12,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
 from ncheck.judge import facts_wanted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Reply, Status
 from ncheck.model.fact import Absent, name_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median_low
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ncheck.facts.definition import (
     READING_FILES,
     TRYING_PLAN,
 )
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import RunPart
 
 if TYPE_CHECKING:

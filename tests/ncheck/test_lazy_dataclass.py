@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import ncheck
+import ncheck_checks
 import pytest
 from ncheck.lazy_dataclass import dataclass
 
@@ -46,6 +48,18 @@ def test_each_record_is_what_the_standard_library_makes_of_it() -> None:
     ours = shown("ours")
     assert len(ours) > 500
     assert ours == shown("standard")
+
+
+def test_every_record_is_made_at_its_first_use() -> None:
+    assert [
+        path.name
+        for package in (ncheck, ncheck_checks)
+        for path in Path(package.__file__ or "").parent.rglob("*.py")
+        if path.name != "lazy_dataclass.py"
+        and re.search(
+            r"^\s*(import dataclasses\b|from dataclasses import .*\bdataclass\b)", path.read_text(), re.MULTILINE
+        )
+    ] == []
 
 
 @dataclass(frozen=True)

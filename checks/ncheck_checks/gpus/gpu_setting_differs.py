@@ -22,10 +22,10 @@ nvidia-persistenced`), `sudo nvidia-smi -e 1` and a reboot, `sudo nvidia-smi -c 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, split
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, unread_nodes
+from ncheck.lazy_dataclass import dataclass
 
 _ON_OFF = {0: "disabled", 1: "enabled"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}

@@ -21,13 +21,13 @@ submitting shell count too: see PropagateResourceLimits in slurm.conf.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
+from ncheck.lazy_dataclass import dataclass
 
 MIB = 2**20
 

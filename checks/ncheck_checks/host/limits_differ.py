@@ -18,12 +18,12 @@ The line of the finding on the named nodes, then log in again. `ulimit -a` on a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import inf
 
 from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
+from ncheck.lazy_dataclass import dataclass
 
 LESS = 4  # so many times less than on the other nodes
 

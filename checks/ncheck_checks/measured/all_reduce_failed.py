@@ -19,12 +19,13 @@ between the nodes, and `ncheck probe nodes.txt --probe-time 300` gives a slow cl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import ip_address
 
 from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check, fold
 from ncheck.expression import expression
 from ncheck.facts.nics import NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
 from ncheck.triage.log_reading import Confidence, LogReading, read_lines

@@ -16,9 +16,9 @@ good.txt` writes the list of the other nodes, and `ncheck probe good.txt` measur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import NodeResult, ProbeFacts
 from ncheck.probe.gpu_test import WRONG_SUMS
 from ncheck.probe.results import collectives, unverified, verified

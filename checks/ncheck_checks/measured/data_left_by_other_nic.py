@@ -16,10 +16,10 @@ The job runs over a management network or a single rail, many times slower than 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.nccl.choice import PLAN
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import Carried, Method, NodeResult, ProbeFacts

@@ -17,10 +17,10 @@ diagnostics under the job's launcher, set NCCL_RUN_DIAGNOSTICS=1 in its environm
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Step
 from ncheck.probe.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
 from ncheck.probe.results import results_by_step

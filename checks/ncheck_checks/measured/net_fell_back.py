@@ -16,9 +16,9 @@ network, so that this is a failure and not a slow pass.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.lazy_dataclass import dataclass
 from ncheck.nccl.choice import PLAN
 from ncheck.probe.facts import NodeResult, ProbeFacts
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses

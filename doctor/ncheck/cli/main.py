@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from typing import TextIO, cast
@@ -20,6 +19,7 @@ import ncheck
 from ncheck.cli.options import files
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable

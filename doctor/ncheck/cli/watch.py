@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +17,7 @@ import click
 from ncheck.cli.examine import say
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, SettingsError
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import clock, printable
 
 if TYPE_CHECKING:

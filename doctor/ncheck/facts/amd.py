@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, Fact, called, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi, amd_failure, parse_amd

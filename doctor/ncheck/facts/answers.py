@@ -17,7 +17,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial, wraps
 from ipaddress import ip_address
@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 from ncheck.facts.definition import LONGEST, called, no_answer
 from ncheck.facts.shapes import absolute_path, device_name
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Reply
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.text import printable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.answers import Ip
@@ -10,6 +10,7 @@ from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import NetSettingsFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.subnets import SubnetAddress, subnet_addresses

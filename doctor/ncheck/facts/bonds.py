@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from ncheck.facts.answers import Flag, answer_of
 from ncheck.facts.definition import Fact, no_answer
 from ncheck.facts.nics import INTERFACES
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Path, Words, reading
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:

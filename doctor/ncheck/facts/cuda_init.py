@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from signal import SIGALRM, SIGKILL
 from typing import Annotated, Literal
 
@@ -10,6 +9,7 @@ from ncheck.facts.answers import OPTIONAL, Count, Null, OrEmpty, PathOrEmpty, Se
 from ncheck.facts.definition import Fact
 from ncheck.facts.gpu_health import gpu_address, unless_on_pci
 from ncheck.facts.gpus import DEVICES
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence, File, Reply, Source, Status
 from ncheck.model.fact import Absent, Read, Unread
 

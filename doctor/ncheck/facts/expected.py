@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ncheck.expression import expression
 from ncheck.facts.requirements import Requirement
+from ncheck.lazy_dataclass import dataclass
 
 _AT_LEAST = ">="
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.facts.answers import AtMost, Count, Maybe, Path, not_empty
 from ncheck.facts.definition import Fact
 from ncheck.facts.environment import variable_or_empty
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Unread
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Null, Shown, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread

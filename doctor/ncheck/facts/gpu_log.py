@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.kernel_log import DMESG, JOURNAL, kernel_log, last_at
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread

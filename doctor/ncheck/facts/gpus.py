@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 from ncheck.facts import amd
 from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Shown, answer_of
 from ncheck.facts.definition import Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.facts.pci import AMD, NVIDIA, NVSWITCH, hexadecimal, pci_address, pci_class
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Unread
 

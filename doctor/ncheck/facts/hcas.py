@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
@@ -12,6 +11,7 @@ from ncheck.facts.answers import Device, reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.infiniband import Gid
 from ncheck.facts.shapes import whole
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Read
 

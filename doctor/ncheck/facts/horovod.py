@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 from ncheck.facts.definition import Fact, exempt_in_job_unless, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.framework_reports import parse_build

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Count, Null, reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.shapes import whole
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.text import printable
 

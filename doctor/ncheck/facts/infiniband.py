@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import DeviceOrEmpty
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.shapes import device_name
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Maybe, Null, OrEmpty, Path, Words, answer_of, reading
 from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Reply
 from ncheck.model.fact import Absent, Unread
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact, no_answer, sudo_refused
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, sudo_refused, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
 from ncheck.text import printable

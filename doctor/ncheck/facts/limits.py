@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from ncheck.facts.answers import Count
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Unread
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
@@ -17,6 +17,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.shapes import items, mapping, node, port, truth, whole, words
 from ncheck.hostlist import quoted
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions

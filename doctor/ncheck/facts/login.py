@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Cause, Evidence, Greeting, Login
 from ncheck.model.fact import Unread
 from ncheck.text import printable

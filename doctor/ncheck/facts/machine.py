@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Words, reading
 from ncheck.facts.definition import LONGEST, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 
 

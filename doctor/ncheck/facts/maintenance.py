@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Seconds, reading
 from ncheck.facts.definition import ON_THIS_MACHINE, Fact, no_answer
 from ncheck.hostlist import unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent
 from ncheck.text import printable

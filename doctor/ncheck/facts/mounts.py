@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, Fact, no_answer
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read
 from ncheck.text import printable

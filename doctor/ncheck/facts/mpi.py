@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ncheck.facts.definition import Fact, exempt_in_job_unless, trouble
 from ncheck.facts.mpi_daemon import MPI_DAEMON, PLAIN, MpiDaemonFacts, mpi_daemon
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.mpi_version import parse_mpi

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from posixpath import basename, dirname
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, AtMost, Key, Null, Path, PathOrEmpty, reading
 from ncheck.facts.definition import Fact, exempt_in_job
 from ncheck.facts.environment import variable
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.parse.mpi_version import parse_mpi
 

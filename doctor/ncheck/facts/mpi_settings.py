@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
 from ncheck.facts.mpi_daemon import MPI_DAEMON, MpiDaemonFacts, mpi_daemon
 from ncheck.facts.shapes import mapping, words
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File, Tree
 from ncheck.model.fact import Absent, Read, Unread
 

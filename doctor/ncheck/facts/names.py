@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from ncheck.facts.answers import OPTIONAL, Maybe, Words
 from ncheck.facts.definition import Fact, exempt_in_job, exempt_without_peers
 from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges

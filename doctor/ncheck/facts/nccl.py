@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, Flag, Null, OrEmpty, Words, answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from ncheck.facts.answers import OPTIONAL, Maybe, Null, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.nccl import NCCL, loaded
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text

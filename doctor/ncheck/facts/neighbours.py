@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from ncheck.expression import expression
 from ncheck.facts.definition import TRYING_PLAN, Fact, exempt_without_peers, no_answer
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.shapes import words
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Read
 

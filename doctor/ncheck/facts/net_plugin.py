@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Device, Flag, Maybe, Null, Path, Shown, reading
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from ncheck.facts.definition import Fact, no_answer
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Read, Unread
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_interface
 from typing import Annotated
 
 from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, Words, reading
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
 from ncheck.parse.interface_names import kind_by_name

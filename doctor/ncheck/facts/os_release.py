@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Absent, Read
 

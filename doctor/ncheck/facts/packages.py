@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ncheck.expression import expression
 from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:

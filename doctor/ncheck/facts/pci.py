@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import DeviceOrEmpty, Key, reading
 from ncheck.facts.definition import Fact, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 
 NVIDIA, AMD, MELLANOX, AMAZON = 0x10DE, 0x1002, 0x15B3, 0x1D0F

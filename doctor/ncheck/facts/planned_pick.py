@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.answers import answer_of
@@ -12,6 +12,7 @@ from ncheck.facts.environment import IFNAME, is_variable
 from ncheck.facts.nccl_pick import Asked, NcclPickFacts, PickAnswer, answered
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.of_plan import PLAN_FACTS
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
 from ncheck.model.phase import NotAsked, Questions

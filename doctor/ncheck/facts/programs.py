@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from posixpath import basename, join
 from typing import TYPE_CHECKING
 
 from ncheck.expression import expression
 from ncheck.facts.answers import Path, Shown, reading
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Unread
 

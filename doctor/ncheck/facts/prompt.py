@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.facts.answers import Key, Path, PathOrEmpty, Words, reading
 from ncheck.facts.definition import Fact, exempt_in_job, trouble
 from ncheck.facts.mpi_daemon import EarlyReturn
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ncheck.lazy_dataclass import dataclass
 
 # Kinds of trouble; the other ones are of a single connection.
 TWICE, SIZE, PORT = "duplicate-rank", "world-size", "port-taken"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 
 _MOST = 2000  # lines that require something
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from ncheck.facts.answers import DeviceOrEmpty, hca_port, reading
 from ncheck.facts.definition import Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Read
 

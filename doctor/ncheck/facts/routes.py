@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Unread
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from ncheck.facts.answers import Maybe, answer_of
 from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_in_job, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.model.phase import NotAsked, Questions

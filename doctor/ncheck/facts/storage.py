@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.expression import expression
@@ -12,6 +12,7 @@ from ncheck.facts.definition import LONGEST, Fact
 from ncheck.facts.environment import is_variable
 from ncheck.facts.shapes import absolute_path
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.text import printable
 

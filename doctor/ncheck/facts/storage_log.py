@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact
 from ncheck.facts.kernel_log import DMESG, JOURNAL, Trouble, kernel_log, troubles
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.facts.answers import AtMost, Count, Key, Path, Seconds
 from ncheck.facts.definition import LONGEST, READING_FILES, Fact
 from ncheck.facts.login import LoginFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Unread
 from ncheck.model.phase import NotAsked

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ncheck.facts.answers import Maybe, Path
 from ncheck.facts.definition import Fact, exempt_unprobed
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations, takewhile
 
@@ -15,6 +15,7 @@ from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.gpus import DEVICES, amd_says, smi_trouble
 from ncheck.facts.infiniband import SYSFS, devices_in, location
 from ncheck.facts.pci import PCI, PciDevice, PciFacts, pci
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.topology_matrix import Matrix, parse_topology

@@ -27,11 +27,11 @@ import re
 import shlex
 import threading
 import zlib
-from dataclasses import dataclass
 from functools import cache
 
 from ncheck.agent import answers
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 
 # Where python3 is on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
 CANDIDATES = (

@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, cast
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engine import DiallingEngine, LoginFailedError
 from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted, job_environment
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.phase import Answered, NotAsked
 

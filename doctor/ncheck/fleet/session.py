@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from ncheck.expression import expression
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
 from ncheck.ssh.child import STDERR_KEPT

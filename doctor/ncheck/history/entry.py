@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome, Severity
 
 if TYPE_CHECKING:

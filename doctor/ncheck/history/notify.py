@@ -12,13 +12,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
 from ncheck.history.entry import Entry
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.text import printable
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeVar
 
 from ncheck.history.entry import EXAMINED, STATES, TRIAGE, Entry, Kept, Seen
 from ncheck.history.lemons import lemons
 from ncheck.history.store import Span
+from ncheck.lazy_dataclass import dataclass
 
 _MOST_DIGITS = 20  # of a counter with 64 bits
 OF_PART = {"gpu": ("NC5", "NC7"), "hca": ("NC4",)}  # whose faults are those of the part before, once it is replaced

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from html import escape
 from itertools import compress
 from shutil import get_terminal_size
@@ -16,6 +16,7 @@ from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.report.markdown import escaped, table_of
 from ncheck.report.text import count
 from ncheck.text import printable, span

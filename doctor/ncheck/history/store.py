@@ -13,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 from ncheck.errors import NcheckError
 from ncheck.history.entry import STATES, Entry, Figure, Kept, Seen
 from ncheck.hostlist import fold, unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
 FORMAT = 1

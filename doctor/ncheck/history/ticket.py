@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.kernel_log import HOLDING, kernel_log
@@ -17,6 +17,7 @@ from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.show import as_json as history_as_json
 from ncheck.history.words import PART, minute
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import hmac
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
 if TYPE_CHECKING:

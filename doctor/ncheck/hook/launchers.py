@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from ncheck.errors import NcheckError
 from ncheck.hostlist import is_name, is_v6, split_list
 from ncheck.launchers import BARE, RANK_VARIABLES, RankVariables
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
 LARGEST = 1 << 20  # ranks, nodes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ncheck.facts.ranks import RanksFacts, RankTrouble, absence
 from ncheck.hook.attendance import Member
 from ncheck.hostlist import is_name
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.node import Node
 from ncheck.version import __version__
 

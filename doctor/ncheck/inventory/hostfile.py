@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ncheck.expression import expression
 from ncheck.hostlist import is_v6, quoted, split_list, unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.node import Line
 
 MOST_SLOTS = 256  # a larger number after a colon is not a number of GPUs but a port

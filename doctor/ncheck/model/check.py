@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster, FactType, NodeView
 from ncheck.model.fact import name_of
 from ncheck.model.finding import Severity

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from ncheck.facts.login import LoginFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Read, Unread, name_of
 from ncheck.model.node import Node
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from typing import ClassVar, TypeVar
+
+from ncheck.lazy_dataclass import dataclass
 
 _T = TypeVar("_T")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
+
+from ncheck.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

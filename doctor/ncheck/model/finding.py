@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from ncheck.lazy_dataclass import dataclass
 
 
 class Severity(str, Enum):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.board import Board
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict

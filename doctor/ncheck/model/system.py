@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ncheck.lazy_dataclass import dataclass
 
 OF_A_WHEEL = "/nvidia/cudnn/lib/"  # what a path of cuDNN holds where pip installed it
 

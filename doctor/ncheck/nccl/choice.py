@@ -9,7 +9,7 @@ before, it is part of a name. Since 2.28.3 an interface without a carrier is pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -17,6 +17,7 @@ from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.settings import (
     BEFORE_LINK_STATE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from ipaddress import ip_address
 
@@ -23,6 +23,7 @@ from ncheck.facts.net_plugin import OF_INFINIBAND, NetPluginFacts
 from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
 from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from shlex import quote
 from string import ascii_letters, digits
@@ -12,6 +11,7 @@ from string import ascii_letters, digits
 from ncheck.expression import expression
 from ncheck.facts.environment import IFNAME, EnvironmentFacts, is_variable
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
 from ncheck.text import export_line, sudo_for

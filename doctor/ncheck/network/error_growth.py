@@ -6,13 +6,13 @@ What was counted before says nothing: counters of years, of a cable that was exc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 from ncheck.facts.error_counters import Counted, ErrorCountersFacts, LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Unread

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ncheck.expression import expression
 from ncheck.facts.links import LinkCause, LinkFacts, ListenFacts, PortState
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.nccl.choice import PLAN

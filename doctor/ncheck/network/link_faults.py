@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
@@ -15,6 +14,7 @@ from ncheck.facts.links import LinkCause, LinkFacts, addresses_to_try
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive
 from ncheck.model.cluster import Cluster
 from ncheck.network.link_matrix import (

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import combinations
 
 from ncheck.facts.links import Link, LinkCause, LinkFacts
+from ncheck.lazy_dataclass import dataclass
 
 Known = Mapping[str, LinkFacts]
 _MOST_SHOWN = 8

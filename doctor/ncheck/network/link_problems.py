@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.nics import Interface, NicFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses

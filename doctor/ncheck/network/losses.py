@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.network.link_faults import subnets_tried
 from ncheck.network.link_matrix import CONNECT, Fold, Known, Matrix, Path, Shape, folded
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from shlex import quote
 
 from ncheck.expression import expression
@@ -12,6 +11,7 @@ from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts, launch_origin
 from ncheck.hostlist import fold
 from ncheck.launchers import LAUNCHER_TABLE
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from shlex import quote
 
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import BMC_DRIVERS, CARRIES_DATA, Interface, NicFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.interface_names import Kind
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.capture import lines_of
 
 Record = dict[str, object]

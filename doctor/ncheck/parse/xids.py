@@ -6,8 +6,9 @@ that the catalogue calls unused or sends to NVIDIA's support.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from ncheck.lazy_dataclass import dataclass
 
 
 class Action(Enum):

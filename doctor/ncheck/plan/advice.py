@@ -7,11 +7,12 @@ environment takes precedence over these files, and so do the plan's command line
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.plan import Setting
 from ncheck.nccl.settings import PLAIN, placed_settings
 from ncheck.parity import nodes_by_value

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
@@ -15,6 +14,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.nccl.hca import AUTOMATIC_GID, USED_LAYERS, active, ipv4_index, selected, value_for

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address, ip_network
 from shlex import quote
 
 from ncheck.expression import expression
 from ncheck.facts.mpi import MpiFacts
 from ncheck.hostlist import quoted
+from ncheck.lazy_dataclass import dataclass
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import COMMANDS, Stage
 from ncheck.probe.methods.driver import Driver, driver_named
 from ncheck.topology.gpus import busy, share_in_use

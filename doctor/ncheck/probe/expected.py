@@ -9,8 +9,9 @@ acceptance limits and reports of cloud providers).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, NodeResult, Stage, Step
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.gpu_links import inside

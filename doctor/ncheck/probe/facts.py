@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed
@@ -14,6 +14,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.facts.tools import ToolFacts
 from ncheck.facts.topology import TopologyFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 

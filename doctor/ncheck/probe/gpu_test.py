@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.expression import expression
@@ -11,6 +11,7 @@ from ncheck.facts.answers import OPTIONAL, AtMost, Maybe, Null, Words
 from ncheck.facts.definition import MEASURING, Fact
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.probe.facts import ProbeFacts

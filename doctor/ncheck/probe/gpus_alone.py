@@ -8,11 +8,11 @@ what it promises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.finding import Severity
 from ncheck.model.report import GpuAlone, GpuFigure, Standing

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Reply
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.probe.facts import SWEEP, TASK, ProbeFacts

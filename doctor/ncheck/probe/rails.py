@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.network.logins import Login, by_ssh
 from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Step
 from ncheck.probe.results import results_by_step

@@ -7,9 +7,10 @@ fault it makes a check inconclusive, and the report shows it in any case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 

@@ -8,10 +8,10 @@ both nodes of a slow pair are fast with others, the path between them is slow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import mean, median
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, Stage, Step
 from ncheck.probe.results import Collective, failure_report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 from statistics import median
 
@@ -12,6 +12,7 @@ from ncheck.expression import expression
 from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.pcie import PcieLink
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected

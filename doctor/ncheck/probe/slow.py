@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import NodeResult, ProbeFacts, Stage

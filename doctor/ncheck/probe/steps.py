@@ -7,11 +7,12 @@ node that failed by itself, fell silent or failed with two partners is asked no 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, JsonValue
 from ncheck.model.phase import NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 
 # user@node:~$ nvidia-smi topo -m     (base) root@gpu01:/workspace# ibstat     $ mpirun --version     [me@n1 ~]$ ip a
 _PROMPT = expression(

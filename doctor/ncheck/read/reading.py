@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.remark import Remark
 
 Record = dict[str, object]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.errors import NcheckError
+from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report

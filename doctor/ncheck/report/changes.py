@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.report import NodeSummary, Report
 from ncheck.model.system import System, SystemInterface

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 from rich.text import Text
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import Report
 from ncheck.model.system import OF_A_WHEEL, System, SystemDisk, SystemGpus, SystemInterface, SystemPort
 from ncheck.parity import nodes_by_value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import GpuAlone, Report, Standing
 from ncheck.report import text as words
 from ncheck.report.measured import BAD, STYLES, short_figure, tone

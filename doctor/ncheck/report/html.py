@@ -8,7 +8,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import TextIO
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say

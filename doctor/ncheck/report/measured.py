@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.page import Page

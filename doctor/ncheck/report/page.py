@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from ncheck.lazy_dataclass import dataclass
 
 PIPED_WIDTH = 80
 WIDEST = 120  # longer lines of prose are hard to read

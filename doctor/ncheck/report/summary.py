@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import INTERRUPTED, Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE
 from ncheck.model.finding import Finding, Severity, Verdict
 from ncheck.model.plan import Blocker

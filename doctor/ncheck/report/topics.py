@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.report import Report
 from ncheck.model.system import System

@@ -23,12 +23,13 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted, unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.settings import values as read
 from ncheck.settings.approval import approved, covered, own_folder
 from ncheck.settings.options import ENVIRONMENT, OPTIONS

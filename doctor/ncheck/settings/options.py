@@ -7,12 +7,13 @@ option, a variable and a line of ncheck.toml. ncheck.cli.options says which comm
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ncheck.hostlist import unfold
 from ncheck.launchers import LAUNCHERS
+from ncheck.lazy_dataclass import dataclass
 from ncheck.report import FORMATS, Output
 from ncheck.settings import values as read
 

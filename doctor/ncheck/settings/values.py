@@ -10,10 +10,10 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.report import FORMATS, Output
 from ncheck.text import printable
 

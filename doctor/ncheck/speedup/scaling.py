@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from ncheck.errors import NcheckError
+from ncheck.lazy_dataclass import dataclass
 from ncheck.speedup.throughput import Throughput
 
 MINIMUM = 0.8  # the efficiency below which scaling is poor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
 
 from ncheck.errors import NcheckError
+from ncheck.lazy_dataclass import dataclass
 
 DROP, STEPS = 20, 100  # steps that are left out at first, and steps of which the mean is taken
 LEAST = 5  # steps that must be left

@@ -10,9 +10,9 @@ The names are those that paramiko has; it is not imported here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh.config_syntax import matches, matches_list
 
 # Each list by its keyword, the fast ones first: hosts in FIPS mode lack some, so the others follow.

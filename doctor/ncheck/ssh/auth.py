@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.algorithms import may_sign
 from ncheck.ssh.failures import Failure, FailureError, cause_of, failed

@@ -15,11 +15,11 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import child
 from ncheck.ssh.config_syntax import (
     ALIASES,

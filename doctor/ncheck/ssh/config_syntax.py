@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from ncheck.lazy_dataclass import dataclass
 
 SPACE = " \t\r\n"
 

@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.failures import Failure, FailureError, failed
 from ncheck.ssh.login import Cause

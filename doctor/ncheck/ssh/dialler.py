@@ -11,8 +11,9 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh.dial import ATTEMPT_DELAY, Arrival, Race, SockAddress, addresses_of, no_name_server
 from ncheck.ssh.failures import FailureError, failed
 from ncheck.ssh.login import Cause

@@ -11,9 +11,9 @@ import re
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh.login import Cause
 from ncheck.ssh.target import SSH_PORT, Target
 

@@ -13,11 +13,12 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.failures import Failure, FailureError, failed
 from ncheck.ssh.login import Cause

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from ncheck.lazy_dataclass import dataclass
 
 
 class Cause(str, Enum):

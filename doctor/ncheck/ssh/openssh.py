@@ -11,8 +11,8 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.ssh.config import SshConfig

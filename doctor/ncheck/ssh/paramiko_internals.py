@@ -18,7 +18,7 @@ import struct
 import threading
 import time
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +29,7 @@ from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh.algorithms import Wanted, offered, user_keys
 from ncheck.ssh.dial import IDENTIFICATION, lossy
 from ncheck.ssh.login import LoginRecord

@@ -9,10 +9,11 @@ import hashlib
 import shutil
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os.path import exists  # asked for every node: a Path each would cost more than all the rest
 from pathlib import Path
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import child
 from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, Wanted, lacking
 from ncheck.ssh.config_syntax import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck.facts.pcie import PcieFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parity import split
 
 

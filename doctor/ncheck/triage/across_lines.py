@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.lines import Line
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 from ncheck.triage.signature import Grade, Reading

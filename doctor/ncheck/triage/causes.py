@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from ncheck.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ A reader of evidence (triage/live/, one file per source) yields both; triage/joi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.signature import Grade
 
 Source = Literal["processes", "stacks", "sockets", "counters", "ras", "flight-recorder", "logs", "gpus", "kernel"]

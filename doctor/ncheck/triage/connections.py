@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import LoginFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.job import Job, Process, RankProcess
 from ncheck.parse.interface_names import Kind, kind_by_name
 from ncheck.text import printable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ncheck.lazy_dataclass import dataclass
 
 MOST_DIAGNOSES, MOST_NEXT = 8, 4
 SURE = 0.8  # from here on, nine answers in ten are right

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Unread
 from ncheck.triage.parse.flight_recorder import MOST, Dump, is_dump, read
 from ncheck.triage.sources import MOST_FILES, Unreadable

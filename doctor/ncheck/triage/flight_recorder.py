@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from ncheck.facts.ranks import ranks_text
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.clue import Clue
 from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, Group
 from ncheck.triage.signature import Grade

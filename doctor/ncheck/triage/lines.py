@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 
 LONGEST = 2000
 

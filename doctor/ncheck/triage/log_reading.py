@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import islice
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM

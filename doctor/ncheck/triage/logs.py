@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.text import printable, shell_word
 from ncheck.triage.across_lines import verbs_note

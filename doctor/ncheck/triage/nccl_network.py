@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 
 
 class Role(str, Enum):

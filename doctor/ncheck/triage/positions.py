@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.facts.stacks import Frame, Task
 
 

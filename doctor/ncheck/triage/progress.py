@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from statistics import median_low, quantiles
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.facts.pulse import PulseFacts, RankPulse
 
 STILL, SLOW = 0.1, 0.6  # shares of what the job usually moves in a window: below them it stands still, or is slow

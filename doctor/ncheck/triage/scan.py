@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
 from ncheck.triage.lines import LONGEST, Line, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals

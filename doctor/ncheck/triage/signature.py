@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
+
+from ncheck.lazy_dataclass import dataclass
 
 
 class Grade(IntEnum):

@@ -13,11 +13,11 @@ import subprocess
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from ncheck.errors import NcheckError
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, size
 
 MOST_FILES, MOST_DEPTH = 10_000, 12  # of one folder

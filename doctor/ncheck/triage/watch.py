@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from ncheck.facts.definition import FINDING, LOOKING, WATCHING
 from ncheck.facts.learning import facts_of, learn
 from ncheck.fleet.fleet import Fleet
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.job import Job, Target

@@ -448,6 +448,7 @@ def test_nothing_heavy_is_imported() -> None:
         "ncheck.hook.launchers",
         "ncheck.hostlist",
         "ncheck.launchers",
+        "ncheck.lazy_dataclass",
         "ncheck.text",
         "ncheck.version",
     }

@@ -19,7 +19,7 @@ import time
 import weakref
 from collections import deque
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ncheck.agent.broadcast import AGAIN, DELTA, HEADER, KEPT, LENGTH, NUMBER, OWN, Keeping
@@ -29,6 +29,7 @@ from ncheck.fleet.bootstrap import parse_script
 from ncheck.fleet.engine import REMOTE_COMMAND, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.engines.delta import delta
 from ncheck.hostlist import unfold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.process import end
 from ncheck.ssh.child import CHUNK, STDERR_KEPT, start
 from ncheck.text import printable

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from ncheck.expression import expression
 from ncheck.facts.topology import TopologyFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of, settings_of
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.links.ceiling import Ceiling, Component, unknown

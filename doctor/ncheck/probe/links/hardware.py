@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
@@ -11,6 +10,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.pcie import PcieFacts
 from ncheck.facts.topology import TopologyFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 
 # What a check of bandwidths declares besides the measurements.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ncheck.expression import expression
 from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.nics import Interface
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.topology_matrix import closest_nics
 from ncheck.probe.facts import Carried, NodeResult, Step

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.nccl.hca import selected
 from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.plan.hca import HCA

@@ -7,10 +7,10 @@ how many ranks and which sizes a step has, and which arguments a node needs beyo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
 
 if TYPE_CHECKING:

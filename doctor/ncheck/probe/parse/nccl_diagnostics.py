@@ -8,10 +8,10 @@ Layout: NCCL's user guide, troubleshooting/diagnostics, and its src/diagnostics.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.capture import plain_text
 
 MOST = 64  # lines of each kind that are kept

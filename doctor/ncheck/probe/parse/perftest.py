@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.capture import plain_text
 
 MOST_ROWS, MOST_ERRORS = 64, 8

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ncheck.facts.answers import Device, Words, reading
 from ncheck.facts.definition import LOOKING, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.triage.facts.jobs import ask_of_ranks
 from ncheck.triage.facts.processes import ProcessesFacts

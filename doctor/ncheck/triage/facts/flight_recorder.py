@@ -6,11 +6,11 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.facts.answers import Null, reading
 from ncheck.facts.definition import LONGEST, LOOKING, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.job import Job, Target

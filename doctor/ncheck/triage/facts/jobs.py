@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
 from ncheck.expression import expression
 from ncheck.hook.launchers import LauncherVariablesError, Rank, read_rank
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.job import Job, Process, RankProcess, Target
 from ncheck.text import printable

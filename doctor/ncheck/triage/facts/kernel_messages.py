@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ncheck.expression import expression
 from ncheck.facts.definition import LOOKING, Fact, sudo_refused, trouble
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
 from ncheck.model.job import Target

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.facts.answers import Key, Words, reading
 from ncheck.facts.definition import LOOKING, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Unread
 from ncheck.triage.facts.jobs import ask_of_ranks

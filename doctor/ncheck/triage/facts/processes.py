@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, Key
 from ncheck.facts.definition import FINDING, Fact
 from ncheck.launchers import LAUNCHER_TABLE, RANK_VARIABLES
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.job import Process, Target
 

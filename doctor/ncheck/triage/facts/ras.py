@@ -7,11 +7,12 @@ RAS answers for the whole job, whichever process is asked. Three nodes are asked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.facts.answers import Key, Shown, reading
 from ncheck.facts.definition import LOOKING, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.text import printable

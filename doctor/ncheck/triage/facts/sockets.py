@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated, cast
 
 from ncheck.facts.answers import Device, DeviceOrEmpty, Key, Maybe, Words
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.facts.names import Resolved, resolved
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.triage.facts.jobs import ask_of_ranks

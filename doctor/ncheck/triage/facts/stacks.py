@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ncheck.facts.answers import OPTIONAL, reading
 from ncheck.facts.definition import LOOKING, Fact
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.job import Job, Target

@@ -6,9 +6,9 @@ A kernel of NCCL that waits keeps its GPU 100 % busy, moves no memory and takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess

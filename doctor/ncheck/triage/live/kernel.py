@@ -7,9 +7,10 @@ about a link or a server counts until a later message says that it is back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Sign

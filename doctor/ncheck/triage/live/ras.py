@@ -9,11 +9,12 @@ and only those of ranks that launched nothing between the two answers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.ranks import ranks_text
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Motion, Sign

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from ncheck.facts.ranks import ranks_text
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Sign

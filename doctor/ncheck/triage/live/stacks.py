@@ -6,11 +6,12 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ncheck.expression import expression
 from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
 from ncheck.triage.clue import Clue, Motion, Sign

@@ -16,9 +16,10 @@ import re
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Unread
 from ncheck.text import printable
 

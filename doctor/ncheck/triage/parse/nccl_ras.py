@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ncheck.expression import expression
+from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 from ncheck.triage.parse import tolerant_json
 
