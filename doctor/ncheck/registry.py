@@ -5,24 +5,32 @@ nothing; a check is imported when it is used. Plug-ins are imported at once, and
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
+from ncheck.installed import distributions
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Check, Listed
 from ncheck.model.finding import Severity
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "ncheck.checks"
 OUR_DISTRIBUTION = "cluster-ncheck"
+OUR_FOLDER = "cluster_ncheck-"  # and the version: there the name ends
 OURS = "ncheck_checks"
 INDEX = "index.json"  # in that package, where it comes from a wheel: a record of each check
 _TOPICS = {"ib": "infiniband", "roce": "infiniband", "rdma": "infiniband", "hosts": "host", "probe": "measured"}  # too
@@ -99,14 +107,35 @@ class Registry:
 
 def load_checks() -> Registry:
     """Find every check. A broken plug-in is remembered, not raised."""
-    plug_ins = [one for one in entry_points(group=GROUP) if one.dist is None or one.dist.name != OUR_DISTRIBUTION]
     ours = {check.code: check for check in _ours()}
     added: dict[str, Check] = {}
     broken: list[BrokenPlugIn] = []
-    for entry in plug_ins:
+    for entry in _plug_ins():
         _add_plug_in(entry, ours, added, broken)
     listed = ours | {check.code: check.listed for check in added.values()}
     return Registry(tuple(listed[code] for code in sorted(listed)), tuple(broken), tuple(added.values()))
+
+
+def _plug_ins() -> list[EntryPoint]:
+    if not _may_be_some():
+        return []
+    from importlib.metadata import entry_points
+
+    return [one for one in entry_points(group=GROUP) if one.dist is None or one.dist.name != OUR_DISTRIBUTION]
+
+
+def _may_be_some() -> bool:
+    """Return whether a plug-in may be installed: one is described as such, or something is found by other means."""
+    others = (finder for finder in sys.meta_path if finder is not PathFinder)
+    if any(hasattr(finder, "find_distributions") for finder in others) or any(map(os.path.isfile, sys.path)):
+        return True
+    return any(_has_group(folder) for folder in distributions() if not folder.name.startswith(OUR_FOLDER))
+
+
+def _has_group(folder: Path) -> bool:
+    with suppress(OSError):
+        return GROUP in (folder / "entry_points.txt").read_text("utf-8", "replace")
+    return False
 
 
 @cache  # a program may examine many times, and our own checks stay the same

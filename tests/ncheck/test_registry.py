@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 
 import ncheck_checks
@@ -15,6 +17,8 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
 from ncheck.registry import INDEX, Registry, as_index, listed_in, load_checks
+
+_ANY = DistributionFinder.Context()
 
 GOOD = '''"""Paint is wet"""
 from ncheck import NodeView, Problem, Severity, node_check
@@ -63,6 +67,45 @@ def test_a_plug_in_adds_its_checks(site: Path) -> None:
     registry = load_checks()
     assert tuple(check.code for check in registry.checks) == (*before, "NC999")
     assert registry.broken == ()
+
+
+def test_a_plug_in_of_an_old_installer_is_found(site: Path) -> None:
+    distribution(site, "paint-checks", "paint_good", GOOD.format(code="NC999"))
+    info = (site / "paint-checks-1.0.dist-info").rename(site / "paint_checks.egg-info")
+    (info / "METADATA").rename(info / "PKG-INFO")
+    assert [check.code for check in load_checks().plugged] == ["NC999"]
+
+
+def test_a_plug_in_in_a_zip_file_is_found(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = site / "parts"
+    parts.mkdir()
+    distribution(parts, "paint-checks", "paint_good", GOOD.format(code="NC999"))
+    monkeypatch.syspath_prepend(shutil.make_archive(str(site / "paint"), "zip", parts))
+    assert [check.code for check in load_checks().plugged] == ["NC999"]
+
+
+def test_a_plug_in_that_only_a_finder_knows_is_found(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = site / "parts"
+    parts.mkdir()
+    distribution(parts, "paint-checks", "paint_good", GOOD.format(code="NC999"))
+
+    class Finder(DistributionFinder):
+        def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+            return PathFinder.find_spec(name, [str(parts)]) if name == "paint_good" else None
+
+        def find_distributions(self, context: DistributionFinder.Context = _ANY) -> Iterator[Distribution]:
+            if context.name is None:
+                yield Distribution.at(parts / "paint-checks-1.0.dist-info")
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
+    assert [check.code for check in load_checks().plugged] == ["NC999"]
+
+
+def test_where_no_plug_in_is_installed_importlib_metadata_is_not_imported() -> None:
+    program = (
+        "import sys; from ncheck.registry import load_checks; load_checks(); print('importlib.metadata' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "False\n"
 
 
 def test_a_plug_in_that_raises_is_told_and_ours_are_all_there(site: Path) -> None:

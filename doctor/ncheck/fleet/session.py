@@ -19,6 +19,7 @@ from ncheck.expression import expression
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
+from ncheck.installed import distributions
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
@@ -543,15 +544,7 @@ def own_prefix() -> str | None:
 
 @cache
 def _own_prefix() -> str | None:
-    if sys.prefix == sys.base_prefix or any(_installed(name) for name in FRAMEWORKS):
+    if sys.prefix == sys.base_prefix:
         return None
-    return sys.prefix
-
-
-def _installed(name: str) -> bool:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return bool(version(name))
-    except PackageNotFoundError:
-        return False
+    names = {folder.stem.partition("-")[0].lower().replace("_", "-") for folder in distributions()}
+    return sys.prefix if names.isdisjoint(FRAMEWORKS) else None
