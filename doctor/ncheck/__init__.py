@@ -115,7 +115,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    found: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found  # the checks ask for names 3,000 times
+    return found
 
 
 def __dir__() -> list[str]:
