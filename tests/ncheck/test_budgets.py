@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cProfile
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -21,8 +23,9 @@ MORE = 1.05  # what a count may grow by unnoticed
 
 # Python function calls a node with 8 GPUs and 8 HCAs (Python 3.11; newer ones make fewer)
 FEW, MANY = 24, 64  # nodes
-READING, JUDGING = 2_600, 22_400  # a node of many; 286 checks
+READING, JUDGING = 2_600, 22_300  # a node of many; 286 checks
 GROWTH = 1.03  # of what judging a node costs, from few to many
+MODULES, STARTING = 680, 255_000  # of a full start: modules, and calls to import them; records are made when used
 WRITTEN = 4_250  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
 
 
@@ -58,3 +61,21 @@ def test_reading_judging_and_writing_a_recorded_node_costs_no_more_than_before_n
     cost = calls(lambda: judged(many)) / MANY
     assert cost <= JUDGING * MORE
     assert cost <= calls(lambda: judged(few)) / FEW * GROWTH
+
+
+START = """
+import cProfile, sys
+profile = cProfile.Profile()
+profile.enable()
+import ncheck.cli.check, ncheck.cli.main, ncheck.pipeline, ncheck.registry
+ncheck.registry.load_checks().checks
+profile.disable()
+print(len(sys.modules), sum(entry.callcount for entry in profile.getstats()))
+"""
+
+
+def test_a_start_imports_no_more_modules_and_makes_no_more_calls_than_before() -> None:
+    starts = [subprocess.check_output([sys.executable, "-c", START], text=True) for _ in range(2)]
+    modules, made = map(int, starts[1].split())  # what the first one compiled is kept
+    assert modules <= MODULES * MORE
+    assert made <= STARTING * MORE
