@@ -24,7 +24,9 @@ LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder", "from_wheel"}}
 FIRST = ("lab", "ssh", "slow")
-SHARING_HOSTS = ("tests/lab/test_slurm.py", "tests/lab/test_preflight.py")
+SHARING_HOSTS = tuple(
+    f"tests/lab/test_{name}.py" for name in ("slurm", "preflight", "unreached", "sick", "limits", "network")
+)
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"

@@ -3,124 +3,133 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from . import faults, layers
-from .command import Run, begin, listing
+from .command import Run
 from .hosts import Lab
 from .layers import ADA
-from .promises import HANGS, QUICK, SLACK, examined, nothing_left, others_whole
+from .node import Node
+from .promises import QUICK, SLACK, examined, others_whole
 from .stuck import stuck_folder
+from .ward import BETWEEN_NODES, Row, Ward, bashrc, changed, hold, hold_whole, nothing, on, selected, sh, ward
 
 
-def test_a_banner_output_that_is_not_utf_8_and_1_gb_of_it_crash_nothing_and_cost_no_other_verdict(
-    lab: Lab, healthy: Run
-) -> None:
-    """A banner on standard output is a warning; what a command says in 1 GB, others tell."""
-    garbled, welcoming, flooding = lab.nodes[:3]
+def print_no_utf_8(_lab: Lab, node: Node) -> None:
     for name in ("mpirun", "horovodrun", "nvidia-smi"):
-        faults.program(garbled, name, "printf '\\377\\376\\200 \\033]0;owned\\007\\n'")
-    faults.start_up_file(welcoming, "echo Welcome to $HOSTNAME; printf '\\033[2J\\377\\376\\n'")
-    faults.program(flooding, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")
+        faults.program(node, name, "printf '\\377\\376\\200 \\033]0;owned\\007\\n'")
 
-    run = examined(lab)
 
-    not_passed = {node.name: run.not_passed(node.name) for node in lab.nodes}
-    assert {code: nodes for code, nodes in run.failed().items() if nodes != {garbled.name}} == {
-        "NC130": {welcoming.name}
-    }, not_passed
-    assert run.finding("NC130")["severity"] == "warning"
-    assert {c for (c, _), o in run.verdicts(welcoming.name).items() if o == "passed"} == {
-        c for (c, _), o in healthy.verdicts(welcoming.name).items() if o == "passed"
-    } - {"NC130"}
-    assert run.outcomes()["crashed"] == 0
-    assert run.unknown(garbled.name) >= {"NC203", "NC204"}
-    assert run.unknown(flooding.name) == set(), not_passed  # NVML and the PCI bus say what nvidia-smi should
+@contextmanager
+def sleeping_in_nvidia_smi(node: Node) -> Iterator[None]:
+    """Let nvidia-smi sleep where no signal comes; see that it did."""
+    with stuck_folder(node, "/run/stuck"):
+        yield
+        stuck = [line for line in node.processes().values() if line == "cat /run/stuck/device"]
+        assert stuck, "nothing hung: the test did not test"
+
+
+@contextmanager
+def process_stuck(node: Node) -> Iterator[None]:
+    with stuck_folder(node, "/run/stuck"):
+        while not stuck_there(node):
+            pass
+        yield
+
+
+def stuck_there(node: Node) -> bool:
+    """Start a process that looks into the folder, and tell whether a signal no longer ends it: FUSE took its question.
+
+    One whose question was not yet taken is ended by the signal, and leaves nothing.
+    """
+    looking = "setsid cat /run/stuck/data > /dev/null 2>&1 < /dev/null & sleep 0.1; kill -9 $!; sleep 0.1"
+    return node.sh(f"{looking}; ps -o stat= -p $! || true").stdout.startswith("D")
+
+
+# What a program prints in 1 GB, others tell.
+ROWS = (
+    Row("programs that print no UTF-8", "NC002", print_no_utf_8, unknown="NC203 NC204 NC205 NC212 NC213"),
+    Row("a start-up file that prints", "NC130", bashrc("echo Welcome to $HOSTNAME; printf '\\033[2J\\377\\376\\n'")),
+    Row("1 GB of nvidia-smi", "", on(faults.program, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")),
+    Row("no python3", "NC125", on(faults.remove_python)),
+    Row("a python3 that crashes", "NC125", on(faults.program, "python3", "kill -SEGV $$")),
+    Row("nvidia-smi hangs", "NC505", on(faults.hang_nvidia_smi)),
+    Row(
+        "nvidia-smi hangs in state D",
+        "NC505 NC620 NC641",
+        on(faults.program, "nvidia-smi", "exec cat /run/stuck/device"),
+        during=sleeping_in_nvidia_smi,
+    ),
+    Row("full disks", "NC604 NC606 NC646", on(faults.fill_disks)),
+    Row("read-only disks", "NC607 NC609 NC610 NC611", on(faults.lock_disks)),
+    Row("a process in state D for good", "NC620 NC641", nothing, "in the kernel: cat", process_stuck),
+    Row(
+        "no libmpi",
+        "NC214",
+        sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*"),
+        unknown="NC210",
+    ),
+    Row("a clock an hour ahead", "NC603", on(faults.shift_clock, "+1h")),
+)
+
+
+@pytest.fixture(scope="module")
+def sick() -> Iterator[Ward]:
+    with ward(ROWS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(sick: Ward, healthy: Run) -> Run:
+    return sick.examined(*selected(healthy, *BETWEEN_NODES), waits=QUICK)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
+def test_a_fault_is_named_and_costs_no_other_verdict(sick: Ward, run: Run, healthy: Run, row: Row) -> None:
+    node = hold(sick, run, row)
+
+    if row.codes != "NC125":  # without Python, all is unknown but the login
+        assert set(changed(run, healthy, node)) == row.failing | set(row.unknown.split())
+
+
+def test_the_others_are_whole_and_the_run_ends_in_time_with_exit_1(sick: Ward, run: Run, healthy: Run) -> None:
+    hold_whole(sick, run, healthy)
+    assert run.failed() == sick.sick()
+    assert (run.exit_code, run.outcomes()["crashed"]) == (1, 0)
+    assert [n["reached"] for n in run.report["nodes"]] == [True] * len(sick.lab.names)
+    assert run.report["seconds"] <= 60 + SLACK
     assert "\033" not in run.stdout
     assert len(run.stdout) < 1_000_000
-    others_whole(run, healthy, garbled.name, welcoming.name, flooding.name)
 
 
-def test_no_python3_or_one_that_crashes_is_named_and_the_login_still_counts(lab: Lab, healthy: Run) -> None:
-    node, crashing = lab.nodes[1:3]
-    faults.remove_python(node)
-    faults.program(crashing, "python3", "kill -SEGV $$")
-
-    run = examined(lab)
-
-    assert run.failed() == {"NC125": {node.name, crashing.name}}, run.not_passed(node.name)
-    fixes = {f["nodes"][0]: f["fix"] for f in run.report["findings"] if f["code"] == "NC125"}
-    assert {name: "install" in fix for name, fix in fixes.items()} == {node.name: True, crashing.name: False}
-    assert [n["reached"] for n in run.report["nodes"]] == [True] * 4
-    assert run.exit_code == 1
-    others_whole(run, healthy, node.name, crashing.name)
-
-
-def test_nvidia_smi_that_never_returns_or_sleeps_where_no_signal_comes_is_named_and_holds_nothing_up(
-    lab: Lab, healthy: Run
+def test_a_start_up_file_that_prints_is_a_warning_and_a_python3_that_is_not_there_is_to_be_installed(
+    sick: Ward, run: Run
 ) -> None:
-    deaf, asleep = lab.nodes[1:3]
-    faults.hang_nvidia_smi(deaf)
-    faults.program(asleep, "nvidia-smi", "exec cat /run/stuck/device")
-    listing(lab, lab.names)
-    with nothing_left(lab), stuck_folder(asleep, "/run/stuck"):
-        run = begin(lab, "nodes.txt", "-o", "json", *QUICK).wait(HANGS)
-        stuck = [line for line in asleep.processes().values() if line == "cat /run/stuck/device"]
+    assert run.finding("NC130")["severity"] == "warning"
+    fixes = {f["nodes"][0]: "install" in f["fix"] for f in run.report["findings"] if f["code"] == "NC125"}
+    assert fixes == {sick.node("no python3").name: True, sick.node("a python3 that crashes").name: False}
 
-    assert stuck, "nothing hung: the test did not test"
-    assert run.report["seconds"] <= 60 + SLACK
-    not_passed = (run.not_passed(deaf.name), run.not_passed(asleep.name))
-    own = {code: nodes for code, nodes in run.failed().items() if nodes != {asleep.name}}  # its file system hangs, too
-    assert own == {"NC505": {deaf.name, asleep.name}}, not_passed
+
+def test_without_nvidia_smi_the_bus_and_nvml_show_the_same_matrix(sick: Ward, run: Run) -> None:
     assert {"nvidia-smi" in one["message"] for one in run.report["findings"] if one["code"] == "NC505"} == {True}
-    # The PCI bus and NVML show the same matrix as nvidia-smi on the other nodes.
+    without = [sick.name(row) for row in ROWS if "nvidia-smi" in row.fault or row.codes == "NC002"]
+    shown = [name for name in sick.lab.names if name not in run.failed()["NC125"] and name not in without]
     drawn = {board["source"]: (board["nodes"], board["nvlinks"]) for board in run.report["boards"]}
     assert drawn == {
-        "nvidia-smi": (["node01", "node04"], ["NVLink NV12: every two of 2 GPUs"]),
-        "the PCI bus and NVML": ([deaf.name, asleep.name], ["NVLink NV12: every two of 2 GPUs"]),
+        "nvidia-smi": (shown, ["NVLink NV12: every two of 2 GPUs"]),
+        "the PCI bus and NVML": (without, ["NVLink NV12: every two of 2 GPUs"]),
     }
-    others_whole(run, healthy, deaf.name, asleep.name)
 
 
-def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(lab: Lab, healthy: Run) -> None:
-    faults.fill_disks(lab.nodes[0])
-    faults.lock_disks(lab.nodes[2])
-
-    run = examined(lab)
-
-    failed = {"node01": ("NC604", "NC606", "NC646"), "node03": ("NC607", "NC609", "NC610", "NC611")}
-    named = dict.fromkeys(((code, node) for node, codes in failed.items() for code in codes), "failed")
-    assert run.verdicts() == {**healthy.verdicts(), **named}
-    assert run.exit_code == 1
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        {"ulimit -S -n 64": "NC605", "export TMPDIR=/proc/sys/tmp": "NC607", "export TMPDIR=/nowhere/tmp": "NC608"},
-        {"ulimit -S -t 3600": "NC605", "export OMPI_MCA_btl_tcp_if_exclude=docker0": "NC212"},
-        {"ulimit -S -v 4000000": "NC605", "export OMPI_MCA_btl_tcp_if_include=lo": "NC213"},
-    ],
-    ids=", ".join,
-)
-def test_what_a_start_up_file_does_to_a_launched_job_and_a_node_without_nccl_are_named(
-    lab: Lab, healthy: Run, lines: dict[str, str]
-) -> None:
-    codes = {}
-    for node, (line, code) in zip(lab.nodes[1:], lines.items(), strict=False):
-        faults.start_up_file(node, line)
-        codes[node.name] = code
-    if len(lines) < 3:
-        faults.remove_nccl(lab.nodes[3])
-        codes["node04"] = "NC201"
-
-    run = examined(lab)
-
-    assert run.failed() == {code: {name} for name, code in codes.items()}, [run.not_passed(name) for name in codes]
-    others_whole(run, healthy, *codes)
+def test_a_clock_that_is_off_is_told_in_seconds(run: Run) -> None:
+    # node13: 3599.9 s ahead
+    (line,) = run.finding("NC603")["evidence"]
+    seconds = [float(number) for number in re.findall(r"([0-9.]+) s", line)]
+    assert seconds == [pytest.approx(3600, abs=60)], line
 
 
 def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab) -> None:
@@ -133,33 +142,16 @@ def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab) -> None
     for node, line in zip(lab.nodes, lines, strict=True):
         node.sh(line)
 
-    run = examined(lab, user=ADA)
+    run = examined(lab, "--select", "NC6", "--mesh", "none", user=ADA)
 
     named = {code: {name} for name, code in zip(lab.names, lines.values(), strict=True)}
     assert run.failed() == named, [run.not_passed(name) for name in lab.names]
 
 
-def test_another_nccl_a_daemon_without_libmpi_and_a_clock_an_hour_off_are_named(lab: Lab, healthy: Run) -> None:
-    other, broken, early = lab.nodes[1:]
-    faults.nccl(other, "2.21.5")
-    broken.sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*")
-    faults.shift_clock(early, "+1h")
-
-    run = examined(lab)
-
-    named = {"NC201": {other.name}, "NC214": {broken.name}, "NC603": {early.name}}
-    assert run.failed() == named, [run.not_passed(node.name) for node in lab.nodes]
-    # node04: 3599.9 s ahead
-    (line,) = run.finding("NC603")["evidence"]
-    seconds = [float(number) for number in re.findall(r"([0-9.]+) s", line)]
-    assert seconds == [pytest.approx(3600, abs=60)], line
-    others_whole(run, healthy, other.name, broken.name, early.name)
-
-
 def test_two_nodes_with_different_nccl_are_both_named_and_none_is_the_majority(lab: Lab) -> None:
     faults.nccl(lab.nodes[1], "2.21.5")
 
-    run = examined(lab, nodes=lab.names[:2])
+    run = examined(lab, "--select", "NC2", nodes=lab.names[:2])
 
     assert run.failed() == {"NC201": {"node01", "node02"}}
 
@@ -172,11 +164,14 @@ def test_real_libraries_of_nccl_are_told_apart_by_their_own_word(
     lab.remake(*lab.nodes[:3], real={place: new})
     lab.remake(lab.nodes[3], real={place: old})
 
-    run = examined(lab)
+    run = examined(lab, "--select", "NC2")
 
     assert run.failed() == {"NC201": {"node04"}}, run.not_passed("node04")
     assert run.finding("NC201")["message"] == "NCCL differs: 2.28.3 on node[01-03], 2.19.3 on node04 (3 to 1)"
     others_whole(run, healthy, "node04")
+
+
+OF_ADAPTERS = ("--select", "NC4", "--mesh", "none")
 
 
 def test_ports_that_poll_or_are_in_other_subnets_and_partitions_and_closed_devices_are_named_by_ibstat_and_by_sysfs(
@@ -189,10 +184,10 @@ def test_ports_that_poll_or_are_in_other_subnets_and_partitions_and_closed_devic
         polling = ("mlx5_1",) if node is lab.nodes[1] else ()
         faults.infiniband(node, polling=polling, files=files, closed=node is lab.nodes[3])
 
-    by_ibstat = examined(lab)
+    by_ibstat = examined(lab, *OF_ADAPTERS)
     for node in lab.nodes:
         faults.hide_program(node, "/usr/sbin/ibstat")
-    by_sysfs = examined(lab)
+    by_sysfs = examined(lab, *OF_ADAPTERS)
 
     for run in (by_ibstat, by_sysfs):
         assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {
@@ -210,7 +205,7 @@ def test_a_card_that_is_gone_from_the_bus_one_without_a_driver_and_those_without
     lab.nodes[1].sh("rm /usr/lib/*-linux-gnu/libibverbs/libmlx5-*.so")
     lab.nodes[2].sh("rm /usr/lib/*-linux-gnu/libibverbs.so*")
 
-    run = examined(lab)
+    run = examined(lab, *OF_ADAPTERS)
 
     assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {
         "NC405": set(lab.names), "NC408": {"node02", "node03"}, "NC409": {"node01"}, "NC410": {"node04"},

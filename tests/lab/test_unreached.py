@@ -2,64 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 
 import pytest
 
 from . import faults
 from .command import Run, begin, listing, ncheck
 from .hosts import Lab
-from .node import Node
 from .promises import HANGS, PATIENT, QUICK, examined, others_whole
+from .ward import BETWEEN_NODES, Row, Ward, bashrc, findings, hold, hold_whole, on, selected, ward
 
-Fault = Callable[[Node], object]
-UNREACHED: dict[str, tuple[str, Fault]] = {
-    "packets dropped": ("NC112", faults.lose_everything),
-    "sshd frozen": ("NC115", faults.freeze_sshd),
-    "packets over 600 bytes lost": ("NC116", faults.lose_large_packets),
-    "start-up file that hangs": ("NC124", lambda node: faults.start_up_file(node, "sleep 20")),
-    "sshd stopped": ("NC111", faults.stop_sshd),
-    "another server on the port": ("NC114", faults.serve_http),
-    "host key changed": ("NC118", faults.change_host_key),
-    "keys refused": ("NC120", faults.refuse_keys),
-    "nologin": ("NC124", lambda node: faults.login_shell(node, "/usr/sbin/nologin")),
-    "1 GB banner": ("NC128", lambda node: faults.start_up_file(node, "head -c 1G /dev/zero | tr '\\0' x")),
-    "start-up file that exits": ("NC124", lambda node: faults.start_up_file(node, "exit 3")),
-    "start-up file that replaces the shell": ("NC129", lambda node: faults.start_up_file(node, "exec sh")),
-}
-
-# Two at a time, for two to be whole: each run waits for what never answers.
-NAMES = tuple(UNREACHED)
-PAIRS = tuple(NAMES[start : start + 2] for start in range(0, len(NAMES), 2))
+ROWS = (
+    Row("packets dropped", "NC001 NC112", on(faults.lose_everything)),
+    Row("sshd frozen", "NC001 NC115", on(faults.freeze_sshd)),
+    Row("packets over 600 bytes lost", "NC001 NC116", on(faults.lose_large_packets)),
+    Row("start-up file that hangs", "NC001 NC124", bashrc("sleep 20")),
+    Row("sshd stopped", "NC001 NC111", on(faults.stop_sshd)),
+    Row("another server on the port", "NC001 NC114", on(faults.serve_http)),
+    Row("host key changed", "NC001 NC118", on(faults.change_host_key)),
+    Row("keys refused", "NC001 NC120", on(faults.refuse_keys)),
+    Row("nologin", "NC001 NC124", on(faults.login_shell, "/usr/sbin/nologin")),
+    Row("1 GB banner", "NC001 NC128", bashrc("head -c 1G /dev/zero | tr '\\0' x")),
+    Row("start-up file that exits", "NC001 NC124", bashrc("exit 3")),
+    Row("start-up file that replaces the shell", "NC001 NC129", bashrc("exec sh")),
+)
+OF_LOGINS = ("--select", "NC0,NC11,NC12")
 
 
-@pytest.mark.parametrize("transport", ["auto", "openssh"])
-@pytest.mark.parametrize("pair", PAIRS, ids=", ".join)
-def test_a_node_that_is_not_reached_is_named_with_its_cause(
-    lab: Lab, healthy: Run, pair: tuple[str, ...], transport: str
-) -> None:
-    codes: dict[str, set[str]] = {}
-    for fault, node in zip(pair, lab.nodes[1:], strict=False):
-        code, hurt = UNREACHED[fault]
-        hurt(node)
-        codes.setdefault(code, set()).add(node.name)
+@pytest.fixture(scope="module")
+def closed() -> Iterator[Ward]:
+    with ward(ROWS) as made:
+        yield made
 
+
+@pytest.fixture(scope="module", params=["auto", "openssh"])
+def run(request: pytest.FixtureRequest, closed: Ward, healthy: Run) -> Run:
     # Where packets are lost the node never learns that we left: sshd waits for its own LoginGraceTime.
-    run = examined(lab, "--transport", transport, waits=QUICK)
-
-    _blamed(run, codes)
-    others_whole(run, healthy, *set().union(*codes.values()))
+    asked = selected(healthy, *BETWEEN_NODES)
+    return closed.examined("--transport", request.param, *asked, waits=QUICK)
 
 
-def _blamed(run: Run, codes: Mapping[str, set[str]]) -> None:
-    """Only NC001 and the cause fail, on these nodes alone; what needs them is unknown there, and nothing passed."""
-    hurt = set().union(*codes.values())
-    assert run.failed() == {"NC001": hurt, **codes}, [run.not_passed(node) for node in sorted(hurt)]
-    told = run.verdicts(*hurt)
-    assert {c for (c, _), outcome in told.items() if outcome == "passed" and c >= "NC2"} == set()
-    assert all(finding["fix"] for finding in run.report["findings"] if finding["code"] in codes)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
+def test_a_node_that_is_not_reached_is_named_with_its_cause(closed: Ward, run: Run, row: Row) -> None:
+    """Only NC001 and the cause fail; what needs them is unknown there, and nothing passed."""
+    node = hold(closed, run, row)
+
+    assert {code for (code, _), outcome in run.verdicts(node).items() if outcome == "passed" and code >= "NC2"} == set()
+    assert all(finding["fix"] for finding in findings(run, node) if finding["code"] != "NC001")
+
+
+def test_the_others_are_whole_and_the_run_ends_in_exit_1(closed: Ward, run: Run, healthy: Run) -> None:
+    hold_whole(closed, run, healthy)
+    assert run.failed() == closed.sick()
     assert run.exit_code == 1
-    assert {n["name"] for n in run.report["nodes"] if not n["reached"]} == hurt
+    assert {n["name"] for n in run.report["nodes"] if n["reached"]} == set(closed.whole)
 
 
 def test_a_server_on_another_port_is_named_and_the_fix_starts_one_without_systemd(lab: Lab) -> None:
@@ -86,12 +82,12 @@ def test_an_unknown_name_and_an_unknown_host_key_are_named_and_only_a_key_that_n
     name, changed = lab.names[2], lab.nodes[0]
     known = (lab.root / "root/.ssh/known_hosts").read_text().splitlines(keepends=True)
     with lab.file_on_head("root/.ssh/known_hosts", "".join(line for line in known if not line.startswith(name))):
-        run = examined(lab, nodes=(*lab.names, "node99"))
+        run = examined(lab, *OF_LOGINS, nodes=(*lab.names, "node99"))
         assert run.failed() == {"NC001": {name, "node99"}, "NC117": {name}, "NC110": {"node99"}}
         others_whole(run, healthy, name)
 
         faults.change_host_key(changed)
-        trusting = ncheck(lab, *PATIENT, "--accept-new-host-keys", hard_limit=HANGS)
+        trusting = ncheck(lab, *PATIENT, *OF_LOGINS, "--accept-new-host-keys", hard_limit=HANGS)
         assert trusting.failed() == {"NC001": {changed.name}, "NC118": {changed.name}}
         others_whole(trusting, healthy, changed.name)
 

@@ -1,0 +1,82 @@
+"""What limits a launched job on one node, or is missing there: named, and the others untouched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .node import Node
+from .ward import BETWEEN_NODES, Row, Ward, bashrc, hold, hold_whole, on, selected, ward
+
+
+@contextmanager
+def few_processes(_lab: Lab, node: Node) -> Iterator[None]:
+    """Let a login of the node have only 300 processes and threads, by a control group of version 1."""
+    made = Path(f"/sys/fs/cgroup/pids/ncheck-lab-{node.pid}")
+    made.mkdir()
+    seen = "/sys/fs/cgroup"
+    node.sh(f"mount -t tmpfs cgroup {seen}; mkdir {seen}/pids; mount -t cgroup -o pids pids {seen}/pids")
+    try:
+        (made / "pids.max").write_text("300")
+        faults.start_up_file(node, f"echo $$ > {made}/cgroup.procs")
+        yield
+    finally:
+        while (made / "cgroup.procs").read_text():  # the last to end takes a moment
+            time.sleep(0.05)
+        made.rmdir()
+
+
+ROWS = (
+    Row("64 open files", "NC605", bashrc("ulimit -S -n 64")),
+    Row("TMPDIR where nothing can be written", "NC607", bashrc("export TMPDIR=/proc/sys/tmp")),
+    Row("TMPDIR that is not there", "NC608", bashrc("export TMPDIR=/nowhere/tmp")),
+    Row("an hour of CPU time", "NC605", bashrc("ulimit -S -t 3600")),
+    Row(
+        "btl_tcp_if_exclude without lo", "NC212",
+        bashrc("export OMPI_MCA_btl_tcp_if_exclude=docker0"),
+    ),
+    Row("4 GB of address space", "NC605", bashrc("ulimit -S -v 4000000")),
+    Row("btl_tcp_if_include=lo", "NC213", bashrc("export OMPI_MCA_btl_tcp_if_include=lo")),
+    Row("no NCCL", "NC201", on(faults.remove_nccl)),
+    Row("another NCCL", "NC201", on(faults.nccl, "2.21.5")),
+    Row("2000 open files", "NC615", bashrc("ulimit -S -n 2000"), "open files (nofile) limited to 2000 on "),
+    Row("an unlimited stack", "NC616", bashrc("ulimit -S -s unlimited")),
+    Row(
+        "300 processes in a control group", "NC619", few_processes,
+        "a control group allows 300 processes and threads; a job here needs 1024",
+    ),
+    Row("a shutdown in two days", "NC659", on(faults.schedule_shutdown, 48 * 3600), " UTC, in 48 h"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[Ward]:
+    with ward(ROWS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(limited: Ward, healthy: Run) -> Run:
+    return limited.examined(*selected(healthy, *BETWEEN_NODES))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
+def test_what_limits_a_launched_job_on_one_node_is_named(limited: Ward, run: Run, row: Row) -> None:
+    assert run.unknown(hold(limited, run, row)) == set()
+
+
+def test_the_others_are_whole(limited: Ward, run: Run, healthy: Run) -> None:
+    hold_whole(limited, run, healthy)
+    assert run.failed() == limited.sick()
+
+
+def test_what_may_do_no_harm_is_no_error(run: Run) -> None:
+    milder = {one["code"] for one in run.report["findings"] if one["severity"] != "error"}
+    assert milder == {"NC608", "NC615", "NC616", "NC619", "NC659"}
