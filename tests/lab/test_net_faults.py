@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from ncheck import Report, run
+from ncheck import Report
+from ncheck import run as checked
 
 from . import faults
 from .command import Run
@@ -14,83 +15,11 @@ from .hosts import Lab
 from .node import Node
 from .promises import examined
 from .wires import BareHosts, bare_hosts
-from .wiring import cable_of, fast_address
-
-
-def new(run: Run, before: Run) -> dict[str, set[str]]:
-    """Return the codes that failed now and not before, with their nodes."""
-    return {code: nodes for code, nodes in run.failed().items() if code not in before.failed()}
 
 
 def others(run: Run) -> dict[str, set[str]]:
     """Return the codes that failed but for the mention of a firewall, which is how these faults are made."""
     return {code: nodes for code, nodes in run.failed().items() if code != "NC358"}
-
-
-def small_netmask(_lab: Lab, node: Node) -> None:
-    address = fast_address(node)
-    node.sh(f"ip address add {address}/30 dev {node.nics[0]}; ip address del {address}/24 dev {node.nics[0]}")
-
-
-def another_nodes_address(lab: Lab, node: Node) -> None:
-    other = fast_address(lab.nodes[2])
-    node.sh(f"ip address flush dev {node.nics[0]}; ip address add {other}/24 dev {node.nics[0]}")
-
-
-def no_card(_lab: Lab, node: Node) -> None:
-    node.sh(f"ip link delete {node.nics[0]}")
-
-
-def no_cable(lab: Lab, node: Node) -> None:
-    lab.head("ip", "link", "set", cable_of(node), "down")
-    node.touched = True
-
-
-def no_address(_lab: Lab, node: Node) -> None:
-    node.sh(f"ip address flush dev {node.nics[0]}")
-
-
-def another_vlan(lab: Lab, node: Node) -> None:
-    faults.unplug_fast(lab, node)
-
-
-@pytest.mark.parametrize(
-    ("fault", "code", "named"),
-    [
-        (small_netmask, "NC327", {"node02"}),
-        (another_nodes_address, "NC328", {"node02", "node03"}),
-        (no_card, "NC329", {"node02"}),
-        (no_cable, "NC329", {"node02"}),
-        (no_address, "NC329", {"node02"}),
-        (another_vlan, "NC329", {"node02"}),
-        (faults.shrink_switch_port, "NC329", {"node02"}),
-    ],
-)
-def test_a_fault_in_the_fast_network_is_one_error(
-    wide_lab: Lab, wide_healthy: Run, fault: Callable[[Lab, Node], None], code: str, named: set[str]
-) -> None:
-    fault(wide_lab, wide_lab.nodes[1])
-
-    run = examined(wide_lab)
-
-    assert new(run, wide_healthy) == {code: named}, run.not_passed("node02")
-    assert run.finding(code)["severity"] == "error"
-    assert run.exit_code == 1
-
-
-def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(
-    wide_lab: Lab, wide_healthy: Run
-) -> None:
-    no_card(wide_lab, wide_lab.nodes[1])
-    wide_lab.head("ethtool", "-s", "wire0", "speed", "10000")
-    try:
-        run = examined(wide_lab)
-    finally:
-        wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
-
-    assert new(run, wide_healthy) == {"NC326": {"node02"}}, run.not_passed("node02")
-    assert run.finding("NC326")["message"] == "node02 has fewer network cards in use than the others: 1 (eth0)"
-    assert run.finding("NC326")["severity"] == "error"
 
 
 def no_loopback(node: Node) -> None:
@@ -126,7 +55,7 @@ def rails() -> Iterator[BareHosts]:
 
 
 def judged(made: BareHosts) -> Report:
-    return run([host.name for host in made.hosts], rsh=made.rsh, probe="none", connect_timeout=60, deadline=240)
+    return checked([host.name for host in made.hosts], rsh=made.rsh, probe="none", connect_timeout=60, deadline=240)
 
 
 def network_findings(report: Report) -> dict[str, tuple[str, ...]]:

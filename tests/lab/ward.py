@@ -1,4 +1,4 @@
-"""A ward: one lab in which each node but the first and the last has a fault of its own, all seen by one run of ncheck.
+"""A ward: one lab in which each node but the first and the last ones has a fault, all seen by one run of ncheck.
 
 A fault is one row of a table. Faults that disturb other nodes need a lab of their own.
 """
@@ -103,11 +103,11 @@ class Ward:
 
 
 @contextmanager
-def ward(rows: Sequence[Row], wiring: Wiring = ONE_NIC) -> Iterator[Ward]:
-    """Run such a lab."""
+def ward(rows: Sequence[Row], wiring: Wiring = ONE_NIC, whole: int = 2) -> Iterator[Ward]:
+    """Run such a lab, with so many nodes without a fault."""
     if why := why_not():
         cannot(why)
-    with hosts.lab(len(rows) + 2, wiring) as lab, ExitStack() as stack:
+    with hosts.lab(len(rows) + whole, wiring) as lab, ExitStack() as stack:
         made = Ward(lab, rows)
         for row in rows:
             effect = row.hurt(lab, made.node(row.fault))
