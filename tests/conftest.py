@@ -26,7 +26,17 @@ MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_f
 FIRST = ("lab", "ssh", "slow")
 SHARING_HOSTS = tuple(
     f"tests/lab/test_{name}.py"
-    for name in ("slurm", "preflight", "unreached", "sick", "limits", "network", "fast_network")
+    for name in (
+        "slurm",
+        "preflight",
+        "unreached",
+        "sick",
+        "limits",
+        "network",
+        "fast_network",
+        "links",
+        "triage_sockets",
+    )
 )
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home

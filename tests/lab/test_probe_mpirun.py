@@ -12,7 +12,8 @@ from .hosts import Lab
 from .layers import STANDINS, compiled
 from .promises import HANGS, PATIENT, eventually, nothing_left
 
-PROBE = ("probe", "nodes.txt", "-o", "json", "--probe-time", "200", *PATIENT)
+PROBE = ("nodes.txt", "-o", "json", "--select", "NC7", "--probe-time", "100", *PATIENT)  # 30 s for what hangs
+BY_MPIRUN = ("--probe", "nccl", "--probe-launcher", "mpirun")
 ALL = "all"
 
 
@@ -48,7 +49,7 @@ def with_nccl_tests(lab: Lab, *options: str, compiler: str = "cc") -> None:
 
 
 def test_all_nodes_are_measured_under_the_line_of_the_plan(lab: Lab) -> None:
-    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun", "--repeats", "3")
+    run = probed(lab, *BY_MPIRUN, "--repeats", "3")
     (whole,) = measured(run, ALL)
     assert (run.report["probe"]["means"], run.report["probe"]["launcher"]) == ("nccl", "mpirun"), run.report["probe"]
     assert (whole["ranks"], whole["failed"]) == (4, ""), whole
@@ -61,7 +62,7 @@ def test_all_nodes_are_measured_under_the_line_of_the_plan(lab: Lab) -> None:
 def test_a_line_whose_daemon_is_not_there_fails_with_its_own_words(lab: Lab) -> None:
     for node in lab.nodes[:2]:
         node.write("/usr/bin/orted", "", 0o644)
-    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun", "--force")
+    run = probed(lab, *BY_MPIRUN, "--repeats", "1", "--force")
     (failed,) = (finding for finding in run.report["findings"] if finding["code"] == "NC701")
     assert any("orted" in line for line in failed["evidence"]), failed
     assert run.exit_code == 1
@@ -69,9 +70,9 @@ def test_a_line_whose_daemon_is_not_there_fails_with_its_own_words(lab: Lab) -> 
 
 def test_nccl_tests_run_inside_the_nodes_and_between_them(lab: Lab) -> None:
     with_nccl_tests(lab, "-DMPI_SUPPORT", compiler="mpicc")
-    run = probed(lab, "--probe", "nccl-tests", "--repeats", "6")
+    run = probed(lab, "--probe", "nccl-tests", "--repeats", "3")
     assert stages(run) == {("inside", 2), ("pair", 2), (ALL, 4)}
-    protocol = {"statistic": "mean", "repeats": 6, "warm_ups": 1, "iterations": 1, "wanted": 6, "spread": None}
+    protocol = {"statistic": "mean", "repeats": 3, "warm_ups": 1, "iterations": 1, "wanted": 3, "spread": None}
     assert all(one["protocol"] == protocol for one in run.report["measurements"]), run.report["measurements"]
     assert {one["failed"] for one in run.report["measurements"]} == {""}, run.report["measurements"]
     assert (run.report["probe"]["means"], outcome(run, "NC701")) == ("nccl-tests", {"passed"})
@@ -79,7 +80,7 @@ def test_nccl_tests_run_inside_the_nodes_and_between_them(lab: Lab) -> None:
 
 def test_a_build_without_mpi_is_no_test_of_the_network(lab: Lab) -> None:
     with_nccl_tests(lab)
-    run = probed(lab, "--probe", "nccl-tests")
+    run = probed(lab, "--probe", "nccl-tests", "--repeats", "1")
     assert stages(run) == {("inside", 2)}
     assert outcome(run, "NC701") == {"unknown"}, run.not_passed("node01")
     assert "was built without MPI" in run.not_passed("node01")["NC701"]
@@ -90,7 +91,7 @@ def test_a_rank_that_hangs_under_the_line_is_ended_with_the_step_and_nothing_is_
     lab.nodes[1].write(
         "/etc/standin-nccl", "hang=collective,rank=3\n"
     )  # that rank is there when all nodes run together
-    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
+    run = probed(lab, *BY_MPIRUN, "--repeats", "1")
     (whole,) = measured(run, ALL)
     assert whole["measured"] is None, whole
     assert outcome(run, "NC701") & {"failed", "unknown"}, run.not_passed("node02")
@@ -99,7 +100,7 @@ def test_a_rank_that_hangs_under_the_line_is_ended_with_the_step_and_nothing_is_
 
 def test_a_segment_that_a_rank_leaves_which_dies_under_the_line_is_removed_and_told(lab: Lab) -> None:
     lab.nodes[1].write("/etc/standin-nccl", "shm=leave,die=collective,at=4,rank=3\n")
-    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
+    run = probed(lab, *BY_MPIRUN, "--repeats", "1")
     left = [one for one in run.report["findings"] if one["code"] == "NC705" and "node02" in one["nodes"]]
     assert any("/dev/shm/nccl-" in line and "was removed" in line for one in left for line in one["evidence"]), left  # noqa: S108
     assert not list(lab.nodes[1].path("/dev/shm").glob("nccl-*"))  # noqa: S108
@@ -109,7 +110,7 @@ def test_an_interrupt_while_mpirun_runs_leaves_no_mpirun_no_daemon_and_no_rank(l
     lab.nodes[1].write("/etc/standin-nccl", "hang=collective,rank=3\n")
     listing(lab, [f"{name} slots=2" for name in lab.names[:2]])
     with nothing_left(lab):
-        running = begin(lab, *PROBE, "--probe", "nccl", "--probe-launcher", "mpirun")
+        running = begin(lab, *PROBE, *BY_MPIRUN)
         eventually(lambda: begun(lab) or running.process.poll() is not None, wanted=True, seconds=HANGS)
         assert begun(lab), running.wait(HANGS).report["findings"]
         running.interrupt()
