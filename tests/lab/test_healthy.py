@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from .command import Run, begin
+from .command import Run, begin, ncheck
 from .hosts import Lab
-from .layers import ADA, ROOT, User
-from .promises import HANGS, examined, nothing_left
+from .layers import ADA, ROOT, User, compiled
+from .promises import HANGS, PATIENT, eventually, examined, nothing_left
 
 # The hosts of a lab have the CPUs and the control groups of the machine that it runs on.
 OF_THIS_MACHINE = {
@@ -81,6 +81,20 @@ def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
 
     assert {f["code"] for f in run.report["findings"]} <= {"NC125"}
     assert [n["reached"] for n in run.report["nodes"]] == [True] * 4
+
+
+def test_a_process_that_only_naps_in_the_kernel_makes_nobody_wait(lab: Lab) -> None:
+    """A process in state D may be stuck for good; one that goes in and out of it is not waited for."""
+    node, asked = lab.nodes[1], (*PATIENT, "--select", "NC620", "--mesh", "none")
+    without = min(ncheck(lab, *asked).report["seconds"] for _ in range(2))
+    node.write("/usr/local/bin/naps", compiled("naps.c", compiler="cc"), 0o755)
+    pid = int(node.sh("naps </dev/null >/dev/null 2>&1 & echo $!").stdout)
+    assert eventually(lambda: node.sh(f"ps -o stat= -p {pid}").stdout[:1], "D", 10) == "D"
+
+    runs = [ncheck(lab, *asked) for _ in range(2)]
+
+    assert {run.verdicts()["NC620", node.name] for run in runs} == {"passed"}
+    assert min(run.report["seconds"] for run in runs) < without + 1.5
 
 
 def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
