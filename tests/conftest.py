@@ -24,20 +24,11 @@ LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder", "from_wheel"}}
 FIRST = ("lab", "ssh", "slow")
-SHARING_HOSTS = tuple(
-    f"tests/lab/test_{name}.py"
-    for name in (
-        "slurm",
-        "preflight",
-        "unreached",
-        "sick",
-        "limits",
-        "network",
-        "fast_network",
-        "links",
-        "triage_sockets",
-    )
-)
+# In tests/lab: those of one file share hosts.
+SHARING_HOSTS = (
+    "fast_network", "limits", "links", "network", "no_plan", "preflight", "sick", "slurm", "triage_sockets",
+    "unreached",
+)  # fmt: skip
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
@@ -60,7 +51,8 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return nodeid if file.startswith("tests/lab/") and file not in SHARING_HOSTS else file
+        shared = not file.startswith("tests/lab/") or Path(file).stem.removeprefix("test_") in SHARING_HOSTS
+        return file if shared else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

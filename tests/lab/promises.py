@@ -96,6 +96,11 @@ def plan(
         return begin(lab, "plan", "nodes.txt", *waits, *argv, user=user).wait(HANGS)
 
 
+def plan_from(lab: Lab, recording: str, *argv: str) -> Run:
+    """Run ncheck plan on what an earlier run recorded on the head: no node is asked again."""
+    return begin(lab, "plan", "--from", recording, *argv).wait(HANGS)
+
+
 def planned(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = ()) -> Run:
     """Run ncheck plan where there is a plan; what it printed is in stdout."""
     run = plan(lab, *argv, user=user, nodes=nodes)

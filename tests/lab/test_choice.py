@@ -7,7 +7,7 @@ from typing import Any
 from . import faults
 from .command import Run
 from .hosts import Lab
-from .promises import examined, plan
+from .promises import examined
 
 FAST, SLOW = "10.78.0.0/24", "10.77.0.0/24"
 
@@ -32,9 +32,3 @@ def test_a_fast_interface_that_is_up_and_goes_nowhere_leaves_the_slow_network_an
     assert chosen(run)["value"] == "=eth0"
     left_out = [note for note in run.report["plan"]["notes"] if note.startswith(f"{FAST} is not used: ")]
     assert [("node02" in note, "no answer" in note or "no route" in note) for note in left_out] == [(True, True)]
-
-
-def test_an_interface_that_only_some_hosts_have_is_refused_with_their_names(wide_lab: Lab) -> None:
-    run = plan(wide_lab, "--ifname", "fast0", "--for", "env")
-    assert (run.exit_code, run.stdout.strip()) == (1, "false")
-    assert "--ifname fast0: fast0 is missing on node02" in run.stderr

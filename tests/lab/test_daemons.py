@@ -12,7 +12,7 @@ from .hosts import Lab
 from .launching import Launched, launched
 from .layers import ROOT
 from .node import Node
-from .promises import HANGS, PATIENT, examined, planned
+from .promises import HANGS, PATIENT, examined, plan_from, planned
 
 PROGRAM = ("--for", "mpirun", "--", "hostname")
 EXPORT = "export PATH=/opt/openmpi/bin:$PATH\n"
@@ -44,7 +44,7 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
     for node in lab.nodes:
         move_open_mpi(node, (RETURNS if node.name == "node03" else "") + EXPORT)
 
-    run = examined(lab)
+    run = examined(lab, "--record", "recording/returns")
     found = run.finding("NC209")
     assert run.failed() == {"NC209": {"node03"}}, run.not_passed("node03")
     assert found["message"] == (
@@ -52,10 +52,10 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
         "before the exports in non-interactive shells; an interactive shell finds /opt/openmpi/bin/orted"
     )
 
-    line = planned(lab, *PROGRAM).stdout
-    assert "mpirun --allow-run-as-root --prefix /opt/openmpi -np 4 " in line
+    line = plan_from(lab, "recording/returns", *PROGRAM).stdout
+    assert "mpirun --allow-run-as-root --prefix /opt/openmpi -np 8 " in line
     done = launched(lab, line)
-    assert (done.exit_code, ran_on(done)) == (0, list(lab.names)), done
+    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * lab.names)), done
 
     trapped = launched(lab, line.replace("--prefix /opt/openmpi ", ""))
     assert "orted: command not found" in trapped.said, trapped
@@ -63,7 +63,7 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
 
     assert (found["where"], found["kind"]) == ("", "fix")
     assert lab.nodes[2].sh(f"HOME=/root; {found['fix']}").returncode == 0
-    assert examined(lab).failed() == {}
+    assert examined(lab, "--select", "NC2").failed() == {}
 
 
 def test_what_only_a_login_shell_loads_on_every_node_still_gets_a_line_that_runs(lab: Lab) -> None:
@@ -71,35 +71,35 @@ def test_what_only_a_login_shell_loads_on_every_node_still_gets_a_line_that_runs
         move_open_mpi(node, "")
         node.write("/etc/profile.d/openmpi.sh", EXPORT)
 
-    run = examined(lab)
+    run = examined(lab, "--record", "recording/login-shell")
     assert run.failed() == {"NC209": set(lab.names)}
     (message,) = {f["message"].partition(": ")[2] for f in run.report["findings"] if f["code"] == "NC209"}
     assert message == "only a login shell finds /opt/openmpi/bin/orted (a module or a profile sets its PATH)"
 
-    done = launched(lab, planned(lab, *PROGRAM).stdout)
-    assert (done.exit_code, ran_on(done)) == (0, list(lab.names)), done
+    done = launched(lab, plan_from(lab, "recording/login-shell", *PROGRAM).stdout)
+    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * lab.names)), done
 
 
 def test_without_open_mpi_or_a_library_of_it_on_one_node_there_is_no_line_and_the_node_is_named(lab: Lab) -> None:
     faults.hide_program(lab.nodes[1], "/usr/bin/orted")
     lab.nodes[2].sh("rm /usr/lib/*/libopen-rte.so.40*")
 
-    run = examined(lab)
+    run = examined(lab, "--record", "recording/no-daemon")
     found = {one["nodes"][0]: one for one in run.report["findings"] if one["code"] == "NC209"}
     assert run.failed()["NC209"] == {"node02", "node03"}, (run.not_passed("node02"), run.not_passed("node03"))
     assert found["node02"]["fix"] == "sudo apt-get install openmpi-bin"
     words = "/usr/bin/orted exists but does not run: /usr/bin/orted: error while loading shared libraries: libopen-rte"
     assert words in found["node03"]["message"]
 
-    command.listing(lab, [f"{name} slots=1" for name in lab.names])
-    refused = command.begin(lab, "plan", "nodes.txt", *PATIENT, *PROGRAM).wait(HANGS)
+    refused = plan_from(lab, "recording/no-daemon", *PROGRAM)
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert re.search(r"NC209 mpi-daemon-missing on node(02|\[02-03\])", refused.stderr), refused.stderr
 
-    without = planned(lab, "--drop-bad", *PROGRAM)
+    without = plan_from(lab, "recording/no-daemon", "--drop-bad", *PROGRAM)
+    assert without.exit_code == 0, without
     (dropped,) = (line for line in without.stderr.splitlines() if line.startswith("ncheck: 2 of 4 nodes, without "))
     assert all(word in dropped for word in ("node02", "node03", "NC209 mpi-daemon-missing: ")), dropped
-    assert " -np 2 -H node01:1,node04:1 " in without.stdout
+    assert " -np 4 -H node01:2,node04:2 " in without.stdout
 
 
 def test_launch_checks_then_runs_the_printed_line_and_ends_as_it_does(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from . import faults, layers
 from .command import Run
 from .hosts import Lab
 from .launching import launched
-from .promises import examined, others_whole, plan, planned
+from .promises import examined, others_whole, plan_from
 
 CONFIG, KEY = "root/.ssh/config", "root/.ssh/id_ed25519"
 KNOWN_HOSTS = "/root/.ssh/known_hosts"
@@ -57,7 +57,7 @@ def test_keys_on_the_head_alone_start_mpirun_and_are_information(lab: Lab) -> No
     for node in lab.nodes[:2]:
         node.sh(f"rm /{KEY}")
 
-    run = examined(lab, nodes=names)
+    run = examined(lab, "--record", "recording/keyless", nodes=names)
 
     assert run.failed() == {"NC132": set(names)}
     finding = run.finding("NC132")
@@ -65,7 +65,7 @@ def test_keys_on_the_head_alone_start_mpirun_and_are_information(lab: Lab) -> No
         "ssh from node[01-02] to node[01-02] fails: auth-refused; the planned launch does not use it"
     )
     assert (finding["severity"], run.exit_code) == ("info", 0)
-    job = launched(lab, planned(lab, "--for", "mpirun", "--", "hostname", nodes=names).stdout)
+    job = launched(lab, plan_from(lab, "recording/keyless", "--for", "mpirun", "--", "hostname").stdout)
     assert (job.exit_code, set(names) - set(job.said.split())) == (0, set())
 
 
@@ -127,8 +127,8 @@ def test_what_only_the_heads_ssh_program_refuses_is_found_once_and_no_node_is_at
 def test_a_private_key_that_others_can_read_is_found_for_the_launchers_that_use_ssh(lab: Lab) -> None:
     launchers, names = ("mpirun", "torchrun", "srun"), lab.names[:2]
     with open_to_others(lab, KEY, 0o644):
-        run = examined(lab, nodes=names)
-        plans = {launcher: plan(lab, "--for", launcher, nodes=names).exit_code for launcher in launchers}
+        run = examined(lab, "--record", "recording/readable", nodes=names)
+    plans = {name: plan_from(lab, "recording/readable", "--for", name).exit_code for name in launchers}
 
     assert run.failed() == {"NC134": set(names)}
     finding = run.finding("NC134")
