@@ -7,12 +7,14 @@ from .hosts import Lab
 from .layers import PACKAGES, ROOT
 from .promises import HANGS, PATIENT, examined
 
+OF_PYTHON = ("--select", "NC1,NC2")
+
 
 def test_python_names_the_interpreter_that_is_asked_and_a_node_that_lacks_it_is_named(lab: Lab) -> None:
     for node in lab.nodes[1:]:
         node.sh("python3 -m venv --without-pip --system-site-packages /opt/job")
 
-    run = examined(lab, "--python", "/opt/job/bin/python3")
+    run = examined(lab, "--python", "/opt/job/bin/python3", *OF_PYTHON)
 
     assert run.exit_code == 1
     assert {node for nodes in run.failed().values() for node in nodes} == {"node01"}, run.failed()
@@ -30,7 +32,9 @@ def test_torch_outside_the_logins_python_is_found_where_this_shell_has_it(lab: L
 
     def ran(*argv: str, active: bool) -> Run:
         environment = (f"VIRTUAL_ENV={TRAIN}",) if active else ()
-        return Running(lab, ("nodes.txt", "--probe", "none", *PATIENT, *argv), ROOT, "", environment).wait(HANGS)
+        return Running(lab, ("nodes.txt", "--probe", "none", *PATIENT, *OF_PYTHON, *argv), ROOT, "", environment).wait(
+            HANGS
+        )
 
     listing(lab, lab.names)
     unnamed = ran("-o", "json", active=False)
@@ -69,7 +73,7 @@ def test_setup_runs_before_all_else_and_what_it_sets_counts_and_where_it_fails_t
     lab.nodes[1].sh("touch /opt/broken")
 
     setup = "source /opt/job/bin/activate; echo loaded; test ! -e /opt/broken"
-    run = examined(lab, "--setup", setup, nodes=lab.names[:3])
+    run = examined(lab, "--setup", setup, *OF_PYTHON, nodes=lab.names[:3])
 
     assert run.failed() == {"NC126": {"node02"}}, run.not_passed("node02")
     entered = {node["name"]: node["interpreter"] for node in run.report["nodes"] if node["name"] != "node02"}

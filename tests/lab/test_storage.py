@@ -9,6 +9,7 @@ from .node import Node
 from .promises import HANGS, QUICK, examined, nothing_left
 from .stuck import stuck_folder
 
+OF_HOSTS = ("--select", "NC6", "--mesh", "none")
 DATA = "/run/data"  # in memory of the node's own: no trace in its tree
 
 
@@ -26,7 +27,7 @@ def test_a_mount_that_hangs_is_named_and_nothing_waits_for_it(lab: Lab, healthy:
         other.sh(f"mkdir {DATA}")
     listing(lab, lab.names)
     with nothing_left(lab), stuck_folder(node, DATA), stuck_folder(node, "/run/archive"):
-        run = begin(lab, "nodes.txt", "-o", "json", *QUICK, "--data", DATA).wait(HANGS)
+        run = begin(lab, "nodes.txt", "-o", "json", *QUICK, *OF_HOSTS, "--data", DATA).wait(HANGS)
         stuck = in_state_d(node)
 
     assert stuck, "nothing hung: the test did not test"
@@ -43,7 +44,7 @@ def test_the_storage_probe_reads_on_every_node_and_changes_nothing(lab: Lab) -> 
     for node in lab.nodes:
         node.sh(f"mkdir {DATA}; head -c 8M /dev/zero >{DATA}/large; touch {DATA}/empty")
 
-    run = examined(lab, "--data", DATA, "--storage-probe")
+    run = examined(lab, *OF_HOSTS, "--data", DATA, "--storage-probe")
 
     # Hosts of one machine: how fast they are says nothing.
     assert {run.verdicts()["NC651", name] for name in lab.names} <= {"passed", "failed"}
@@ -60,7 +61,7 @@ def test_a_folder_that_is_missing_closed_or_full_is_named_as_the_jobs_user_sees_
     full.sh("cat /dev/zero 2>&- >/run/cache/fill || :")
     full.sh("echo export HF_HOME=/run/cache/hf >>/home/ada/.bashrc")
 
-    run = examined(lab, "--data", DATA, user=ADA)
+    run = examined(lab, *OF_HOSTS, "--data", DATA, user=ADA)
 
     messages = {
         finding["message"]: finding["nodes"] for finding in run.report["findings"] if finding["code"] == "NC642"

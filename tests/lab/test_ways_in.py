@@ -10,6 +10,7 @@ from .hosts import Lab
 from .promises import examined, others_whole
 
 KNOWN_HOSTS = "root/.ssh/known_hosts"
+OF_LOGINS = ("--select", "NC0,NC1")
 
 
 @pytest.mark.parametrize("transport", ["auto", "openssh"])
@@ -29,7 +30,7 @@ def test_hashed_names_wildcards_and_bad_lines_of_known_hosts_are_read_and_a_revo
         (lab.root / KNOWN_HOSTS).write_text(bad + wild + revoked + "".join(others))
         lab.head("ip", "route", "add", "unreachable", lab.addresses["node03"])
         try:
-            run = examined(lab, "-p", "10001", "--transport", transport)
+            run = examined(lab, *OF_LOGINS, "-p", "10001", "--transport", transport)
         finally:
             lab.head("ip", "route", "delete", "unreachable", lab.addresses["node03"])
 
@@ -41,7 +42,7 @@ def test_hashed_names_wildcards_and_bad_lines_of_known_hosts_are_read_and_a_revo
 def test_a_node_behind_a_jump_host_is_reached_through_it(lab: Lab, healthy: Run) -> None:
     faults.firewall(lab.nodes[3], "ip saddr 10.77.0.254 tcp dport { 22, 10001 } drop")
     with lab.file_on_head("root/.ssh/config", "Host node04\n  ProxyJump node01\n"):
-        run = examined(lab)
+        run = examined(lab, *OF_LOGINS)
 
     others_whole(run, healthy)
     assert [n["transport"] for n in run.report["nodes"]] == ["paramiko", "paramiko", "paramiko", "openssh"]
@@ -70,7 +71,7 @@ def test_too_many_keys_offered_and_a_login_that_wants_a_person_are_causes_of_the
     lines = "".join(f"IdentityFile ~/.ssh/other{number}\n" for number in range(4)) + "IdentityFile ~/.ssh/id_ed25519\n"
     others = [lab.file_on_head(f"root/.ssh/other{number}", layers.new_key().private, 0o600) for number in range(4)]
     with others[0], others[1], others[2], others[3], lab.file_on_head("root/.ssh/config", lines):
-        run = examined(lab, "--transport", transport)
+        run = examined(lab, *OF_LOGINS, "--transport", transport)
 
     failed = {"NC001": {few.name, asking.name}, "NC121": {few.name}, "NC122": {asking.name}}
     assert run.failed() == failed, (run.not_passed(few.name), run.not_passed(asking.name))
