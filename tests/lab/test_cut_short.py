@@ -14,6 +14,7 @@ from .promises import HANGS, PATIENT, SLACK, eventually, nothing_left, others_wh
 # A dead connection is noticed within twenty seconds, and the agent behind it ends five seconds after the deadline.
 WAITS = ("--connect-timeout", "10", "--command-timeout", "60", "--deadline", "36")
 TRANSPORTS = ("auto", "openssh")
+OF_GPUS = ("--select", "NC0,NC5", "--mesh", "none")
 
 
 def test_a_link_cut_in_the_middle_of_the_answers_is_named_over_both_transports(lab: Lab, healthy: Run) -> None:
@@ -46,7 +47,7 @@ def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: 
     listing(lab, lab.names)
 
     with nothing_left(lab):
-        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *PATIENT)
+        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *OF_GPUS, *PATIENT)
         assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in lab.nodes), wanted=True, seconds=60)
         running.kill()
         running.process.communicate(timeout=60)
@@ -58,7 +59,7 @@ def test_an_interrupt_reports_what_is_known_so_far(lab: Lab) -> None:
     listing(lab, lab.names)
 
     with nothing_left(lab):
-        running = begin(lab, "nodes.txt", "-o", "json", *PATIENT, "--command-timeout", "200")
+        running = begin(lab, "nodes.txt", "-o", "json", *OF_GPUS, *PATIENT, "--command-timeout", "200")
         assert eventually(node.path(faults.CALLED).exists, wanted=True, seconds=60)
         running.interrupt()
         run = running.wait(60)
@@ -73,7 +74,7 @@ def test_the_deadline_ends_a_run_and_blames_no_node(lab: Lab) -> None:
     listing(lab, lab.names)
 
     with nothing_left(lab):
-        run = begin(lab, "nodes.txt", "-o", "json", "--command-timeout", "300", "--deadline", "6").wait(HANGS)
+        run = begin(lab, "nodes.txt", "-o", "json", *OF_GPUS, "--command-timeout", "300", "--deadline", "6").wait(HANGS)
 
     assert run.report["seconds"] <= 6 + SLACK
     assert run.failed() == {}, run.not_passed(node.name)

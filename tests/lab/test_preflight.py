@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -26,6 +27,7 @@ from .ranks import JOB, PORT, Started, everywhere, ran
 
 pytestmark = pytest.mark.xdist_group("preflight")  # those that wait do so side by side, in one worker
 
+OF_RANKS = ("--select", "NC8")  # where only the meeting matters
 STOPPED = "ncheck stopped this job before it started: "
 
 
@@ -59,7 +61,9 @@ def test_a_healthy_job_runs_as_without_the_hook_although_the_first_port_is_taken
 
 
 def test_the_exit_codes_of_a_healthy_job_are_its_own(job_lab: Lab) -> None:
-    done = ran(job_lab, [Started(0, 1), Started(1, 2, words=("/run/job.py", "7"))], 2)
+    done = ran(
+        job_lab, [Started(0, 1, words=(*OF_RANKS, *JOB)), Started(1, 2, words=(*OF_RANKS, "/run/job.py", "7"))], 2
+    )
 
     assert [rank.exit_code for rank in done] == [0, 7]
 
@@ -123,7 +127,7 @@ def test_a_firewall_that_lets_only_the_jobs_own_ports_through_stops_no_job(job_l
     for node in job_lab.nodes:
         faults.firewall(node, f"tcp dport != {{ 22, {PORT}, 32768-60999 }} {faults.SYN} drop")
 
-    done = ran(job_lab, everywhere(), 3)
+    done = ran(job_lab, everywhere(*OF_RANKS, *JOB), 3)
 
     assert ends(done) == [summed(rank, 3, rank + 1) for rank in range(3)]
 
@@ -131,7 +135,7 @@ def test_a_firewall_that_lets_only_the_jobs_own_ports_through_stops_no_job(job_l
 def test_two_jobs_with_the_same_master_port_on_the_same_hosts_do_not_meet(job_lab: Lab) -> None:
     def job(name: str) -> list[Started]:
         own = {"TORCHELASTIC_RUN_ID": name, "LOCAL_RANK": "0"}
-        return [Started(rank, rank + 1, own, words=("--", "echo", name)) for rank in range(2)]
+        return [Started(rank, rank + 1, own, words=(*OF_RANKS, "--", "echo", name)) for rank in range(2)]
 
     done = ran(job_lab, [*job("a"), *job("b")], 2)
 
@@ -159,7 +163,8 @@ def jobs(running_lab: Lab) -> Iterator[Jobs]:
 
     def of(name: str, *ranks: Started, **more: str) -> list[Started]:
         own = {"NCHECK_TOKEN": name, "NCHECK_TIMEOUT": "12", **more}
-        return [Started(one.rank, one.node, {**own, **one.more}, one.after, one.words, one.user) for one in ranks]
+        asked = () if name == "hanging" else OF_RANKS
+        return [replace(one, more={**own, **one.more}, words=(*asked, *one.words)) for one in ranks]
 
     hostname = ("--", "hostname")
     asked = {

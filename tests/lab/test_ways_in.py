@@ -10,7 +10,7 @@ from .hosts import Lab
 from .promises import examined, others_whole
 
 KNOWN_HOSTS = "root/.ssh/known_hosts"
-OF_LOGINS = ("--select", "NC0,NC1")
+OF_LOGINS = ("--select", "NC0,NC11,NC12")
 
 
 @pytest.mark.parametrize("transport", ["auto", "openssh"])
