@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from . import faults, layers
+from .command import Run
 from .hosts import Lab
 from .node import Node
 from .promises import examined
+from .ward import BETWEEN_NODES, selected
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
 
@@ -108,7 +110,7 @@ def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_trie
 
 
 def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_it(
-    lab: Lab, nccl_folder: Folder
+    lab: Lab, nccl_folder: Folder, healthy: Run
 ) -> None:
     real_nccl(lab, nccl_folder("2.28.3"))
     for node in lab.nodes:
@@ -116,7 +118,7 @@ def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_i
     lab.nodes[1].write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
     lab.nodes[2].write("/root/.nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
 
-    run = examined(lab)
+    run = examined(lab, *selected(healthy, *BETWEEN_NODES))
 
     failed = run.failed()
     assert {code: failed[code] for code in ("NC304", "NC323")} == {
@@ -132,14 +134,14 @@ def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_i
 
 
 def test_a_family_of_addresses_that_leads_astray_is_named_on_its_node_and_outweighed_by_the_plan(
-    lab: Lab, nccl_folder: Folder
+    lab: Lab, nccl_folder: Folder, healthy: Run
 ) -> None:
     real_nccl(lab, nccl_folder("2.28.3"))
     for node in lab.nodes:
         compose_bridge_first(node)
     lab.nodes[3].write("/etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\n")
 
-    run = examined(lab)
+    run = examined(lab, *selected(healthy, *BETWEEN_NODES))
 
     assert run.failed()["NC335"] == {"node04"}
     (told,) = (

@@ -21,15 +21,19 @@ def recorded(running_wide_lab: Lab) -> Lab:
     return running_wide_lab
 
 
+NOBODY_S = "NC330 ifname-not-there on node[01-03]: --ifname nope0: no node has an interface of that name"
+NOT_ON_ALL = "NC330 ifname-not-there on node02: --ifname fast0: fast0 is missing on node02"
+
+
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "told", "launcher", "printed"),
     [
-        ("nope0", "NC330 ifname-not-there on node[01-03]: --ifname nope0: no node has an interface of that name"),
-        ("fast0", "NC330 ifname-not-there on node02: --ifname fast0: fast0 is missing on node02"),
+        ("nope0", NOBODY_S, "mpirun", ""),
+        ("fast0", NOT_ON_ALL, "mpirun", ""),
+        ("fast0", NOT_ON_ALL, "env", "false\n"),
     ],
-    ids=["no node's", "not on all"],
+    ids=["no node's", "not on all", "not on all, for eval"],
 )
-@pytest.mark.parametrize(("launcher", "printed"), [("mpirun", ""), ("env", "false\n")])
 def test_an_interface_that_is_not_there_is_named_and_nothing_is_printed(
     recorded: Lab, name: str, told: str, launcher: str, printed: str
 ) -> None:
