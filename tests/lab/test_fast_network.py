@@ -70,7 +70,7 @@ def test_a_node_without_the_fast_network_is_one_error(sick: Ward, run: Run, wide
 
 
 def test_the_fast_network_is_whole_elsewhere(sick: Ward, run: Run, wide_healthy: Run) -> None:
-    assert new(run, wide_healthy) == sick.sick()
+    assert new(run, wide_healthy) == sick.failing
     assert run.exit_code == 1
 
 

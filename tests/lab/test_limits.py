@@ -74,7 +74,7 @@ def test_what_limits_a_launched_job_on_one_node_is_named(limited: Ward, run: Run
 
 def test_the_others_are_whole(limited: Ward, run: Run, healthy: Run) -> None:
     hold_whole(limited, run, healthy)
-    assert run.failed() == limited.sick()
+    assert run.failed() == limited.failing
 
 
 def test_what_may_do_no_harm_is_no_error(run: Run) -> None:

@@ -92,7 +92,7 @@ def test_each_fault_is_named_on_its_node(sick: Ward, run: Run, row: Row) -> None
 
 def test_the_others_are_whole_and_the_run_ends_in_exit_1(sick: Ward, run: Run, healthy: Run) -> None:
     hold_whole(sick, run, healthy)
-    assert run.failed() == sick.sick()
+    assert run.failed() == sick.failing
     assert run.exit_code == 1
 
 
@@ -102,7 +102,7 @@ def test_what_is_measured_is_told_with_its_figures(run: Run) -> None:
 
 
 def test_an_ordinary_user_learns_all_but_the_rules_that_only_root_is_shown(by_ada: Run, sick: Ward) -> None:
-    found = {code: nodes for code, nodes in sick.sick().items() if code in {code for code, _ in by_ada.verdicts()}}
+    found = {code: nodes for code, nodes in sick.failing.items() if code in {code for code, _ in by_ada.verdicts()}}
     assert by_ada.failed() == {code: nodes for code, nodes in found.items() if code != "NC358"}
     firewalled = sick.node("an active firewall").name
     (rules,) = (v for v in by_ada.report["verdicts"] if v["code"] == "NC358" and firewalled in v["nodes"])

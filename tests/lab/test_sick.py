@@ -14,7 +14,7 @@ from .command import Run
 from .hosts import Lab
 from .layers import ADA
 from .node import Node
-from .promises import QUICK, SLACK, examined, others_whole
+from .promises import QUICK, examined, others_whole
 from .stuck import stuck_folder
 from .ward import BETWEEN_NODES, Row, Ward, bashrc, changed, hold, hold_whole, nothing, on, selected, sh, ward
 
@@ -96,12 +96,11 @@ def test_a_fault_is_named_and_costs_no_other_verdict(sick: Ward, run: Run, healt
         assert set(changed(run, healthy, node)) == row.failing | set(row.unknown.split())
 
 
-def test_the_others_are_whole_and_the_run_ends_in_time_with_exit_1(sick: Ward, run: Run, healthy: Run) -> None:
+def test_the_others_are_whole_and_the_run_ends_in_exit_1(sick: Ward, run: Run, healthy: Run) -> None:
     hold_whole(sick, run, healthy)
-    assert run.failed() == sick.sick()
+    assert run.failed() == sick.failing
     assert (run.exit_code, run.outcomes()["crashed"]) == (1, 0)
     assert [n["reached"] for n in run.report["nodes"]] == [True] * len(sick.lab.names)
-    assert run.report["seconds"] <= 60 + SLACK
     assert "\033" not in run.stdout
     assert len(run.stdout) < 1_000_000
 

@@ -53,7 +53,7 @@ def test_a_node_that_is_not_reached_is_named_with_its_cause(closed: Ward, run: R
 
 def test_the_others_are_whole_and_the_run_ends_in_exit_1(closed: Ward, run: Run, healthy: Run) -> None:
     hold_whole(closed, run, healthy)
-    assert run.failed() == closed.sick()
+    assert run.failed() == closed.failing
     assert run.exit_code == 1
     assert {n["name"] for n in run.report["nodes"] if n["reached"]} == set(closed.whole)
 

@@ -81,25 +81,22 @@ class Ward:
         """The nodes without a fault."""
         return self.lab.names[0], *self.lab.names[len(self.rows) + 1 :]
 
-    def examined(self, *argv: str, waits: tuple[str, ...] = PATIENT, user: User = ROOT, of: Sequence[Row] = ()) -> Run:
-        """Run ncheck over the nodes, or those of some rows and the whole ones, to the promises of each run."""
-        nodes = tuple(name for name in self.lab.names if not of or name in {*self.whole, *map(self.name, of)})
-        listing(self.lab, nodes, user)
+    def examined(self, *argv: str, waits: tuple[str, ...] = PATIENT, user: User = ROOT) -> Run:
+        """Run ncheck over all nodes, to the promises of each run."""
+        listing(self.lab, self.lab.names, user)
         with nothing_left(self.lab), ExitStack() as stack:
-            for row in of or self.rows:
+            for row in self.rows:
                 if row.during:
                     stack.enter_context(row.during(self.node(row.fault)))
             run = begin(self.lab, "nodes.txt", "-o", "json", *waits, *argv, user=user).wait(HANGS)
         assert run.report["seconds"] <= float(waits[-1]) + SLACK
         return run
 
-    def sick(self, *but: str) -> dict[str, set[str]]:
-        """Map each code to the nodes that it should fail on, without those of some rows."""
-        found: dict[str, set[str]] = {}
-        for row in self.rows:
-            for code in row.failing if row.fault not in but else ():
-                found.setdefault(code, set()).add(self.node(row.fault).name)
-        return found
+    @property
+    def failing(self) -> dict[str, set[str]]:
+        """The codes that should fail, with the nodes where they should."""
+        codes = set().union(*(row.failing for row in self.rows))
+        return {code: {self.name(row) for row in self.rows if code in row.failing} for code in codes}
 
 
 @contextmanager
@@ -128,7 +125,7 @@ def findings(run: Run, node: str) -> list[dict[str, Any]]:
 
 def hold(ward: Ward, run: Run, row: Row) -> str:
     """Hold a node to its row: these codes fail there and no other, and in these words. Return its name."""
-    node = ward.node(row.fault).name
+    node = ward.name(row)
     failed = {code for code, nodes in run.failed().items() if node in nodes}
     reasons = {code: text for code, text in run.not_passed(node).items() if not text.startswith("skipped")}
     assert failed == row.failing, reasons
