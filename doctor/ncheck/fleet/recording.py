@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from ncheck.errors import RecordingError
 from ncheck.hostlist import is_name, is_v6, quoted
@@ -25,6 +26,8 @@ from ncheck.redact import redact, redact_value
 
 if TYPE_CHECKING:
     from ncheck.registry import Registry
+
+T = TypeVar("T")
 
 FORMAT = 2
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
@@ -130,9 +133,9 @@ class Recording:
             yield from trusted(self.directory, (one,))
 
     def untrusted(self) -> Iterator[Evidence]:
-        contents = _bounded((name, _read(Path(name))) for name, _ in self._files)
+        contents, replies = _bounded((name, _read(Path(name))) for name, _ in self._files), _Replies()
         for at, (name, content) in enumerate(contents):
-            (position, _, evidence), (_, head) = decode(content, name), self._files[at]
+            (position, _, evidence), (_, head) = decode(content, name, replies), self._files[at]
             if (position, evidence.node, evidence.select) != (at, head.node, head.select):
                 raise RecordingError(f"{name}: it changed while it was read; try again")
             yield evidence
@@ -166,7 +169,8 @@ def _hint(folder: Path, entries: Sequence[Path]) -> str:
 
 def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
     """Return the nodes of files that were read already (those inside a zip, say), each with its name for errors."""
-    decoded = ((name, *decode(content, name)) for name, content in _bounded(files))
+    replies = _Replies()
+    decoded = ((name, *decode(content, name, replies)) for name, content in _bounded(files))
     return tuple(evidence for _, evidence in _in_order(decoded))
 
 
@@ -198,6 +202,13 @@ def _in_order(files: Iterable[tuple[str, int, int, Evidence]]) -> list[tuple[str
     return [found[position] for position in sorted(found)]
 
 
+def _refuse_constant(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 def encode(evidence: Evidence, position: int, count: int) -> str:
     """Return one node's file: its place in the listing and its evidence, secrets cut out, defaults left out.
 
@@ -209,10 +220,17 @@ def encode(evidence: Evidence, position: int, count: int) -> str:
     return json.dumps(document, allow_nan=False).removesuffix(_ENDS) + "\n" + ",\n".join(replies) + _ENDS + "\n"
 
 
-def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
-    """Return (position, count of nodes, evidence) of one file. `name` is for the words of a RecordingError."""
+def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[int, int, Evidence]:
+    """Return (position, count of nodes, evidence) of one file. `name` is for the words of a RecordingError.
+
+    `replies` knows those of the files before.
+    """
     if _values(content) > MAX_VALUES:
         raise RecordingError(f"{name}: more values than any node's recording")
+    beginning, opens, lines = content.partition(_OPENS)
+    answered = (replies or _Replies()).read(lines) if opens else None
+    if answered is not None:
+        content = beginning + opens + _ENDS.encode()
     try:
         document = json.loads(content, parse_constant=_refuse_constant)
     except RecursionError:
@@ -226,7 +244,56 @@ def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
         raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
     evidence = _evidence(document.get("evidence"), name)
+    evidence = replace(evidence, replies=answered or evidence.replies, recorded=True)
     return position, count, evidence if document[MARK] > 1 else _from_format_1(evidence)
+
+
+class _Replies:
+    """Reads the replies of many files. What several nodes answered alike is decoded once, and is one object."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[bytes, bool], tuple[str, Reply]] = {}  # by line, and whether its seconds are cut off
+        self.size = 0  # of the lines that are known, bytes
+
+    def read(self, lines: bytes) -> dict[str, Reply] | None:
+        """Return all replies of a file; None where they are not one a line, as `encode` writes them, or are none."""
+        ends = _ENDS.encode() + b"\n"
+        if not lines.endswith(ends):
+            return None
+        try:
+            return dict(map(self._reply, lines.removesuffix(ends).split(b",\n"))) if lines != ends else {}
+        except _NOT_AS_DECLARED:
+            return None  # read as a whole, the file says itself what is wrong
+
+    def _reply(self, line: bytes) -> tuple[str, Reply]:
+        """Return a reply and its key. What it took in seconds differs where all else is alike."""
+        before, _, after = line.rpartition(_TOOK)
+        timed = bool(before and _SECONDS.fullmatch(after))
+        known = before if timed else line, timed
+        name, reply = self.known.get(known) or self._decoded(line, known)
+        if timed and (seconds := float(after[:-1])) != reply.seconds:
+            return name, replace(reply, seconds=seconds)
+        return name, reply
+
+    def _decoded(self, line: bytes, known: tuple[bytes, bool]) -> tuple[str, Reply]:
+        document = _JSON.decode(f"{{{line.decode(errors='surrogatepass')}}}")
+        ((name, given),) = document.items()
+        reply = _decoder(Reply)(given)
+        levels = line.count(b"[") + line.count(b"{")  # at most
+        if not _FIELDS.issuperset(given) or (levels > _DEEPEST and too_deep(given, _DEEPEST)):
+            raise ValueError(name)
+        self.size += len(line)
+        if self.size > _MOST_KNOWN:
+            self.known.clear()
+            self.size = len(line)
+        self.known[known] = name, reply
+        return name, reply
+
+
+_TOOK, _SECONDS = b', "seconds": ', re.compile(rb"(?:0|[1-9]\d{0,8})(?:\.\d{1,18})?(?:e-\d\d)?\}")
+_FIELDS = frozenset(field.name for field in fields(Reply))
+_DEEPEST = DEEPEST - 3  # levels of a reply
+_MOST_KNOWN = 2 * 2**20  # bytes of lines
 
 
 def _beginning(path: Path) -> bytes:
@@ -244,7 +311,7 @@ def _head(name: str, beginning: bytes) -> tuple[int, int, Evidence]:
 
 def _values(content: bytes) -> int:
     """Return about how many values a file holds, at least as many as it does: what is text may count, too."""
-    return sum(map(content.count, (b",", b"[", b"{")))
+    return len(content) - len(content.translate(None, b",[{"))
 
 
 def _hold_format(document: object, name: str) -> None:
@@ -262,12 +329,12 @@ def _evidence(document: object, name: str) -> Evidence:
     if isinstance(document, dict) and "recorded" in document:
         raise RecordingError(f"{name}: unknown field 'recorded'")
     try:
-        evidence = _decoder()(document)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        evidence: Evidence = _decoder(Evidence)(document)
+    except _NOT_AS_DECLARED as error:
         raise RecordingError(f"{name}: {str(error)[:300]}") from None
     if where := _strayed(document, evidence):
         raise RecordingError(f"{name}: unknown or wrong field {where!r}")
-    return replace(evidence, recorded=True)
+    return evidence
 
 
 def _from_format_1(evidence: Evidence) -> Evidence:
@@ -281,7 +348,7 @@ def _from_format_1(evidence: Evidence) -> Evidence:
 
 
 @cache
-def _decoder() -> Callable[[object], Evidence]:
+def _decoder(record: type[T]) -> Callable[[object], T]:
     """Return a decoder that takes no value of another type than the one declared: 1 is no "1", true is no 1."""
     from mashumaro.codecs.basic import BasicDecoder
     from mashumaro.dialect import Dialect
@@ -295,7 +362,10 @@ def _decoder() -> Callable[[object], Evidence]:
             get_type_hints(Reply)["value"]: {"deserialize": _as_it_is},  # any JSON, already JSON
         }
 
-    return BasicDecoder(Evidence, default_dialect=Strict).decode
+    return BasicDecoder(record, default_dialect=Strict).decode
+
+
+_NOT_AS_DECLARED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def _exactly(kind: type) -> Callable[[object], object]:
@@ -321,10 +391,6 @@ def _number(value: object) -> float:
 
 def _as_it_is(value: object) -> object:
     return value
-
-
-def _refuse_constant(constant: str) -> object:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _strayed(given: object, understood: object, where: str = "evidence") -> str:
