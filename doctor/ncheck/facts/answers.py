@@ -91,10 +91,13 @@ def answer_of(source: Answer, evidence: Evidence, failed: Failed = no_answer, sh
     reply = evidence.reply(source)
     if why := failed(source, reply):
         return why
-    try:
-        return decoded(reply.value, shape or source.shape)
-    except MisfitError as wrong:
-        raise MisfitError(f"{called(source)} cannot be read: {wrong}") from None
+    declared = shape or source.shape
+    if (source.key, declared) not in evidence.read:
+        try:
+            evidence.read[source.key, declared] = decoded(reply.value, declared)
+        except MisfitError as wrong:
+            raise MisfitError(f"{called(source)} cannot be read: {wrong}") from None
+    return evidence.read[source.key, declared]
 
 
 def reading(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from ncheck.facts.answers import Flag, answer_of
@@ -50,7 +51,7 @@ BONDING = Tree((PLACE + "*",))
 
 def bonds(evidence: Evidence) -> Read[BondFacts]:
     """Read every bond; a node without one is Absent."""
-    for source in (BONDING, INTERFACES):
+    for source in (BONDING, _BONDED):
         if why := no_answer(source, evidence.reply(source)):
             return why
     tree = cast("Mapping[str, object]", evidence.reply(BONDING).value)
@@ -62,7 +63,7 @@ def bonds(evidence: Evidence) -> Read[BondFacts]:
 
 
 def _names(evidence: Evidence) -> list[str]:
-    answer: _Interfaces = answer_of(INTERFACES, evidence, shape=_Interfaces)
+    answer: _Interfaces = answer_of(_BONDED, evidence)
     return [link.name for link in answer.interfaces if link.bond]
 
 
@@ -77,7 +78,9 @@ class _Interfaces:
     interfaces: tuple[_Interface, ...]
 
 
-FACTS = (Fact(BondFacts, (BONDING, INTERFACES), bonds),)
+_BONDED = replace(INTERFACES, shape=_Interfaces)
+
+FACTS = (Fact(BondFacts, (BONDING, _BONDED), bonds),)
 _LINE_OF_A_SLAVE = "Slave Interface: "  # Slave Interface: eno1
 
 

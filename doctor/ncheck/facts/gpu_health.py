@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -209,6 +209,7 @@ class HealthAnswer:
 
 
 HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer, slow=True)
+_OF_DRIVER = replace(HEALTH, shape=DriverAnswer)
 _PATIENCE = 8.0  # seconds that one GPU may need: without persistence mode the driver wakes it first
 
 # NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@...)
@@ -254,7 +255,7 @@ def _broken_off(answer: HealthAnswer) -> Unread | None:
 
 def nvidia_driver(evidence: Evidence) -> Read[NvidiaDriverFacts]:
     """Read the driver; no module in /proc and no library is a driver that is not loaded, which other facts judge."""
-    answer: Read[DriverAnswer] = answer_of(HEALTH, evidence, trouble, DriverAnswer)
+    answer: Read[DriverAnswer] = answer_of(_OF_DRIVER, evidence, trouble)
     refused = smi_failure(evidence.reply(SMI).stdout + evidence.reply(SMI).stderr) or ""
     if "version mismatch" in refused:  # nvidia-smi says it where NVML is not asked, too
         return NvidiaDriverFacts(*_versions(answer), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST]))
@@ -357,7 +358,7 @@ def _address(text: str) -> str:
 
 FACTS = (
     Fact(GpuHealthFacts, (HEALTH, DEVICES), gpu_health),
-    Fact(NvidiaDriverFacts, (HEALTH, SMI, DEVICES), nvidia_driver),
+    Fact(NvidiaDriverFacts, (_OF_DRIVER, SMI, DEVICES), nvidia_driver),
 )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import marshal
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ncheck.facts.answers import MisfitError, answer_of
 from ncheck.facts.definition import called
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts
 from ncheck.facts.shapes import misfit, shape_of
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread, Unrecorded
@@ -99,6 +102,7 @@ class _Reader:
     def __init__(self, wanted: Iterable[FactType]) -> None:
         self.definitions = {fact: one for fact in wanted if (one := definition_of(fact))}
         self.alike: dict[FactType, dict[object, object]] = {fact: {} for fact in self.definitions}
+        self.latest: dict[_Part, _Read] = {}  # of the nodes before
         self.unusable: dict[str, Unread] = {}  # why nothing could be read of a node: one object for all such nodes
         self.of_login = {fact for fact, one in self.definitions.items() if not one.sources}
         self.of_all = {fact for fact, one in self.definitions.items() if one.sources and one.for_all_alike}
@@ -106,6 +110,11 @@ class _Reader:
         for fact, one in self.definitions.items():
             for source in one.sources:
                 self.of_key.setdefault(source.key, []).append(fact)
+        parts: dict[tuple[str, object], _Part] = {}
+        self.parts = {
+            fact: tuple([parts.setdefault((part.key, part.shape), part) for part in _parts(one)])
+            for fact, one in self.definitions.items()
+        }
 
     def sources(self, facts: Iterable[FactType]) -> Iterator[str]:
         """Return the keys of what must be read for these facts."""
@@ -127,7 +136,7 @@ class _Reader:
     def facts(self, evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
         """Return the wanted facts, and which of them could not be read."""
         why = _unusable(evidence)
-        node = _OneNode(evidence, self.unusable.setdefault(why, Unread(why)) if why else None)
+        node = _OneNode(evidence, self.unusable.setdefault(why, Unread(why)) if why else None, self)
         facts = {fact: self._fact(node, self.definitions[fact]) for fact in wanted}
         return {**facts, UnreadFacts: _unread(evidence, facts, self.definitions)}
 
@@ -149,12 +158,13 @@ class _Reader:
 class _OneNode:
     """One node's evidence. Each reply is compared with its declared type once, however many facts are made of it."""
 
-    def __init__(self, evidence: Evidence, unusable: Unread | None) -> None:
+    def __init__(self, evidence: Evidence, unusable: Unread | None, reader: _Reader) -> None:
         self.evidence = evidence
         self.unusable = unusable
         self.turns = any(TURN in key for key in evidence.keys)
         self.wrong: dict[str, str] = {}
-        self.encoded: dict[str, bytes | None] = {}
+        self.reader = reader
+        self.encoded: dict[_Part, bytes | None] = {}
 
     def answer(self, definition: Fact[object]) -> object:
         """Return what a fact is made of, to be compared; None where it is made of more than replies.
@@ -163,7 +173,7 @@ class _OneNode:
         """
         if not definition.sources or self.turns or definition.of_its_node:
             return None
-        parts = [self._encoded(source.key) for source in definition.sources]
+        parts = [self._encoded(part) for part in self.reader.parts[definition.record]]
         return None if None in parts else (self.evidence.recorded, *parts)
 
     def misshapen(self, sources: Iterable[Source]) -> Unread | None:
@@ -179,12 +189,69 @@ class _OneNode:
         reply, shape = self.evidence.reply(source), shape_of(source)
         return misfit(reply.value, shape) if shape and reply.succeeded else ""
 
-    def _encoded(self, key: str) -> bytes | None:
-        """Return a reply as bytes that differ where any value or type in it does: True is no 1."""
-        if key not in self.encoded:
-            reply = self.evidence.notes.get(key) or self.evidence.replies.get(key)
-            self.encoded[key] = _as_bytes(reply) if reply else None
-        return self.encoded[key]
+    def _encoded(self, part: _Part) -> bytes | None:
+        """Return a reply as bytes that differ where any value or type in it does: True is no 1.
+
+        It has those of the node before where it is the same, or where what is read of it is.
+        """
+        if part not in self.encoded:
+            reply = self.evidence.notes.get(part.key) or self.evidence.replies.get(part.key)
+            self.encoded[part] = self._compared(part, reply) if reply else None
+        return self.encoded[part]
+
+    def _compared(self, part: _Part, reply: Reply | Note) -> bytes | None:
+        latest = self.reader.latest.get(part)
+        if latest and _same(reply, latest.reply):
+            if latest.read is not None:
+                self.evidence.read[part.key, part.shape] = latest.read
+            return latest.encoded
+        read = self._read(part, reply)
+        alike = latest and read is not None and read == latest.read
+        encoded = latest.encoded if latest and alike else _as_bytes(reply)
+        self.reader.latest[part] = _Read(reply, encoded, read)
+        return encoded
+
+    def _read(self, part: _Part, reply: Reply | Note) -> object:
+        """Return what is read of an answer with a declared type; None where more is."""
+        if part.answer is None or isinstance(reply, Note) or not reply.succeeded or reply.asked is not None:
+            return None
+        with suppress(MisfitError):
+            return answer_of(part.answer, self.evidence, shape=part.shape)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a fact is made of: the key of a source, and of an answer the type as which it is read."""
+
+    key: str
+    answer: Answer | None = None
+    shape: object = None
+
+
+def _parts(definition: Fact[object]) -> Iterator[_Part]:
+    for one in definition.sources:
+        shape = one.shape if isinstance(one, Answer) and definition.parse else definition.record
+        yield _Part(one.key, one, shape) if isinstance(one, Answer) and shape else _Part(one.key)
+
+
+class _Read(NamedTuple):
+    """A reply of one node, its bytes, and what its declared type holds of it."""
+
+    reply: Reply | Note
+    encoded: bytes | None
+    read: object
+
+
+def _same(reply: Reply | Note, other: Reply | Note) -> bool:
+    """Whether both are one object, or consist of the same ones but for the seconds: files of a recording share them."""
+    if reply is other or isinstance(reply, Note) or isinstance(other, Note):
+        return reply is other
+    timeout = reply.status is Status.TIMEOUT and reply.seconds != other.seconds
+    return not timeout and all(map(is_, _PARTS(reply), _PARTS(other)))
+
+
+_PARTS = attrgetter("status", "reason", "exit_status", "stdout", "stderr", "truncated", "value", "asked")
 
 
 def _as_bytes(reply: Reply | Note) -> bytes | None:
@@ -206,7 +273,7 @@ def _joined(earlier: Facts, later: Facts) -> Facts:
     parts = {
         fact: value.after(earlier[fact])
         for fact, value in later.items()
-        if hasattr(value, "after") and isinstance(earlier.get(fact), fact)
+        if fact in earlier and hasattr(value, "after") and isinstance(earlier[fact], fact)
     }
     unread = earlier.get(UnreadFacts)
     kept: Facts = {UnreadFacts: unread} if isinstance(unread, UnreadFacts) else {}

@@ -243,6 +243,11 @@ class Evidence:
     recorded: bool = False  # it was read from a file, not from a live node
     notes: Mapping[str, Note] = field(default_factory=dict)
 
+    @cached_property
+    def read(self) -> dict[tuple[str, object], object]:
+        """What was read of its answers, by key and declared type: several facts are made of one."""
+        return {}
+
     @property
     def keys(self) -> AbstractSet[str]:
         """The keys of the sources that the node answered, or that a note is about."""
