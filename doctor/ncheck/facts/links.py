@@ -14,7 +14,7 @@ from ncheck.facts.definition import ASKING_PEERS, LISTENING, LONGEST, Fact, exem
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.shapes import items, mapping, node, port, truth, whole, words
+from ncheck.facts.shapes import items, mapping, node, nodes, port, truth, whole, words
 from ncheck.hostlist import quoted
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.lazy_dataclass import dataclass
@@ -210,14 +210,11 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
     return LinkFacts(
         tuple(_reach(mapping(reach)) for reach in items(said["reaches"], _MOST_TOLD)),
         tuple(_link(mapping(link)) for link in items(said["broken"], _MOST_TOLD)),
-        frozenset(node(name) for name in items(said["tried"])),
+        nodes(said["tried"]),
         tuple(_loss(mapping(loss)) for loss in items(said.get("lossy", []), _MOST_TOLD)),
         tuple(_burst(mapping(burst)) for burst in items(said.get("late", []), _MOST_TOLD)),
         truth(said.get("counted", True)),
-        tuple(
-            Sample(_subnet(subnet), frozenset(node(name) for name in items(names)))
-            for subnet, names in mapping(reply.asked or {}).items()
-        ),
+        tuple(Sample(_subnet(subnet), nodes(names)) for subnet, names in mapping(reply.asked or {}).items()),
     )
 
 
@@ -331,8 +328,8 @@ def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     chosen = samples(cluster, settings, found)
     kept: dict[str, dict[str, JsonValue]] = {}
     for subnet, by_node in chosen.items():
-        for name, nodes in by_node.items():
-            kept.setdefault(name, {})[subnet] = [*sorted(nodes)]
+        for name, others in by_node.items():
+            kept.setdefault(name, {})[subnet] = [*sorted(others)]
 
     def question(part: Mapping[str, JsonValue], names: Iterable[str]) -> Answer:
         asked: JsonValue = {"token": cluster.token, "timeout": seconds, **part}

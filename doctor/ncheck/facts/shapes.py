@@ -136,9 +136,21 @@ def absolute_path(value: str) -> str:
 
 def node(value: JsonValue) -> str:
     """Return the name of a node, which becomes part of commands."""
-    if not isinstance(value, str) or not (is_name(value) or is_v6(value)):
-        raise ValueError(f"{quoted(str(value))} is not a node name")
-    return value
+    return _node(value) if isinstance(value, str) else _no_node(value)
+
+
+def nodes(value: JsonValue) -> frozenset[str]:
+    """Return the names of nodes."""
+    return frozenset([_node(name) if type(name) is str else node(name) for name in items(value)])
+
+
+@lru_cache(maxsize=32768)  # every node of a cluster names all the others: each name is one object
+def _node(name: str) -> str:
+    return name if is_name(name) or is_v6(name) else _no_node(name)
+
+
+def _no_node(value: JsonValue) -> str:
+    raise ValueError(f"{quoted(str(value))} is not a node name")
 
 
 # Comparisons
