@@ -38,10 +38,10 @@ _CA = expression(r"(?:^|\s)CA '([^']+)'")
 #         Port 1:
 _PORT = expression(r"(?:^|\s)Port (\d+):\s*$")
 
-_NAMES = (
+_NAMES = dict.fromkeys((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
     "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
-)  # fmt: skip
+))  # fmt: skip
 
 #                 Physical state: LinkUp
 _ENTRY = expression(rf"(?:^|\s)({'|'.join(_NAMES)}):[ \t]*(.*\S|)\s*$")
@@ -166,17 +166,16 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
     The first entry of a name counts: later ones may be part of an author's text about it.
     """
-    found = [entry for line in lines if (entry := _entry(line))]
-    return {name: value for name, value in reversed(found) if value.strip(". ")}
-
-
-def _entry(line: str) -> tuple[str, str] | None:
-    """Return the name and value on a line; an author may have written something before it."""
-    name, _, value = line.strip().partition(":")
-    if name in _NAMES and ":" in line:
-        return name, value.lstrip(" \t")
-    found = _ENTRY.search(line)
-    return (found[1], found[2]) if found else None
+    entries: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.strip().partition(":")
+        if not colon or name not in _NAMES:  # an author may have written something before it
+            found = _ENTRY.search(line)
+            name, value = found.groups() if found else ("", "")
+        value = value.lstrip(" \t")
+        if value.strip(". "):
+            entries.setdefault(name, value)
+    return entries
 
 
 @lru_cache(maxsize=256)  # the ports of a cluster have the same few states and link layers
