@@ -55,16 +55,15 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
         for seat in subnet_addresses(nics)
         if seat.ip not in clashes
     }
+    every = {id(found): found for facts in known.values() for found in facts.neighbours}  # what all see is one object
+    odd = {
+        at for at, found in every.items() if found.ip in owners and owners[found.ip][1].interface.mac != found.mac
+    }  # fmt: skip
     moved: dict[Pair, dict[str, tuple[str, str]]] = {}
-    for node, facts in known.items():
-        for found in facts.neighbours:
-            other, seat = owners.get(found.ip, (node, None))
-            if (
-                seat
-                and seat.interface.mac != found.mac
-                and other != node
-                and (name := _instead(nodes[other], seat, found))
-            ):
+    for node, facts in known.items() if odd else ():
+        for found in (found for found in facts.neighbours if id(found) in odd):
+            other, seat = owners[found.ip]
+            if other != node and (name := _instead(nodes[other], seat, found)):
                 line = f"{node} finds {found.ip} ({seat.interface.name} of {other}) at {name}, by its {found.interface}"
                 moved.setdefault((node, other), {})[seat.interface.name] = (name, line)
     return {

@@ -7,7 +7,7 @@ In a subnet of many nodes each dials only some (network/peers.py): what it was n
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
@@ -100,7 +100,12 @@ class Matrix:
     @cached_property
     def endpoints(self) -> dict[str, str]:
         """Every endpoint, with its node."""
-        return {self.endpoint(node, ip): node for node, ips in self.addresses.items() for ip in ips}
+        return {name: node for (node, _), name in self._names.items()}
+
+    @cached_property
+    def _names(self) -> dict[tuple[str, str], str]:
+        """Every endpoint, by its node and address."""
+        return {(node, ip): self.endpoint(node, ip) for node, ips in self.addresses.items() for ip in ips}
 
     def endpoint(self, node: str, ip: str) -> str:
         return node if len(self.addresses.get(node, ())) == 1 else f"{node} ({ip})"
@@ -174,13 +179,15 @@ class Matrix:
         """Yield every path from a node without a reported failure, and whether it was certainly tried."""
         asked = self.heard[node].tried_to - self.skipped.get(node, frozenset())
         ends = [(other, ip) for other in self.partners(node) for ip in self.addresses[other]]
+        names = self._names
         for source in self.addresses[node]:
+            start = names[node, source]
             failed = self._failed_from.get((node, source), frozenset())
             whole = [end for end in ends if end not in failed]
             # If fewer were reached, some were not tried, and it is unknown which.
             counted = self._reached(node, source) >= len({other for other, _ in whole if other in asked})
             for end in whole:
-                yield (self.endpoint(node, source), self.endpoint(*end)), counted and end[0] in asked
+                yield (start, names[end]), counted and end[0] in asked
 
     @cached_property
     def asked(self) -> frozenset[Path] | None:
@@ -508,11 +515,11 @@ def _halves(piece: Sequence[str], neighbours: Mapping[str, set[str]]) -> tuple[s
 
 def _partners(paths: Iterable[Path]) -> Partners:
     """Map each endpoint to the sources of paths into it (under True), and to the targets of paths from it (False)."""
-    found: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}
+    into, out = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for source, target in paths:
-        found[True].setdefault(target, set()).add(source)
-        found[False].setdefault(source, set()).add(target)
-    return found
+        into[target].add(source)
+        out[source].add(target)
+    return {True: dict(into), False: dict(out)}
 
 
 def _needed(candidates: dict[tuple[str, bool], set[Path]]) -> dict[tuple[str, bool], set[Path]]:
