@@ -110,8 +110,9 @@ class Run:
         dropped: dict[str, str] = {}
         left = cluster
         while True:
+            known = self.with_launcher(left)
             report = conclude(
-                self.with_launcher(left), checks, self.settings, self.planned(left), origin=self.origin,
+                known, checks, self.settings, self.planned(known), origin=self.origin,
                 seconds=seconds, interrupted=interrupted, recorded=recorded,
             )  # fmt: skip
             bad = {one.node: one.reason for one in report.bad} if self.settings.drop_bad else {}

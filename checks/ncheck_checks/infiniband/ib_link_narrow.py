@@ -35,16 +35,16 @@ def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApp
     reported = {node for parted in differing_rates(infiniband) for node in parted.odd}
     for node, facts in infiniband.items():
         ports = [port for port in active(facts.ports) if _is_known(port)]
-        details = {port: hcas[node].of(*place_of(port)) for port in ports}
-        slow = [port for port in ports if _is_slow(details[port])]
-        unread = [port.hca for port in ports if details[port].lanes is None]
+        details = [hcas[node].of(*place_of(port)) for port in ports]
+        slow = [(port, link) for port, link in zip(ports, details, strict=True) if _is_slow(link)]
+        unread = [port.hca for port, link in zip(ports, details, strict=True) if link.lanes is None]
         if not ports:
             yield NotApplicable("no Active InfiniBand port of a ConnectX card", (node,))
         elif slow and node not in reported:
-            link = details[slow[0]]
+            first, link = slow[0]
             yield Problem(
-                f"{listed(map(place_of, slow))}: {link.lanes} of 4 lanes at {link.speed}",
-                "sudo iblinkinfo", nodes=(node,), look=True, summary=f"{slow[0].hca} has a slow link",
+                f"{listed(place_of(port) for port, _ in slow)}: {link.lanes} of 4 lanes at {link.speed}",
+                "sudo iblinkinfo", nodes=(node,), look=True, summary=f"{first.hca} has a slow link",
             )  # fmt: skip
         elif unread:
             yield Inconclusive(f"sysfs shows no lanes of {unread[0]}", (node,))

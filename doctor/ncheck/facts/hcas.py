@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated
 
 from ncheck.expression import expression
@@ -42,7 +43,11 @@ class HcaFacts:
 
     def of(self, hca: str, port: int) -> HcaPortDetails:
         """Return a port's details: empty ones where sysfs does not show it."""
-        return next((one for one in self.ports if (one.hca, one.port) == (hca, port)), HcaPortDetails(hca, port))
+        return self._by_place.get((hca, port)) or HcaPortDetails(hca, port)
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, int], HcaPortDetails]:
+        return {(one.hca, one.port): one for one in reversed(self.ports)}
 
 
 @dataclass(frozen=True)

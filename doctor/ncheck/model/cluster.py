@@ -111,10 +111,13 @@ class Cluster:
                 raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
             return self.whole._parted(fact)  # noqa: SLF001  of the same class
         if fact not in self._by_fact:
-            known = self.known
-            held = {name: known[name].get(fact) for name in self.names if name in known}
-            there = {name: value for name, value in held.items() if isinstance(value, fact)}
-            absent = {name: value for name, value in held.items() if isinstance(value, (Unread, Absent))}
+            there, absent = dict[str, object](), dict[str, Unread | Absent]()
+            for name in self.names:
+                value = self.known[name].get(fact) if name in self.known else None
+                if isinstance(value, fact):
+                    there[name] = value
+                elif isinstance(value, (Unread, Absent)):
+                    absent[name] = value
             self._by_fact[fact] = MappingProxyType(there), MappingProxyType(absent)
         return self._by_fact[fact]
 

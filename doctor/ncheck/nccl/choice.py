@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from operator import attrgetter
 
 from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -108,10 +109,10 @@ def _automatic_rules(release: Release) -> Iterator[tuple[str, str]]:
 def _candidates(nics: NicFacts, family: str, release: Release) -> Iterator[Candidate]:
     """Yield interfaces with addresses in the order in which the kernel lists them: IPv4 before IPv6, then by index."""
     wanted = {"AF_INET": (4,), "AF_INET6": (6,)}.get(family, (4, 6))
+    ordered = sorted(nics.interfaces, key=attrgetter("index"))
+    every = [(nic, one) for nic in ordered if nic.running or release < LINK_STATE_COUNTS for one in nic.addresses]
     for version in wanted:
-        for nic in sorted(nics.interfaces, key=lambda nic: nic.index):
-            if nic.running or release < LINK_STATE_COUNTS:
-                yield from ((nic, address) for address in nic.addresses if _considered(address, version))
+        yield from ((nic, address) for nic, address in every if _considered(address, version))
 
 
 def _considered(address: Address, version: int) -> bool:

@@ -59,11 +59,13 @@ def grown(first: Counted, later: Counted, seconds: float, rate: float | None = N
     def since(before: int, after: int) -> int:
         return after - before if after >= before else after
 
-    before = first.errors
-    pairs = {name: (before[name] if name in before else 0, count) for name, count in later.errors.items()}  # noqa: SIM401
-    pairs = {name: pair for name, pair in pairs.items() if pair != (0, 0)}  # most stand at 0
-    stuck = {name for name, (one, other) in pairs.items() if one == other == _LARGEST.get(name, _LARGEST_OF_OTHERS)}
-    errors = {name: since(*pair) for name, pair in pairs.items() if pair[0] != pair[1]}
+    stuck, errors = set[str](), dict[str, int]()
+    for name, count in later.errors.items():
+        before = first.errors.get(name, 0)
+        if before != count:
+            errors[name] = since(before, count)
+        elif count and count == _LARGEST.get(name, _LARGEST_OF_OTHERS):
+            stuck.add(name)
     sent, received = since(first.sent or 0, later.sent or 0), since(first.received or 0, later.received or 0)
     return Growth(max(seconds, 0.0), errors, frozenset(stuck), sent, received, rate)
 

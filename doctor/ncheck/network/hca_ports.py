@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from shlex import quote
@@ -193,10 +193,10 @@ def _states(ports: tuple[HcaPort, ...]) -> str:
 
 
 def _states_by_place(nodes: Ports) -> dict[Place, Counter[str]]:
-    states: dict[Place, Counter[str]] = {}
+    states = defaultdict[Place, Counter[str]](Counter)
     for facts in nodes.values():
         for port in facts.ports:
-            states.setdefault(place_of(port), Counter())[port.state] += 1
+            states[place_of(port)][port.state] += 1
     return states
 
 
