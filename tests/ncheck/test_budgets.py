@@ -23,7 +23,7 @@ MORE = 1.05  # what a count may grow by unnoticed
 
 # Python function calls a node with 8 GPUs and 8 HCAs (Python 3.11; newer ones make fewer)
 FEW, MANY = 24, 64  # nodes
-READING, JUDGING = 2_600, 22_300  # a node of many; 286 checks
+READING, JUDGING = 1_200, 19_000  # a node of many, which share most replies; 286 checks
 GROWTH = 1.03  # of what judging a node costs, from few to many
 MODULES, STARTING = 680, 255_000  # of a full start: modules, and calls to import them; records are made when used
 WRITTEN = 4_250  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
