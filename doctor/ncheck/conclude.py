@@ -11,7 +11,7 @@ from ncheck.bad_nodes import found_bad, to_drain
 from ncheck.blockers import blockers
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.login import IdentityFacts, LoginFacts
-from ncheck.judge import excused_pairs, judge
+from ncheck.judge import Judgement, excused_pairs, judge
 from ncheck.model.check import PLAN_VALUES, Check
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -32,6 +32,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     settings: Settings,
     plan: LaunchPlan,
     *,
+    judgement: Judgement | None = None,
     origin: Origin | None = None,
     seconds: float = 0.0,
     interrupted: bool = False,
@@ -39,9 +40,10 @@ def conclude(  # noqa: PLR0913  each is a part of the report
 ) -> Report:
     """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report it all.
 
-    Which nodes are bad and what blocks the plan is said of the report without its secrets, in the words of the report.
+    `judgement`: where the checks have judged it already. Which nodes are bad and what blocks the plan is said of the
+    report without its secrets, in the words of the report.
     """
-    judgement = judge(checks, cluster)
+    judgement = judgement or judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
     variables = {check.code: check.mended_by for check in checks}
     typed = [_with_value(one, variables[one.code], plan) for one in judgement.findings]

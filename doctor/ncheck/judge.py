@@ -31,7 +31,7 @@ class Judgement:
     `joined` has one verdict for each check, outcome and reason, with its nodes: each node is named once per check.
     """
 
-    nodes: tuple[str, ...]
+    cluster: Cluster
     joined: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
@@ -42,7 +42,15 @@ class Judgement:
         """One verdict for each check and node."""
         of_node = {(one.code, node): replace(one, nodes=(node,)) for one in self.joined for node in one.nodes}
         codes = dict.fromkeys(one.code for one in self.joined)
-        return [of_node[code, node] for code in codes for node in self.nodes]
+        return [of_node[code, node] for code in codes for node in self.cluster.names]
+
+    def take(self, check: Check, earlier: Judgement) -> None:
+        """Add what a check said earlier."""
+        self.joined += [one for one in earlier.joined if one.code == check.code]
+        self.findings += [one for one in earlier.findings if one.code == check.code]
+        for node, crashes in earlier.crashes.items():
+            if own := tuple(one for one in crashes if one.code == check.code):
+                self.crashes[node] = (*self.crashes.get(node, ()), *own)
 
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
@@ -57,13 +65,26 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
     return tuple(wanted)
 
 
-def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
-    """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
+def judge(
+    checks: Sequence[Check],
+    cluster: Cluster | Mapping[str, Facts],
+    *,
+    earlier: Judgement | None = None,
+    every: Sequence[Check] = (),
+) -> Judgement:
+    """Run the checks over the cluster (or over facts by node name). Checks of crashes come last.
+
+    A check that was run `earlier` over the same facts says the same, and is not run again. `every` are the checks of
+    the whole run, where these are only some: a finding may refer to each.
+    """
     known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
-    judgement = Judgement(known.names, explaining=_explaining(checks))
-    views = _Views(known)
+    judgement = Judgement(known, explaining=_explaining(every or checks))
+    views, done = _Views(known), {one.code for one in earlier.joined} if earlier else set[str]()
     for check in (check for check in checks if CrashFacts not in check.reads):
-        _Judging(check, views, judgement).run()
+        if earlier and check.code in done and _unchanged(check, earlier.cluster, known):
+            judgement.take(check, earlier)
+        else:
+            _Judging(check, views, judgement).run()
     crashes: dict[str, Facts] = {
         name: {CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name in known.names
     }
@@ -71,6 +92,14 @@ def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Ju
     for check in (check for check in checks if CrashFacts in check.reads):
         _Judging(check, views, judgement).run()
     return judgement
+
+
+def _unchanged(check: Check, earlier: Cluster, now: Cluster) -> bool:
+    """Whether all that a verdict depends on is the same object as before: facts never change."""
+    facts = (*facts_wanted([check]), LoginFacts)
+    return earlier.nodes == now.nodes and all(
+        earlier.known[name].get(fact) is now.known[name].get(fact) for name in now.names for fact in facts
+    )
 
 
 def _explaining(checks: Sequence[Check]) -> dict[str, tuple[str, ...]]:

@@ -54,7 +54,7 @@ def examine(
     `listed` are those nodes where the caller has read the inventory already. `engine_for` connects to them in place of
     the engines that the settings choose. `watch` may have begun before.
     """
-    watch, interrupted = watch or Stopwatch(), False
+    watch, interrupted, assessment = watch or Stopwatch(), False, None
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry, origin = load_checks(), read_origin(sys.argv)
     registry.require(settings.select)
@@ -89,8 +89,9 @@ def examine(
             if run.probes:
                 from ncheck.probe.steps import Progress, next_step
 
-                progress = Progress.of(cluster, run.assessed(cluster), settings, time.monotonic())
+                assessment = run.assessed(cluster)
                 watch.lap(JUDGED)
+                progress = Progress.of(cluster, assessment, settings, time.monotonic())
                 while step := next_step(progress, cluster, time.monotonic()):
                     cluster = learned(_asked(fleet, step, cluster), MEASURING)
                     progress = step.after(cluster, run.assessed(cluster) if step.assess else None)
@@ -106,7 +107,8 @@ def examine(
 
         cluster = learned(cut_short(cluster, why), JUDGED)
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
-    report = run.concluded(cluster, run.checks, interrupted=interrupted)
+    earlier = assessment.judgement if assessment else None
+    report = run.concluded(cluster, run.checks, earlier=earlier, interrupted=interrupted)
     watch.lap(JUDGED)
     report = replace(report, seconds=round(watch.seconds, 3), timeline=watch.timeline)
     observer.judged(report.findings)

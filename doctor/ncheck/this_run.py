@@ -11,7 +11,7 @@ from ncheck.facts.learning import complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
-from ncheck.judge import facts_wanted
+from ncheck.judge import facts_wanted, judge
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Reply, Status
@@ -21,6 +21,7 @@ from ncheck.model.plan import LaunchPlan
 from ncheck.phases import wanted_facts
 
 if TYPE_CHECKING:
+    from ncheck.judge import Judgement
     from ncheck.local_host import LocalHost
     from ncheck.model.check import Check
     from ncheck.model.cluster import FactType
@@ -90,29 +91,34 @@ class Run:
                 and for_the_probe(check.listed, settings)
             )
         )
-        report = self.concluded(cluster, checks)
+        cluster = self.with_launcher(cluster)
+        judgement = judge(checks, cluster, every=self.checks)
+        report = self.concluded(cluster, checks, earlier=judgement)
         found = blockers(report, checks, replace(settings, launcher=launcher_of_probe(settings)))
-        return Assessment(report.plan, report.dropped, found)
+        return Assessment(report.plan, report.dropped, found, judgement)
 
-    def concluded(
+    def concluded(  # noqa: PLR0913  as for conclude
         self,
         cluster: Cluster,
         checks: tuple[Check, ...],
         *,
+        earlier: Judgement | None = None,
         seconds: float = 0.0,
         interrupted: bool = False,
         recorded: bool = False,
     ) -> Report:
         """Judge the cluster; with --drop-bad again without the bad nodes, until none of those that are left is bad.
 
-        Where all are bad, the report stays one on the last that were left, and says so of them all.
+        Where all are bad, the report stays one on the last that were left, and says so of them all. `earlier`: what was
+        judged before, of which all is taken that rests on the same facts.
         """
         dropped: dict[str, str] = {}
         left = cluster
         while True:
             known = self.with_launcher(left)
             report = conclude(
-                known, checks, self.settings, self.planned(known), origin=self.origin,
+                known, checks, self.settings, self.planned(known),
+                judgement=judge(checks, known, earlier=earlier, every=self.checks), origin=self.origin,
                 seconds=seconds, interrupted=interrupted, recorded=recorded,
             )  # fmt: skip
             bad = {one.node: one.reason for one in report.bad} if self.settings.drop_bad else {}
@@ -141,6 +147,8 @@ class Run:
         tree = launcher in (None, "mpirun") and not (self.wants("MpiFacts") and other_mpi(cluster))
         job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.ranks))
         job = replace(job, local_shell=self.local_host.shell if self.local_host else "")
+        if set(cluster.facts(JobFacts).values()) == {job}:
+            return cluster
         return replace(cluster, known={name: {**facts, JobFacts: job} for name, facts in cluster.known.items()})
 
     def planned(self, cluster: Cluster) -> LaunchPlan:

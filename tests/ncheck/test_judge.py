@@ -238,6 +238,36 @@ def test_a_check_of_crashes_runs_last_and_sees_them() -> None:
     assert [finding.message for finding in judgement.findings] == ["NC804"]
 
 
+def test_a_check_is_run_again_only_where_a_fact_that_it_declares_has_changed() -> None:
+    run: list[str] = []
+
+    @cluster_check("NC810", Severity.ERROR, Colour)
+    def colours_are_seen(cluster: Cluster) -> Iterator[Problem]:
+        run.append("colour")
+        yield Problem("seen", "paint them", nodes=cluster.names[:1])
+
+    @cluster_check("NC811", Severity.ERROR, Weight)
+    def weights_are_seen(cluster: Cluster) -> Iterator[Problem]:
+        run.append("weight")
+        yield Problem("weighed", "weigh it")
+        raise ZeroDivisionError([weight.grams for weight in cluster.facts(Weight).values()])
+
+    checks, login = [colours_are_seen, weights_are_seen], LoginFacts(Login(reached=True))
+    known: dict[str, Facts] = {
+        node: {Colour: Colour("red"), Weight: Weight(1), LoginFacts: login} for node in ("a", "b")
+    }  # fmt: skip
+    heavier = {**known, "b": {**known["b"], Weight: Weight(2)}}
+    lost = {**known, "b": {**known["b"], LoginFacts: LoginFacts(Login(reached=False))}}
+    other = {"a": known["a"], "c": known["b"]}
+    first, both = judge(checks, known), ["colour", "weight"]
+    for later, again in ((known, []), (heavier, ["weight"]), (lost, both), (other, both)):
+        run.clear()
+        new = judge(checks, later, earlier=first)
+        assert run == again
+        anew = judge(checks, later)
+        assert (new.verdicts, new.findings, new.crashes) == (anew.verdicts, anew.findings, anew.crashes)
+
+
 def test_a_check_is_shown_only_what_it_declares() -> None:
     judgement = judge([check_reads_too_much], {"a": {Colour: Colour("red"), Weight: Weight(3)}})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.CRASHED]

@@ -26,6 +26,7 @@ from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 
 if TYPE_CHECKING:
+    from ncheck.judge import Judgement
     from ncheck.model.cluster import Cluster
     from ncheck.model.plan import Blocker
     from ncheck.probe.choice import Chosen, Refused
@@ -48,6 +49,7 @@ class Assessment:
     plan: LaunchPlan
     dropped: Mapping[str, str]
     blockers: tuple[Blocker, ...]
+    judgement: Judgement | None = None
 
 
 @dataclass(frozen=True)
