@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from ipaddress import ip_interface
+from ipaddress import ip_address, ip_interface
 from typing import Annotated
 
 from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, Words, reading
@@ -27,8 +27,6 @@ class Address:
     @cached_property  # read by every network check, and a node may have ten thousand addresses
     def network(self) -> str:
         """The subnet, as "10.1.0.0/24"."""
-        from ipaddress import ip_interface
-
         return str(ip_interface(f"{self.ip}/{self.prefix}").network)
 
 
@@ -91,8 +89,6 @@ class NicFacts:
     @cached_property
     def met_at(self) -> tuple[tuple[Interface, Address], ...]:
         """The addresses at which other nodes can reach this one, in the kernel's order, without link-local ones."""
-        from ipaddress import ip_address
-
         held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
         return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
 
@@ -306,12 +302,13 @@ def _interface(link: Link, links: Mapping[str, Link], routes: tuple[str, ...]) -
 
 def _address(one: LinkAddress) -> Address:
     """Return the address. Raises ValueError for anything else: it becomes part of commands."""
-    ip, prefix = one.ip, one.prefix
-    whole = 128 if ":" in ip else 32
-    parsed = ip_interface((ip, whole if prefix is None else prefix))
+    ip, whole = one.ip, 128 if ":" in one.ip else 32
+    prefix = whole if one.prefix is None else one.prefix
+    if not 0 <= prefix <= whole:
+        raise ValueError(f"no address has {prefix} bits of a network")
     if "%" in ip:
         raise ValueError(f"{ip} has a zone, which getifaddrs never returns")
-    return Address(str(parsed.ip), parsed.network.prefixlen, one.scope or "global")
+    return Address(str(ip_address(ip)), prefix, one.scope or "global")
 
 
 FACTS = (Fact(NicFacts, (INTERFACES,), nics),)
