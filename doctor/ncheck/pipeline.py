@@ -56,8 +56,7 @@ def examine(
     """
     watch, interrupted, assessment = watch or Stopwatch(), False, None
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    registry, origin = load_checks(), read_origin(sys.argv)
-    registry.require(settings.select)
+    registry, origin = load_checks().with_all(settings.select), read_origin(sys.argv)
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
 
     def learned(evidence: Iterable[Evidence], stage: str) -> Cluster:
@@ -76,8 +75,7 @@ def examine(
         slurm = beside.enter_context(_slurm(run, nodes))
         phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
         kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
-        probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
-        fleet.keep(kept, probe_time)
+        fleet.keep(kept, (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last))
         watch.lap(START)
         try:
             for number, phase in enumerate(phases):
@@ -107,8 +105,8 @@ def examine(
 
         cluster = learned(cut_short(cluster, why), JUDGED)
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
-    earlier = assessment.judgement if assessment else None
-    report = run.concluded(cluster, run.checks, earlier=earlier, interrupted=interrupted)
+    judged = assessment.judgement if assessment else None
+    report = run.concluded(cluster, run.checks, earlier=judged, interrupted=interrupted)
     watch.lap(JUDGED)
     report = replace(report, seconds=round(watch.seconds, 3), timeline=watch.timeline)
     observer.judged(report.findings)

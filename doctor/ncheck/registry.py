@@ -81,10 +81,11 @@ class Registry:
             if (check.code in chosen if words else wanted(check))
         )
 
-    def require(self, words: tuple[str, ...]) -> None:
-        """Raise SettingsError for a word that means no check. Nothing is imported."""
+    def with_all(self, words: tuple[str, ...]) -> Registry:
+        """Return this registry; SettingsError where one of these words means no check. Nothing is imported."""
         for word in words:
             self.meant(word)
+        return self
 
     def meant(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
