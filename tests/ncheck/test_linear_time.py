@@ -8,6 +8,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ import ncheck
 import ncheck_checks
 import pytest
 from ncheck.expression import Uncompiled
+from ncheck.facts.definition import Fact
 from ncheck.facts.learning import definition_of, facts_of
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Command, Evidence, File, Login, Reply, Source, Status, Tree
@@ -27,6 +29,7 @@ from tests.every_fact import every_fact
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 LENGTH = 4000  # characters: a run of a squared pattern takes ten times the limit and more, a linear one a tenth
+PART = 4  # a text that is shorter by this is tried first: a linear pattern needs no more
 
 MOST = 0.03  # seconds of this process
 
@@ -99,29 +102,60 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
+def is_slow(pattern: re.Pattern[str], start: str, run: str, *, anchored: bool) -> bool:
+    """Whether it takes too long. Squared time at LENGTH is PART squared times that of a part, which is tried first."""
+
+    def search(length: int) -> float:
+        text = start + run * (length // len(run)) + "!"
+        return seconds(partial(pattern.match, text) if anchored else partial(pattern.sub, "", text))
+
+    return search(LENGTH // PART) > MOST / PART**2 and min(search(LENGTH) for _ in range(10)) > MOST
+
+
 @cache  # several modules import the same pattern
 def slow_texts(pattern: re.Pattern[str], *, anchored: bool) -> tuple[str, ...]:
     chance = Random(pattern.pattern)  # noqa: S311  the same in every run
-    words, slow = words_of(pattern), []
-    for run in (*RUNS, *words, *(word + chance.choice(RUNS) for word in words)):
-        for start in {"", chance.choice(["", *words])}:
-            text = start + run * (LENGTH // len(run)) + "!"
-            search = partial(pattern.match, text) if anchored else partial(pattern.sub, "", text)
-            if seconds(search) > MOST and min(seconds(search) for _ in range(9)) > MOST:
-                slow.append(f"{start!r} {run!r}")
-    return tuple(slow)
+    words = words_of(pattern)
+    return tuple(
+        f"{start!r} {run!r}"
+        for run in (*RUNS, *words, *(word + chance.choice(RUNS) for word in words))
+        for start in {"", chance.choice(["", *words])}
+        if is_slow(pattern, start, run, anchored=anchored)
+    )
+
+
+@cache
+def every_pattern() -> list[tuple[re.Pattern[str], str, bool]]:
+    """Return every pattern of every module, its place, and whether it is tried at the start of a text only."""
+    return [
+        (pattern, *found) for name in MODULES for pattern, found in patterns_of(importlib.import_module(name)).items()
+    ]
 
 
 @pytest.mark.slow
 def test_the_patterns_are_found() -> None:
-    assert len({pattern for name in MODULES for pattern in patterns_of(importlib.import_module(name))}) > 1000
+    assert len({pattern for pattern, *_ in every_pattern()}) > 1000
 
 
 @pytest.mark.slow
 def test_no_pattern_takes_long_for_a_run_of_anything() -> None:
-    patterns = [found for name in MODULES for found in patterns_of(importlib.import_module(name)).items()]
-    slow = {place: slow_texts(pattern, anchored=anchored) for pattern, (place, anchored) in patterns}
-    assert {place: texts for place, texts in slow.items() if texts} == {}
+    slow = {
+        (place, pattern.pattern): slow_texts(pattern, anchored=anchored) for pattern, place, anchored in every_pattern()
+    }
+    assert {pattern: texts for pattern, texts in slow.items() if texts} == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "run", "slow"),
+    [
+        (r"\s+$", " ", True),  # each space begins a match that goes to the last one
+        (r"(?<!\w)[\d,]*\d+ tokens", "0", True),  # one beginning, and two repetitions that share what they read
+        (r"(?:\w+ )*:", "a ", True),
+        (r"\btime: (\S+)", "time: ", False),
+    ],
+)
+def test_a_squared_pattern_is_slow_and_a_linear_one_is_not(pattern: str, run: str, *, slow: bool) -> None:
+    assert is_slow(re.compile(pattern), "", run, anchored=False) is slow
 
 
 @pytest.mark.slow
@@ -136,6 +170,7 @@ def test_twice_the_text_takes_no_more_than_some_twice_the_time(kind: str) -> Non
 
 
 SIZE = 1 << 19  # half of what an agent sends of one output at most
+SHARE = 8  # so much less is parsed first: a linear reading needs no more
 
 
 def replies() -> dict[str, Reply]:
@@ -143,27 +178,60 @@ def replies() -> dict[str, Reply]:
     return dict(load(FIXTURES / "healthy-4x8-h100")[0].replies)
 
 
-def grown(source: Source, run: str, healthy: Reply | None) -> Reply | None:
-    """Return the reply with as much of this text as an agent sends; None for JSON."""
-    text = (run * (SIZE // len(run) + 1))[:SIZE]
+def grown(source: Source, run: str, healthy: Reply | None, size: int) -> Reply | None:
+    """Return the reply with so much of this text; None for JSON."""
+    text = (run * (size // len(run) + 1))[:size]
     if isinstance(source, Command):
         return Reply(Status.OK, exit_status=0, stdout=text)
     if isinstance(source, File):
         return Reply(Status.OK, value=text)
     if isinstance(source, Tree) and healthy and isinstance(healthy.value, dict):
-        return Reply(Status.OK, value=dict.fromkeys(list(healthy.value)[:60], text[:65536]))
+        return Reply(Status.OK, value=dict.fromkeys(list(healthy.value)[:60], text[: size // 8]))
     return None
+
+
+def slow_outputs(fact: type[object]) -> list[tuple[str, str]]:
+    """Return the sources whose largest output takes a second to parse, with what is repeated in it.
+
+    Squared time at SIZE is SHARE squared times that of a share of it.
+    """
+    healthy, definition, slow = replies(), definition_of(fact), list[tuple[str, str]]()
+    for source in definition.sources if definition else ():
+        told = healthy.get(source.key)
+
+        def took(run: str, size: int, source: Source = source, told: Reply | None = told) -> float:
+            reply = grown(source, run, told, size)
+            evidence = Evidence("n", Login(reached=True), replies={**healthy, **({source.key: reply} if reply else {})})
+            return seconds(partial(facts_of, evidence, [fact])) if reply else 0.0
+
+        own = [told.stdout] if told and told.stdout else []
+        runs = (*RUNS, *own, "-A INPUT -j DROP\n", "| 0 a On | 0000:0 |\n", "a=b\n", "a: b\n", "1.1.1.1 ")
+        shown = (run for run in runs if took(run, SIZE // SHARE) > 1.0 / SHARE**2)
+        slow += [(source.key, run) for run in shown if took(run, SIZE) >= 1.0]
+    return slow
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fact", every_fact(), ids=lambda fact: fact.__name__)
 def test_the_largest_output_that_a_node_may_send_is_parsed_in_a_moment(fact: type[object]) -> None:
-    healthy, definition = replies(), definition_of(fact)
-    for source in definition.sources if definition else ():
-        told = healthy.get(source.key)
-        own = [told.stdout] if told and told.stdout else []
-        for run in (*RUNS, *own, "-A INPUT -j DROP\n", "| 0 a On | 0000:0 |\n", "a=b\n", "a: b\n", "1.1.1.1 "):
-            reply = grown(source, run, told)
-            if reply:
-                evidence = Evidence("n", Login(reached=True), replies={**healthy, source.key: reply})
-                assert seconds(partial(facts_of, evidence, [fact])) < 1.0, (source.key, run)
+    assert slow_outputs(fact) == []
+
+
+@dataclass(frozen=True)
+class Squared:
+    """A fact whose parser begins a match at each blank, and reads on to the last of them."""
+
+    words: int
+
+
+def _squared(evidence: Evidence) -> Squared:
+    stdout = evidence.replies[UPTIME.key].stdout
+    return Squared(len(re.findall(r" +x", stdout[: len(stdout) // 10])))  # all of it would take minutes
+
+
+UPTIME = Command(("uptime",))
+FACTS = (Fact(Squared, (UPTIME,), _squared),)
+
+
+def test_a_parser_that_takes_squared_time_is_found() -> None:
+    assert (UPTIME.key, " ") in slow_outputs(Squared)

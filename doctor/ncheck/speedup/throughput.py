@@ -13,7 +13,8 @@ from ncheck.lazy_dataclass import dataclass
 DROP, STEPS = 20, 100  # steps that are left out at first, and steps of which the mean is taken
 LEAST = 5  # steps that must be left
 LONGEST_LINE = 4096  # characters
-_NUMBER = r"(?P<value>[\d,]*\.?\d+(?:e[+-]?\d+)?)"
+# Of at most 20 digits and commas before the point, lest a long run of them takes squared time.
+_NUMBER = r"(?P<value>(?:[\d,]{0,20}\.\d+|[\d,]{0,20}\d)(?:e[+-]?\d+)?)"
 _RATE = _NUMBER + r"(?P<thousands>[kmgb](?=\b|_))?"  # 2.1M, 262K
 
 
