@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 import ncheck
@@ -85,10 +86,25 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports(*bodies: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the imports in these statements, and in the statements within them."""
+    for node in chain(*bodies):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        inner = [part for name in ("handlers", "cases") for part in getattr(node, name, ())]
+        for holder in (node, *inner):
+            yield from imports(*(getattr(holder, name, []) for name in ("body", "orelse", "finalbody")))
+
+
+@cache
 def imported(path: Path) -> set[str]:
     """Return every module that a file imports anywhere in it; `from ncheck import y` counts as ncheck.y too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports(tree_of(path).body):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -110,13 +126,13 @@ def house() -> dict[str, dict[str, bool]]:
     known = frozenset(name for name, _ in modules())
     found: dict[str, dict[str, bool]] = {}
     for name, path in modules():
-        tree = ast.parse(path.read_text())
-        everywhere, at_once = (_named(nodes, known) - {name} for nodes in (ast.walk(tree), iter(tree.body)))
+        body = tree_of(path).body
+        everywhere, at_once = (_named(nodes, known) - {name} for nodes in (imports(body), body))
         found[name] = {other: other in at_once for other in everywhere}
     return found
 
 
-def _named(nodes: Iterator[ast.AST], known: frozenset[str]) -> set[str]:
+def _named(nodes: Iterable[ast.stmt], known: frozenset[str]) -> set[str]:
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
