@@ -16,7 +16,7 @@ import pytest
 from ncheck.registry import checks_of
 from ncheck.text import typable
 
-from .watched import HOSTILE, OPTION, file_of_tests, fuzzed, watched
+from .watched import HOSTILE, OPTION, REPEAT, file_of_tests, fuzzed, watched
 
 # A hostile text of a node, where it stands in no quotes.
 ALIVE = (";PWNED", "$(P", "`P", "&P", "|P", ">P")
@@ -196,7 +196,7 @@ def test_a_shell_reads_every_fix() -> None:
     fixes = sorted({one.fix for check in ALL for one in (*watched(check).findings, *fuzzed(check))})
     script = "\n".join(f"fix() {{\n{fix}\n}}" for fix in fixes)
     read = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, check=False, timeout=60)
-    assert (read.returncode, read.stderr) == (0, ""), fixes
+    assert (read.returncode, read.stderr) == (0, ""), (REPEAT, fixes)
 
 
 def test_no_fix_runs_what_a_nodes_name_says() -> None:
@@ -208,10 +208,10 @@ def test_no_fix_runs_what_a_nodes_name_says() -> None:
 def test_text_of_a_node_stands_in_quotes_in_a_fix_or_not_at_all() -> None:
     """Whatever text of a fact is hostile: a fix stays one line, and a shell gets that text as words."""
     for fix in {finding.fix for check in ALL for finding in fuzzed(check)}:
-        assert typable(fix), fix
+        assert typable(fix), (REPEAT, fix)
         for line in read_by_shells(fix):
-            assert not [word for word in ALIVE if word in unquoted(line)], fix
-            assert not [word for word in shlex.split(line) if word.startswith(OPTION)], fix
+            assert not [word for word in ALIVE if word in unquoted(line)], (REPEAT, fix)
+            assert not [word for word in shlex.split(line) if word.startswith(OPTION)], (REPEAT, fix)
 
 
 def read_by_shells(fix: str) -> list[str]:

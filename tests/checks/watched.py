@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -41,7 +43,10 @@ AT_THE_DOOR = frozenset({
     "NetPluginFacts.elsewhere",
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
-MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many
+MOST_NODES, TRIES, WORTH = 8, 30, 10  # a try that led to a finding counts as so many
+TURNS = 4  # each day, one try in so many; the next day the next ones
+TURN = int(os.environ.get("NCHECK_TURN") or time.time() // 86400) % TURNS
+REPEAT = f"to repeat this: NCHECK_TURN={TURN} pytest tests/checks/test_all_checks.py"
 
 
 @dataclass
@@ -78,7 +83,10 @@ def watched(check: Check) -> Watched:
 
 @cache
 def fuzzed(check: Check) -> tuple[Finding, ...]:
-    """Run the cases again with one text of a fact at a time made hostile, and return what the check says."""
+    """Run the cases again with one text of a fact at a time made hostile, and return what the check says.
+
+    These are the texts of this day's turn.
+    """
     seen: list[Finding] = []
     tries: Counter[str] = Counter()
 
@@ -135,20 +143,21 @@ def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nod
     places: dict[str, list[str]] = {}
     for place, text in (pair for held in held_by.values() for pair in held):
         places.setdefault(text, []).append(place)
-    for text, (*_, place) in places.items():
-        for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION):
-            refused = new == OPTION and AT_THE_DOOR.intersection(places[text])
-            if text not in nodes and not refused and tries.get(place, 0) < TRIES:
-                yield (
-                    place,
-                    {
-                        name: {
-                            kind: _replaced(fact, text, new) if text in words[id(fact)] else fact
-                            for kind, fact in facts.items()
-                        }
-                        for name, facts in nodes.items()
-                    },
-                )
+    changes = [(text, new) for text in places for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION)]
+    for text, new in changes[TURN::TURNS]:
+        place = places[text][-1]
+        refused = new == OPTION and AT_THE_DOOR.intersection(places[text])
+        if text not in nodes and not refused and tries.get(place, 0) < TRIES:
+            yield (
+                place,
+                {
+                    name: {
+                        kind: _replaced(fact, text, new) if text in words[id(fact)] else fact
+                        for kind, fact in facts.items()
+                    }
+                    for name, facts in nodes.items()
+                },
+            )
 
 
 def _texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:
