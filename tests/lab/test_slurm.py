@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.skips import cannot
+
 from . import faults, hosts
 from .command import begin, built
-from .conftest import cannot, why_not
+from .conftest import why_not
 from .layers import ADA, CHECKOUT, write
 from .promises import HANGS, PATIENT, eventually, nothing_left
 from .slurm import Slurm

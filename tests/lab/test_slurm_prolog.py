@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.skips import cannot
+
 from . import hosts
 from .command import built
-from .conftest import cannot, why_not
+from .conftest import why_not
 from .layers import CHECKOUT
 from .promises import eventually
 from .slurm import Slurm

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import cannot
+from tests.skips import cannot
+
 from .hosts import Lab
 from .job_faults import FAULTS
 from .promises import nothing_left

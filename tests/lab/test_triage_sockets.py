@@ -20,7 +20,9 @@ from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.live import cluster_of, counters, rendezvous, sockets
 from ncheck.triage.signature import Grade
 
-from .conftest import cannot, why_not
+from tests.skips import cannot
+
+from .conftest import why_not
 from .promises import eventually
 from .wires import BareHost, BareHosts, bare_hosts
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.skips import cannot
+
 from . import faults
 from .command import begin, listing
-from .conftest import cannot
 from .hosts import Lab
 from .layers import ROOT
 from .promises import eventually

@@ -25,6 +25,8 @@ from ncheck.parse.interface_names import Kind
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
 
+from tests.skips import cannot
+
 
 def wire() -> tuple[str, ipaddress.IPv4Interface]:
     """Return the name and address of some interface of this machine other than lo."""
@@ -36,12 +38,10 @@ def wire() -> tuple[str, ipaddress.IPv4Interface]:
 
 
 def open_mpi() -> MpiFacts:
-    """Return the Open MPI of this machine; without one, CI fails and others skip."""
+    """Return the Open MPI of this machine; skip without one."""
     found = shutil.which("mpirun")
-    if found is None and os.environ.get("CI") == "true":
-        pytest.fail("CI needs an mpirun: apt-get install openmpi-bin")
     if found is None:
-        pytest.skip("no mpirun here: apt-get install openmpi-bin")
+        cannot("no mpirun here: apt-get install openmpi-bin")
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
     if "Open MPI" not in said:
         pytest.skip(f"this mpirun is no Open MPI: {said.splitlines()[0]}")

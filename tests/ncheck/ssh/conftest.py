@@ -20,6 +20,8 @@ from ncheck.model.evidence import Login
 from ncheck.model.node import Node
 from ncheck.settings import Settings
 
+from tests.skips import cannot
+
 NODE = Node("node07")
 Handler = Callable[[socket.socket], None]
 
@@ -98,10 +100,10 @@ def make_key(path: Path, kind: str, *options: str, passphrase: str = "") -> None
 
 
 def _need(program: str) -> str:
-    """Return the program's path; skip without it, and say so as a failure in CI."""
+    """Return the program's path; skip without it."""
     found = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if found is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{program} is not installed")
+        cannot(f"{program} is not installed")
     return str(found)
 
 

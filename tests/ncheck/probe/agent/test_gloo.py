@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from ncheck.model.evidence import Answer, JsonValue, Status
 from ncheck.probe.agent.gloo_rank import ladder
 
 from tests.ncheck.agent.agents import Agent, at_once
+from tests.skips import cannot
 
 pytestmark = pytest.mark.slow
 
@@ -27,10 +27,9 @@ Said = dict[str, Any]
 
 @pytest.fixture
 def torch() -> None:
-    """Skip where no torch is; in CI one always is."""
+    """Skip where no torch is."""
     if not find_spec("torch"):
-        words = "torch is not installed beside the tests: make test TORCH=1"
-        pytest.fail(words) if os.environ.get("CI") == "true" else pytest.skip(words)
+        cannot("torch is not installed beside the tests: make test TORCH=1")
 
 
 @pytest.fixture
