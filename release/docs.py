@@ -27,6 +27,7 @@ from __future__ import annotations
 import fcntl
 import html
 import inspect
+import io
 import os
 import pty
 import re
@@ -34,7 +35,9 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
@@ -203,13 +206,27 @@ def _as_block(text: str) -> str:
 @cache
 def _printed(*words: str, folder: str) -> str:
     """Return what an ncheck command prints that is typed in a folder of the tree."""
-    argv = [sys.executable, "-m", "ncheck", *words]
-    done = subprocess.run(
-        argv, cwd=TREE / folder, stdout=subprocess.PIPE, check=False, encoding="utf-8", env=_environ()
-    )
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"ncheck {' '.join(words)} in {folder}: exit code {done.returncode}")
-    return done.stdout
+    from ncheck.cli.main import main as run
+
+    paper, here, environ = io.TextIOWrapper(io.BytesIO(), "utf-8"), Path.cwd(), dict(os.environ)
+    os.chdir(TREE / folder)
+    _set_environ(_environ())
+    try:
+        with redirect_stdout(paper):
+            code = run(words)
+    finally:
+        os.chdir(here)
+        _set_environ(environ)
+    if code not in (0, 1):
+        raise SystemExit(f"ncheck {' '.join(words)} in {folder}: exit code {code}")
+    paper.seek(0)
+    return paper.read()
+
+
+def _set_environ(environ: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    time.tzset()
 
 
 def _environ() -> dict[str, str]:
