@@ -209,11 +209,13 @@ def test_every_link_in_the_documents_leads_somewhere() -> None:
             file = (TREE / page).parent / target if target else TREE / page
             assert file.exists(), f"{page}: {target}"
             if anchor and file.suffix == ".md":
-                assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page}: {target}#{anchor}"
+                assert anchor in anchors(file.resolve()), f"{page}: {target}#{anchor}"
 
 
-def anchors(text: str) -> set[str]:
+@cache
+def anchors(page: Path) -> set[str]:
     """Return what a link into a page may name: explicit anchors, and headings in the form in which they are linked."""
+    text = page.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
     return {*re.findall(r'<a id="([\w-]+)">', text), *plain}

@@ -114,8 +114,8 @@ PLANNED = LaunchPlan(
         "GLOO_SOCKET_IFNAME": Setting("eth0", "not sure", decided=False),
     },
     per_node={
-        healthy().nodes[0].name: {"NCCL_IB_HCA": Setting("mlx5_0", "rail 0")},
-        healthy().nodes[1].name: {"NCCL_IB_HCA": Setting("mlx5_1", "rail 1")},
+        "gpu01": {"NCCL_IB_HCA": Setting("mlx5_0", "rail 0")},
+        "gpu02": {"NCCL_IB_HCA": Setting("mlx5_1", "rail 1")},
     },
 )
 

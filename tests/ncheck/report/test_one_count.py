@@ -60,8 +60,8 @@ def test_every_format_has_the_same_count_for_every_fixture() -> None:
         evidence = load(Path(__file__).parents[3] / "fixtures" / name)
         report = replace(judge_again(evidence, Settings(), Silent()), fail_on=("error", "warning"))
         counts = counts_of(report)
-        same = dict.fromkeys(in_every_format(report), (counts.errors, counts.warnings))
-        assert in_every_format(report) == same, name
+        shown = in_every_format(report)
+        assert shown == dict.fromkeys(shown, (counts.errors, counts.warnings)), name
         lost = {node.name for node in report.nodes if not node.reached}
         own = [one for one in report.findings if not one.see and lost.issuperset(one.nodes)]
         assert len(own) <= len(lost), name  # an unreachable node is one error, whatever it leaves without an answer
