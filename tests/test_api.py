@@ -25,6 +25,7 @@ def records() -> list[type]:
     return [record for record in public_records() if dataclasses.is_dataclass(record)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = tmp_path / f"example_{number}.py"
@@ -50,6 +51,7 @@ def test_every_fact_that_a_check_of_ours_reads_is_on_the_page() -> None:
     assert {fact for fact in facts if f"\n#### {fact}\n" not in API} == set()
 
 
+@pytest.mark.slow
 def test_the_page_shows_each_field_with_its_type_in_a_table() -> None:
     """As a Markdown parser reads it: a bar in a type ends no cell."""
     tokens = MarkdownIt("commonmark").enable("table").parse(API)
@@ -118,6 +120,7 @@ ncheck.run(selekt="NC1")
 """
 
 
+@pytest.mark.slow
 def test_a_program_of_a_user_is_checked_by_mypy(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(TYPED)
     checked = subprocess.run(

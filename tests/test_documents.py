@@ -240,6 +240,7 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
     assert len(named) > 10
 
 
+@pytest.mark.slow
 def test_the_errors_that_the_pitfalls_list_lead_to_a_check_or_a_cause_of_their_story() -> None:
     page, registry = PAGES["docs/pitfalls.md"], load_checks()
     stories = dict(re.findall(r'<a id="([\w-]+)">(.*?)(?=<a id=|\Z)', page, re.DOTALL))

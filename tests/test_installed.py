@@ -57,6 +57,7 @@ def test_the_wheel_installs_two_packages_and_no_other_name() -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {"ncheck", "ncheck_checks"}
 
 
+@pytest.mark.slow
 @under_make
 def test_the_script_works_in_a_folder_with_packages_called_like_our_folders(tmp_path: Path) -> None:
     for name in ("doctor", "checks", "tests", "reports"):

@@ -166,6 +166,7 @@ def test_a_page_ends_in_something_that_can_be_typed() -> None:
     assert ends.keys() - typed == set()
 
 
+@pytest.mark.slow
 def test_a_check_has_a_test_file_in_which_it_fires_and_one_healthy_case_at_least() -> None:
     assert [check.name for check in ALL if not file_of_tests(check).is_file()] == []
     assert [check.name for check in ALL if not watched(check).findings] == []

@@ -68,6 +68,7 @@ def test_a_healthy_cluster_of_mi300x_is_fine() -> None:
     assert system.topology == "8 GPUs, XGMI all to all"
 
 
+@pytest.mark.slow
 def test_a_node_that_lists_one_gpu_less_is_named_with_amds_command() -> None:
     (finding,) = (one for one in found(judged(*FOUR[:3], of_amd(HEALTHY[3], gpus=7))) if one.code == "NC501")
     assert finding.nodes == ("gpu04",)
@@ -92,6 +93,7 @@ def test_a_mix_is_judged_within_its_kinds() -> None:
     assert unknown(report) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [Status.TIMEOUT, Status.UNANSWERED, Status.FAILED])
 def test_what_amds_tools_do_not_answer_is_missed(status: Status) -> None:
     lost = of_amd(HEALTHY[3])

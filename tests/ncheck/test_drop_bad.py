@@ -70,6 +70,7 @@ def two_nodes(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_of_two_nodes_only_the_dead_one_is_dropped(two_nodes: Path) -> None:
     judged = replay(str(two_nodes), Settings(launcher="mpirun", drop_bad=True), Silent())
     assert list(judged.dropped) == ["gpu03"]

@@ -26,6 +26,7 @@ def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_ch
         assert [code for code in word.codes if registry.find(code) is None] == []
 
 
+@pytest.mark.slow
 def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys: pytest.CaptureFixture[str]) -> None:
     registry = load_checks()
     near = {

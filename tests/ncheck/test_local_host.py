@@ -37,6 +37,7 @@ print(*(name for name in ("netifaces", "psutil") if name in sys.modules))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "packages"), [
     (("local",), "netifaces psutil"),  # its addresses, and the end of what it started here
     (("-H", "127.0.0.1", "-p", "1"), "netifaces"),  # nothing listens there

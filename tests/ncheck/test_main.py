@@ -86,6 +86,7 @@ def test_it_is_imported_in_a_folder_with_packages_called_like_our_folders(traini
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{ncheck.__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_it_checks_this_machine_there(training_folder: Path) -> None:
     done = run_ncheck("local", "--probe", "none", "-o", "json", cwd=training_folder)
     report = json.loads(done.stdout)

@@ -88,6 +88,7 @@ UNREADABLE: dict[str, Damage] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_part_in_all_nodes_together_that_cannot_count_is_no_clean_run(name: str) -> None:
     assert judged(damaged([0], LAST, UNREADABLE[name])).exit_code == 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import exp
 from random import Random
 
+import pytest
 from ncheck.outliers import ERRORS, EVENTS, Outlier, Place, Series
 
 PORTS = tuple(f"mlx5_{number}:1" for number in range(8))
@@ -95,6 +96,7 @@ def test_how_many_have_counted_nothing_takes_no_memory() -> None:
     assert [(one.usual, one.others) for one in series.outliers({"n0": 12.0})] == [(0.0, 2**40 - 1)]
 
 
+@pytest.mark.slow
 def test_healthy_clusters_whose_counters_differ_much_have_no_finding() -> None:
     alarms = sum(any(healthy(Random(seed))) for seed in range(1000))  # noqa: S311  the same in each run
     assert alarms <= 10

@@ -304,6 +304,7 @@ def test_a_record_is_redacted_in_its_text_and_not_in_its_names() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", sorted(path.name for path in FIXTURES.iterdir() if path.is_dir()))
 def test_a_report_without_secrets_stays_as_it_was(cluster: str) -> None:
     report = judge_again(

@@ -83,6 +83,7 @@ def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str)
         assert (node.node, silent) == (node.node, [] if node.login.reached else [source.key for source in wanted])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> None:
     report = replayed(name)

@@ -82,6 +82,7 @@ def test_the_toolkit_is_the_one_that_torch_would_compile_with(tmp_path: Path, as
     assert asked(CUDA_HOME=str(home))["toolkit"] == {"path": str(home), "error": error.format(home)}
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_cudnn_of_the_job_is_the_one_that_the_loader_gives_to_torch(tmp_path: Path, asked: Asked) -> None:
     site = tmp_path / "site"

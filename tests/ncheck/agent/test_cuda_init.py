@@ -71,11 +71,13 @@ def device(index: int, **more: object) -> CudaDevice:
     return CudaDevice(index, f"0000:{16 + index:x}:00.0", **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_healthy_gpus_are_tried_one_by_one_and_nothing_is_left(asked: Asked, standins: Callable[..., Path]) -> None:
     well = CudaInitFacts(str(standins() / "libcuda.so.1"), "12.8", (device(0), device(1)))
     assert (asked(), asked(kept=True)) == (well, well)
 
 
+@pytest.mark.slow
 def test_each_error_of_its_start_comes_with_its_number_and_words(asked: Asked) -> None:
     known = {802: "system not yet initialized", 803: "system has unsupported display driver / cuda driver combination"}
     for code in (3, 34, 46, 100, 101, 304, 802, 803, 804, 805, 806, 807, 808, 999):

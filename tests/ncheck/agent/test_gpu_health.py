@@ -222,6 +222,7 @@ def test_a_healthy_gpu_is_told_whole(driver: Path) -> None:
     assert [gpu.pci for gpu in facts.gpus] == ["0000:0f:00.0", "0000:10:00.0"]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_each_fault_is_in_its_own_field(driver: Path) -> None:
     assert second(driver, "no-ecc").ecc_mode == 0
@@ -248,6 +249,7 @@ def test_each_fault_is_in_its_own_field(driver: Path) -> None:
     assert second(driver, "fabric-late rack").fabric == Fabric(2, 0, "ab" * 16, 5, 0xAA)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_blackwell_counts_the_errors_of_each_nvlink(driver: Path) -> None:
     assert second(driver, "blackwell") == replace(HEALTHY, link_errors={})

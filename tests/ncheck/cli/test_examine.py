@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import ncheck
+import pytest
 from ncheck.cli.examine import write_lists
 from ncheck.inventory.read import read_inventory
 from ncheck.model.plan import LaunchPlan
@@ -29,6 +30,7 @@ def run_ncheck(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_where_no_node_is_good_there_is_no_file_and_the_exit_code_is_1(tmp_path: Path) -> None:
     done = run_ncheck("-H", "nowhere.invalid", "--good-nodes", "good.txt", "--fail-on", "never", cwd=tmp_path)
     assert done.returncode == 1
@@ -39,6 +41,7 @@ def test_where_no_node_is_good_there_is_no_file_and_the_exit_code_is_1(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_bad_nodes_are_written_in_the_form_of_the_list_and_none_is_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text("# rack 1\nnowhere.invalid slots=8\n")
     done = run_ncheck("nodes.txt", "--bad-nodes", "bad.txt", cwd=tmp_path)
@@ -59,6 +62,7 @@ def test_the_list_itself_is_refused_before_any_node_is_asked(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.slow
 def test_with_drop_bad_and_nobody_left_there_is_no_plan(tmp_path: Path) -> None:
     done = run_ncheck("plan", "-H", "nowhere.invalid", "--drop-bad", "--force", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

@@ -95,6 +95,7 @@ def test_a_node_that_is_lost_is_worse_and_its_findings_are_not_better(tmp_path: 
     assert [one for one in found if one.how == BETTER] == []
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_line_per_change_and_its_exit_code_says_if_it_got_worse(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -240,6 +240,7 @@ def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixt
     assert all(f"  {row['code']} {row['name']} " in out for row in rows)
 
 
+@pytest.mark.slow
 def test_schema_prints_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "schema")
     assert code == 0

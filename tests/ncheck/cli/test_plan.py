@@ -90,6 +90,7 @@ def test_the_whole_plan_as_json_is_the_reports(
     assert (code, list(plan["lines"]), plan["env"]["NCCL_SOCKET_IFNAME"]["value"]) == (0, ["torchrun"], "=eno1")
 
 
+@pytest.mark.slow
 def test_eval_of_the_exports_sets_them(clusters: dict[str, list[str]]) -> None:
     ran = eval_in_a_shell(*clusters["docker0-and-veth"], "--for", "env")
     assert (ran.returncode, ran.stdout) == (0, "=eno1\n")
@@ -111,6 +112,7 @@ def test_where_a_node_is_down_nothing_is_printed_but_why(
     assert err.endswith("ncheck: no plan printed; --force prints it anyway\n")
 
 
+@pytest.mark.slow
 def test_eval_of_what_was_kept_back_fails_and_the_script_stops(clusters: dict[str, list[str]]) -> None:
     ran = eval_in_a_shell(*clusters["one-node-down"], "--for", "env")
     assert (ran.returncode, ran.stdout) == (7, "")

@@ -92,6 +92,7 @@ def test_the_demo_leaves_no_file_and_no_server(tmp_path: Path, monkeypatch: pyte
             assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_the_users_own_ssh_is_neither_read_nor_written(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from ncheck.agent.answers.connect import part_of, rows
 from ncheck.facts.definition import exempt_without_peers
 from ncheck.facts.interpreter import InterpreterFacts
@@ -114,6 +115,7 @@ def test_the_nodes_of_a_small_subnet_dial_each_other_and_some_across_the_routers
     assert 10 < len(across) < 20
 
 
+@pytest.mark.slow
 def test_by_srun_all_of_many_nodes_get_one_question_and_each_finds_the_same_links_in_it() -> None:
     more = {f"m{i}": (nic("eth0", f"10.200.{i // 250}.{i % 250 + 1}", default=True, prefix=16),) for i in range(270)}
     nodes = {**many(280, 40), **more}

@@ -112,6 +112,7 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path, member: bytes, header:
         load_archive(archive(tmp_path / "a.zip", {"00000.json": member}, header))
 
 
+@pytest.mark.slow
 def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
     path = archive(tmp_path / "bomb.zip", {"00000.json": b" " * (80 << 20)})
     assert Path(path).stat().st_size < 1 << 20

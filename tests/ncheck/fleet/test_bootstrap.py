@@ -61,6 +61,7 @@ def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
     assert told[-1] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enter", ["env", "env A=1 sh -c 'exec \"$@\"' sh", "env\n"])
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_what_is_entered_may_be_any_words_of_shell(shell: list[str], enter: str) -> None:

@@ -66,6 +66,7 @@ def sent(*select: str) -> int:
     return engine.sent
 
 
+@pytest.mark.slow
 def test_a_node_is_sent_no_more_bytes_than_before() -> None:
     assert sent("NC1") <= SENT_FOR_LOGINS * MORE
     assert sent() <= SENT * MORE

@@ -42,6 +42,7 @@ def test_no_further_node_is_asked_while_the_answers_of_many_wait_to_be_taken() -
     assert ways.connected == len(names)
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
     slow = Command(("sh", "-c", "[ $NODE = done ] || sleep 600"), timeout=600)
     never = threading.Event()

@@ -114,6 +114,7 @@ def test_what_the_head_found_out_itself_is_told_as_if_the_node_had() -> None:
     assert evidence.replies == {turn(1).key: said}
 
 
+@pytest.mark.slow
 def test_who_takes_part_in_an_act_is_told_before_it_is_asked_which_may_take_long() -> None:
     observer, seen = Told(), list[dict[str, str]]()
 
@@ -137,6 +138,7 @@ def test_who_takes_part_in_an_act_is_told_before_it_is_asked_which_may_take_long
     assert observer.last == dict.fromkeys(["a", "b", "down"], "done")
 
 
+@pytest.mark.slow
 def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tmp_path: Path) -> None:
     names = ["a", "b", "c"]
     meet = {
@@ -149,6 +151,7 @@ def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tm
     assert ended == dict.fromkeys(names, 0)
 
 
+@pytest.mark.slow
 def test_nodes_that_need_not_wait_for_one_another_get_no_worker_each_beyond_the_deadline() -> None:
     names = [f"n{number}" for number in range(6)]
     before, workers = set(threading.enumerate()), set[threading.Thread]()

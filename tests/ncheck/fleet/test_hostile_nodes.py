@@ -179,6 +179,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_node_that_sends_too_much_costs_the_others_nothing() -> None:
     rsh = RshEngine(lambda _: shlex.join([sys.executable, "-c", _HOSTILE]))
     good = Ways()

@@ -64,6 +64,7 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
+@pytest.mark.slow
 def test_a_node_that_turns_bad_and_good_again_is_posted_once_each(tmp_path: Path, ncheck: Ncheck) -> None:
     path = tmp_path / "cluster.db"
     with webhook(200, 200) as (url, got):
@@ -85,6 +86,7 @@ def test_a_node_that_turns_bad_and_good_again_is_posted_once_each(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_an_old_recording_and_one_that_is_known_post_nothing(tmp_path: Path, ncheck: Ncheck) -> None:
     path, late = tmp_path / "cluster.db", recorded(tmp_path / "late", "healthy-4x8-h100", 9)
     ncheck("replay", late, "--history", path)
@@ -95,6 +97,7 @@ def test_an_old_recording_and_one_that_is_known_post_nothing(tmp_path: Path, nch
     assert got == []
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_is_asked_again_and_one_that_refuses_is_not() -> None:
     for answers, said, requests in (
         ((500, 200), "", 2),

@@ -48,6 +48,7 @@ def news(output: str) -> list[str]:
     return [line.partition("history: ")[2] for line in output.splitlines() if "history: " in line]
 
 
+@pytest.mark.slow
 def test_a_run_says_what_is_new_and_the_history_shows_all_of_it(tmp_path: Path, ncheck: Ncheck) -> None:
     path = tmp_path / "cluster.db"
     said = []
@@ -93,6 +94,7 @@ def test_a_run_that_is_in_the_history_is_not_counted_twice(tmp_path: Path, nchec
     assert (code, news(output)) == (1, ["it has this run already"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["damaged", "folder", "undated"])
 def test_whatever_is_wrong_with_the_file_costs_a_sentence_and_never_the_run(
     tmp_path: Path, broken: str, ncheck: Ncheck
@@ -142,6 +144,7 @@ def test_the_nodes_to_examine_next_are_those_that_no_run_tried_for_longest(tmp_p
     assert ncheck("history", "--oldest", 3, nodes, "--history", tmp_path / "none" / "cluster.db")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_node_that_was_left_out_is_in_the_history_with_its_fault(tmp_path: Path, ncheck: Ncheck) -> None:
     path = tmp_path / "cluster.db"
     for days in (1, 2):
@@ -159,6 +162,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_whatever_somebody_wrote_into_the_file_is_shown_without_escapes_or_refused(
     tmp_path: Path, ncheck: Ncheck
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_file_in_a_folder_that_nobody_can_write_is_read(tmp_path: Path, monkey
     assert History(str(path)).runs() == (replace(RUN, kept=()),)
 
 
+@pytest.mark.slow
 def test_several_runs_write_at_the_same_time_and_none_is_lost(tmp_path: Path) -> None:
     program = (
         "import sys; from dataclasses import replace; from tests.ncheck.history.test_store import RUN, History\n"

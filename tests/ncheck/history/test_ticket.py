@@ -35,6 +35,7 @@ def with_a_lost_gpu(folder: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 def test_a_ticket_has_the_fault_its_beginning_the_parts_and_what_to_run_before_a_reboot(
     tmp_path: Path, ncheck: Ncheck
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_node_without_a_fault_gets_a_ticket_that_claims_none_and_one_that_was_
         assert (code, output.splitlines()[0]) == (0, f"ncheck: {headline}")
 
 
+@pytest.mark.slow
 def test_what_makes_no_ticket_is_a_usage_error_and_leaves_nothing(tmp_path: Path, ncheck: Ncheck) -> None:
     folder, path = FIXTURES / "port-polling", tmp_path / "cluster.db"
     ncheck("replay", recorded(tmp_path / "r", "healthy-4x8-h100", 1), "--history", path)

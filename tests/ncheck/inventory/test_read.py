@@ -260,6 +260,7 @@ def test_without_nodes_it_is_this_machine(settings: Settings) -> None:
     assert nodes[0].local
 
 
+@pytest.mark.slow
 def test_ten_thousand_lines_are_quick() -> None:
     text = "".join(f"node{number:05} slots=8 max_slots=8  # rack {number // 40}\n" for number in range(10000))
     began = time.process_time()

@@ -126,6 +126,7 @@ def test_a_single_pair_names_both_ends() -> None:
     assert "as far as it was tested" not in summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_firewall_between_two_racks_is_found_and_names_nobody_else(seed: int) -> None:
     chance = Random(seed)  # noqa: S311  the same racks in every run

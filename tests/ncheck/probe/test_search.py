@@ -24,6 +24,7 @@ def linked(found: Search) -> set[tuple[str, str]]:
     return {link.nodes for link in found.links}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [0, 1, 2])
 @pytest.mark.parametrize("count", [4, 5, 7, 16, pytest.param(33, marks=pytest.mark.slow)])
 def test_all_slow_nodes_are_found_none_invented_and_the_rounds_are_few(count: int, slow: int) -> None:
@@ -44,6 +45,7 @@ NOISY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [0, 1, 2])
 @pytest.mark.parametrize("count", NOISY)
 def test_among_few_nodes_no_pair_decides_that_noise_may_have_moved(count: int, slow: int) -> None:
@@ -66,6 +68,7 @@ def test_few_nodes_meet_again_only_where_a_pair_is_near_a_bound() -> None:
     assert near.rounds[2:4] == [(("n01", "n03"),), (("n02", "n03"), ("n00", "n01"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 4, 5, 8, 16, *(pytest.param(many, marks=pytest.mark.slow) for many in (33, 64))])
 def test_a_noise_of_ten_percent_invents_no_node_and_hides_none_below_six_tenths(count: int) -> None:
     for seed in SEEDS:
@@ -77,6 +80,7 @@ def test_a_noise_of_ten_percent_invents_no_node_and_hides_none_below_six_tenths(
         assert (seed, clearly - blamed(found), blamed(found) - set(ill), found.links) == (seed, set(), set(), ())
 
 
+@pytest.mark.slow
 def test_five_slow_nodes_of_232_take_seven_rounds_at_most() -> None:
     for seed in range(10):
         random = Random(seed)  # noqa: S311

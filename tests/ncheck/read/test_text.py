@@ -99,6 +99,7 @@ def test_nccls_versions_in_a_log_and_in_a_package_list() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nonsense_is_an_error_and_never_a_crash() -> None:
     nonsense = (
         "", "\x00\xff\x1b[31m", "lorem ipsum\n" * 3, "{" * 1000, "GPU0\n", "CA '", "1: ", '[{"ifindex":' * 9999,

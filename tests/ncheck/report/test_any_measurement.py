@@ -87,6 +87,7 @@ def shown(report: Report, form: str) -> str:
     return page.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_any_measurement_is_shown_in_every_form(seed: int) -> None:
     report = any_report(Random(seed))  # noqa: S311  the same in every run

@@ -115,6 +115,7 @@ def test_each_page_is_as_its_golden_file_says(name: str, reports: dict[str, Repo
     assert page == golden.read_text(encoding="ascii")
 
 
+@pytest.mark.slow
 def test_every_page_is_well_formed_and_needs_nothing_but_itself(reports: dict[str, Report]) -> None:
     for name, text in every_page(reports).items():
         page = Page(text)
@@ -125,6 +126,7 @@ def test_every_page_is_well_formed_and_needs_nothing_but_itself(reports: dict[st
         assert "@import" not in text
 
 
+@pytest.mark.slow
 def test_the_page_runs_our_own_script_by_its_hash_and_no_other(reports: dict[str, Report]) -> None:
     for text in every_page(reports).values():
         (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)

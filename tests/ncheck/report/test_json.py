@@ -26,6 +26,7 @@ def closed_schema() -> dict[str, Any]:
     return schema
 
 
+@pytest.mark.slow
 def test_each_report_is_valid_by_the_schema_and_has_no_member_that_it_lacks(named_report: tuple[str, Report]) -> None:
     _, report = named_report
     report = dataclasses.replace(

@@ -23,6 +23,7 @@ def judged(name: str) -> LiveReport:
     return examine_job(cluster_of(evidence), target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_cause_the_rank_and_the_node_of_a_saved_job_are_named(name: str, request: pytest.FixtureRequest) -> None:
     if name in MISSED:

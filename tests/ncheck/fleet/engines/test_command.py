@@ -39,6 +39,7 @@ def listened_to(stream: Stream, begun: threading.Event) -> OSError:
     return OSError("it ended")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "speak"), [("exec cat >/dev/null", spoken_on), ("exec cat /dev/zero", listened_to)])
 @pytest.mark.parametrize("engine", [LocalEngine(), RshEngine(lambda _node: "env")], ids=lambda engine: engine.name)
 def test_a_stream_that_another_thread_closes_is_a_connection_that_is_gone(

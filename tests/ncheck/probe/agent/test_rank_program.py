@@ -84,6 +84,7 @@ def test_it_is_one_argument_that_any_system_takes_and_a_shell_reads_in_single_qu
     assert module_text("rank-program") == rank_program()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
@@ -157,6 +158,7 @@ def test_a_real_nccl_opens_a_meeting_that_listens(met: Met, nccl_folder: Callabl
         socket.create_connection(address, timeout=FAR).close()
 
 
+@pytest.mark.slow
 def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standins: Standins, ask: Ask) -> None:
     setup = f"export LD_LIBRARY_PATH={standins()}"
     source = Answer("turn", FAR, turn(met()["ids"][0]), turn=1)
@@ -166,6 +168,7 @@ def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standin
     assert [(row["size"], row["wrong"]) for row in reply.value["rows"]] == [(8, 0), (8, 0)]  # type: ignore[union-attr,index,call-overload]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["init", "collective"])
 def test_when_the_head_is_killed_no_rank_and_no_segment_is_left(met: Met, standins: Standins, where: str) -> None:
     mark = os.urandom(8).hex()

@@ -104,6 +104,7 @@ def test_a_row_that_one_rank_tells_twice_is_not_that_of_two_ranks() -> None:
     assert _rows(ranks) == []
 
 
+@pytest.mark.slow
 def test_a_rank_that_tells_without_end_is_bounded() -> None:
     (rank,), _ = ranks_of('for at in range(200000): say(\'{"is": "note", "words": "x"}\')')
     assert len(rank.messages) < 10000

@@ -86,6 +86,7 @@ def pair() -> Iterator[Pair]:
         agent.bye()
 
 
+@pytest.mark.slow
 def test_both_nodes_tell_the_same_of_every_size_and_leave_nothing_open(pair: Pair) -> None:
     first, second = pair.turns()
     assert [(row["size"], row["in_place"], row["wrong"]) for row in first["rows"]] == [
@@ -101,6 +102,7 @@ def test_both_nodes_tell_the_same_of_every_size_and_leave_nothing_open(pair: Pai
     assert pair.open_streams() == []
 
 
+@pytest.mark.slow
 def test_a_size_that_there_is_no_time_for_is_left_out_by_both_and_another_is_timed_fewer_times(pair: Pair) -> None:
     turns = pair.turns(*both({"sizes": [KIB, 1024 * GIB], "seconds": 0.0}))
     told = [[(row["size"], row["timing"]["repeats"]) for row in said["rows"]] for said in turns]
@@ -139,6 +141,7 @@ def test_a_time_of_the_other_node_that_did_not_go_by_here_is_not_believed(told: 
     assert can_be(0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_the_way_to_a_large_size_is_felt_and_where_it_is_too_far_both_say_so(pair: Pair) -> None:
     turns = pair.turns(*both({"sizes": [1024 * GIB], "seconds": 0.0}))
     assert [(said["rows"], said["failure"]["words"], said["failure"]["late"]) for said in turns] == [
@@ -148,6 +151,7 @@ def test_the_way_to_a_large_size_is_felt_and_where_it_is_too_far_both_say_so(pai
     assert [[row["size"] for row in said["rows"]] for said in turns] == [[16 * MIB]] * 2
 
 
+@pytest.mark.slow
 def test_turns_follow_each_other_over_the_same_listeners(pair: Pair) -> None:
     for number in (1, 2, 3):
         turns = pair.turns(*both({"round": number, "sizes": [KIB]}))
@@ -186,6 +190,7 @@ def test_what_else_answers_there_is_told_apart(pair: Pair) -> None:
     assert said["failure"]["words"] == "stranger: something else answers there than the agent of node02"
 
 
+@pytest.mark.slow
 def test_who_waits_in_vain_ends_with_its_time(pair: Pair) -> None:
     said: Any = pair.agents[0].ask(pair.asked(0, timeout=0.5)).value
     assert said["failure"] == {
@@ -220,6 +225,7 @@ def test_who_cannot_prove_that_it_belongs_to_this_run_opens_no_stream(pair: Pair
         assert nothing_comes(stranger)
 
 
+@pytest.mark.slow
 def test_streams_that_nobody_takes_are_few(pair: Pair) -> None:
     with ExitStack() as stack:
         opened = []

@@ -6,6 +6,7 @@ import base64
 import zlib
 from typing import Any
 
+import pytest
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.triage.facts.flight_recorder import FLIGHT_RECORDER, DumpFile, flight_recorder
@@ -69,6 +70,7 @@ def test_what_the_node_left_out_is_said() -> None:
     assert made.dump.cut == f"only 600 of its {len(DATA):,} bytes were read"
 
 
+@pytest.mark.slow
 def test_an_answer_that_unpacks_to_gigabytes_is_cut() -> None:
     bomb = base64.b64encode(zlib.compress(b"\0" * 100_000_000)).decode()
     assert of(dump=file(data=bomb, size=100_000_000, read=100_000_000)) == Unread(

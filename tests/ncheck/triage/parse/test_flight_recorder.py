@@ -101,6 +101,7 @@ def test_a_buffer_that_was_overwritten_begins_later() -> None:
     assert (group.last, group.first, len(group.calls)) == (5000, 4744, 257)
 
 
+@pytest.mark.slow
 def test_a_dump_that_is_cut_keeps_what_came_before_and_never_fails() -> None:
     for whole in (pickled(value(steps(30), 2)), as_json(value(steps(30), 2))):
         entries = []
