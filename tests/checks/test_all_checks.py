@@ -16,7 +16,9 @@ import pytest
 from ncheck.registry import checks_of
 from ncheck.text import typable
 
-from .watched import HOSTILE, OPTION, REPEAT, file_of_tests, fuzzed, watched
+from tests.turns import REPEAT
+
+from .watched import HOSTILE, OPTION, file_of_tests, fuzzed, watched
 
 # A hostile text of a node, where it stands in no quotes.
 ALIVE = (";PWNED", "$(P", "`P", "&P", "|P", ">P")

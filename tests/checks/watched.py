@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -20,6 +18,8 @@ from ncheck.judge import Judgement, judge
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome
+
+from tests.turns import TURN
 
 Nodes = Mapping[str, Facts]
 HERE = Path(__file__).parent
@@ -45,8 +45,6 @@ AT_THE_DOOR = frozenset({
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 30, 10  # a try that led to a finding counts as so many
 TURNS = 4  # each day, one try in so many; the next day the next ones
-TURN = int(os.environ.get("NCHECK_TURN") or time.time() // 86400) % TURNS
-REPEAT = f"to repeat this: NCHECK_TURN={TURN} pytest tests/checks/test_all_checks.py"
 
 
 @dataclass
@@ -144,7 +142,7 @@ def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nod
     for place, text in (pair for held in held_by.values() for pair in held):
         places.setdefault(text, []).append(place)
     changes = [(text, new) for text in places for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION)]
-    for text, new in changes[TURN::TURNS]:
+    for text, new in changes[TURN % TURNS :: TURNS]:
         place = places[text][-1]
         refused = new == OPTION and AT_THE_DOOR.intersection(places[text])
         if text not in nodes and not refused and tries.get(place, 0) < TRIES:

@@ -1,6 +1,7 @@
 """What a hostile node answers can crash no check, steer no terminal, and come to stand in no line but in quotes.
 
-Each recorded answer of a healthy cluster is made hostile in several ways, all chosen by a seed, and judged.
+Each recorded answer of a healthy cluster is made hostile in several ways, all chosen by a seed, and judged: a third of
+them each day.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,8 @@ from ncheck.pipeline import judge_again
 from ncheck.report import FORMATS, show
 from ncheck.settings import Settings
 
+from tests.turns import REPEAT, TURN
+
 pytestmark = pytest.mark.slow
 
 Nodes = tuple[Evidence, ...]
@@ -32,7 +36,8 @@ Path_ = tuple[str | int, ...]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CLUSTERS = ("healthy-4x8-h100", "names-that-differ", "one-way-and-hole")
-TRIES = 3  # of each answer
+TRIES = 3  # of each answer, one a day
+NUMBER = TURN % TRIES
 AT_ONCE = 6  # answers in one replay: it costs more than they do
 FORMS = ("console", "json")  # of each report; a page is the dearest form, and one of each answer is enough
 
@@ -156,15 +161,18 @@ def hold_lines(held: list[str]) -> None:
     assert subprocess.run(["bash", "-n"], input=told_all.encode(), check=False).returncode == 0
 
 
+@pytest.fixture(autouse=True)
+def repeat() -> None:
+    """Say with a failure how to have it again."""
+    sys.stdout.write(REPEAT)
+
+
 @pytest.mark.parametrize(("cluster", "keys"), TOGETHER)
 def test_an_answer_made_hostile_harms_nothing(cluster: str, keys: list[str]) -> None:
-    chance, nodes, held = Random(f"{cluster} {keys[0]}"), load(FIXTURES / cluster), list[str]()  # noqa: S311  the same in every run
-    for number in range(TRIES):
-        sick = nodes
-        for key in keys:
-            sick = hostile(sick, key, chance)
-        held += judged(sick, forms=FORMS if number else (*FORMS, "html"))
-    hold_lines(held)
+    chance, sick = Random(f"{cluster} {keys[0]} {NUMBER}"), load(FIXTURES / cluster)  # noqa: S311  the same in every run
+    for key in keys:
+        sick = hostile(sick, key, chance)
+    hold_lines(judged(sick, forms=FORMS if NUMBER else (*FORMS, "html")))
 
 
 def test_a_node_whose_devices_are_all_broken_fills_no_report() -> None:
@@ -186,7 +194,8 @@ def test_a_node_whose_devices_are_all_broken_fills_no_report() -> None:
 def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str) -> None:
     nodes = load(FIXTURES / "docker0-and-veth")
     held: list[str] = []
-    for number, new in enumerate(HOSTILE):
+    for number in range(NUMBER, len(HOSTILE), TRIES):
+        new = HOSTILE[number]
         sick = tuple(everywhere(node, old, new) for node in nodes)
         forms = FORMATS if number % 8 == 0 else FORMS
         held += judged(sick, tuple(LAUNCHERS)[number % len(LAUNCHERS)], forms)
