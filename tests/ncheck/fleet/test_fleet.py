@@ -48,7 +48,7 @@ def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
     never = threading.Event()
     ways = Ways(waiting={"stuck": never})
     began = time.monotonic()
-    found = collected(["quick", "stuck"], [HELLO, slow], ways, Settings(deadline=15.0))
+    found = collected(["quick", "stuck"], [HELLO, slow], ways, Settings(deadline=6.0))
     assert time.monotonic() - began < 75.0  # the command would take ten minutes
     assert (found["quick"].login.reached, found["quick"].login.cause) == (True, Cause.DEADLINE)
     assert found["quick"].replies[HELLO.key].stdout == "hello\n"

@@ -148,7 +148,7 @@ def test_packets_that_are_dropped(site: Site) -> None:
         for client in (first, second):
             client.setblocking(False)  # noqa: FBT003
             client.connect_ex(full.getsockname())
-        login = site.with_lines(Port=full.getsockname()[1]).failure(timeout=5)
+        login = site.with_lines(Port=full.getsockname()[1]).failure(timeout=3)
     assert login.cause is Cause.FILTERED
 
 
@@ -174,14 +174,14 @@ def test_a_server_that_greets_in_another_protocol_and_waits(site: Site, served: 
             pass
 
     with served(answer) as port:
-        login = site.with_lines(Port=port).failure(timeout=6)
+        login = site.with_lines(Port=port).failure(timeout=3)
     assert login.cause is Cause.NOT_SSH
 
 
 def test_a_frozen_server_that_accepts_and_says_nothing(site: Site, served: Served) -> None:
     began = time.monotonic()
     with served(waiting) as port:
-        login = site.with_lines(Port=port).failure(timeout=5)
+        login = site.with_lines(Port=port).failure(timeout=3)
     assert login.cause is Cause.SILENT
     assert time.monotonic() - began < 60
 
@@ -193,7 +193,7 @@ def test_a_server_that_goes_quiet_after_its_banner(site: Site, served: Served) -
 
     began = time.monotonic()
     with served(answer) as port:
-        login = site.with_lines(Port=port).failure(timeout=5)
+        login = site.with_lines(Port=port).failure(timeout=3)
     assert (login.cause, login.fix) == (Cause.STALLED, "ping -M do -s 1472 -c 3 127.0.0.1")
     assert time.monotonic() - began < 60
 
