@@ -68,6 +68,7 @@ def test_the_page_shows_each_field_with_its_type_in_a_table() -> None:
 PLAIN = {"pid", "index", "port", "line", "ranks"}  # numbers that need no words
 
 
+@pytest.mark.slow
 def test_each_number_has_a_unit_or_says_what_it_counts() -> None:
     assert [
         f"{record.__name__}.{one.name}"

@@ -145,6 +145,7 @@ def test_no_pattern_takes_long_for_a_run_of_anything() -> None:
     assert {pattern: texts for pattern, texts in slow.items() if texts} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "run", "slow"),
     [
@@ -233,5 +234,6 @@ UPTIME = Command(("uptime",))
 FACTS = (Fact(Squared, (UPTIME,), _squared),)
 
 
+@pytest.mark.slow
 def test_a_parser_that_takes_squared_time_is_found() -> None:
     assert (UPTIME.key, " ") in slow_outputs(Squared)

@@ -146,6 +146,7 @@ def test_a_healthy_cluster_ends_in_0_and_every_check_has_passed_that_has_somethi
     assert skipped == {*((code, True) for code in NEED_ROOT), *((code, False) for code in NOTHING_THERE)}
 
 
+@pytest.mark.slow
 def test_no_healthy_node_of_a_sick_cluster_is_unknown_or_failed() -> None:
     for name, findings in FINDINGS.items():
         report = replayed(name)

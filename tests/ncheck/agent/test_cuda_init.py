@@ -87,6 +87,7 @@ def test_each_error_of_its_start_comes_with_its_number_and_words(asked: Asked) -
         assert bool(facts.uvm) is not os.access("/dev/nvidia-uvm", os.W_OK)
 
 
+@pytest.mark.slow
 def test_a_gpu_that_fails_or_lets_one_program_in_hides_no_other(asked: Asked, standins: Callable[..., Path]) -> None:
     failed = CudaFailure("cuDevicePrimaryCtxRetain", 719, "unknown error")
     devices = (device(0), device(1, failed=failed), device(2, untried="exclusive"), device(3))
@@ -136,6 +137,7 @@ def test_what_had_no_time_is_slow_and_not_hung(asked: Asked) -> None:
     assert facts.reason == "CUDA is slow: only 1 GPU(s) could be tried in time, then cuDevicePrimaryCtxRetain"
 
 
+@pytest.mark.slow
 def test_the_start_of_a_slow_interpreter_is_no_silence_of_cuda(standins: Callable[..., Path], tmp_path: Path) -> None:
     python = tmp_path / "python3"
     python.write_text(f'#!/bin/sh\nsleep 1.5\nexec {sys.executable} "$@"\n')

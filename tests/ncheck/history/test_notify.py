@@ -109,6 +109,7 @@ def test_a_server_that_fails_is_asked_again_and_one_that_refuses_is_not() -> Non
             assert (posted(url, {"text": "x"}), len(got)) == (said, requests)
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_or_is_not_there_costs_its_time_limit_and_a_sentence(
     tmp_path: Path, ncheck: Ncheck
 ) -> None:

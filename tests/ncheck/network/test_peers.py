@@ -29,6 +29,7 @@ def test_each_dials_its_own_rack_and_others_elsewhere(count: int) -> None:
         assert len(others - rack) >= RACK - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [512, 1024, 4096])
 def test_every_two_racks_try_each_other(count: int) -> None:
     dialled = some_of([str(number) for number in range(count)])

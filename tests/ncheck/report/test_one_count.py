@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from junitparser import JUnitXml
 from ncheck.fleet.recording import load
 from ncheck.model.report import Report
@@ -54,6 +55,7 @@ def in_every_format(report: Report) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 def test_every_format_has_the_same_count_for_every_fixture() -> None:
     assert len(FIXTURES) > 8
     for name in FIXTURES:

@@ -484,6 +484,7 @@ def test_what_could_not_be_looked_at_twice_says_nothing() -> None:
     assert (StacksFacts,) == READS
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_are_judged_at_once() -> None:
     of = spread(1024, 128)
     known = at(of, WAITS, r700=looked(4700, LOCKED))
