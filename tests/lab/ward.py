@@ -10,9 +10,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.skips import cannot
+
 from . import faults, hosts
 from .command import Run, begin, listing
-from .conftest import cannot, why_not
+from .conftest import why_not
 from .hosts import Lab
 from .layers import ROOT, User
 from .node import Node
