@@ -20,7 +20,7 @@ from .slurm import Slurm
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "munged")
 OF_THE_LOGIN = {"transport", "port", "seconds"}
-OF_THE_RUN = {"command", "seconds", "time", "nodes", "verdicts"}
+OF_THE_RUN = {"command", "seconds", "timeline", "time", "nodes", "verdicts"}
 
 
 @pytest.fixture(scope="module")
