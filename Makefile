@@ -72,7 +72,7 @@ run: $(STAMPS)/installed
 # leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one test after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@$(PYTEST) -n 6 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 5 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
 	@$(PYTEST) -n auto --maxprocesses 4 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)

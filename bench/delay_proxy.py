@@ -3,8 +3,8 @@
     delay_proxy.py ADDRESS PORT ROUND_TRIP     prints the port on which it listens, on 127.0.0.1; ROUND_TRIP in seconds;
                                                then NUMBER: FLIGHTS of each connection that ended
 
-At the end of each connection it prints in how many flights its client sent: a chunk that comes more than half a round
-trip after the one before may be an answer, and begins a new flight.
+At the end of each connection it prints in how many flights its client sent: a chunk that comes when the client has
+heard something since the one before, and a sixth of a round trip later, is an answer and begins a new flight.
 
 Chunks keep their order, and further ones are read while one is on its way: those of one flight arrive together.
 TCP's handshake takes its round trip, too. Bandwidth has no limit, and there is no slow start.
@@ -21,8 +21,8 @@ CHUNK = 4096  # bytes that are read at once, at most
 Wire = asyncio.Queue[tuple[float, bytes]]  # chunks, and when they arrive; an empty one is the end
 
 
-async def read(source: asyncio.StreamReader, wire: Wire, delay: float) -> int:
-    """Put what comes onto the wire, and return the number of its flights."""
+async def read(source: asyncio.StreamReader, wire: Wire, delay: float, heard: asyncio.Event) -> int:
+    """Put what comes onto the wire, and return the number of its flights. `heard`: the source has heard something."""
     chunk, flights, last, clock = b".", 0, 0.0, asyncio.get_running_loop().time
     while chunk:
         try:
@@ -30,13 +30,15 @@ async def read(source: asyncio.StreamReader, wire: Wire, delay: float) -> int:
         except ConnectionError:
             chunk = b""
         wire.put_nowait((clock() + delay, chunk))
-        flights += bool(chunk) and clock() - last > delay
+        if chunk and (heard.is_set() or not last) and clock() - last > delay / 3:
+            flights += 1
+            heard.clear()
         last = clock()
     return flights
 
 
-async def deliver(wire: Wire, target: asyncio.StreamWriter) -> None:
-    """Write what arrives, each chunk in its time."""
+async def deliver(wire: Wire, target: asyncio.StreamWriter, heard: asyncio.Event) -> None:
+    """Write what arrives, each chunk in its time, and note that the target has heard it."""
     with suppress(OSError):
         while True:
             due, chunk = await wire.get()
@@ -44,6 +46,7 @@ async def deliver(wire: Wire, target: asyncio.StreamWriter) -> None:
             if not chunk:
                 break
             target.write(chunk)
+            heard.set()
         target.write_eof()
 
 
@@ -55,11 +58,13 @@ async def serve(address: str, port: int, delay: float) -> None:
         number = next(numbers)
         # SYN and SYN-ACK have travelled when a client may write, and one packet more when a server accepts.
         await asyncio.sleep(2 * delay)
-        up, down = Wire(), Wire()
-        reading = asyncio.create_task(read(client, up, delay))
+        up, down, here, there = Wire(), Wire(), asyncio.Event(), asyncio.Event()
+        reading = asyncio.create_task(read(client, up, delay, here))
         await asyncio.sleep(delay)
         server, to_server = await asyncio.open_connection(address, port)
-        await asyncio.gather(reading, read(server, down, delay), deliver(up, to_server), deliver(down, to_client))
+        await asyncio.gather(
+            reading, read(server, down, delay, there), deliver(up, to_server, there), deliver(down, to_client, here)
+        )
         to_server.close()
         to_client.close()
         print(f"{number}: {reading.result()}", flush=True)

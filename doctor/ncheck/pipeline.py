@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ncheck.blockers import has_use
 from ncheck.errors import RecordingError, SettingsError
 from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
@@ -29,6 +30,8 @@ from ncheck.timeline import JUDGED, SLURM, START, Stopwatch
 
 if TYPE_CHECKING:
     from ncheck.fleet.engine import Engine
+    from ncheck.local_host import LocalHost
+    from ncheck.model.check import Listed
     from ncheck.model.node import Node
     from ncheck.model.report import Report
     from ncheck.observer import Observer
@@ -56,7 +59,8 @@ def examine(
     """
     watch, interrupted, assessment = watch or Stopwatch(), False, None
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    registry, origin = load_checks().with_all(settings.select), read_origin(sys.argv)
+    registry, origin, local_host = load_checks(), read_origin(sys.argv), read_local_host(settings, os.environ)
+    chosen = registry.choose(settings.select, lambda check: has_use(check, settings))
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
 
     def learned(evidence: Iterable[Evidence], stage: str) -> Cluster:
@@ -68,14 +72,16 @@ def examine(
     with Fleet(nodes, settings, engine_for or engines(settings, nodes=nodes), observer) as fleet, ExitStack() as beside:
         beside.callback(observer.finished)
         watch.dial()
-        fleet.dial()  # while the logins go on, the checks are imported
-        run = Run.of(settings, registry, origin, read_local_host(settings, os.environ))
+        fleet.dial()
+        ssh = beside.enter_context(_ssh_from_here(chosen, nodes, settings, local_host))
+        run = Run.of(settings, registry, origin, local_host)  # while the logins go on, the checks are imported
         cluster = run.listed(nodes)
-        ssh = beside.enter_context(_ssh_from_here(run, nodes))
         slurm = beside.enter_context(_slurm(run, nodes))
         phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
-        kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
-        fleet.keep(kept, (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last))
+        fleet.keep(
+            cluster.names if run.probes else asked_later((*phases, *last), cluster),
+            (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last),
+        )
         watch.lap(START)
         try:
             for number, phase in enumerate(phases):
@@ -144,13 +150,15 @@ def judge_again(
     return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
 
 
-def _ssh_from_here(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[SshFromHere | None]:
+def _ssh_from_here(
+    chosen: Iterable[Listed], nodes: Sequence[Node], settings: Settings, local_host: LocalHost | None
+) -> AbstractContextManager[SshFromHere | None]:
     """Try the ssh program of this machine, beside the first phase, if a check is about it."""
-    if not run.wants("SshFromHereFacts"):
+    if not any("SshFromHereFacts" in check.facts for check in chosen):
         return nullcontext()
     from ncheck.ssh_from_here import SshFromHere
 
-    return SshFromHere(nodes, run.settings, run.local_host)
+    return SshFromHere(nodes, settings, local_host)
 
 
 def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | None]:

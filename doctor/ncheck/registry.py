@@ -68,24 +68,18 @@ class Registry:
         by_code = tuple(check for check in self.listed if code.startswith("NC") and check.code.startswith(code))
         return by_code or tuple(check for check in self.listed if topic in check.module.split(".")[1:-1])
 
-    def select(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Check, ...]:
-        """Return the checks that --select names; without words all that are wanted. They are imported now.
+    def choose(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Listed, ...]:
+        """Return the checks that --select names; without words all that are wanted. None is imported.
 
         Raises SettingsError for a word that means none.
         """
         chosen = {check.code for word in words for check in self.meant(word)}
-        own = {check.code: check for check in self.plugged}
-        return tuple(
-            own.get(check.code) or _imported(check)
-            for check in self.listed
-            if (check.code in chosen if words else wanted(check))
-        )
+        return tuple(check for check in self.listed if (check.code in chosen if words else wanted(check)))
 
-    def with_all(self, words: tuple[str, ...]) -> Registry:
-        """Return this registry; SettingsError where one of these words means no check. Nothing is imported."""
-        for word in words:
-            self.meant(word)
-        return self
+    def select(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Check, ...]:
+        """Import these checks, and return them. Raises SettingsError as `choose` does."""
+        own = {check.code: check for check in self.plugged}
+        return tuple(own.get(check.code) or _imported(check) for check in self.choose(words, wanted))
 
     def meant(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""

@@ -48,6 +48,7 @@ class Run:
 
     @classmethod
     def of(cls, settings: Settings, registry: Registry, origin: Origin, local_host: LocalHost | None = None) -> Run:
+        """Import the checks of this run."""
         checks = registry.select(settings.select, lambda check: has_use(check, settings))
         wanted = wanted_facts(checks, settings)
         return cls(settings, registry, checks, wanted, local_host, origin)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,8 +112,9 @@ class Running:
         return Run(self.process.returncode, out, err, time.monotonic() - self._begun)
 
     def interrupt(self) -> None:
-        """Press ^C."""
-        os.kill(namespaces.child(self.process.pid), signal.SIGINT)
+        """Press ^C, unless it has just ended by itself."""
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(namespaces.child(self.process.pid), signal.SIGINT)
 
     def kill(self) -> None:
         """End ncheck itself by SIGKILL, as the out-of-memory killer would: nothing of it can clean up."""
