@@ -23,7 +23,7 @@ def lines(run: Launched) -> list[str]:
     """Return what was said, in any order, without mpirun's own races: with each ssh that it starts, and with the end of
     an mpirun before it that had the same pid, and so the same session folder.
     """
-    races = re.compile(r"Warning: setpgid\(|^\[head:\d+\] (CANNOT CREATE FIFO|Impossible to open the file) /tmp/ompi")
+    races = re.compile(r"Warning: setpgid\(|^\[head:\d+\] (CANNOT CREATE FIFO|Impossible to open the file|PMIX ERROR)")
     return sorted(line for line in run.said.splitlines() if not races.search(line))
 
 
