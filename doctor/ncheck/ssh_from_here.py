@@ -48,7 +48,7 @@ class SshFromHere:
         self.settings, self.local_host = settings, local_host
         self.processes: list[Popen[bytes]] = []
         ends = time.monotonic() + settings.deadline
-        self.tries = Tries(settings.connect_timeout, ends, str(Path.cwd()), self.processes.append)
+        self.tries = Tries(settings.connect_timeout, ends, _current_folder(), self.processes.append)
         self.logins: dict[str, _TriedLogin] = {}
         self.configured: dict[str, Configured] = {}
         if local_host is None or not shutil.which("ssh"):
@@ -165,6 +165,14 @@ class _TriedLogin(threading.Thread):
         """Wait for its end, and return the answer: PeerAnswer as JSON."""
         self.join()
         return self.result
+
+
+def _current_folder() -> str:
+    """Return where ssh runs, as relative paths in its configuration mean it; / where the folder was removed."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
 
 
 def _by_ssh(node: Node, settings: Settings) -> bool:

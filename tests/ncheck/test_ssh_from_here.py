@@ -137,6 +137,17 @@ def test_where_the_line_is_typed_elsewhere_nothing_is_tried(tried: Path) -> None
     assert not tried.exists()
 
 
+def test_in_a_folder_that_was_removed_the_login_is_tried_all_the_same(
+    tried: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh(tried)
+    gone = tried.parent / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert found({"n1": node()}) == {"n1": WORKS}
+
+
 def test_a_machine_without_an_ssh_program_says_so(tried: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tried.parent / "bin"))
     assert found({"n1": node()}) == {"n1": Absent("no ssh program on this machine")}

@@ -22,7 +22,7 @@ LONGEST = 400  # characters of a node's own text in a reason: a program may prin
 # The phases of a collection, in their order. Each is named as people see it while it runs.
 COLLECTING, LISTENING, ASKING_PEERS, TRYING_PLAN = "collecting", "listening", "asking its peers", "trying the plan"
 READING_FILES = "reading files"  # only with --storage-probe
-ON_THIS_MACHINE = "trying ssh from here"  # after the first phase, in no phase of the nodes: this machine answers
+ON_THIS_MACHINE = "trying ssh from here"  # beside the first phase, in no phase of the nodes: this machine answers
 FINDING, LOOKING, WATCHING = "finding the job", "looking at the job", "watching the job"  # what only triage asks
 MEASURING = "measuring"  # in steps, each chosen from what the ones before it measured
 LOOKING_AGAIN = "reading counters again"  # last of all: what was counted since the first phase
