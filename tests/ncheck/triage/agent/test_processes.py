@@ -60,21 +60,20 @@ def test_who_asks_is_not_of_the_job() -> None:
     assert os.getpid() not in asked(match="pytest")
 
 
-# A rank that starts what watches it, and one more: each asks for the processes.
+# A rank that starts what watches it, and one more: each asks for the processes once both have their own environment.
+# A child that was forked and has not yet begun its program still shows its parent's.
 WATCHED_RANK = """
 import os, subprocess, sys
-watchers = [
-    subprocess.Popen([sys.executable, *sys.argv[1:]], env={**os.environ, "NCHECK_WATCHER": "1"}, stdout=subprocess.PIPE)
-    for _ in range(2)
-]
+words = {"env": {**os.environ, "NCHECK_WATCHER": "1"}, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+watchers = [subprocess.Popen([sys.executable, *sys.argv[1:]], **words) for _ in range(2)]
 print(os.getpid(), *(one.pid for one in watchers))
-print("\\n".join(one.communicate()[0].decode() for one in watchers))
+print("\\n".join(one.communicate(b"go")[0].decode() for one in watchers))
 """
 
 
 def test_what_watches_a_job_from_inside_sees_the_rank_above_it_and_is_not_of_the_job() -> None:
     variables = {"RANK": "3", "WORLD_SIZE": "8", "PYTHONPATH": os.pathsep.join(sys.path)}
-    argv = [sys.executable, "-c", WATCHED_RANK, "-c", AGENT, json.dumps(ASKED)]
+    argv = [sys.executable, "-c", WATCHED_RANK, "-c", "input()" + AGENT, json.dumps(ASKED)]
     said = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, **variables})
     first, *answers = said.stdout.splitlines()
     rank, *watchers = map(int, first.split())
