@@ -43,8 +43,8 @@ FORBIDDEN = {
 
 # What a check may import, beside the names of `ncheck` itself and how a record is made: docs/api.md names it as public.
 PUBLIC = {
-    "ncheck.expression", "ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.outliers",
-    "ncheck.parity", "ncheck.text", "ncheck.topology", "ncheck.parse.cuda_compatibility",
+    "ncheck.expression", "ncheck.facts", "ncheck.login_variables", "ncheck.mpi", "ncheck.nccl", "ncheck.network",
+    "ncheck.outliers", "ncheck.parity", "ncheck.text", "ncheck.topology", "ncheck.parse.cuda_compatibility",
     "ncheck.parse.interface_names",
 }  # fmt: skip
 

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from ncheck.hostlist import fold, is_name
     from ncheck.model.check import (
         HERE,
-        PLAN_VALUES,
+        PLAN,
         SLOW_NETWORK,
         Check,
+        Fix,
         Inconclusive,
         NotApplicable,
         Problem,
@@ -38,13 +39,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "HERE": "ncheck.model.check",
-    "PLAN_VALUES": "ncheck.model.check",
+    "PLAN": "ncheck.model.check",
     "SLOW_NETWORK": "ncheck.model.check",
     "Absent": "ncheck.model.fact",
     "Check": "ncheck.model.check",
     "Cluster": "ncheck.model.cluster",
     "Inconclusive": "ncheck.model.check",
     "Finding": "ncheck.model.finding",
+    "Fix": "ncheck.model.check",
     "LaunchPlan": "ncheck.model.plan",
     "LiveReport": "ncheck.triage.join",
     "Measurement": "ncheck.model.report",
@@ -75,12 +77,13 @@ _HOMES = {
 
 __all__ = [
     "HERE",
-    "PLAN_VALUES",
+    "PLAN",
     "SLOW_NETWORK",
     "Absent",
     "Check",
     "Cluster",
     "Finding",
+    "Fix",
     "Inconclusive",
     "LaunchPlan",
     "LiveReport",

@@ -8,21 +8,23 @@ from typing import cast
 
 from ncheck.again import with_nodes_of_run
 from ncheck.bad_nodes import found_bad, to_drain
-from ncheck.blockers import blockers
+from ncheck.blockers import blockers, mended
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
+from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
+from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import Judgement, excused_pairs, judge
-from ncheck.model.check import PLAN_VALUES, Check
+from ncheck.model.check import PLAN, Check, Fix
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
-from ncheck.model.plan import LaunchPlan
+from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import GpuAlone, Measurement, MeshSample, NodeSummary, Probe, Report
 from ncheck.origin import Origin
+from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
 from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, name_python, systems_of
-from ncheck.text import export_line
 from ncheck.version import __version__
 
 
@@ -46,7 +48,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     judgement = judgement or judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
     variables = {check.code: check.mended_by for check in checks}
-    typed = [_with_value(one, variables[one.code], plan) for one in judgement.findings]
+    typed = [part for one in judgement.findings for part in _with_value(one, variables[one.code], plan, cluster)]
     found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in typed]
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
@@ -77,16 +79,40 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         **(vars(origin) if origin else {}),
     ))  # fmt: skip
     bad = () if interrupted else found_bad(report, checks, settings)
-    report = replace(report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings)))
+    codes = {finding.code for finding in report.findings}
+    avoids = tuple(sorted({check.code for check in checks if check.code in codes and mended(check, report)}))
+    report = replace(
+        report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings), avoids=avoids)
+    )
     return replace(report, drain=to_drain(report, checks, settings))
 
 
-def _with_value(finding: Finding, variable: str, plan: LaunchPlan) -> Finding:
-    """Return the finding with the line that sets the plan's value, where its fix would print the plan's values."""
-    setting = plan.env.get(variable)
-    if finding.fix != PLAN_VALUES or setting is None or setting.value is None:
-        return finding
-    return replace(finding, fix=export_line(variable, setting.value), where="")
+def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Cluster) -> list[Finding]:
+    """Return the finding with the commands that make the plan's value last, where its fix would print the plan.
+
+    Where the plan has no value, or a node's settings are not known, the plan is something to look at.
+    """
+    if finding.fix != PLAN:
+        return [finding]
+    fixes = {node: _lasting(node, variable, plan, cluster) for node in finding.nodes}
+    if not all(fixes.values()):
+        return [replace(finding, kind="look")]
+    return [
+        replace(finding, nodes=nodes, fix=fix.line, where="", kind="look" if fix.look else "fix")
+        for fix, nodes in nodes_by_value(fixes).items() if fix
+    ]  # fmt: skip
+
+
+def _lasting(node: str, variable: str, plan: LaunchPlan, cluster: Cluster) -> Fix | None:
+    """Return the command that gives a variable of NCCL the plan's value in all jobs of a node; None if not known."""
+    from ncheck.nccl.settings import lasting, releases_of
+
+    common, own = plan.env.get(variable), plan.per_node.get(node, {}).get(variable)
+    value = (own or common or Setting(None, "")).value
+    environment, nccl = (cluster.known[node].get(fact) for fact in (EnvironmentFacts, LoadedNcclFacts))
+    if value is None or not variable.startswith("NCCL_") or not isinstance(environment, EnvironmentFacts):
+        return None
+    return lasting(variable, value, environment, releases_of(nccl)[-1], everywhere=own is None)
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:

@@ -12,11 +12,11 @@ from .hosts import Lab
 from .layers import ADA
 from .node import Node
 from .promises import examined
-from .ward import Row, Ward, findings, hold, hold_whole, on, sh, ward
+from .ward import Row, Ward, hold, hold_whole, on, sh, typed_fixes, ward
 from .wiring import ip
 
 MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
-MENDED = ("NC350", "NC352", "NC353", "NC355", "NC358", "NC371")
+MENDED = {"NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"}
 OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (*range(350, 363), 371, 372)))
 
 
@@ -111,13 +111,7 @@ def test_an_ordinary_user_learns_all_but_the_rules_that_only_root_is_shown(by_ad
 
 def test_each_fix_mends_what_it_was_given_for(sick: Ward, run: Run, by_ada: Run) -> None:
     assert by_ada  # it saw the faults
-    for row in ROWS:
-        node = sick.node(row.fault)
-        for finding in findings(run, node.name):
-            if finding["code"] == "NC372":
-                faults.start_up_file(node, finding["fix"])
-            elif finding["code"] in MENDED:
-                node.sh(finding["fix"].replace("sudo ", ""))
+    typed_fixes(sick, run, MENDED)
 
     mended = sick.examined(*OF_SETTINGS)
 

@@ -83,7 +83,7 @@ def test_another_nccl_on_one_host_and_docker0_for_nccl_on_another_stop_the_job_o
         "  more: ncheck explain NC201",
         "NC304 nccl-would-pick-virtual on node03: NCCL would pick docker0 (container-bridge):",
         "  NCCL_SOCKET_IFNAME=docker0",
-        "  fix here: export NCCL_SOCKET_IFNAME='=eth0'",
+        "  fix on node03: sudo sed -i 's/^NCCL_SOCKET_IFNAME=.*/NCCL_SOCKET_IFNAME==eth0/' /etc/nccl.conf",
         "  more: ncheck explain NC304",
     ]
 

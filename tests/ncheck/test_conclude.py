@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from ncheck import (
     HERE,
-    PLAN_VALUES,
+    PLAN,
     Absent,
     Check,
     NodeView,
@@ -22,6 +22,7 @@ from ncheck import (
     node_check,
 )
 from ncheck.conclude import BEFORE_RESET, conclude
+from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
@@ -43,6 +44,8 @@ from ncheck.pipeline import judge_again
 from ncheck.report.summary import headline
 from ncheck.report.text import fold_findings
 from ncheck.settings import Ignore, Settings
+
+from tests.logins import line_changed, line_removed, logins
 
 TITLE = "What the exit code is, and what --ignore does and does not do."  # this docstring is the checks' page
 
@@ -286,19 +289,55 @@ def test_nodes_whose_devices_lie_alike_are_drawn_once_the_most_common_first() ->
 @node_check("NC804", Severity.ERROR, Colour, mended_by="NCCL_SOCKET_IFNAME")
 def node_needs_paint(node: NodeView) -> Iterator[Problem]:
     if node[Colour].name == "red":
-        yield Problem("it is red", PLAN_VALUES, where=HERE)
+        yield Problem("it is red", PLAN, where=HERE)
 
 
-def test_a_fix_that_would_print_the_plans_value_is_the_line_that_sets_it() -> None:
-    known: dict[str, Facts] = {"a": {LoginFacts: LoginFacts(Login(reached=True)), Colour: Colour("red")}}
+IFNAME = "NCCL_SOCKET_IFNAME"
+UNSET = EnvironmentFacts({}, {})
+IN_BASHRC = logins({IFNAME: "ib0"})
+IN_CONF = EnvironmentFacts({}, {"/etc/nccl.conf": (f"{IFNAME}=ib0",)})
 
-    def fix(env: dict[str, Setting]) -> list[tuple[str, str]]:
-        plan = LaunchPlan(env)
-        report = conclude(Cluster.of(known), (node_needs_paint,), Settings(nodes_file="gpus"), plan)
-        return [(one.fix, one.where) for one in report.findings]
 
-    assert fix({"NCCL_SOCKET_IFNAME": Setting("=eno1", "")}) == [("export NCCL_SOCKET_IFNAME='=eno1'", "")]
-    assert fix({"NCCL_SOCKET_IFNAME": Setting(None, "")}) == fix({}) == [("ncheck plan gpus --for env", "here")]
+def repaired(
+    plan: LaunchPlan, **environments: EnvironmentFacts | Unread
+) -> list[tuple[tuple[str, ...], str, str, str]]:
+    """Return nodes, command, place and kind of each finding."""
+    login = LoginFacts(Login(reached=True))
+    known: dict[str, Facts] = {
+        name: {LoginFacts: login, Colour: Colour("red"), EnvironmentFacts: own} for name, own in environments.items()
+    }
+    report = conclude(Cluster.of(known), (node_needs_paint,), Settings(nodes_file="gpus"), plan)
+    return [(one.nodes, one.fix, one.where, one.kind) for one in report.findings]
+
+
+def test_a_fix_that_would_print_the_plans_value_makes_it_last_on_each_node() -> None:
+    plan = LaunchPlan({IFNAME: Setting("=eno1", "")})
+    assert repaired(plan, a=UNSET, b=IN_BASHRC, c=IN_CONF, d=UNSET) == [
+        (("a", "d"), "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf", "", "fix"),
+        (("b",), line_changed(IFNAME, "=eno1"), "", "fix"),
+        (("c",), f"sudo sed -i 's/^{IFNAME}=.*/{IFNAME}==eno1/' /etc/nccl.conf", "", "fix"),
+    ]
+
+
+def test_where_nodes_need_different_values_each_gets_its_own_in_a_file_of_its_machine() -> None:
+    plan = LaunchPlan({}, per_node={name: {IFNAME: Setting(f"={name}0", "")} for name in "abc"})
+    assert repaired(plan, a=UNSET, b=IN_BASHRC, c=IN_CONF) == [
+        (("a",), "echo NCCL_SOCKET_IFNAME==a0 | sudo tee -a /etc/nccl.conf", "", "fix"),
+        (
+            ("b",),
+            f"{line_removed(IFNAME)}; echo {IFNAME}==b0 | sudo tee -a /etc/nccl.conf",
+            "",
+            "fix",
+        ),
+        (("c",), f"sudo sed -i 's/^{IFNAME}=.*/{IFNAME}==c0/' /etc/nccl.conf", "", "fix"),
+    ]
+
+
+def test_without_a_value_or_the_nodes_settings_the_plan_is_something_to_look_at() -> None:
+    look = [(("a",), "ncheck plan gpus", "here", "look")]
+    assert repaired(LaunchPlan({IFNAME: Setting(None, "")}), a=UNSET) == look
+    assert repaired(LaunchPlan({}), a=UNSET) == look
+    assert repaired(LaunchPlan({IFNAME: Setting("=eno1", "")}), a=Unread("no answer")) == look
 
 
 def test_a_check_whose_fix_resets_a_gpu_names_what_to_keep_before_it_and_no_other_finding_does() -> None:

@@ -44,4 +44,5 @@ def hca_list_does_not_fit(cluster: Cluster) -> Iterator[Problem | NotApplicable]
             names = ", ".join(port.name for port in ports)
             wanted = f" of {common}" if count and common else ""
             message = f"{setting.described} selects {count or 'none'}{wanted} of the Active ports: {names}"
-            yield Problem(message, setting.command_to_set(""), nodes=(node.name,), summary="NCCL_IB_HCA does not fit")
+            fix, summary = setting.set_to(""), "NCCL_IB_HCA does not fit"
+            yield Problem(message, fix.line, nodes=(node.name,), look=fix.look, summary=summary)

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import HERE, PLAN, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.lazy_dataclass import dataclass
-from ncheck.nccl.choice import PLAN
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import Carried, Method, NodeResult, ProbeFacts
 from ncheck.text import moved

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import HERE, PLAN, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.lazy_dataclass import dataclass
-from ncheck.nccl.choice import PLAN
 from ncheck.probe.facts import NodeResult, ProbeFacts
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 

@@ -10,7 +10,7 @@ old recipe, prevents this. The index changes when addresses are added or the dri
 out, or use RoCE v1, which routers do not forward.
 
 ## What to type
-`unset NCCL_IB_GID_INDEX`, and find where it is set:
+Remove the line that sets it; `unset` in a shell changes no login. Where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
@@ -35,4 +35,5 @@ def gid_index_set(node: NodeView) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("no Active RoCE port" if not roce else f"NCCL {version} needs the index")
     elif own and own.value != "-1" and {str(ipv4_index(port)) for port in roce} != {own.value}:
         message = f"{own.described}: without it, NCCL {version} finds the right GID of each port itself"
-        yield Problem(message, own.command_to_set(""), tuple(map(gid_position, roce)))
+        fix = own.set_to("")
+        yield Problem(message, fix.line, tuple(map(gid_position, roce)), look=fix.look)

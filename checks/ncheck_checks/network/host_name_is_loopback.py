@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck import HERE, PLAN, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import PLAN
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 
 GLOO = "GLOO_SOCKET_IFNAME"

@@ -10,7 +10,7 @@ the management network: the job runs at a tenth of its speed or less, and no mes
 set.
 
 ## What to type
-`unset NCCL_IB_DISABLE`, and find where it is set:
+Remove the line that sets it; `unset` in a shell changes no login. Where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 

@@ -35,5 +35,6 @@ def ifname_lets_lo_in(node: NodeView) -> Iterator[Problem]:
     setting = interface_setting(node[EnvironmentFacts], releases_of(library)[-1])
     if setting and setting.negated and any(nic.kind is Kind.LOOPBACK for nic, _ in found[-1].used):
         avoided = ",".join(("lo", *setting.entries))
-        fix = setting.command_to_set(f"^={avoided}" if setting.exact else f"^{avoided}")
-        yield Problem(f"{setting.described} excludes {', '.join(setting.entries)}, but not lo", fix)
+        fix = setting.set_to(f"^={avoided}" if setting.exact else f"^{avoided}")
+        message = f"{setting.described} excludes {', '.join(setting.entries)}, but not lo"
+        yield Problem(message, fix.line, look=fix.look)

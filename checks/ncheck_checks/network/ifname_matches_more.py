@@ -43,8 +43,6 @@ def ifname_matches_more(node: NodeView) -> Iterator[Problem]:
         rdma = isinstance(ports, InfinibandFacts) and any(port.state == "Active" for port in ports.ports)
         if now.picked != exact.picked or (now.used != exact.used and not rdma):
             also = "; ".join(f"{entry} also matches {', '.join(names)}" for entry, names in others_matched.items())
-            yield Problem(
-                f"{setting.described}: {also}",
-                setting.command_to_set(f"={setting.value}"),
-                (f"NCCL would {now.described}",),
-            )
+            fix = setting.set_to(f"={setting.value}")
+            evidence = (f"NCCL would {now.described}",)
+            yield Problem(f"{setting.described}: {also}", fix.line, evidence, look=fix.look)

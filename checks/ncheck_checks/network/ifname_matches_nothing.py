@@ -11,8 +11,8 @@ too much.
 NCCL has no fallback: it stops with "no socket interface found", and gloo with "Unable to find address for".
 
 ## What to type
-`ip -br address` lists the interfaces; then `export NCCL_SOCKET_IFNAME='=eth0'`, `export GLOO_SOCKET_IFNAME=eth0`, or
-change the line in the file that the finding names.
+`ip -br address` lists the interfaces; then change the line in the file that the finding names to
+`NCCL_SOCKET_IFNAME==eth0`, or `GLOO_SOCKET_IFNAME=eth0`. An `export` in a shell changes no other login.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ def _judged(node: NodeView, name: str) -> Iterator[Problem]:
     own = (node.name,)
     nccl, gloo = interface_setting(environment, releases[-1]), gloo_interface_setting(environment)
     if nccl and (why := why_nothing_matches(nccl, nics, environment, releases)):
-        yield Problem(
-            f"{nccl.described} matches no interface: {why}", nccl.command_to_set(f"={name}" if name else ""), nodes=own
-        )
+        fix = nccl.set_to(f"={name}" if name else "")
+        yield Problem(f"{nccl.described} matches no interface: {why}", fix.line, nodes=own, look=fix.look)
     if gloo and (why := why_gloo_fails(gloo, nics)):
-        yield Problem(
-            f"{gloo.described} names an interface that does not exist: {why}", gloo.command_to_set(name), nodes=own
-        )
+        fix, message = gloo.set_to(name), f"{gloo.described} names an interface that does not exist: {why}"
+        yield Problem(message, fix.line, nodes=own, look=fix.look)

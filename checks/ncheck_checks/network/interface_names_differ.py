@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, Cluster, Problem, Severity, cluster_check, split
+from ncheck import HERE, PLAN, Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import PLAN
 from ncheck.network.subnets import common_names, shared
 
 

@@ -17,9 +17,9 @@ the first, and the job looks well. Then some connections go to addresses that no
 first collective operation.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME==eth0` where the job starts, with the second "=" for an exact name, or the line
-`NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. An exported variable alone does not reach the ranks of mpirun: add `-x
-NCCL_SOCKET_IFNAME`. `ncheck launch` and the command of `ncheck plan nodes.txt` set it.
+`echo NCCL_SOCKET_IFNAME==eth0 >> ~/.nccl.conf` on every node, with the second "=" for an exact name: all jobs follow
+it. For one job, `ncheck launch` and the command of `ncheck plan nodes.txt` set it. An exported variable reaches the
+ranks of mpirun only with `-x NCCL_SOCKET_IFNAME`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from ncheck import (
     HERE,
-    PLAN_VALUES,
+    PLAN,
     Absent,
     Cluster,
     Inconclusive,
@@ -87,7 +87,7 @@ def nccl_also_uses_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive 
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield Problem(
             f"NCCL would also send data over {described(found)}, and may hang",
-            PLAN_VALUES, evidence, tuple(found), where=HERE, summary=f"NCCL would also use {next(iter(names))}{more}",
+            PLAN, evidence, tuple(found), where=HERE, summary=f"NCCL would also use {next(iter(names))}{more}",
         )  # fmt: skip
     elif found:
         yield Problem(

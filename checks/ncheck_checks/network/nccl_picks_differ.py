@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
+from ncheck import HERE, PLAN, Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
+from ncheck import HERE, PLAN, Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts, unroutable
-from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 

@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ncheck import HERE, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check
+from ncheck import HERE, PLAN, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import PLAN, choices
+from ncheck.nccl.choice import choices
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 from ncheck.network.subnets import SubnetAddress, subnet_addresses
 

@@ -9,7 +9,7 @@ These settings help to find another fault, such as PCIe access control that brea
 exclude NVLink from the job: data between GPUs of one node goes through main memory, or even through the network card.
 
 ## What to type
-`unset NCCL_P2P_DISABLE`, and find where it is set:
+Remove the line that sets it; `unset` in a shell changes no login. Where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 If direct copies do hang here: `ncheck nodes.txt --ignore p2p-disabled-by-setting`.
 """
@@ -32,4 +32,5 @@ def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | NotApplicable]
         yield NotApplicable("fewer than two GPUs")
         return
     for setting, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
-        yield Problem(f"{setting.described}: {why}", setting.command_to_set(""))
+        fix = setting.set_to("")
+        yield Problem(f"{setting.described}: {why}", fix.line, look=fix.look)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import Fix, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
@@ -41,10 +41,11 @@ def plan_not_followed(node: NodeView) -> Iterator[Problem | NotApplicable]:
             f"asked NCCL {pick.version} itself",
             *(f"{setting.described} has an effect too" for setting in others),
         )
+        fix = others[0].set_to("") if others else Fix("ip -br address", look=True)
         yield Problem(
             f"with the plan's {plan}, NCCL {result} (planned: {planned})",
-            others[0].command_to_set("") if others else "ip -br address",
+            fix.line,
             evidence,
-            look=not others,
+            look=fix.look,
             summary="NCCL does not follow the plan",
         )

@@ -10,7 +10,7 @@ the node takes itself for the same rank, or with MASTER_ADDR=localhost for a job
 torchrun sets them anew and is not harmed.
 
 ## What to type
-`unset RANK WORLD_SIZE MASTER_ADDR` in the start-up file that sets them:
+Remove the lines of the start-up file that sets them; `unset` in a shell changes no login:
 `grep -nE '(RANK|WORLD_SIZE|MASTER_ADDR)=' ~/.bashrc ~/.profile ~/.bash_profile /etc/environment /etc/profile.d/*`.
 """
 
@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, nodes_by_value
+from ncheck import Cluster, Fix, NotApplicable, Problem, Severity, cluster_check, nodes_by_value
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.run import JobFacts
+from ncheck.login_variables import to_remove
 
 OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 MEETING = ("MASTER_ADDR", "MASTER_PORT")
@@ -31,15 +32,13 @@ def rank_variables_left_over(cluster: Cluster) -> Iterator[Problem | NotApplicab
     if any(job.running for job in cluster.facts(JobFacts).values()):
         yield NotApplicable("the job's launcher has set them")
         return
-    held: dict[str, tuple[str, ...]] = {}
+    held: dict[str, tuple[tuple[str, ...], Fix]] = {}
     for node, facts in cluster.facts(EnvironmentFacts).items():
         if any(name in facts.variables for name in OF_A_RANK):
-            held[node] = tuple(
-                f"{name}={facts.variables[name]}" for name in (*OF_A_RANK, *MEETING) if name in facts.variables
-            )
-    for settings, nodes in nodes_by_value(held).items():
-        names = [setting.partition("=")[0] for setting in settings]
+            names = [name for name in (*OF_A_RANK, *MEETING) if name in facts.variables]
+            held[node] = tuple(f"{name}={facts.variables[name]}" for name in names), to_remove(facts, *names)
+    for (settings, fix), nodes in nodes_by_value(held).items():
         yield Problem(
             f"every login has {', '.join(settings)}, which a rank takes for its own",
-            f"unset {' '.join(names)}", nodes=nodes, summary="variables of a rank are left over",
+            fix.line, nodes=nodes, look=fix.look, summary="variables of a rank are left over",
         )  # fmt: skip

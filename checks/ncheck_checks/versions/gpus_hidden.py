@@ -12,7 +12,8 @@ elsewhere, or use a GPU that is hidden ("invalid device ordinal"). Without any, 
 device is detected", or computes on the CPU, and the ranks of the other nodes wait for it.
 
 ## What to type
-`unset CUDA_VISIBLE_DEVICES`, and find where it is set: `grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
+Remove the line that sets it; `unset` in a shell changes no login. Where it is set:
+`grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.run import JobFacts
+from ncheck.login_variables import to_remove
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
@@ -42,10 +44,12 @@ def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
         )
     elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]
+        fix = to_remove(node[EnvironmentFacts], VARIABLE)
         yield Problem(
             f"{VARIABLE} shows {visible or 'none'} of its {total} GPUs",
-            f"unset {VARIABLE}",
+            fix.line,
             (f"{VARIABLE}={quote(value)}",),
+            look=fix.look,
             summary=f"only {visible} of {total} GPUs are visible" if visible else "all GPUs are hidden",
             severity=Severity.WARNING if visible else None,
         )

@@ -26,7 +26,7 @@ from ncheck.expression import expression
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.run import JobFacts
 from ncheck.nccl.setting_problems import differing
-from ncheck.nccl.settings import PlacedSetting
+from ncheck.nccl.settings import setting_at
 
 _COMPARED = expression(
     r"(UCX|UCC|HCOLL|FI|GLOO|TORCH_NCCL|HOROVOD|I_MPI|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA)_.*"
@@ -48,7 +48,7 @@ def job_settings_differ(cluster: Cluster) -> Iterator[Problem]:
     in_job = any(job.running for job in cluster.facts(JobFacts).values())
     yield from differing({
         node: {
-            name: PlacedSetting(name, value)
+            name: setting_at(own, name, value)
             for name, value in own.variables.items()
             if _is_compared(name, in_job=in_job)
         }

@@ -11,18 +11,18 @@ lists, wherever they are set: "Two mutually-exclusive MCA variables were specifi
 and mpirun's daemons find no interface.
 
 ## What to type
-`unset OMPI_MCA_btl_tcp_if_exclude` in the start-up file that sets it, or remove the line from the file that the finding
-names; or give every node the same list.
+Remove the line from the file that the finding names (`grep -n tcp_if_exclude
+~/.bashrc ~/.openmpi/mca-params.conf`); or give every node the same list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.mpi_settings import EXCLUDING, USERS_FILE, MpiSetting, MpiSettingsFacts, excluded_everywhere
+from ncheck.facts.mpi_settings import EXCLUDING, MpiSetting, MpiSettingsFacts, excluded_everywhere
+from ncheck.login_variables import parameter_removed
 
 
 @cluster_check("NC212", Severity.ERROR, MpiSettingsFacts, MpiFacts)
@@ -41,6 +41,5 @@ def mpi_exclude_set(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
 def _problem(node: str, name: str, setting: MpiSetting) -> Problem:
     include = name.replace("exclude", "include")
     message = f"Open MPI accepts either {setting.described} or the launch plan's {include}, not both"
-    file = setting.file if setting.file == USERS_FILE.path else quote(setting.file)  # a quoted ~ is no home folder
-    look = f"grep -n {name} {file}"
-    return Problem(message, setting.fix or look, nodes=(node,), look=not setting.fix)
+    fix = parameter_removed(setting)
+    return Problem(message, fix.line, nodes=(node,), look=fix.look)

@@ -12,8 +12,8 @@ address every node has, or stops with "At least one pair of MPI processes are un
 plan's own options outweigh them.
 
 ## What to type
-`unset OMPI_MCA_btl_tcp_if_include` in the start-up file that sets it, or remove the line from the file that the finding
-names. `ip -br address` shows the interfaces of the node.
+Remove the line from the file that the finding names (`grep -n tcp_if_include
+~/.bashrc ~/.openmpi/mca-params.conf`). `ip -br address` shows the interfaces of the node.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ncheck import Cluster, NodeView, NotApplicable, Problem, Severity, cluster_
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_settings import INCLUDING, MpiSetting, MpiSettingsFacts, excluded_everywhere
 from ncheck.facts.nics import Interface, Kind, NicFacts
+from ncheck.login_variables import parameter_removed
 
 
 @cluster_check("NC213", Severity.ERROR, MpiSettingsFacts, NicFacts, MpiFacts, mended_by="btl_tcp_if_include")
@@ -41,8 +42,8 @@ def _problems(node: NodeView, names: Iterable[str]) -> Iterator[Problem]:
     for name in names:
         setting = node[MpiSettingsFacts].settings.get(name)
         if setting and (defect := _defect(_chosen(setting, node[NicFacts]), node[NicFacts])):
-            fix = setting.fix or "ip -br address"
-            yield Problem(f"{setting.described}: {defect}", fix, nodes=(node.name,), look=not setting.fix)
+            fix = parameter_removed(setting)
+            yield Problem(f"{setting.described}: {defect}", fix.line, nodes=(node.name,), look=fix.look)
 
 
 def _chosen(setting: MpiSetting, nics: NicFacts) -> list[Interface]:

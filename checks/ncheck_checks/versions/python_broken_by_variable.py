@@ -21,11 +21,7 @@ from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.interpreter import InterpreterFacts
-
-_LOOK = (
-    "grep -snE 'PYTHON(HOME|PATH)' ~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc /etc/profile "
-    "/etc/profile.d/*"
-)
+from ncheck.login_variables import where_set
 
 
 @node_check("NC224", Severity.ERROR, InterpreterFacts, blocks_plan=True)
@@ -33,8 +29,6 @@ def python_broken_by_variable(node: NodeView) -> Iterator[Problem]:
     python = node[InterpreterFacts]
     if python.broken and (names := list(python.broken.variables)):
         set_to = " and ".join(f"{name}={quote(value)}" for name, value in python.broken.variables.items())
-        yield Problem(
-            f"{python.path} does not work with {set_to}: {python.broken.error}",
-            _LOOK,
-            look=True, summary=f"{' and '.join(names)} breaks Python",
-        )  # fmt: skip
+        message = f"{python.path} does not work with {set_to}: {python.broken.error}"
+        look, summary = where_set(*names), f"{' and '.join(names)} breaks Python"
+        yield Problem(message, look.line, look=True, summary=summary)

@@ -12,7 +12,7 @@ for it.
 
 ## What to type
 `nvidia-smi -L` on the named nodes shows the GPUs. Then correct the number in the list (`node01 slots=4`), or remove the
-variable where it is set: `unset CUDA_VISIBLE_DEVICES`.
+line that sets the variable: `grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
+from ncheck.login_variables import to_remove
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
@@ -41,4 +42,5 @@ def slots_and_gpus_disagree(node: NodeView) -> Iterator[Problem | NotApplicable]
     elif slots > visible:
         value = node[EnvironmentFacts].variables[VARIABLE]
         message = f"listed with {slots} slots, but {VARIABLE} shows {visible} of its {total} GPUs"
-        yield Problem(message, f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",), summary="slots and GPUs disagree")
+        fix, evidence = to_remove(node[EnvironmentFacts], VARIABLE), (f"{VARIABLE}={quote(value)}",)
+        yield Problem(message, fix.line, evidence, look=fix.look, summary="slots and GPUs disagree")

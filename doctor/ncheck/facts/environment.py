@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Annotated
 
 from ncheck.expression import expression
@@ -14,22 +15,36 @@ from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Unread
 
 
-@dataclass(frozen=True)
-class EnvironmentFacts:
-    """The variables that control NCCL, MPI and gloo, as a non-interactive login sets them, and the lines of NCCL's
-    configuration files by path. `missing_files`: NCCL's variables that name a file that does not exist.
-    """
-
-    variables: Mapping[str, str]
-    files: Mapping[str, tuple[str, ...] | Unread | Absent]
-    missing_files: tuple[str, ...] = ()
-
-
 def _path(path: str) -> str:
     """Return the path of a file. Raises ValueError for one that cannot be part of a command."""
     if path.startswith("-") or not path.isprintable():
         raise ValueError(f"{quoted(path)} is not a path")
     return path
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A line of a start-up file that sets a variable: the file ("~/.bashrc"), and the line's number from 1.
+
+    `sets`: all variables that the line sets; empty where it does anything else.
+    """
+
+    file: Annotated[str, _path]
+    line: int
+    sets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """The variables that control NCCL, MPI and gloo, as a non-interactive login sets them, and the lines of NCCL's
+    configuration files by path. `missing_files`: NCCL's variables that name a file that does not exist. `start_up`: by
+    variable, the lines of start-up files that set it.
+    """
+
+    variables: Mapping[str, str]
+    files: Mapping[str, tuple[str, ...] | Unread | Absent]
+    missing_files: tuple[str, ...] = ()
+    start_up: Mapping[str, tuple[Assignment, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class EnvironmentAnswer:
     job_variables: Mapping[str, str]
     files: Mapping[Annotated[str, _path], tuple[str, ...] | Unread | None]
     missing: Annotated[tuple[str, ...], OPTIONAL, Null(())]
+    start_up: Annotated[Mapping[str, tuple[Assignment, ...]] | None, OPTIONAL]
 
 
 ENVIRONMENT = Answer("environment", shape=EnvironmentAnswer)
@@ -70,7 +86,8 @@ def environment(answer: EnvironmentAnswer) -> EnvironmentFacts:
     variables = {**answer.variables, **answer.job_variables}
     files = {path: _named(path, lines) for path, lines in answer.files.items()}
     missing = tuple(filter(is_variable, answer.missing))
-    return EnvironmentFacts({name: value for name, value in variables.items() if is_variable(name)}, files, missing)
+    valid = {name: value for name, value in variables.items() if is_variable(name)}
+    return EnvironmentFacts(valid, files, missing, answer.start_up or {})
 
 
 def _named(path: str, lines: tuple[str, ...] | Unread | None) -> tuple[str, ...] | Unread | Absent:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from shlex import quote
 
 from ncheck.facts.definition import Fact, trouble
-from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
+from ncheck.facts.environment import ENVIRONMENT, Assignment, EnvironmentFacts, environment
 from ncheck.facts.mpi_daemon import MPI_DAEMON, MpiDaemonFacts, mpi_daemon
 from ncheck.facts.shapes import mapping, words
 from ncheck.lazy_dataclass import dataclass
@@ -16,22 +15,20 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class MpiSetting:
-    """One parameter with its value, and the `variable` or the `file` that sets it."""
+    """One parameter with its value, and the `variable` or the `file` that sets it. `start_up`: the lines of start-up
+    files that set the variable.
+    """
 
     name: str  # btl_tcp_if_include
     value: str
     variable: str = ""
     file: str = ""
+    start_up: tuple[Assignment, ...] = ()
 
     @property
     def described(self) -> str:
         """Return "btl_tcp_if_include=docker0 (in /etc/openmpi/openmpi-mca-params.conf)"."""
         return f"{self.variable}={self.value}" if self.variable else f"{self.name}={self.value} (in {self.file})"
-
-    @property
-    def fix(self) -> str:
-        """Return the line that takes it back, "" if a file has to be edited."""
-        return f"unset {quote(self.variable)}" if self.variable else ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,10 @@ def mpi_settings(evidence: Evidence) -> Read[MpiSettingsFacts]:
     texts = {**system, **({} if why else {USERS_FILE.path: words(users.value)})}
     found = [setting for path, text in texts.items() for setting in _in_file(path, text)]
     variables = (
-        MpiSetting(name, known.variables[prefix + name], variable=prefix + name)
+        MpiSetting(
+            name, known.variables[prefix + name], variable=prefix + name,
+            start_up=known.start_up.get(prefix + name, ()),
+        )
         for prefix in _PREFIXES for name in PARAMETERS if prefix + name in known.variables
     )  # fmt: skip
     return MpiSettingsFacts({setting.name: setting for setting in (*found, *variables) if setting.value})

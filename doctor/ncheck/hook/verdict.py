@@ -30,7 +30,6 @@ from ncheck.model.report import Report
 from ncheck.report.json import as_json
 from ncheck.report.summary import names_in, unreached_and_unknown, urgency
 from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, line, node_set
-from ncheck.text import export_line
 
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it
 WIDTH, WHOLE = 100, 3  # of the short text: columns, findings that are shown with their fix
@@ -41,7 +40,6 @@ def verdict_of(
     report: Report, checks: Sequence[Check], ranks: Mapping[str, RanksFacts], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what all ranks are to know."""
-    report = _with_fixes(report, checks)
     applied = _applied(report, checks, request)
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
     harmless = {check.code for check in checks if _harmless(check, report)}
@@ -81,20 +79,6 @@ def _applied(report: Report, checks: Sequence[Check], request: Mapping[str, Any]
 
 def _values(settings: Mapping[str, Setting]) -> dict[str, str]:
     return {name: one.value for name, one in settings.items() if one.value is not None and one.decided}
-
-
-def _with_fixes(report: Report, checks: Sequence[Check]) -> Report:
-    """Return the report with the line that sets a variable of the plan, where a fix would print the plan."""
-    env = _values(report.plan.env)
-    variables = {check.code: check.mended_by for check in checks if check.mended_by in env}
-
-    def with_fix(finding: Finding) -> Finding:
-        name = variables.get(finding.code)
-        if name and finding.fix.startswith("ncheck plan"):
-            return replace(finding, fix=export_line(name, env[name]))
-        return finding
-
-    return replace(report, findings=tuple(map(with_fix, report.findings)))
 
 
 # The short text

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
-# A fix that prints the plan's values. Where the plan has one for the variable that mends a finding (Check.mended_by),
-# the report shows the line that sets it instead.
-PLAN_VALUES = "ncheck plan nodes.txt --for env"
+# A fix that prints the launch plan, whose line leads NCCL to the right network with any launcher. Where the plan has a
+# value for the variable that mends a finding (Check.mended_by), the report shows the command that makes it last.
+PLAN = "ncheck plan nodes.txt"
 SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
 
@@ -49,6 +49,15 @@ class Problem:
     summary: str = ""
     follows: str = ""
     severity: Severity | None = None
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A command line, and `where` and `look` as a Problem has them."""
+
+    line: str
+    where: str = ""
+    look: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class LaunchPlan:
     `env` maps a variable to its setting. `lines` maps a launcher to the text to type, and `reasons` to the reasons for
     it; `command` is the same text as a command, None if every node has a command of its own. `notes` say what could not
     be decided and why. `per_node` maps nodes to the variables whose values differ between nodes: these have no value in
-    `env`, and no single value is right on all nodes. `blockers` are reasons not to use the plan as it is.
+    `env`, and no single value is right on all nodes. `blockers` are reasons not to use the plan as it is. `avoids` are
+    the codes of findings that harm a launch without the plan and none with it.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class LaunchPlan:
     per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     command: LaunchCommand | None = None
     blockers: tuple[Blocker, ...] = ()
+    avoids: tuple[str, ...] = ()
 
     @property
     def made(self) -> bool:

@@ -32,10 +32,6 @@ from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
 MOST_ENTRIES = 16
 
-# Prints the line that leads NCCL to the right network with any launcher; an exported variable does not reach the ranks
-# of mpirun, which needs -x.
-PLAN = "ncheck plan nodes.txt"
-
 PICK_FACTS = (LoadedNcclFacts, NcclPickFacts)  # what a pick depends on besides the interfaces and the environment
 
 Candidate = tuple[Interface, Address]

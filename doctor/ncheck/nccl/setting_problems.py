@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from shlex import quote
 
+from ncheck import login_variables
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import HcaPort
 from ncheck.hostlist import fold
-from ncheck.model.check import Problem
+from ncheck.model.check import Fix, Problem
 from ncheck.nccl.hca import active, selected
-from ncheck.nccl.settings import PlacedSetting, is_on
+from ncheck.nccl.settings import MACHINE_FILE, PlacedSetting, is_on
 from ncheck.parity import nodes_by_value, split
 from ncheck.text import sudo_for
 
@@ -97,8 +98,9 @@ def problems(effects: Mapping[str, Iterable[Effect]]) -> Iterator[Problem]:
         for effect in own:
             groups.setdefault(effect, []).append(node)
     for (setting, harm), nodes in groups.items():
-        summary = f"{setting.variable}={setting.value[:_SHOWN]} is set"
-        yield Problem(f"{setting.described}: {harm}", setting.command_to_set(""), nodes=tuple(nodes), summary=summary)
+        summary, fix = f"{setting.variable}={setting.value[:_SHOWN]} is set", setting.set_to("")
+        message = f"{setting.described}: {harm}"
+        yield Problem(message, fix.line, nodes=tuple(nodes), look=fix.look, summary=summary)
 
 
 def equal_host_ids(
@@ -109,7 +111,8 @@ def equal_host_ids(
     for value, nodes in nodes_by_value({node: setting.value for node, setting in own.items()}).items():
         if len({kernels.get(node, node) for node in nodes}) > 1:
             message = f"NCCL_HOSTID={value} on {fold(nodes)}: NCCL treats them as one machine and tries shared memory"
-            yield Problem(message, own[nodes[0]].command_to_set(""), nodes=nodes)
+            fix = own[nodes[0]].set_to("")
+            yield Problem(message, fix.line, nodes=nodes, look=fix.look)
 
 
 def ignored_lines(environment: EnvironmentFacts) -> Iterator[tuple[str, str, str]]:
@@ -138,9 +141,6 @@ def command_to_repair(path: str) -> str:
     return f"{sudo_for(path)}sed -i -E {quote(change)} {quote(path)}"
 
 
-_SHOWS_ALL = "env"
-
-
 def differing(settings: Mapping[str, Mapping[str, PlacedSetting]]) -> Iterator[Problem]:
     """Yield each variable that differs between nodes, with a command for the nodes that should change it."""
     names = dict.fromkeys(name for own in settings.values() for name in own)
@@ -148,16 +148,16 @@ def differing(settings: Mapping[str, Mapping[str, PlacedSetting]]) -> Iterator[P
         values = {node: quote(own[name].value) if name in own else "not set" for node, own in settings.items()}
         if parted := split(values):
             wanted = settings[parted.groups[0][1][0]].get(name)
-            fix = _command_to_align(settings[parted.odd[-1]].get(name), wanted)
+            fix = _aligned(settings[parted.odd[-1]].get(name), wanted)
             message, summary = f"{name} differs: {parted.summary()}", f"{name} differs"
-            yield Problem(message, fix, nodes=parted.odd, look=fix == _SHOWS_ALL, summary=summary)
+            yield Problem(message, fix.line, nodes=parted.odd, look=fix.look, summary=summary)
 
 
-def _command_to_align(odd: PlacedSetting | None, wanted: PlacedSetting | None) -> str:
-    """Return a command that sets a variable as the other nodes have it."""
+def _aligned(odd: PlacedSetting | None, wanted: PlacedSetting | None) -> Fix:
+    """Return the command that sets a variable as the other nodes have it."""
     if odd is not None:
-        return odd.command_to_set(wanted.value if wanted else "")
-    if wanted is None or not wanted.file:
-        return wanted.command_to_set(wanted.value) if wanted else _SHOWS_ALL
-    line = quote(f"{wanted.variable}={wanted.value}")
-    return f"echo {line} | {sudo_for(wanted.file)}tee -a {quote(wanted.file)}"
+        return odd.set_to(wanted.value if wanted else "")
+    if wanted is None or not (wanted.file or wanted.variable.startswith("NCCL_")):
+        return login_variables.where_set(wanted.variable) if wanted else Fix("env", look=True)
+    line, file = quote(f"{wanted.variable}={wanted.value}"), wanted.file or MACHINE_FILE
+    return Fix(f"echo {line} | {sudo_for(file)}tee -a {quote(file)}")

@@ -8,15 +8,18 @@ from functools import lru_cache
 from shlex import quote
 from string import ascii_letters, digits
 
+from ncheck import login_variables
 from ncheck.expression import expression
-from ncheck.facts.environment import IFNAME, EnvironmentFacts, is_variable
+from ncheck.facts.environment import IFNAME, Assignment, EnvironmentFacts, is_variable
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.check import Fix
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import export_line, sudo_for
+from ncheck.text import sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
+MACHINE_FILE = "/etc/nccl.conf"
 
 Release = tuple[int, ...]
 
@@ -37,7 +40,8 @@ PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # the characters that a 
 
 @dataclass(frozen=True)
 class PlacedSetting:
-    """A variable with its value. `file` is the configuration file that sets it, "" the environment.
+    """A variable with its value. `file` is NCCL's configuration file that sets it, "" the environment; `start_up` are
+    the lines of start-up files that set it there, as far as they are known.
 
     In lists of interfaces NCCL's entries are prefixes, unless "=" makes them exact, and "^" excludes what they match.
     Gloo's are exact, and all are used: torch (source, distributed/c10d) takes a list, Paddle one name. To both
@@ -47,6 +51,7 @@ class PlacedSetting:
     variable: str
     value: str
     file: str = ""
+    start_up: tuple[Assignment, ...] = ()
 
     @property
     def described(self) -> str:
@@ -65,13 +70,15 @@ class PlacedSetting:
     def exact(self) -> bool:
         return self.variable == GLOO or self.value.removeprefix("^").startswith("=")
 
-    def command_to_set(self, value: str) -> str:
-        """Return a command that sets another value in the same place, or removes the setting if `value` is ""."""
-        plain = set(value) <= PLAIN
+    def set_to(self, value: str) -> Fix:
+        """Return the command that sets another value in the same place, or removes the setting if `value` is ""."""
+        plain = value if set(value) <= PLAIN else ""
+        if not self.file and plain:
+            return login_variables.changed(self.start_up, self.variable, plain)
         if not self.file:
-            return export_line(self.variable, value) if value and plain else f"unset {quote(self.variable)}"
-        change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
-        return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
+            return login_variables.removed(self.start_up, self.variable)
+        change = f"s/^{self.variable}=.*/{self.variable}={plain}/" if plain else f"/^{self.variable}=/d"
+        return Fix(f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}")
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +102,7 @@ def placed_settings(environment: EnvironmentFacts, release: Release) -> dict[str
     other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
     users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
     settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
-    for path in (*users, "/etc/nccl.conf"):
+    for path in (*users, MACHINE_FILE):
         for name, value in _assignments(environment.files.get(path, Absent("not there"))):
             settings.setdefault(name, (value, path))
     return settings
@@ -119,8 +126,18 @@ def settings_in_force(environment: EnvironmentFacts, release: Release) -> dict[s
 
 def settings_of(environment: EnvironmentFacts, nccl: object) -> dict[str, PlacedSetting]:
     """Return NCCL's settings in force on a node, each with its place."""
-    placed = placed_settings(environment, releases_of(nccl)[-1])
-    return {name: PlacedSetting(name, value, file) for name, (value, file) in placed.items()}
+    return settings_at(environment, releases_of(nccl)[-1])
+
+
+def settings_at(environment: EnvironmentFacts, release: Release) -> dict[str, PlacedSetting]:
+    """Return the settings that this release of NCCL would have in force."""
+    placed = placed_settings(environment, release)
+    return {name: setting_at(environment, name, *place) for name, place in placed.items()}
+
+
+def setting_at(environment: EnvironmentFacts, name: str, value: str, file: str = "") -> PlacedSetting:
+    """Return a variable with its value and its place: the file, or the lines of start-up files."""
+    return PlacedSetting(name, value, file, () if file else environment.start_up.get(name, ()))
 
 
 def settings_everywhere(cluster: Cluster) -> dict[str, dict[str, PlacedSetting]]:
@@ -137,13 +154,13 @@ def is_on(settings: Mapping[str, PlacedSetting], name: str) -> bool:
 def interface_setting(environment: EnvironmentFacts, release: Release) -> PlacedSetting | None:
     """Return NCCL_SOCKET_IFNAME as NCCL uses it; to NCCL a value of one character counts as unset."""
     value, file = placed_settings(environment, release).get(IFNAME, ("", ""))
-    return PlacedSetting(IFNAME, value, file) if len(value) > 1 else None
+    return setting_at(environment, IFNAME, value, file) if len(value) > 1 else None
 
 
 def gloo_interface_setting(environment: EnvironmentFacts) -> PlacedSetting | None:
     """Return GLOO_SOCKET_IFNAME, which no file sets; a value of one character counts as unset."""
     value = environment.variables.get(GLOO, "")
-    return PlacedSetting(GLOO, value) if len(value) > 1 else None
+    return setting_at(environment, GLOO, value, "") if len(value) > 1 else None
 
 
 def settings_that_steer_the_choice(
@@ -152,4 +169,19 @@ def settings_that_steer_the_choice(
     """Return the settings outside the plan that influence which address NCCL picks."""
     placed = placed_settings(environment, release_of(version))
     names = [name for name in ("NCCL_SOCKET_FAMILY", "NCCL_COMM_ID", IFNAME) if name in placed and name not in planned]
-    return tuple(PlacedSetting(name, *placed[name]) for name in names)
+    return tuple(setting_at(environment, name, *placed[name]) for name in names)
+
+
+def lasting(
+    variable: str, value: str, environment: EnvironmentFacts, release: Release, *, everywhere: bool = True
+) -> Fix:
+    """Return the command that gives one of NCCL's variables this value for every job on a node.
+
+    `everywhere`: all nodes get the same value, so that a home directory that they share may hold it.
+    """
+    known, line = settings_at(environment, release).get(variable), quote(f"{variable}={value}")
+    if known and (everywhere or known.file == MACHINE_FILE):
+        return known.set_to(value)
+    append = f"echo {line} >> ~/.nccl.conf" if everywhere else f"echo {line} | sudo tee -a {MACHINE_FILE}"
+    removal = known.set_to("") if known else Fix("")
+    return removal if removal.look else Fix("; ".join(filter(None, (removal.line, append))))

@@ -10,11 +10,10 @@ from ncheck.expression import expression
 from ncheck.facts.links import LinkCause, LinkFacts, ListenFacts, PortState
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.check import HERE, Inconclusive, Problem
+from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, NodeView
-from ncheck.nccl.choice import PLAN
 from ncheck.network.link_matrix import Known, Tried, shown, subnets_of
-from ncheck.network.link_problems import Fix, on
+from ncheck.network.link_problems import on
 
 # python3 (pid 4711) of ada
 _PID = expression(r"\(pid (\d+)\)", re.ASCII)
@@ -35,7 +34,7 @@ def _fix(node: str, state: PortState, *, elsewhere: bool) -> Fix:
     """Return the command that shows the port's owner or, if nobody requested this port, plans with the next one."""
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
-        return Fix(f"{PLAN} --master-port {other}", HERE, look=False)
+        return Fix(f"{PLAN} --master-port {other}", HERE)
     if found := _PID.search(state.taken_by):
         return on(node, "ps", "-o", "user,lstart,args", "-p", found[1])
     return on(node, "sudo", "ss", "-tnap", f"sport = :{state.port}")

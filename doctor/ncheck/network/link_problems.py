@@ -15,9 +15,9 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.check import HERE, Inconclusive, Problem
+from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
-from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
@@ -134,16 +134,7 @@ def _problem(cluster: Cluster, weighed: Weighed) -> Problem:
     )
 
 
-@dataclass(frozen=True)
-class Fix:
-    """A command, the node to type it on (or HERE), and whether it only shows more."""
-
-    line: str
-    where: str
-    look: bool = True
-
-
-PLANNED = Fix(PLAN, HERE, look=False)
+PLANNED = Fix(PLAN, HERE)
 
 
 def on(node: str, *argv: str, look: bool = True) -> Fix:

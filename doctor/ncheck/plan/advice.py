@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from shlex import quote
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.plan import Setting
-from ncheck.nccl.settings import PLAIN, placed_settings
+from ncheck.nccl.settings import PLAIN, lasting
 from ncheck.parity import nodes_by_value
 from ncheck.plan.networks import Network
 from ncheck.text import typable
-
-MACHINE_FILE = "/etc/nccl.conf"
 
 # The end of the reason of a setting that has no single value.
 PER_NODE = "set on each node separately"
@@ -56,22 +53,10 @@ def commands_to_set(
 ) -> Iterator[str]:
     """Yield the command that sets one of NCCL's variables on each node; nodes with the same command together."""
     commands = {
-        node: _command(variable, value, environments[node], release)
+        node: lasting(variable, value, environments[node], release, everywhere=False).line
         for node, value in values.items()
         if set(value) <= PLAIN  # sed reads a value as its own language
     }
     for command, nodes in nodes_by_value(commands).items():
         if typable(command):
             yield f"{variable} on {fold(nodes)}: {command}"
-
-
-def _command(variable: str, value: str, environment: EnvironmentFacts, release: tuple[int, ...]) -> str:
-    """Return a command that sets the variable in /etc/nccl.conf. Of two lines for one name NCCL takes the first."""
-    _, place = placed_settings(environment, release).get(variable, ("", None))
-    assignment = f"{variable}={value}"
-    if place == MACHINE_FILE:
-        return f"sudo sed -i {quote(f's|^{variable}=.*|{assignment}|')} {MACHINE_FILE}"
-    append = f"echo {quote(assignment)} | sudo tee -a {MACHINE_FILE}"
-    if place == "":
-        return f"unset {quote(variable)}; {append}"
-    return append if place is None else f"sed -i {quote(f'/^{variable}=/d')} {quote(place)}; {append}"

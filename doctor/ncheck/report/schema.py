@@ -268,6 +268,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "per_node": "Variables whose value differs by node, by node; null in env.",
         "command": "The same line as a command; null if every node has a line of its own, or there is none.",
         "blockers": "Why the plan must not be used as it is; empty if it can be.",
+        "avoids": "The codes of findings that harm a launch without the plan and none with it.",
     },
     "Blocker": {
         "code": "The code of the finding; empty if the result of checks is unknown.",

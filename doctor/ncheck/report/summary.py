@@ -46,6 +46,9 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     lost = unexplained(report, findings)
     unknown = _unknown(unknown_by_cause(report)[0])
     rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors))]
+    if errors and not lost and not unknown and _only_without_plan(report, errors):
+        culprits = "; ".join(_culprits([one for one in errors if one.counts]))
+        return Headline(NOT_READY, f"Ready with the launch line below, and not without it: {culprits}")
     if errors:
         causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
         named = set(map(id, causes))
@@ -120,6 +123,12 @@ def _plan(report: Report, *, errors: bool) -> list[str]:
     if report.plan.blockers:
         return ["launch plan not usable"]
     return ["launch plan usable once this is fixed" if errors else "launch plan usable"]
+
+
+def _only_without_plan(report: Report, errors: Iterable[FoldedFinding]) -> bool:
+    """Whether the launch plan can be used, and keeps the job from each error."""
+    plan = report.plan
+    return bool(plan.lines) and not plan.blockers and all(one.code in plan.avoids for one in errors if one.counts)
 
 
 def _passed(report: Report) -> str:

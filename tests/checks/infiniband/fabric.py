@@ -16,6 +16,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Outcome
 
+from tests.logins import logins
+
 PASSED, SKIPPED, FAILED = Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED
 
 Judge = Callable[[Sequence[Check], Mapping[str, Facts]], Judgement]  # a test hands over its own: it is watched
@@ -40,7 +42,7 @@ def node(*ports: Both, **variables: str) -> Facts:
     return {
         InfinibandFacts: facts if ports else Absent("no InfiniBand or RoCE device"),
         HcaFacts: HcaFacts(tuple(details for _, details in ports)) if ports else Absent("no InfiniBand or RoCE device"),
-        EnvironmentFacts: EnvironmentFacts(variables, {}),
+        EnvironmentFacts: logins(variables, {}),
         LoadedNcclFacts: LoadedNcclFacts("2.21.5", "/usr/lib/libnccl.so.2"),
         GpuFacts: Absent("no NVIDIA GPU"),
         LibraryFacts: LibraryFacts("", NO_HCA, {one.hca: "" for one, _ in ports} or NO_HCA),

@@ -15,6 +15,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.parse.interface_names import Kind
 
+from tests.logins import logins
+
 NEW, OLD = "2.28.3", "2.21.5"
 LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))
 
@@ -43,7 +45,7 @@ def node(
     """Return one node's facts; `conf` is the line of its /etc/nccl.conf."""
     return {
         NicFacts: NicFacts((LO, *nics)),
-        EnvironmentFacts: EnvironmentFacts(variables, {"/etc/nccl.conf": (conf,) if conf else Absent("not there")}),
+        EnvironmentFacts: logins(variables, {"/etc/nccl.conf": (conf,) if conf else Absent("not there")}),
         LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2") if nccl else Unread("no answer"),
         NcclPickFacts: pick,
         ListingFacts: ListingFacts(("nodes.txt:1",)),

@@ -11,6 +11,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.parse.nvidia_smi import Gpu
 
+from tests.logins import logins
+
 CONF = "/etc/nccl.conf"
 INFINIBAND = HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand")
 DARK = HcaPort("mlx5_0", 1, "Down", "Polling", 10.0, "InfiniBand")
@@ -20,7 +22,7 @@ def node(
     *lines: str, ports: tuple[HcaPort, ...] = (), gpus: int = 8, nccl: str = "2.32.3", boot: str = "", **variables: str
 ) -> Facts:
     return {
-        EnvironmentFacts: EnvironmentFacts(variables, {CONF: lines} if lines else {CONF: Absent("not there")}),
+        EnvironmentFacts: logins(variables, {CONF: lines} if lines else {CONF: Absent("not there")}),
         InfinibandFacts: InfinibandFacts(ports, "sysfs") if ports else Absent("no InfiniBand or RoCE device"),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
         IdentityFacts: IdentityFacts("n", boot, "net:[1]", 1000) if boot else Absent("not told"),

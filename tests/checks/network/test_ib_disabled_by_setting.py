@@ -6,6 +6,8 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ib_disabled_by_setting import ib_disabled_by_setting
 
+from tests.logins import line_removed
+
 from .settings import CONF, DARK, INFINIBAND, node
 
 PORTS = (INFINIBAND,)
@@ -20,7 +22,7 @@ def test_disabled_infiniband_is_reported_with_its_place_and_the_line_that_remove
     told = "NCCL ignores its InfiniBand and RoCE ports and sends all data over TCP"
     assert judge([ib_disabled_by_setting], nodes).findings == [
         Finding("NC331", "ib-disabled-by-setting", Severity.WARNING, ("n1",),
-                f"NCCL_IB_DISABLE=1 in the environment: {told}", (), "unset NCCL_IB_DISABLE",
+                f"NCCL_IB_DISABLE=1 in the environment: {told}", (), line_removed("NCCL_IB_DISABLE"),
                 summary="NCCL_IB_DISABLE=1 is set"),
         Finding("NC331", "ib-disabled-by-setting", Severity.WARNING, ("n2",),
                 f"NCCL_IB_DISABLE=1 in {CONF}: {told}", (), f"sudo sed -i '/^NCCL_IB_DISABLE=/d' {CONF}",

@@ -7,6 +7,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ifname_lets_lo_in import ifname_lets_lo_in
 
+from tests.logins import line_changed
+
 from .picked import alone, docker, nic
 
 ETH0 = nic("eth0", 2)
@@ -20,7 +22,7 @@ def test_a_list_that_avoids_docker0_alone_lets_lo_in() -> None:
     assert judge([ifname_lets_lo_in], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="^docker0")).findings == [
         Finding("NC323", "ifname-lets-lo-in", Severity.WARNING, ("n1",),
                 "NCCL_SOCKET_IFNAME=^docker0 in the environment excludes docker0, but not lo", (),
-                "export NCCL_SOCKET_IFNAME='^lo,docker0'"),
+                line_changed("NCCL_SOCKET_IFNAME", "^lo,docker0")),
     ]  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ifname_matches_more import ifname_matches_more
 
+from tests.logins import line_changed
+
 from .picked import OLD, alone, nic
 
 ETH1, ETH10 = nic("eth1", 2), nic("eth10", 3)
@@ -24,7 +26,8 @@ def test_eth1_takes_eth10_and_data_goes_over_both() -> None:
     assert judge([ifname_matches_more], alone(ETH1, ETH10, NCCL_SOCKET_IFNAME="eth1")).findings == [
         Finding("NC322", "ifname-matches-more", Severity.WARNING, ("n1",),
                 "NCCL_SOCKET_IFNAME=eth1 in the environment: eth1 also matches eth10",
-                ("NCCL would pick eth1 (physical): NCCL_SOCKET_IFNAME=eth1",), "export NCCL_SOCKET_IFNAME='=eth1'"),
+                ("NCCL would pick eth1 (physical): NCCL_SOCKET_IFNAME=eth1",),
+                line_changed("NCCL_SOCKET_IFNAME", "=eth1")),
     ]  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ifname_matches_nothing import ifname_matches_nothing
 
+from tests.logins import line_changed, line_removed
+
 from .picked import LO, NEW, OLD, alone, docker, nic
 
 ETH0 = nic("eth0", 2)
@@ -27,7 +29,7 @@ def test_an_unknown_interface_name_is_reported_with_the_existing_ones() -> None:
     assert judge([ifname_matches_nothing], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="ens5")).findings == [
         Finding("NC321", "ifname-matches-nothing", Severity.ERROR, ("n1",),
                 "NCCL_SOCKET_IFNAME=ens5 in the environment matches no interface: "
-                "no interface is named ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "no interface is named ens5: there are eth0, docker0", (), line_changed("NCCL_SOCKET_IFNAME", "=eth0")),
     ]  # fmt: skip
 
 
@@ -75,12 +77,12 @@ def test_gloo_wants_exact_names_and_each_of_its_list() -> None:
         "GLOO_SOCKET_IFNAME=eth0,eth in the environment names an interface that does not exist: "
         "eth is only part of a name: gloo matches no prefixes"
     )
-    assert fix == "export GLOO_SOCKET_IFNAME=eth0"
+    assert fix == line_changed("GLOO_SOCKET_IFNAME", "eth0")
 
 
 def test_where_no_name_can_be_proposed_the_variable_is_taken_away() -> None:
     assert [fix for _, fix in told(alone(docker(2), NCCL_SOCKET_IFNAME="eth0", GLOO_SOCKET_IFNAME="eth0"))] == [
-        "unset NCCL_SOCKET_IFNAME", "unset GLOO_SOCKET_IFNAME",
+        line_removed("NCCL_SOCKET_IFNAME"), line_removed("GLOO_SOCKET_IFNAME"),
     ]  # fmt: skip
 
 

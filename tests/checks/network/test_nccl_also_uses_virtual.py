@@ -77,7 +77,7 @@ def test_a_veth_with_a_link_local_address_is_named_beside_the_card() -> None:
         Finding("NC337", "nccl-also-uses-virtual", Severity.ERROR, ("n1",),
                 "NCCL would also send data over veth3f9a1c2 (a link-local address), and may hang",
                 ("NCCL uses eno1 10.0.0.1, veth3f9a1c2 fe80::1: n1",),
-                "ncheck plan nodes.txt --for env", where="here", summary="NCCL would also use veth3f9a1c2"),
+                "ncheck plan nodes.txt", where="here", summary="NCCL would also use veth3f9a1c2"),
     ]  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.nccl_setting_left_over import nccl_setting_left_over
 
+from tests.logins import line_removed
+
 from .settings import node
 
 
@@ -16,7 +18,7 @@ def test_a_rendezvous_that_was_left_behind_is_reported_once_for_all_its_nodes() 
     assert judge([nccl_setting_left_over], nodes).findings == [
         Finding("NC333", "nccl-setting-left-over", Severity.WARNING, ("n1", "n2"),
                 "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator connects to this one "
-                "address: jobs on other nodes hang", (), "unset NCCL_COMM_ID",
+                "address: jobs on other nodes hang", (), line_removed("NCCL_COMM_ID"),
                 summary="NCCL_COMM_ID=10.1.0.1:4444 is set"),
     ]  # fmt: skip
 
@@ -25,7 +27,7 @@ def test_machines_with_the_same_host_id_are_reported() -> None:
     nodes = {name: node(NCCL_HOSTID="gpu", boot=name) for name in ("n1", "n2")} | {"n3": node(NCCL_HOSTID="c")}
     assert [(found.nodes, found.message, found.fix) for found in judge([nccl_setting_left_over], nodes).findings] == [
         (("n1", "n2"), "NCCL_HOSTID=gpu on n[1-2]: NCCL treats them as one machine and tries shared memory",
-         "unset NCCL_HOSTID"),
+         line_removed("NCCL_HOSTID")),
     ]  # fmt: skip
 
 

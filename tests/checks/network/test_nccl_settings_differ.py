@@ -6,6 +6,8 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.nccl_settings_differ import nccl_settings_differ
 
+from tests.logins import line_changed
+
 from .settings import node
 
 
@@ -24,7 +26,7 @@ def test_a_node_that_lacks_a_setting_is_named_with_the_line_that_sets_it() -> No
     nodes = {"n1": node(NCCL_IB_TC="106"), "n2": node(NCCL_IB_TC="106"), "n3": node(NCCL_IB_TC="0")}
     in_shells = judge([nccl_settings_differ], nodes).findings
     assert [(found.nodes, found.fix) for found in (*in_files, *in_shells)] == [
-        (("n3",), "echo NCCL_IB_TC=106 | sudo tee -a /etc/nccl.conf"), (("n3",), "export NCCL_IB_TC=106"),
+        (("n3",), "echo NCCL_IB_TC=106 | sudo tee -a /etc/nccl.conf"), (("n3",), line_changed("NCCL_IB_TC", "106")),
     ]  # fmt: skip
 
 

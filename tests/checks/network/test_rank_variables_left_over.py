@@ -9,13 +9,15 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.rank_variables_left_over import rank_variables_left_over
 
+from tests.logins import line_removed, logins
+
 LEFT = {"MASTER_ADDR": "localhost", "RANK": "0", "WORLD_SIZE": "1", "PATH": "/usr/bin"}
 
 
 def nodes(second: dict[str, str], *, running: bool = False) -> dict[str, Facts]:
     job = JobFacts(running=running)
     return {
-        name: {EnvironmentFacts: EnvironmentFacts(own, {}), JobFacts: job}
+        name: {EnvironmentFacts: logins(own), JobFacts: job}
         for name, own in (("n1", {"PATH": "/usr/bin"}), ("n2", second))
     }
 
@@ -24,7 +26,7 @@ def test_what_is_left_on_one_node_is_named_with_its_cure() -> None:
     assert judge([rank_variables_left_over], nodes(LEFT)).findings == [
         Finding("NC372", "rank-variables-left-over", Severity.WARNING, ("n2",),
                 "every login has RANK=0, WORLD_SIZE=1, MASTER_ADDR=localhost, which a rank takes for its own", (),
-                "unset RANK WORLD_SIZE MASTER_ADDR", summary="variables of a rank are left over"),
+                line_removed("RANK", "WORLD_SIZE", "MASTER_ADDR"), summary="variables of a rank are left over"),
     ]  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from ncheck.parse.nvidia_smi import Gpu
 from ncheck.topology.gpus import visible_gpus
 from ncheck_checks.versions.gpus_hidden import gpus_hidden
 
+from tests.logins import line_removed, logins
+
 CARDS = tuple(Gpu(index, "NVIDIA H100 80GB HBM3", f"GPU-{index}f00") for index in range(4))
 
 
@@ -26,7 +28,7 @@ def node(
         "n1": {
             GpuFacts: GpuFacts(cards, "550.54", "12.4", "nvml") if cards else Absent("no NVIDIA GPU"),
             ListingFacts: ListingFacts(("nodes.txt:1",), slots),
-            EnvironmentFacts: EnvironmentFacts(variables, {}),
+            EnvironmentFacts: logins(variables),
             JobFacts: JobFacts(running=running),
         }
     }
@@ -35,14 +37,15 @@ def node(
 def test_a_variable_that_shows_fewer_gpus_than_there_are_is_named() -> None:
     assert judge([gpus_hidden], node("0,7,1")).findings == [
         Finding("NC211", "gpus-hidden", Severity.WARNING, ("n1",), "CUDA_VISIBLE_DEVICES shows 1 of its 4 GPUs",
-                ("CUDA_VISIBLE_DEVICES=0,7,1",), "unset CUDA_VISIBLE_DEVICES", summary="only 1 of 4 GPUs are visible"),
+                ("CUDA_VISIBLE_DEVICES=0,7,1",), line_removed("CUDA_VISIBLE_DEVICES"),
+                summary="only 1 of 4 GPUs are visible"),
     ]  # fmt: skip
 
 
 def test_a_variable_that_shows_none_of_the_gpus_is_an_error() -> None:
     assert judge([gpus_hidden], node("")).findings == [
         Finding("NC211", "gpus-hidden", Severity.ERROR, ("n1",), "CUDA_VISIBLE_DEVICES shows none of its 4 GPUs",
-                ("CUDA_VISIBLE_DEVICES=''",), "unset CUDA_VISIBLE_DEVICES", summary="all GPUs are hidden"),
+                ("CUDA_VISIBLE_DEVICES=''",), line_removed("CUDA_VISIBLE_DEVICES"), summary="all GPUs are hidden"),
     ]  # fmt: skip
 
 

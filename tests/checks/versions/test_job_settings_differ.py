@@ -10,10 +10,12 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.versions.job_settings_differ import job_settings_differ as check
 
+from tests.logins import line_changed, line_removed, logins
+
 
 def nodes(*variables: dict[str, str], running: bool = False) -> dict[str, Facts]:
     return {
-        f"n{number}": {EnvironmentFacts: EnvironmentFacts(own, {}), JobFacts: JobFacts(None, None, running=running)}
+        f"n{number}": {EnvironmentFacts: logins(own), JobFacts: JobFacts(None, None, running=running)}
         for number, own in enumerate(variables, 1)
     }
 
@@ -22,7 +24,7 @@ def test_a_transport_that_one_node_chooses_alone_is_named_with_its_cure() -> Non
     assert judge([check], nodes({}, {}, {"UCX_TLS": "tcp,self"})).findings == [
         Finding("NC219", "job-settings-differ", Severity.WARNING, ("n3",),
                 "UCX_TLS differs: not set on n[1-2], tcp,self on n3 (2 to 1)", (),
-                "unset UCX_TLS", summary="UCX_TLS differs"),
+                line_removed("UCX_TLS"), summary="UCX_TLS differs"),
     ]  # fmt: skip
 
 
@@ -32,7 +34,7 @@ def test_a_transport_that_one_node_chooses_alone_is_named_with_its_cure() -> Non
 )
 def test_each_family_is_compared(name: str) -> None:
     (found,) = judge([check], nodes({name: "1"}, {name: "1"}, {name: "0"})).findings
-    assert (found.summary, found.nodes, found.fix) == (f"{name} differs", ("n3",), f"export {name}=1")
+    assert (found.summary, found.nodes, found.fix) == (f"{name} differs", ("n3",), line_changed(name, "1"))
 
 
 @pytest.mark.parametrize(

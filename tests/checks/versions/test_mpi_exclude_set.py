@@ -9,7 +9,10 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_exclude_set import mpi_exclude_set
 
+from tests.logins import in_bashrc, line_removed
+
 BTL = "btl_tcp_if_exclude"
+SED = "sed -i --follow-symlinks '/^[[:space:]]*oob_tcp_if_exclude[[:space:]]*=/d'"
 
 
 def node(*settings: MpiSetting, implementation: str = "Open MPI") -> Facts:
@@ -20,21 +23,21 @@ def node(*settings: MpiSetting, implementation: str = "Open MPI") -> Facts:
 
 
 def test_a_variable_is_named_with_the_line_that_takes_it_back() -> None:
-    sick = node(MpiSetting(BTL, "docker0", variable=f"OMPI_MCA_{BTL}"))
+    sick = node(MpiSetting(BTL, "docker0", variable=f"OMPI_MCA_{BTL}", start_up=in_bashrc(f"OMPI_MCA_{BTL}")))
     assert judge([mpi_exclude_set], {"n1": node(), "n2": sick}).findings == [
         Finding("NC212", "mpi-exclude-set", Severity.ERROR, ("n2",),
                 "Open MPI accepts either OMPI_MCA_btl_tcp_if_exclude=docker0 or the launch plan's btl_tcp_if_include, "
-                "not both", (), "unset OMPI_MCA_btl_tcp_if_exclude"),
+                "not both", (), line_removed("OMPI_MCA_btl_tcp_if_exclude")),
     ]  # fmt: skip
 
 
-def test_a_file_is_named_with_the_line_that_shows_it() -> None:
+def test_a_file_is_named_with_the_line_that_removes_the_parameter() -> None:
     sick = node(MpiSetting("oob_tcp_if_exclude", "lo", file="~/.openmpi/mca-params.conf"))
     (found,) = judge([mpi_exclude_set], {"n1": sick, "n2": node()}).findings
-    assert (found.fix, found.kind) == ("grep -n oob_tcp_if_exclude ~/.openmpi/mca-params.conf", "look")
+    assert (found.fix, found.kind) == (f"{SED} ~/.openmpi/mca-params.conf", "fix")
     sick = node(MpiSetting("oob_tcp_if_exclude", "lo", file="/opt/a;reboot/etc/openmpi-mca-params.conf"))
     (found,) = judge([mpi_exclude_set], {"n1": sick, "n2": node()}).findings
-    assert found.fix == "grep -n oob_tcp_if_exclude '/opt/a;reboot/etc/openmpi-mca-params.conf'"
+    assert found.fix == f"{SED} '/opt/a;reboot/etc/openmpi-mca-params.conf'"
 
 
 def test_it_is_silent_where_every_node_has_the_list_for_the_plan_leaves_its_own_out() -> None:

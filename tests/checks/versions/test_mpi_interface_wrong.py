@@ -10,6 +10,8 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_interface_wrong import mpi_interface_wrong
 
+from tests.logins import in_bashrc, line_removed
+
 BTL = "btl_tcp_if_include"
 
 
@@ -24,7 +26,11 @@ NICS = NicFacts((
 
 
 def node(value: str = "", implementation: str = "Open MPI") -> Facts:
-    settings = {BTL: MpiSetting(BTL, value, variable=f"OMPI_MCA_{BTL}")} if value else {}
+    settings = (
+        {BTL: MpiSetting(BTL, value, variable=f"OMPI_MCA_{BTL}", start_up=in_bashrc(f"OMPI_MCA_{BTL}"))}
+        if value
+        else {}
+    )
     return {
         MpiSettingsFacts: MpiSettingsFacts(settings),
         NicFacts: NICS,
@@ -36,7 +42,7 @@ def test_docker0_is_an_error_with_the_line_that_takes_it_back() -> None:
     assert judge([mpi_interface_wrong], {"n1": node(), "n2": node("docker0")}).findings == [
         Finding("NC213", "mpi-interface-wrong", Severity.ERROR, ("n2",),
                 "OMPI_MCA_btl_tcp_if_include=docker0: Open MPI would use docker0, which leads to no other node", (),
-                "unset OMPI_MCA_btl_tcp_if_include"),
+                line_removed("OMPI_MCA_btl_tcp_if_include")),
     ]  # fmt: skip
 
 
@@ -52,10 +58,11 @@ def test_so_is_any_that_leads_nowhere() -> None:
     assert defect("eth1") == "it cannot carry data to other nodes"
 
 
-def test_a_setting_of_a_file_is_looked_at() -> None:
+def test_a_setting_of_a_file_is_removed_there() -> None:
     sick = {**node(), MpiSettingsFacts: MpiSettingsFacts({BTL: MpiSetting(BTL, "lo", file="/etc/openmpi/x")})}
     (found,) = judge([mpi_interface_wrong], {"n1": node(), "n2": sick}).findings
-    assert (found.fix, found.kind) == ("ip -br address", "look")
+    sed = "sudo sed -i --follow-symlinks '/^[[:space:]]*btl_tcp_if_include[[:space:]]*=/d'"
+    assert (found.fix, found.kind) == (f"{sed} /etc/openmpi/x", "fix")
 
 
 def test_it_is_silent_about_a_network_of_the_node_and_about_a_list_of_which_one_is_there() -> None:

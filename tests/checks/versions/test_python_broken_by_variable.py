@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.interpreter import BrokenBy, InterpreterFacts
 from ncheck.judge import judge
+from ncheck.login_variables import where_set
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.python_broken_by_variable import python_broken_by_variable
@@ -19,8 +20,7 @@ def test_the_variable_its_value_and_pythons_last_words_are_named() -> None:
         Finding("NC224", "python-broken-by-variable", Severity.ERROR, ("n1",),
                 "/usr/bin/python3 does not work with PYTHONPATH='/opt/old:/opt/my lib': "
                 "AttributeError: module 'socket' has no attribute 'x'", (),
-                "grep -snE 'PYTHON(HOME|PATH)' ~/.bashrc ~/.bash_profile ~/.profile /etc/environment /etc/bash.bashrc "
-                "/etc/profile /etc/profile.d/*",
+                where_set("PYTHONPATH").line,
                 kind="look", summary="PYTHONPATH breaks Python"),
     ]  # fmt: skip
 

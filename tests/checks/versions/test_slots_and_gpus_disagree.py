@@ -12,6 +12,8 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.versions.slots_and_gpus_disagree import slots_and_gpus_disagree
 
+from tests.logins import line_removed, logins
+
 
 def node(slots: int | None, gpus: int = 8, shown: str | None = None) -> dict[str, Facts]:
     cards = tuple(Gpu(index, "NVIDIA H100 80GB HBM3", f"GPU-{index}0000000") for index in range(gpus))
@@ -20,7 +22,7 @@ def node(slots: int | None, gpus: int = 8, shown: str | None = None) -> dict[str
         "n1": {
             GpuFacts: GpuFacts(cards, "550.54", "12.4", "nvml") if gpus else Absent("no NVIDIA GPU"),
             ListingFacts: ListingFacts(("nodes.txt:1",), slots),
-            EnvironmentFacts: EnvironmentFacts(variables, {}),
+            EnvironmentFacts: logins(variables),
         }
     }
 
@@ -37,7 +39,7 @@ def test_gpus_that_the_variable_hides_do_not_count() -> None:
     assert judge([slots_and_gpus_disagree], node(8, shown="0,1")).findings == [
         Finding("NC208", "slots-and-gpus-disagree", Severity.ERROR, ("n1",),
                 "listed with 8 slots, but CUDA_VISIBLE_DEVICES shows 2 of its 8 GPUs",
-                ("CUDA_VISIBLE_DEVICES=0,1",), "unset CUDA_VISIBLE_DEVICES", summary="slots and GPUs disagree"),
+                ("CUDA_VISIBLE_DEVICES=0,1",), line_removed("CUDA_VISIBLE_DEVICES"), summary="slots and GPUs disagree"),
     ]  # fmt: skip
 
 

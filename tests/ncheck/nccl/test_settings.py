@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.login_variables import where_set
+from ncheck.model.check import Fix
 from ncheck.model.fact import Absent
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of, releases_of, settings_in_force, settings_of
 
@@ -63,9 +65,6 @@ def test_a_setting_knows_its_place_and_the_command_that_changes_it() -> None:
     assert (algorithm.described, protocol.described) == (
         "NCCL_ALGO=Tree in the environment", "NCCL_PROTO=LL in /etc/nccl.conf",
     )  # fmt: skip
-    assert (algorithm.command_to_set(""), algorithm.command_to_set("Ring")) == (
-        "unset NCCL_ALGO",
-        "export NCCL_ALGO=Ring",
-    )
-    assert protocol.command_to_set("") == "sudo sed -i '/^NCCL_PROTO=/d' /etc/nccl.conf"
-    assert protocol.command_to_set("LL128") == "sudo sed -i 's/^NCCL_PROTO=.*/NCCL_PROTO=LL128/' /etc/nccl.conf"
+    assert protocol.set_to("") == Fix("sudo sed -i '/^NCCL_PROTO=/d' /etc/nccl.conf")
+    assert protocol.set_to("LL128") == Fix("sudo sed -i 's/^NCCL_PROTO=.*/NCCL_PROTO=LL128/' /etc/nccl.conf")
+    assert algorithm.set_to("") == where_set("NCCL_ALGO"), "nobody knows which file sets it"

@@ -21,6 +21,8 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.model.plan import Setting
 from ncheck.plan.advice import Advice
 
+from tests.logins import line_removed, logins
+
 from .clusters import ACTIVE, COMPOSE, FAST, IFNAME, MANAGEMENT, advised, chosen, node, two
 
 GLOO = "GLOO_SOCKET_IFNAME"
@@ -71,15 +73,15 @@ def test_where_one_node_has_both_names_each_gets_its_own_in_a_file_of_its_machin
     unset = EnvironmentFacts({}, {})
     one = node(COMPOSE, "eno1 10.1.0.1", "eth0 192.0.2.1", environment=unset)
     other = node("eth0 10.1.0.2", environment=EnvironmentFacts({}, {"/etc/nccl.conf": (f"{IFNAME}=eno1",)}))
-    third = node("eth0 10.1.0.3", environment=EnvironmentFacts({IFNAME: "eno1"}, {}))
+    third = node("eth0 10.1.0.3", environment=logins({IFNAME: "eno1"}))
     made = advised(one, other, third)
     assert chosen(made) == (
         None,
         "10.1.0.0/24",
         (
             f"{IFNAME} on n1: echo {IFNAME}==eno1 | sudo tee -a /etc/nccl.conf",
-            f"{IFNAME} on n2: sudo sed -i 's|^{IFNAME}=.*|{IFNAME}==eth0|' /etc/nccl.conf",
-            f"{IFNAME} on n3: unset {IFNAME}; echo {IFNAME}==eth0 | sudo tee -a /etc/nccl.conf",
+            f"{IFNAME} on n2: sudo sed -i 's/^{IFNAME}=.*/{IFNAME}==eth0/' /etc/nccl.conf",
+            f"{IFNAME} on n3: {line_removed(IFNAME)}; echo {IFNAME}==eth0 | sudo tee -a /etc/nccl.conf",
         ),
     )
     assert {name: own[IFNAME].value for name, own in made.per_node.items()} == {

@@ -1,8 +1,10 @@
 """The variables that steer NCCL, MPI and gloo here, and NCCL's configuration files. Secrets never leave the node."""
 
 import os
+import re
 
-from ncheck.agent.files import fits, leaf
+from ncheck.agent.commands import decoded
+from ncheck.agent.files import LARGEST_LEAF, fits, leaf, matching, open_regular
 
 # One pattern a line of thought: libraries, launchers, what a launcher sets, where programs and libraries come from.
 PATTERNS = (
@@ -22,11 +24,20 @@ SECRET = (
 # Variables whose value is a file that NCCL reads.
 FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 
+# Where a login may get its variables from: the shells' files, PAM's, sshd's.
+START_UP_FILES = (
+    "~/.bashrc", "~/.bash_profile", "~/.bash_login", "~/.profile", "~/.zshenv", "~/.ssh/environment",
+    "~/.pam_environment", "/etc/environment", "/etc/security/pam_env.conf", "/etc/bash.bashrc", "/etc/bashrc",
+    "/etc/profile", "/etc/profile.d/*.sh", "/etc/zsh/zshenv", "/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf",
+)  # fmt: skip
+_MOST_PLACES = 8  # of one variable
+
 READS = (
     "the agent's own environment variables, by name: " + " ".join(PATTERNS),
     "values of names like " + " ".join(SECRET) + " stay on the node",
     "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
     "whether the files that " + " and ".join(FILES) + " name are there",
+    "the numbers of the lines that set one of these variables in " + " ".join(START_UP_FILES),
 )
 
 
@@ -41,7 +52,47 @@ def answer(sources, arguments, timeout):
         "secret": sorted(set(secret + more)),
         "files": files,
         "missing": _missing(sources.job.environment, files),
+        "start_up": places(set(login) | set(job)),
     }
+
+
+def places(names):
+    """Return the lines of start-up files that set these variables, by name: file, number, and all that the line sets,
+    which is nothing where it does more than that. PATH is left out: every file changes it.
+    """
+    names = sorted(set(names) - {"PATH"})
+    if not names:
+        return {}
+    sets = re.compile(r"(?:^|[\s;&])({})=".format("|".join(map(re.escape, names))))
+    found = {}
+    for path, text in _start_up_files():
+        for number, line in enumerate(text.splitlines(), 1):
+            for name in [] if line.lstrip().startswith("#") else sets.findall(line):
+                known = found.setdefault(name, [])
+                if len(known) < _MOST_PLACES:
+                    known.append({"file": path, "line": number, "sets": _only_sets(line)})
+    return found
+
+
+_ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)=(?:[^\s;&|()<>#\\\"']*|\"[^\"\\]*\"|'[^']*')(?=\s|$)"
+_PLAIN_LINE = re.compile(r"(?:export +)?{0}(?:\s+{0})*\s*(?:#.*)?$".format(_ASSIGNMENT.replace("([", "(?:[", 1)))
+
+
+def _only_sets(line):
+    """Return the variables of "export RANK=0 WORLD_SIZE=1  # left over"; none of a line that does anything else."""
+    return re.findall(_ASSIGNMENT, line.partition(" #")[0]) if _PLAIN_LINE.match(line) else []
+
+
+def _start_up_files():
+    home = os.path.expanduser("~")
+    for pattern in START_UP_FILES:
+        for path in matching(os.path.expanduser(pattern)):
+            try:
+                with os.fdopen(open_regular(path), "rb") as file:
+                    text = decoded(file.read(LARGEST_LEAF))
+            except OSError:
+                continue  # what this user cannot read, its logins may read all the same: then no line is known
+            yield "~" + path[len(home) :] if pattern.startswith("~") else path, text
 
 
 def _missing(environment, files):
