@@ -76,7 +76,7 @@ def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) 
 def test_one_node_alone_gets_a_line_that_needs_no_network(wide_lab: Lab) -> None:
     run = planned(wide_lab, "--for", "torchrun", "--", "python", "train.py", nodes=("node01",))
 
-    assert run.stdout.split()[-4:] == ["torchrun", "--standalone", "--nproc-per-node=1", "train.py"]
+    assert run.stdout.split()[-4:] == ["torchrun", "--standalone", "--nproc_per_node=1", "train.py"]
 
 
 @pytest.mark.parametrize(("launcher", "printed"), [("mpirun", ""), ("env", "false\n")])

@@ -247,7 +247,8 @@ def _ssh_configuration(launch: Launch) -> str:
 
 @launcher("torchrun")
 def torchrun(launch: Launch) -> Line:
-    """Return the line of each node; a single node needs no meeting point.
+    """Return the line of each node; a single node needs no meeting point. All releases take options with underscores,
+    those before torch 2.0 no others.
 
     With the c10d rendezvous there would be one line for all nodes. But with it a node only becomes the host of the
     rendezvous if its own hostname resolves to that address (never with 127.0.1.1 in /etc/hosts, nor on a second card),
@@ -259,9 +260,9 @@ def torchrun(launch: Launch) -> Line:
     def words(rank: int, host: Host) -> list[str]:
         meeting = ["--standalone"]
         if launch.several:
-            meeting = [f"--nnodes={len(launch.hosts)}", f"--node-rank={rank}"]
-            meeting += [f"--master-addr={launch.meeting}", f"--master-port={launch.meeting_port}"]
-        return [*launch.environment_of(host), "torchrun", *meeting, f"--nproc-per-node={host.slots}", *program]
+            meeting = [f"--nnodes={len(launch.hosts)}", f"--node_rank={rank}"]
+            meeting += [f"--master_addr={launch.meeting}", f"--master_port={launch.meeting_port}"]
+        return [*launch.environment_of(host), "torchrun", *meeting, f"--nproc_per_node={host.slots}", *program]
 
     return line_per_node(launch, words)
 

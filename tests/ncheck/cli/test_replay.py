@@ -142,7 +142,7 @@ def test_a_plan_is_printed_from_a_recording_and_nothing_else_on_standard_output(
     out, err = capsys.readouterr()
     assert [line for line in out.splitlines() if not line.startswith("# on gpu")] == [
         "env NCCL_SOCKET_IFNAME==eno1 NCCL_DEBUG=WARN torchrun --nnodes=4 "
-        f"--node-rank={rank} --master-addr=10.20.0.11 --master-port=29400 --nproc-per-node=8 train.py"
+        f"--node_rank={rank} --master_addr=10.20.0.11 --master_port=29400 --nproc_per_node=8 train.py"
         for rank in range(4)
     ]
     assert "ncheck: plan for torchrun\n" in err

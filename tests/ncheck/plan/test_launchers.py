@@ -76,10 +76,10 @@ def worker(index: int) -> str:
     ("horovodrun",
      "env GLOO_SOCKET_IFNAME=eth0 horovodrun -np 4 -H n1:2,n2:2 --network-interfaces eth0 python train.py"),
     ("torchrun",
-     (f"# on n1:\n{FRONT}torchrun --nnodes=2 --node-rank=0 --master-addr=10.1.0.1 --master-port=29400 "
-     "--nproc-per-node=2 train.py\n"
-     f"# on n2:\n{FRONT}torchrun --nnodes=2 --node-rank=1 --master-addr=10.1.0.1 --master-port=29400 "
-     "--nproc-per-node=2 train.py")),
+     (f"# on n1:\n{FRONT}torchrun --nnodes=2 --node_rank=0 --master_addr=10.1.0.1 --master_port=29400 "
+     "--nproc_per_node=2 train.py\n"
+     f"# on n2:\n{FRONT}torchrun --nnodes=2 --node_rank=1 --master_addr=10.1.0.1 --master_port=29400 "
+     "--nproc_per_node=2 train.py")),
     ("srun",
      ("srun -N 2 -w 'n[1-2]' --ntasks-per-node=2 --gpus-per-node=2 "
      "--export=ALL,NCCL_SOCKET_IFNAME==eth0,GLOO_SOCKET_IFNAME=eth0 python train.py")),
@@ -136,7 +136,7 @@ def test_where_each_node_has_a_line_of_its_own_there_is_no_one_command(launcher:
 
 @pytest.mark.parametrize(("launcher", "wanted"), [
     ("horovodrun", "env NCCL_DEBUG=WARN horovodrun -np 2 -H localhost:2 python train.py"),
-    ("torchrun", "env NCCL_DEBUG=WARN torchrun --standalone --nproc-per-node=2 train.py"),
+    ("torchrun", "env NCCL_DEBUG=WARN torchrun --standalone --nproc_per_node=2 train.py"),
     ("srun",
      "srun -N 1 --ntasks-per-node=2 --gpus-per-node=2 --export=ALL,NCCL_DEBUG=WARN python train.py"),
     ("deepspeed", "env NCCL_DEBUG=WARN deepspeed --num_gpus 2 train.py"),
@@ -165,7 +165,7 @@ def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quot
     program: tuple[str, ...], wanted: str
 ) -> None:
     alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=program)
-    assert line("torchrun", alone) == f"torchrun --standalone --nproc-per-node=2 {wanted}"
+    assert line("torchrun", alone) == f"torchrun --standalone --nproc_per_node=2 {wanted}"
 
 
 def test_mpirun_runs_the_program_word_for_word() -> None:
@@ -257,7 +257,7 @@ def test_hosts_that_are_listed_by_ipv6_have_no_line_where_colons_mean_slots(laun
 
 
 def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
-    assert "--master-addr=fd00::1 --master-port=29400" in line("torchrun", six(launch()))
+    assert "--master_addr=fd00::1 --master_port=29400" in line("torchrun", six(launch()))
     assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
     with pytest.raises(NoLineError, match="takes no IPv6 address"):
         line("paddle", six(launch()))
@@ -275,7 +275,7 @@ def test_without_an_address_there_is_no_meeting_and_no_line(maker: LineMaker) ->
 def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
     job = launch()
     uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
-    assert "--nproc-per-node=4" in line("torchrun", uneven)
+    assert "--nproc_per_node=4" in line("torchrun", uneven)
     for launcher in ("srun", "accelerate", "oneflow"):
         with pytest.raises(NoLineError, match="for all nodes, but their slots differ"):
             line(launcher, uneven)
