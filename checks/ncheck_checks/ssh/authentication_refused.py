@@ -10,8 +10,9 @@ Launchers log in without a terminal. Without an accepted key they cannot start a
 denied (publickey,password)".
 
 ## What to type
-`ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck nodes.txt -l
-USER`. Add a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. If the key is in ~/.ssh/authorized_keys
+Without a key: `ssh-keygen -t ed25519; ssh-copy-id USER@NODE` makes one and installs it. `ssh-copy-id USER@NODE`
+installs a key that you have. If the user is wrong: `user@NODE` in the list, or `ncheck nodes.txt -l USER`. Add a key
+with a passphrase to an agent: `eval "$(ssh-agent)"; ssh-add ~/.ssh/id_ed25519`. If the key is in ~/.ssh/authorized_keys
 there already, sshd may not accept its type: `sudo sshd -T | grep -i pubkeyaccepted` on the node shows the types; make a
 key of one of them, such as `ssh-keygen -t rsa -b 4096`, and install that. Inside a Slurm allocation `ncheck --via srun`
 needs no ssh.
@@ -26,7 +27,7 @@ from ncheck.network.logins import Cause, Login, login_check
 @login_check("NC120", Cause.AUTH_REFUSED)
 def authentication_refused(node: str, login: Login) -> Problem:
     user = login.user or "your user"
-    offered = "no key was accepted" if login.offered_keys else "no key was offered; name one with -i KEY"
+    offered = "no key was accepted" if login.offered_keys else "no key was offered: make one, or name yours with -i KEY"
     fix = f"ssh-copy-id {_port(login)}{node}" if login.offered_keys else "ncheck -i KEY nodes.txt"
     look = login.fix.startswith("ssh ")  # a login by hand, to see why
     return Problem(f"{user} refused: {offered}", fix, where=HERE, look=look, summary="SSH key refused")

@@ -290,10 +290,11 @@ def _refusal(target: Target, identities: Identities, attempt: Attempt, message: 
 
 def _fix_for_refusal(target: Target, identities: Identities) -> str:
     if identities.locked:
-        return f"ssh-add {shlex.quote(identities.locked[0])}"
+        start = "" if target.identity_agent and not identities.agent_error else 'eval "$(ssh-agent)"; '
+        return f"{start}ssh-add {shlex.quote(identities.locked[0])}"
     path = next((offer.path for offer in identities.offers if offer.path and not offer.path.endswith("-cert.pub")), "")
     if not identities.offers:
-        return failures.USE_KEY
+        return failures.to_have_a_key(target)
     key = f"-i {shlex.quote(path.removesuffix('.pub') + '.pub')} " if path else ""
     return f"ssh-copy-id {key}{failures.destination(target)}"
 

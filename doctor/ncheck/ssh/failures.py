@@ -6,6 +6,7 @@ OpenSSH's own words (7.4 to 9.x, LC_ALL=C); its exit status is 255 for all of th
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shlex
@@ -29,7 +30,7 @@ NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 # A server tells neither which of these it is, nor which types it accepts.
 WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
-USE_KEY = "ncheck -i KEY nodes.txt"  # there was no key to offer
+USE_KEY = "ncheck -i KEY nodes.txt"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,14 @@ def destination(target: Target) -> str:
     port = f"-p {target.port} " if target.port != SSH_PORT else ""
     who = f"{target.user}@{target.name}" if target.user else target.name
     return port + shlex.quote(who)
+
+
+def to_have_a_key(target: Target) -> str:
+    """Return the line that makes a key and installs it, where there is none; or that names another one."""
+    made = os.path.expanduser("~/.ssh/id_ed25519")  # noqa: PTH111  as the paths of the configuration are
+    if made not in target.identity_files or any(map(os.path.exists, target.identity_files)):
+        return USE_KEY
+    return f"ssh-keygen -t ed25519; ssh-copy-id {destination(target)}"
 
 
 def by_hand(target: Target, *options: str) -> str:

@@ -329,7 +329,9 @@ def _fix(log: SshLog, cause: Cause) -> str:
         Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
         Cause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
         Cause.HOST_KEY_REVOKED: failures.NEW_HOST_KEYS,
-        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}" if log.offered else failures.USE_KEY,
+        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}"
+        if log.offered
+        else failures.to_have_a_key(target),
         Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
         Cause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
         Cause.PERSON_WANTED: failures.by_hand(target),

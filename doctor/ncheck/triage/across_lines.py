@@ -495,9 +495,9 @@ def _named(uses: Iterable[NetworkUse]) -> str:
 
 
 def _only(names: Iterable[str]) -> str:
-    """Return the command that makes NCCL use these interfaces alone; "" for none."""
+    """Return the command that makes NCCL use these interfaces alone, by whatever launcher; "" for none."""
     plain = [name for name in dict.fromkeys(names) if _PLAIN_NAME.fullmatch(name)]
-    return f"export NCCL_SOCKET_IFNAME=={','.join(plain)}" if plain else ""
+    return f"echo NCCL_SOCKET_IFNAME=={','.join(plain)} >> ~/.nccl.conf" if plain else ""
 
 
 def _first_socket(text: str) -> NetworkUse | None:

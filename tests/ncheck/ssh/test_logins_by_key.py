@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from ncheck.model.evidence import Cause
 from ncheck.settings import Settings
+from ncheck.ssh.failures import to_have_a_key
+from ncheck.ssh.target import Target
 
 from .sites import Keys, Known, Site, Sshd, fingerprint, where
 
@@ -127,13 +129,24 @@ def test_a_key_with_a_passphrase_is_never_asked_for(site: Site, sshd: Sshd, know
     assert login.cause is Cause.AUTH_REFUSED
     if site.kind == "paramiko":
         assert f"{keys.path('locked')} has a passphrase and is in no agent" in login.detail
-        assert login.fix == f"ssh-add {keys.path('locked')}"
+        assert login.fix == f'eval "$(ssh-agent)"; ssh-add {keys.path("locked")}'
 
 
 def test_no_key_at_all(site: Site, sshd: Sshd, known: Known) -> None:
     known(port := sshd())
     login = site.with_lines(Port=port, IdentityFile=site.folder / "none").failure()
     assert (login.cause, login.offered_keys, login.fix) == (Cause.AUTH_REFUSED, (), "ncheck -i KEY nodes.txt")
+
+
+def test_who_has_no_key_is_shown_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    usual = tuple(str(tmp_path / ".ssh" / name) for name in ("id_rsa", "id_ed25519"))
+    target = Target("n1", "n1", port=10001, user="ann", identity_files=usual)
+    assert to_have_a_key(target) == "ssh-keygen -t ed25519; ssh-copy-id -p 10001 ann@n1"
+    assert to_have_a_key(replace(target, identity_files=("/opt/key",))) == "ncheck -i KEY nodes.txt"
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_rsa").touch()  # it is there, and cannot be read
+    assert to_have_a_key(target) == "ncheck -i KEY nodes.txt"
 
 
 def test_too_many_keys(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:

@@ -161,13 +161,13 @@ def test_an_interface_beyond_the_first_that_leads_nowhere_is_named_with_the_line
     ):
         found = wrong_nic(VETH, failing)
         assert (found.meaning, found.confidence, found.fix) == (
-            also, Confidence.MEDIUM, "export NCCL_SOCKET_IFNAME==eno1",
+            also, Confidence.MEDIUM, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
         )  # fmt: skip
     for last in (VETH, f"{INFO}Launch mode Parallel", STARTED):
         for start in (VETH, VETH.removeprefix(INFO)):
             found = wrong_nic(start, last.removeprefix(INFO) if start != VETH else last)
             assert (found.meaning, found.confidence, found.fix) == (
-                also, Confidence.LOW, "export NCCL_SOCKET_IFNAME==eno1",
+                also, Confidence.LOW, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
             )  # fmt: skip
     channel = f"{INFO}Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/1"
     found = wrong_nic(VETH, OTHER_VETH, channel, STARTED)
@@ -182,7 +182,10 @@ def test_each_kind_of_interface_that_leads_nowhere_counts_beside_a_good_one() ->
         ("enp0s20f0u1u6", "169.254.95.120"), ("cali12ab34cd", "fe80::ecee:eeff:feee:eeee%cali12ab34cd"),
     ):  # fmt: skip
         line = f"{INFO}NET/Socket : Using [0]{name}:{address}<0> [1]eno1:10.1.0.1<0> [2]{name}:{address}<0>"
-        assert wrong_nic(line.replace(f"[0]{name}:{address}<0> [1]", "[0]")).fix == "export NCCL_SOCKET_IFNAME==eno1"
+        assert (
+            wrong_nic(line.replace(f"[0]{name}:{address}<0> [1]", "[0]")).fix
+            == "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf"
+        )
     for name in ("$(id)", "a&b", "x" * 16):
         assert wrong_nic(VETH.replace("eno1", name)).fix == 'eval "$(ncheck plan nodes.txt --for env)"'
 
