@@ -18,7 +18,7 @@ _LABEL = "ncheck-drained"  # its value: the codes, as NC402.NC710
 _MOST_CODES = 9  # a label has 63 characters
 
 _GIVE_BACK = f"""\
-give_back() {{  # the checks that passed, the nodes
+give_back() {{
     passed=$1; shift
     for node; do
         drained=$(kubectl get node "$node" -o 'jsonpath={{.metadata.labels.{_LABEL}}}') || continue

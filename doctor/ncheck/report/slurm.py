@@ -18,12 +18,13 @@ from ncheck.report.draining import comments, good, reasons
 
 # The reason ends where Slurm adds who wrote it: Reason=ncheck: NC402 ib-port-polling [root@2026-11-26T10:00:00]
 _GIVE_BACK = """\
-give_back() {  # the checks that passed, the nodes
-    for node in $(scontrol show hostnames "$2"); do
+give_back() {
+    passed=$1 nodes=$2
+    for node in $(scontrol show hostnames "$nodes"); do
         reason=$(scontrol -o show node "$node" | grep -o ' Reason=ncheck: [^[]*') || continue
         case $reason in *" more"*) continue ;; esac
         for code in $(echo "$reason" | grep -o 'NC[0-9][0-9]*'); do
-            case " $1 " in *" $code "*) ;; *) continue 2 ;; esac
+            case " $passed " in *" $code "*) ;; *) continue 2 ;; esac
         done
         scontrol update nodename="$node" state=resume
     done

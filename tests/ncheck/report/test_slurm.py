@@ -56,12 +56,33 @@ def test_a_healthy_cluster_loses_nobody(reports: dict[str, Report]) -> None:
     assert drains(reports["healthy"])[0] == []
 
 
-def test_a_node_is_not_drained_because_a_check_could_not_run_and_its_words_stay_a_comment(
-    reports: dict[str, Report],
-) -> None:
+def test_a_node_is_not_drained_because_a_check_could_not_run(reports: dict[str, Report]) -> None:
     commands, comments = drains(sick(reports["healthy"], DARK))
     assert commands == []
-    assert comments[2] == "# not drained, node03 is unknown: NC501 gpu-count-differs unknown: $(reboot) reboot"
+    assert comments[2] == "# not drained, unknown: node03: NC501"
+
+
+@pytest.mark.parametrize("form", ["slurm", "kubernetes"])
+@pytest.mark.parametrize("bad", [(LINK, LOST), (LINK, DARK), (DARK,)])
+def test_no_word_of_a_node_is_run_or_printed_where_a_shell_has_no_comments(
+    form: str, bad: tuple[BadNode, ...], reports: dict[str, Report], tmp_path: Path
+) -> None:
+    """An interactive zsh, and bash with this option, take `#` for a command, and what follows a semicolon for one."""
+    word = "no ' ; touch RAN; $(touch RAN) `touch RAN` \n touch RAN\n&& touch RAN | touch RAN > RAN #"
+    report = sick(reports["healthy"], *(replace(one, reason=word) for one in bad))
+    findings = tuple(replace(one, message=word, summary=word, evidence=(word,), fix=word) for one in report.findings)
+    report = replace(report, findings=findings, dropped={"node09": word}, news=(word,))
+    stream = io.StringIO()
+    show(report, form, stream, {})
+    assert "RAN" not in stream.getvalue()
+    assert not set("';|&$`<>(){}!*?~\"\\").intersection(
+        *[line for line in stream.getvalue().splitlines() if line[0] == "#"]
+    )
+    subprocess.run(
+        ["bash", "--norc", "--noprofile", "-i", "+O", "interactive_comments"], input=stream.getvalue(), text=True,
+        env={"PATH": os.environ["PATH"]}, cwd=tmp_path, capture_output=True, check=False, start_new_session=True,
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_where_every_node_is_bad_nothing_is_ready_to_run(reports: dict[str, Report]) -> None:
@@ -79,7 +100,7 @@ def test_the_brake_says_who_is_held_back(reports: dict[str, Report]) -> None:
     report = replace(sick(reports["healthy"], LINK, LOST), drain=("node02",))
     commands, comments = drains(report)
     assert [command[2] for command in commands] == ["nodename=node02"]
-    assert comments[2] == "# held back, bad too: node04; --max-drain allows 1 of 4 nodes"
+    assert comments[2] == "# held back, bad too: node04, --max-drain allows 1 of 4 nodes"
 
 
 @pytest.mark.parametrize("form", ["slurm", "kubernetes"])
