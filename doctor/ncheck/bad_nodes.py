@@ -13,6 +13,7 @@ from dataclasses import replace
 from ncheck.blockers import measures, mended, no_use_for
 from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import BadNode, Report
 from ncheck.settings import Settings
@@ -43,24 +44,42 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     for node, bad in _unknown(report, checks, settings, harmless | unmeasured).items():
         reasons.setdefault(node, bad)
     found = (reasons[node.name] for node in report.nodes if node.name in reasons)
-    return tuple(replace(bad, codes=tuple(codes.get(bad.node, bad.codes))) for bad in found)
+    dead, broken = _dead(report), {check.code for check in checks if check.hardware}
+    return tuple(
+        replace(
+            bad,
+            codes=(named := tuple(codes.get(bad.node, bad.codes))),
+            proved=bad.node in dead or not (bad.unknown or broken.isdisjoint(named)),
+        )
+        for bad in found
+    )
 
 
 def to_drain(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[str, ...]:
     """Return the nodes to take away from the scheduler, the worst first, and no more than --max-drain allows.
 
-    What could not be checked is no reason, nor is a node that was not reached for a fault of this machine. Where every
-    node is bad, the cause lies elsewhere, and none is drained.
+    Only a fault that is proved to be the node's own is a reason. Where every node has one, the cause lies elsewhere,
+    and none is drained.
     """
-    here = {check.code for check in checks if not check.blames_node}
-    excused = {node for one in report.findings if one.code in here for node in one.nodes}
     hardware = {check.code for check in checks if check.hardware}
-    faulty = [bad for bad in report.bad if not bad.unknown and (bad.reached or bad.node not in excused)]
+    faulty = [bad for bad in report.bad if bad.proved]
     if len(faulty) == len(report.nodes) > 1:
         return ()
     faulty.sort(key=lambda bad: (-len(hardware.intersection(bad.codes)), bad.reached, -len(bad.codes)))
     most = max(int(len(report.nodes) * settings.max_drain / 100), 1)
     return tuple(bad.node for bad in faulty[:most])
+
+
+_NOBODY_ANSWERS = {one.value for one in (
+    Cause.REFUSED, Cause.FILTERED, Cause.UNROUTABLE, Cause.SILENT, Cause.STEP_NOT_STARTED
+)}  # fmt: skip
+
+
+def _dead(report: Report) -> set[str]:
+    """Return the nodes on which nothing answers, while other nodes of the run do: else this machine may be cut off."""
+    if not any(node.reached for node in report.nodes):
+        return set()
+    return {node.name for node in report.nodes if not node.reached and node.cause in _NOBODY_ANSWERS}
 
 
 def _unreached(report: Report) -> dict[str, BadNode]:

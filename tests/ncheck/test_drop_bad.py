@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.bad_nodes import found_bad
+from ncheck.bad_nodes import found_bad, to_drain
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import BadNode, NodeSummary, Probe, Report
@@ -194,8 +195,8 @@ def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None
     lost = NodeSummary("a", reached=False, cause="refused", detail="connect: Connection refused")
     one = replace(report(POLLING, verdicts=(UNKNOWN,)), nodes=(lost, *report().nodes[1:]))
     assert found_bad(one, load_checks().select(()), Settings()) == (
-        BadNode("a", "not reached: refused: connect: Connection refused", (), reached=False),
-        BadNode("b", "NC402 ib-port-polling: mlx5_3 polls", ("NC402",)),
+        BadNode("a", "not reached: refused: connect: Connection refused", (), reached=False, proved=True),
+        BadNode("b", "NC402 ib-port-polling: mlx5_3 polls", ("NC402",), proved=True),
         BadNode("c", "NC501 gpu-count-differs unknown: nvidia-smi hangs", ("NC501",), unknown=True),
     )
     replayed_bad = [(bad.node, bad.codes, bad.reached) for bad in replayed("one-node-down", drop_bad=False).bad]
@@ -210,3 +211,30 @@ def test_a_fault_of_ncheck_or_of_a_plug_in_is_no_fault_of_a_node() -> None:
     found = found_bad(report(broken, crashed, verdicts=(verdict,)), load_checks().select(()), Settings())
     reason = "NC501 gpu-count-differs crashed: ZeroDivisionError"
     assert found == (BadNode("c", reason, ("NC501",), unknown=True),)
+
+
+def drained(one: Report, settings: Settings | None = None) -> tuple[str, ...]:
+    checks = load_checks().select(())
+    return to_drain(replace(one, bad=found_bad(one, checks, settings or Settings())), checks, settings or Settings())
+
+
+def test_of_all_errors_only_faults_of_the_hardware_take_a_node_from_the_scheduler() -> None:
+    """An unknown host key here, a refused key of mine, somebody's port and my missing folder are among the others."""
+    checks = load_checks().select(())
+    errors = {
+        check.code: drained(report(Finding(check.code, check.name, Severity.ERROR, ("b",), "m", (), "x")))
+        for check in checks
+    }
+    assert errors == {check.code: ("b",) if check.hardware else () for check in checks}
+    assert {errors[code] for code in ("NC117", "NC120", "NC316", "NC223", "NC205", "NC220", "NC003")} == {()}
+
+
+def test_a_node_on_which_nothing_answers_is_drained_and_none_that_only_this_user_cannot_enter() -> None:
+    def lost(cause: Cause, *, others: bool = True) -> Report:
+        nodes = (NodeSummary("a", reached=others, cause="" if others else "refused"), NodeSummary("b", reached=False))
+        return replace(report(), nodes=(nodes[0], replace(nodes[1], cause=cause.value)))
+
+    assert [cause.value for cause in Cause if drained(lost(cause))] == [
+        "step-not-started", "refused", "filtered", "unroutable", "silent",
+    ]  # fmt: skip
+    assert [cause for cause in Cause if drained(lost(cause, others=False))] == []

@@ -271,6 +271,8 @@ class BadNode:
     """A node that a job is better off without. `codes` are those of the checks that say so.
 
     `unknown`: no error names the node, but a check of it could not run. Not known is not good, and no fault either.
+    `proved`: the fault is proved to be the node's own: one of its hardware, or nobody reaches it. What is wrong with
+    this machine, with the user's settings there or with the network in between is not.
     """
 
     node: str
@@ -278,6 +280,7 @@ class BadNode:
     codes: tuple[str, ...]
     reached: bool = True
     unknown: bool = False
+    proved: bool = False
 
 
 @dataclass(frozen=True)

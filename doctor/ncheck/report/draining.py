@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ncheck.expression import expression
 from ncheck.model.finding import Outcome
-from ncheck.model.report import BadNode, Report
+from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.state import state_of
 from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin
 from ncheck.report.text import grouped
 from ncheck.saved_report import drain_reason
-
 
 _ANSWERS = {NOT_READY: "Not ready", NOT_VERIFIED: "Not verified", WARNINGS: "No errors", CLEAN: "No problems found"}
 _UNSAFE = expression(r"[^\w ,.:/@%+=\[\]-]", re.ASCII)  # in a comment that a shell may take for a command
@@ -34,12 +33,15 @@ def _comments(report: Report) -> Iterator[str]:
     yield ", ".join(origin(report))
     if report.interrupted:
         yield "interrupted: no node is judged"
-    spared = [bad for bad in report.bad if not bad.unknown and bad.node not in report.drain]
+    spared = [bad.node for bad in report.bad if bad.proved and bad.node not in report.drain]
     if spared and len(spared) == len(report.nodes) > 1:
         yield "Every node is bad: look for one cause before you drain them all."
     elif spared:
-        nodes = words.node_set([bad.node for bad in spared])
-        yield f"held back, bad too: {nodes}, --max-drain allows {len(report.drain)} of {len(report.nodes)} nodes"
+        allowed = f"--max-drain allows {len(report.drain)} of {len(report.nodes)} nodes"
+        yield f"held back, bad too: {words.node_set(spared)}, {allowed}"
+    others = {bad.node: ", ".join(bad.codes) or "not reached" for bad in report.bad if not (bad.proved or bad.unknown)}
+    for codes, nodes in grouped(others):
+        yield f"not drained, no fault of the node is proved: {words.node_set(nodes)}: {codes}"
     unknown = {bad.node: ", ".join(bad.codes) for bad in report.bad if bad.unknown}
     for codes, nodes in grouped(unknown):
         yield f"not drained, unknown: {words.node_set(nodes)}: {codes}"
@@ -47,14 +49,25 @@ def _comments(report: Report) -> Iterator[str]:
         yield f"left out by --drop-bad: {words.node_set(list(report.dropped))}"
 
 
+def codes_of(report: Report) -> dict[str, tuple[str, ...]]:
+    """Return why each node is drained: the codes of faults of its hardware; none where it was not reached."""
+    hardware = {finding.code for finding in report.findings if finding.hardware}
+    return {
+        bad.node: tuple(code for code in bad.codes if code in hardware)
+        for bad in report.bad
+        if bad.node in report.drain
+    }
+
+
 def reasons(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the nodes to drain by reason: "ncheck: NC402 ib-port-polling, NC710 node-slow"."""
     names = {finding.code: finding.check for finding in report.findings}
-    return grouped({bad.node: _reason(bad, names) for bad in report.bad if bad.node in report.drain})
-
-
-def _reason(bad: BadNode, names: Mapping[str, str]) -> str:
-    return drain_reason(bad.codes, names) if bad.codes else "ncheck: not reached"
+    return grouped(
+        {
+            node: drain_reason(codes, names) if codes else "ncheck: not reached"
+            for node, codes in codes_of(report).items()
+        }
+    )
 
 
 def good(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from ncheck.model.report import Report
-from ncheck.report.draining import comments, good, reasons
+from ncheck.report.draining import codes_of, comments, good, reasons
 
 _LABEL = "ncheck-drained"  # its value: the codes, as NC402.NC710
 _MOST_CODES = 9  # a label has 63 characters
@@ -38,7 +38,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def _lines(report: Report) -> Iterator[str]:
     yield from comments(report)
-    codes = {bad.node: bad.codes for bad in report.bad}
+    codes = codes_of(report)
     for reason, nodes in reasons(report):
         yield f"# {reason}"
         yield shlex.join(("kubectl", "cordon", *nodes))

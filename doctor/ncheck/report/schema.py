@@ -127,6 +127,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "codes": "The codes of the checks that say so.",
         "reached": "False if the node was not reached.",
         "unknown": "True if no error names the node, but a check of it could not run.",
+        "proved": "True if the fault is the node's own: one of its hardware, or nobody reaches it. Only such a node is"
+        " taken away from the scheduler.",
     },
     "NodeSummary": {
         "name": "The name in the list.",

@@ -1,7 +1,7 @@
 """The commands that drain the bad nodes in Slurm, and give back the good ones: printed for somebody to read and run,
 never run by ncheck.
 
-Only nodes that were not reached or that an error names are drained: a check that could not run is no fault of a node.
+Only nodes with a fault that is proved to be their own are drained: one of the hardware, or nobody reaches them.
 The reason has codes and names of checks and nothing that a node wrote. A node is given back if ncheck has drained it,
 by the reason that Slurm shows, and it passed every check of that reason in this run.
 """

@@ -14,8 +14,8 @@ from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.report import BadNode, NodeSummary, Report
 from ncheck.report import show
 
-LINK = BadNode("node02", "NC402 ib-port-polling: mlx5_3", ("NC402", "NC710"))
-LOST = BadNode("node04", "not reached: refused", (), reached=False)
+LINK = BadNode("node02", "NC402 ib-port-polling: mlx5_3", ("NC402", "NC220", "NC710"), proved=True)
+LOST = BadNode("node04", "not reached: refused", (), reached=False, proved=True)
 DARK = BadNode("node03", "NC501 gpu-count-differs unknown: $(reboot)\nreboot", ("NC501",), unknown=True)
 
 
@@ -30,8 +30,10 @@ def read(report: Report) -> tuple[list[list[str]], list[str]]:
 
 def sick(report: Report, *bad: BadNode) -> Report:
     named = {"NC402": "ib-port-polling", "NC710": "node-slow"}
-    drain = tuple(one.node for one in bad if not one.unknown)
-    findings = tuple(Finding(code, name, Severity.ERROR, ("node02",), "m", (), "") for code, name in named.items())
+    drain = tuple(one.node for one in bad if one.proved)
+    findings = tuple(
+        Finding(code, name, Severity.ERROR, ("node02",), "m", (), "", hardware=True) for code, name in named.items()
+    )
     return replace(report, bad=bad, findings=findings, drain=drain if len(drain) < len(report.nodes) else ())
 
 
@@ -83,6 +85,17 @@ def test_no_word_of_a_node_is_run_or_printed_where_a_shell_has_no_comments(
         env={"PATH": os.environ["PATH"]}, cwd=tmp_path, capture_output=True, check=False, start_new_session=True,
     )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_proved_to_be_the_fault_of_the_node_is_a_comment(reports: dict[str, Report]) -> None:
+    key = BadNode("node01", "not reached: host-key-unknown", ("NC117",), reached=False)
+    folder = BadNode("node03", "NC223 workdir-missing", ("NC223", "NC316"))
+    commands, comments = drains(sick(reports["healthy"], key, LINK, folder))
+    assert [command[2] for command in commands] == ["nodename=node02"]
+    assert comments[2:4] == [
+        "# not drained, no fault of the node is proved: node01: NC117",
+        "# not drained, no fault of the node is proved: node03: NC223, NC316",
+    ]
 
 
 def test_where_every_node_is_bad_nothing_is_ready_to_run(reports: dict[str, Report]) -> None:
