@@ -71,6 +71,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
+        milder=settings.milder,
         cpus_only=cpus_only(cluster),
         name_python=name_python(cluster, settings),
         boards=boards_of(cluster),

@@ -22,7 +22,7 @@ python = "./evil"
 
 COMMANDS = "setup, rsh, sudo, ssh-config, python of n[1-2]"
 
-WARNING = f"ncheck.toml: ignored: {COMMANDS} (a file that was found runs commands only after: ncheck allow)"
+WARNING = f"ncheck.toml: ignored: {COMMANDS} (in a file that was only found they count after: ncheck allow)"
 
 
 @pytest.fixture
@@ -138,6 +138,47 @@ def test_there_must_be_something_to_approve(here: Path, capsys: pytest.CaptureFi
     assert main(["allow"]) == 2
     assert main(["allow", "gone.toml"]) == 2
     assert capsys.readouterr().err == (
-        "ncheck: ncheck.toml: it has no key that runs commands, so there is nothing to approve\n"
-        "ncheck: gone.toml: no such file\n"
+        "ncheck: ncheck.toml: it has no key that needs an approval\nncheck: gone.toml: no such file\n"
     )
+
+
+def test_a_found_file_names_no_file_that_is_written_or_opened_elsewhere(here: Path) -> None:
+    inside = '\nnodes = "hosts.txt"\nidentity = "key"\nrequirements = "req.txt"\n'
+    outside = '\nnodes = "../hosts.txt"\nidentity = "link"\nrequirements = "../req.txt"\n'
+    for name in ("hosts.txt", "key", "req.txt"):
+        (here / name).write_text("torch\n")
+    (here.parent / "req.txt").write_text("torch\n")
+    (here / "link").symlink_to("/etc/passwd")
+
+    def ignored(text: str) -> list[str]:
+        (here / "ncheck.toml").write_text(text)
+        return [one.partition(" (")[0] for one in made(here)[1]]
+
+    assert ignored(inside) == []
+    assert made(here)[0].identity == str(here / "key")
+    assert ignored('history = "h.db"' + inside) == ["ncheck.toml: ignored: history"]
+    assert ignored('nodes = "-"') == []
+    for row in outside.split("\n")[1:-1]:
+        (here / "ncheck.toml").write_text(row)
+        with pytest.raises(SettingsError, match=f"ncheck.toml: {row.split()[0]} is a file outside this folder"):
+            made(here)
+    assert main(["allow"]) == 0
+    assert made(here)[0].requirements == str(here / "../req.txt")
+    (here / "ncheck.toml").write_text('history = "h.db"')
+    assert main(["allow"]) == 0
+    assert made(here) == (Settings(history=str(here / "h.db")), [])
+
+
+def test_what_a_found_file_makes_milder_is_in_the_headline(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "ncheck.toml").write_text('fail-on = "never"\nselect = ["NC201"]\nignore = ["NC305=n[1-2]", "NC304"]\n')
+    named = "fail-on never, select NC201, ignore NC305=n[1-2],NC304"
+    assert made(here)[0].milder == ("fail-on never", "select NC201", "ignore NC305=n[1-2],NC304")
+    assert main(["check", "-H", "127.0.0.1", "-p", "1", "-q"]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        f"? Not verified: 127.0.0.1: unreachable (refused); {named} by the ncheck.toml of this folder"
+    )
+    monkeypatch.setenv("NCHECK_FAIL_ON", "error")
+    assert made(here, select=("NC1",))[0].milder == ("ignore NC305=n[1-2],NC304",)
+    assert made(here, config="ncheck.toml")[0].milder == ()

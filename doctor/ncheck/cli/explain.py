@@ -166,10 +166,11 @@ def schema() -> None:
     click.echo(schema_text(), nl=False)
 
 
-@click.command(short_help="Approve the commands of an ncheck.toml.")
+@click.command(short_help="Approve the commands and files of an ncheck.toml.")
 @click.argument("file", default="ncheck.toml", metavar="[FILE]")
 def allow(file: str) -> None:
-    """Approve the keys of ./ncheck.toml, or of FILE, that run commands: python, setup, enter, rsh, sudo, ssh-config.
+    """Approve the keys of ./ncheck.toml, or of FILE, that run commands (python, setup, enter, rsh, sudo, ssh-config) or
+    name a file: history, and nodes, identity and requirements elsewhere.
 
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
     with this content, and with that of the ssh configuration that it names: a change of any of them ends it.
@@ -180,10 +181,10 @@ def allow(file: str) -> None:
 
     path = Path(file).expanduser()
     settings, content = read_file(path, file, None)
-    if not settings.commands:
-        raise SettingsError(f"{printable(file)}: it has no key that runs commands, so there is nothing to approve")
+    if not settings.to_approve:
+        raise SettingsError(f"{printable(file)}: it has no key that needs an approval")
     approve(path, settings.approval_of(content, os.environ), os.environ)
-    for name, value in settings.commands:
+    for name, value in settings.to_approve:
         click.echo(f"{printable(name)} = {printable(value, 2000)}")
     click.echo(f"approved in {printable(str(path.resolve()), 4096)}, until the file changes")
 

@@ -315,6 +315,7 @@ class Report:
     hardware: tuple[Hardware, ...] = ()  # what identifies each node that was reached, and its parts
     mesh: MeshSample | None = None  # None: every node dialled all others, or none was dialled
     timeline: tuple[RunPart, ...] = ()  # where the seconds went; none for a recording
+    milder: tuple[str, ...] = ()  # what an ncheck.toml that was only found says, and may hide: "fail-on never"
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
     schema: str = SCHEMA
 

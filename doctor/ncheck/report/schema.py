@@ -72,6 +72,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "probe": "Whether a bandwidth test ran, and if not, why.",
         "version": "Version of ncheck.",
         "seconds": "Duration of the run in seconds; on the command line from the start of its process.",
+        "milder": "Settings of an ncheck.toml that was only found, and that may hide what is wrong.",
         "fail_on": "What causes exit code 1: error, warning, info, unknown.",
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",

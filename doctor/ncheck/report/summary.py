@@ -45,10 +45,10 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     others = [one for one in relevant if one.severity is not Severity.ERROR]
     lost = unexplained(report, findings)
     unknown = _unknown(unknown_by_cause(report)[0])
-    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors))]
+    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors)), *_milder(report)]
     if errors and not lost and not unknown and _only_without_plan(report, errors):
-        culprits = "; ".join(_culprits([one for one in errors if one.counts]))
-        return Headline(NOT_READY, f"Ready with the launch line below, and not without it: {culprits}")
+        parts = [*_culprits([one for one in errors if one.counts]), *_milder(report)]
+        return Headline(NOT_READY, f"Ready with the launch line below, and not without it: {'; '.join(parts)}")
     if errors:
         causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
         named = set(map(id, causes))
@@ -129,6 +129,10 @@ def _only_without_plan(report: Report, errors: Iterable[FoldedFinding]) -> bool:
     """Whether the launch plan can be used, and keeps the job from each error."""
     plan = report.plan
     return bool(plan.lines) and not plan.blockers and all(one.code in plan.avoids for one in errors if one.counts)
+
+
+def _milder(report: Report) -> list[str]:
+    return [f"{words.line(', '.join(report.milder))} by the ncheck.toml of this folder"] if report.milder else []
 
 
 def _passed(report: Report) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ncheck.errors import SettingsError
 from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
@@ -57,7 +57,7 @@ def make_settings(
     file = read_settings_file(str(config) if config else None, environ, cwd)
     if file.ignored:
         keys = ", ".join(file.ignored)
-        warn(f"{file.name}: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
+        warn(f"{file.name}: ignored: {keys} (in a file that was only found they count after: ncheck allow)")
     if unknown := [name for name in given if name not in OPTIONS]:
         raise TypeError(f"{unknown[0]} is not a setting; settings are {', '.join(sorted(OPTIONS))}")
     variable = {name: key for key, name in VARIABLES.items() if environ.get(key)}
@@ -75,7 +75,23 @@ def make_settings(
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
     settings = _settings(values, overrides, sources)
-    return replace(settings, sources={name: source for name, source in sources.items() if source != OPTIONS[name].flag})
+    return replace(
+        settings,
+        milder=_milder(file, {*typed, *variables}),
+        sources={name: source for name, source in sources.items() if source != OPTIONS[name].flag},
+    )
+
+
+def _milder(file: FileSettings, others: Collection[str]) -> tuple[str, ...]:
+    """Return the settings of a found file that may hide what is wrong, as "fail-on never"; `others` are overridden."""
+    names = [name for name in file.values if file.found and OPTIONS[name].milder and name not in others]
+    rows = ((OPTIONS[name].key, cast("Sequence[object]", file.values[name])) for name in names)
+    return tuple(f"{key} {','.join(_word(one) for one in value) or 'never'}" for key, value in rows)
+
+
+def _word(value: object) -> str:
+    """Return a check, or NC305=node07."""
+    return "=".join(filter(None, value)) if isinstance(value, tuple) else str(value)
 
 
 def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], sources: Mapping[str, str]) -> Settings:

@@ -8,10 +8,12 @@
     [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"
 
-Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. A file that was only
-found in the current folder may have come with a download, so these keys of it are ignored until `ncheck allow` has
-approved this path with this content, and with that of the ssh configuration that it names. All keys are used of a file
-that --config names, and of ~/.config/ncheck.
+Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. Others name a file that
+is written (history) or opened (nodes, identity, requirements). A file that was only found in the current folder may
+have come with a download, so these keys of it are ignored until `ncheck allow` has approved this path with this
+content, and with that of the ssh configuration that it names. A file to open that lies beside it came with it, and is used; one
+that lies elsewhere is refused. All keys are used of a file that --config names, and of ~/.config/ncheck. The headline
+names what a found file makes milder.
 
 A file that was found is used only if you or root own it and nobody else can write to it; otherwise the run ends with an
 error.
@@ -23,7 +25,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +34,7 @@ from ncheck.hostlist import quoted, unfold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.settings import values as read
 from ncheck.settings.approval import approved, covered, own_folder
-from ncheck.settings.options import ENVIRONMENT, OPTIONS
+from ncheck.settings.options import ALWAYS, ENVIRONMENT, OPTIONS, OUTSIDE
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 NAME = "ncheck.toml"
 LARGEST = 2**20
+STREAMS = ("-", "none")  # paths that are none: standard input, and no file
 _KEYS = {row.key: name for name, row in OPTIONS.items() if not row.not_in_file}
 _NOT_IN_FILE = {
     "config": "a settings file cannot name another one",
@@ -51,11 +54,13 @@ _NOT_IN_FILE = {
 class FileSettings:
     """The content of a file: validated values by field, and values per host set in the order of the file.
 
-    `name` is what messages call the file. `ignored` are keys that run code, in a file that nobody approved: they are
-    not among the values.
+    `name` is what messages call the file, `folder` where it is. `ignored` are keys that need an approval, in a file
+    that nobody approved: they are not among the values. `found`: it lay in the current folder, and nobody named it.
     """
 
     name: str = NAME
+    folder: Path = Path()
+    found: bool = False
 
     values: Mapping[str, object] = field(default_factory=dict)
     hosts: tuple[tuple[str, Mapping[str, str]], ...] = ()
@@ -67,9 +72,9 @@ class FileSettings:
         return {name: f"{self.name}: {OPTIONS[name].key}" for name in self.values}
 
     @property
-    def commands(self) -> tuple[tuple[str, str], ...]:
-        """The keys that run code, each with its value."""
-        rows = [(OPTIONS[name].key, value) for name, value in self.values.items() if OPTIONS[name].runs_code]
+    def to_approve(self) -> tuple[tuple[str, str], ...]:
+        """The keys that count after an approval, each with its value."""
+        rows = [(OPTIONS[name].key, value) for name, value in self.values.items() if self._needs_approval(name)]
         rows += [(f"{name} of {nodes}", value) for nodes, own in self.hosts for name, value in own.items()]
         return tuple((name, str(value)) for name, value in rows if value)
 
@@ -77,9 +82,22 @@ class FileSettings:
         """Return what an approval of this file is for: its content, and that of the ssh configuration that it names."""
         return covered(content, str(self.values.get("ssh_config") or "none"), environ)
 
-    def without_commands(self) -> FileSettings:
-        values = {name: value for name, value in self.values.items() if not OPTIONS[name].runs_code}
-        return FileSettings(self.name, values, (), tuple(name for name, _ in self.commands))
+    def _needs_approval(self, name: str) -> bool:
+        return OPTIONS[name].approval == ALWAYS or self._opened_elsewhere(name)
+
+    def _opened_elsewhere(self, name: str) -> bool:
+        if OPTIONS[name].approval != OUTSIDE or (value := str(self.values[name])) in STREAMS:
+            return False
+        return self.folder.resolve() not in Path(os.path.realpath(value)).parents
+
+    def unapproved(self) -> FileSettings:
+        """Return what counts without an approval. Raises SettingsError where too little would: no list of nodes."""
+        if named := [OPTIONS[name].key for name in self.values if self._opened_elsewhere(name)]:
+            raise SettingsError(
+                f"{self.name}: {named[0]} is a file outside this folder; to trust what you found here: ncheck allow"
+            )
+        values = {name: value for name, value in self.values.items() if not self._needs_approval(name)}
+        return replace(self, values=values, hosts=(), ignored=tuple(name for name, _ in self.to_approve))
 
 
 def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path) -> FileSettings:
@@ -101,10 +119,10 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
     if own and not os.path.lexists(path) and (own / NAME).exists():
         return read_file(own / NAME, str(own / NAME), environ)[0]
     settings, content = read_file(path, NAME, environ)
-    in_own = own and path.parent.resolve() == own.resolve()
-    if in_own or approved(path, settings.approval_of(content, environ), environ):
+    if own and path.parent.resolve() == own.resolve():
         return settings
-    return settings.without_commands()
+    settings = replace(settings, found=True)
+    return settings if approved(path, settings.approval_of(content, environ), environ) else settings.unapproved()
 
 
 def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tuple[FileSettings, bytes]:
@@ -179,7 +197,7 @@ class _Reading:
         if not isinstance(hosts, dict):
             raise ValueError('host: expected a table for a set of nodes: [host."node[01-04]"]')  # noqa: TRY004  a wrong value, reported like others
         own = tuple(self._host(nodes, rows) for nodes, rows in hosts.items())
-        return FileSettings(self.name, self._values(values), own)
+        return FileSettings(self.name, self.folder, values=self._values(values), hosts=own)
 
     def _values(self, table: Mapping[str, object]) -> dict[str, object]:
         values: dict[str, object] = {}
@@ -205,7 +223,7 @@ class _Reading:
 
 def anchored(folder: Path, path: str) -> str:
     """Return a path relative to this folder as an absolute one."""
-    return path if path in ("-", "none") else str(folder / Path(path).expanduser())
+    return path if path in STREAMS else str(folder / Path(path).expanduser())
 
 
 def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ncheck.model.job import Target
 
 T = TypeVar("T")
+ALWAYS, OUTSIDE = "always", "outside"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Option:
     """How a setting is given. `heading` is that of --help; "" where no command has the option.
 
     `read` takes text, or what TOML or click made of it, and raises ValueError. `not_in_file` says what to use instead
-    of ncheck.toml. `runs_code`: the value can contain commands, so a file that was only found needs an approval.
+    of ncheck.toml. `approval`: of a file that was only found, the value counts after an approval: ALWAYS, because it
+    can contain commands or is a file to write, or OUTSIDE, because it is a file to open: one that lies in the folder
+    of ncheck.toml came with it. `milder`: the value may hide what is wrong.
     """
 
     heading: str
@@ -41,7 +44,8 @@ class Option:
     variable: str = ""
     key: str = ""
     not_in_file: str = ""
-    runs_code: bool = False
+    approval: str = ""
+    milder: bool = False
     repeated: bool = False
 
     @property
@@ -82,19 +86,19 @@ class JobEnvironment:
 
     # fmt: off
     python: str | None = _row(
-        None, _JOB, "--python", read.shell_line, "PATH", "Python interpreter of the job.", runs_code=True,
+        None, _JOB, "--python", read.shell_line, "PATH", "Python interpreter of the job.", approval=ALWAYS,
     )
     setup: str | None = _row(
         None, _JOB, "--setup", read.shell_line, "LINE",
-        "Shell line that sets up the environment: --setup 'module load nccl'.", runs_code=True,
+        "Shell line that sets up the environment: --setup 'module load nccl'.", approval=ALWAYS,
     )
     enter: str | None = _row(
         None, _JOB, "--enter", read.argv, "COMMAND",
-        "Command that enters the container of the job: --enter 'docker exec -i train'.", runs_code=True,
+        "Command that enters the container of the job: --enter 'docker exec -i train'.", approval=ALWAYS,
     )
     rsh: str | None = _row(
         None, _JOB, "--rsh", read.argv, "COMMAND",
-        "Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'.", runs_code=True,
+        "Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'.", approval=ALWAYS,
     )
     # fmt: on
 
@@ -120,7 +124,9 @@ class Settings:
     """All settings of one run. Times are in seconds."""
 
     # fmt: off
-    nodes_file: str | None = _row(None, "", "the nodes file", read.path, None, "", key="nodes")  # "-" is standard input
+    nodes_file: str | None = _row(  # "-" is standard input
+        None, "", "the nodes file", read.path, None, "", key="nodes", approval=OUTSIDE,
+    )
     hosts: str | None = _row(
         None, _NODES, "-H", read.text, "HOSTS", "Node names: -H a:8,b:8 or -H 'node[01-16]'.",
         not_in_file='name a host file by nodes = "hosts.txt", or use the option -H',
@@ -135,10 +141,11 @@ class Settings:
     )
     identity: str | None = _row(
         None, SSH, "-i", read.path, "KEY", "Log in with this private key.", variable="NCHECK_IDENTITY",
+        approval=OUTSIDE,
     )
     ssh_config: str | None = _row(
         None, SSH, "-F", read.path, "FILE", "Use this ssh_config instead of ~/.ssh/config.",
-        variable="NCHECK_SSH_CONFIG", runs_code=True,
+        variable="NCHECK_SSH_CONFIG", approval=ALWAYS,
     )
     transport: str = _row(
         "auto", SSH, "--transport", read.OneOf(("auto", "paramiko", "openssh")), None,
@@ -162,7 +169,7 @@ class Settings:
         None, _JOB, "--workdir", read.path, "DIR",
         "Folder of the job's code: its git commit and source files must be the same on all nodes.",
     )
-    sudo: bool = _switch(_JOB, "--sudo", "Use sudo -n to read what only root can read.", runs_code=True)
+    sudo: bool = _switch(_JOB, "--sudo", "Use sudo -n to read what only root can read.", approval=ALWAYS)
     data: tuple[str, ...] = _row(
         (), _JOB, "--data", read.paths, "PATH",
         "Folder or file that the job reads on every node. Can be repeated.", repeated=True,
@@ -225,20 +232,22 @@ class Settings:
     )
     requirements: str | None = _row(
         None, _CHECKS, "--requirements", read.path, "FILE",
-        "pip requirements that the job's Python must meet on every node.",
+        "pip requirements that the job's Python must meet on every node.", approval=OUTSIDE,
     )
     select: tuple[str, ...] = _row(
         (), _CHECKS, "--select", read.names, "CHECK",
         "Run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b.", repeated=True,
+        milder=True,
     )
     ignore: tuple[Ignore, ...] = _row(
         (), _CHECKS, "--ignore", read.ignores, "CHECK[=NODES]",
         "Do not fail because of this check (on these nodes). It is still printed. Can be repeated, or a,b.",
-        repeated=True,
+        repeated=True, milder=True,
     )
     fail_on: tuple[str, ...] = _row(
         ("error", "unknown"), _CHECKS, "--fail-on", read.fail_on, "WORDS",
         "What causes exit code 1: error, warning, info, unknown, never.  [error,unknown]", variable="NCHECK_FAIL_ON",
+        milder=True,
     )
     output: tuple[Output, ...] = _row(
         (Output("console"),), _OUTPUT, "-o", read.outputs, "FORMAT[=FILE]",
@@ -252,7 +261,7 @@ class Settings:
     history: str | None = _row(
         None, _OUTPUT, "--history", read.path, "FILE",
         "Add this run to a file that keeps what was found, and say what is new; ncheck history shows it.",
-        variable="NCHECK_HISTORY",
+        variable="NCHECK_HISTORY", approval=ALWAYS,
     )
     keep_days: int = _row(
         90, _OUTPUT, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
@@ -319,6 +328,8 @@ class Settings:
     rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
     target: Target | None = None  # ncheck triage: the job that it is asked about
     ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # inside a job, by node: its launcher started them
+    # Settings of an ncheck.toml that was only found, and that may hide what is wrong: "fail-on never".
+    milder: tuple[str, ...] = field(default=(), compare=False)
     # The variable, the key of the file or the argument in Python that gave a setting; nothing for a typed option.
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
