@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
 from ncheck.cli.main import main
 from ncheck.errors import SettingsError
 from ncheck.settings import JobEnvironment, Settings, make_settings
+from ncheck.settings.approval import covered
 
 TOML = """
 port = 7
@@ -97,6 +100,51 @@ def test_an_approval_covers_the_ssh_configuration_and_what_it_includes(
     assert main(["allow"]) == 2
     words = "ssh-config: the files that it includes are unknown or unreadable, so it cannot be approved"
     assert capsys.readouterr().err == f"ncheck: {words}\n"
+
+
+FORMS = (
+    "Include {f}", '"Include" {f}', "\rInclude {f}", "Include '{f}'", 'Include "{f}"', 'Inc"lude" {f}',
+    "=Include {f}", "\t = include={f}", '"" Include {f}', "Include ~/none {f}", "Include '/none' \"{f}\" ~/none",
+    "Include = {f}\f", '#it"s\nInclude {f}', "Host *\n Include /none\t{f} # {f}2", "Match all\nInclude {d}/m?re",
+    "Include {d}/m\\ore", "Include {d}/[[:lower:]]ore",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_include_reads_what_the_approval_does_not_cover(
+    form: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ssh itself says that it reads the file; then the file changes."""
+    home, config, more = pwd.getpwuid(os.getuid()).pw_dir, here / "sshc", here / "more"
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("XDG_STATE_HOME", str(here.parent / "state"))
+    config.write_text(form.format(f=more, d=here) + "\n")
+    (here / "ncheck.toml").write_text('ssh-config = "sshc"')
+    more.write_text("Port 7\n")
+    asked = subprocess.run(["ssh", "-G", "-F", str(config), "n1"], capture_output=True, text=True, check=True)
+    assert "port 7\n" in asked.stdout
+
+    if main(["allow"]) == 0:
+        assert made(here) == (Settings(ssh_config=str(config)), [])
+    else:
+        assert form.count("[") + form.count("\\")
+    more.write_text("ProxyCommand touch /tmp/pwned\n")
+    assert made(here) == (Settings(), [WARNING.replace(COMMANDS, "ssh-config")])
+
+
+@pytest.mark.parametrize("form", ["../elsewhere", "~/.ssh/../elsewhere", "~/.ssh/sub/../../elsewhere", "{}/elsewhere"])
+def test_only_what_lies_below_the_users_own_folder_is_left_out(form: str, tmp_path: Path) -> None:
+    (tmp_path / ".ssh/sub").mkdir(parents=True)
+    (tmp_path / "config").write_text(f"Include {form.format(tmp_path)} own\n")
+
+    def now() -> bytes | None:
+        return covered(b"", str(tmp_path / "config"), str(tmp_path))
+
+    before = now()
+    (tmp_path / ".ssh/own").write_text("Port 7")
+    assert now() == before is not None
+    (tmp_path / "elsewhere").write_text("Port 7")
+    assert now() not in (before, None)
 
 
 def test_approvals_are_the_users_own(here: Path) -> None:

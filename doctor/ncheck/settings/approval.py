@@ -9,9 +9,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ncheck.errors import SettingsError
@@ -29,30 +28,48 @@ def own_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | 
     return Path(chosen) / "ncheck" if chosen else None
 
 
-# Include ~/.ssh/work "/etc/ssh/more"
-_INCLUDE = re.compile(rb"^[ \t]*include\b[ \t=]*([^\n]*)", re.IGNORECASE | re.MULTILINE)
-
-
-def covered(content: bytes, ssh_config: str, environ: Mapping[str, str]) -> bytes | None:
+def covered(content: bytes, ssh_config: str, home: str) -> bytes | None:
     """Return the content with that of an ssh configuration ("none" is no file) and of all files that it includes; those
-    below ~/.ssh are the user's own and left out. None where it cannot be told which files ssh would read.
+    below ~/.ssh are the user's own and left out. `home`: of the user, as ssh knows it. None where it is unknown which
+    files ssh would read.
     """
-    home, parts = environ.get("HOME", ""), [content]
-    files = [] if ssh_config == "none" else [str(Path(ssh_config).absolute())]
+    if ssh_config == "none":
+        return content
+    parts = [content]
+    files = [str(Path(ssh_config).absolute())]
     for count, file in enumerate(files):  # which grows
         data = _content(Path(file))
         if count >= _MOST_FILES or data is None:
             return None
         parts.append(os.fsencode(file) + b"\0" + hashlib.sha256(data).digest())
-        for include in _INCLUDE.finditer(data):
-            for word in include[1].replace(b'"', b" ").split():
-                pattern = os.fsdecode(word)
-                if "%" in pattern or "${" in pattern or (pattern.startswith("~") and not pattern.startswith("~/")):
-                    return None
-                place = home + pattern[1:] if pattern.startswith("~/") else pattern
-                found = sorted(glob.glob(place)) if place.startswith("/") else []  # noqa: PTH207  an absolute pattern
-                files += [one for one in found if one not in files and not one.startswith(f"{home}/.ssh/")]
-    return b"\n".join(parts) if files else content
+        try:
+            found = [one for pattern in _included(data, home) for one in sorted(glob.glob(pattern))]  # noqa: PTH207  an absolute pattern
+        except ValueError:
+            return None
+        files += [one for one in dict.fromkeys(found) if one not in files and not _is_below(f"{home}/.ssh", one)]
+    return b"\n".join(parts)
+
+
+def _included(data: bytes, home: str) -> Iterator[str]:
+    """Yield the patterns of the files that an ssh configuration includes. Raises ValueError for what is uncertain."""
+    from ncheck.ssh.config_syntax import anchored_include, arguments, keyword_and_rest, strdelim
+
+    if b"\0" in data:
+        raise ValueError("a line has an end within it")
+    for line in os.fsdecode(data).split("\n"):
+        keyword, rest = keyword_and_rest(line)
+        if keyword != "include":
+            continue
+        words, left = [*arguments(rest)], rest
+        while left:  # as releases before 8.7 split it
+            word, more = strdelim(left)
+            words.append(word)
+            left = more or ""
+        yield from (anchored_include(word, home, f"{home}/.ssh") for word in words if word)
+
+
+def _is_below(folder: str, path: str) -> bool:
+    return path.startswith(f"{folder}/") and ".." not in Path(path).parts
 
 
 def _content(path: Path) -> bytes | None:

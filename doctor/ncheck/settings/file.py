@@ -11,9 +11,9 @@
 Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. Others name a file that
 is written (history) or opened (nodes, identity, requirements). A file that was only found in the current folder may
 have come with a download, so these keys of it are ignored until `ncheck allow` has approved this path with this
-content, and with that of the ssh configuration that it names. A file to open that lies beside it came with it, and is used; one
-that lies elsewhere is refused. All keys are used of a file that --config names, and of ~/.config/ncheck. The headline
-names what a found file makes milder.
+content, and with that of the ssh configuration that it names. A file to open that lies beside it came with it, and is
+used; one that lies elsewhere is refused. All keys are used of a file that --config names, and of ~/.config/ncheck. The
+headline names what a found file makes milder.
 
 A file that was found is used only if you or root own it and nobody else can write to it; otherwise the run ends with an
 error.
@@ -80,7 +80,10 @@ class FileSettings:
 
     def approval_of(self, content: bytes, environ: Mapping[str, str]) -> bytes | None:
         """Return what an approval of this file is for: its content, and that of the ssh configuration that it names."""
-        return covered(content, str(self.values.get("ssh_config") or "none"), environ)
+        from ncheck.ssh.config_syntax import local_user
+
+        chosen = str(self.values.get("ssh_config") or "none")
+        return covered(content, chosen, "" if chosen == "none" else local_user(environ).home)
 
     def _needs_approval(self, name: str) -> bool:
         return OPTIONS[name].approval == ALWAYS or self._opened_elsewhere(name)

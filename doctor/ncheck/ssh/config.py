@@ -30,7 +30,9 @@ from ncheck.ssh.config_syntax import (
     SPACE,
     LocalUser,
     UnknownTokenError,
+    anchored_include,
     arguments,
+    keyword_and_rest,
     local_user,
     matches,
     matches_list,
@@ -345,7 +347,7 @@ class _File:
             for number, text in enumerate(file, 1):
                 self.where = f"{self.path} line {number}"
                 try:
-                    self._line(text.rstrip(SPACE + "\f"))
+                    self._line(text)
                 except ValueError as error:
                     raise TroubleError(f"{self.where}: {error}") from None
         self._close(None)
@@ -356,10 +358,9 @@ class _File:
             raise TroubleError(f"{self.path}: bad owner or permissions")
 
     def _line(self, text: str) -> None:
-        keyword, rest = strdelim(text.lstrip(SPACE))
-        if not keyword or keyword.startswith("#"):
+        keyword, rest = keyword_and_rest(text)
+        if not keyword:
             return
-        keyword, rest = keyword.lower(), (rest or "").lstrip(SPACE)
         keyword = ALIASES.get(keyword, keyword)
         arguments(rest)  # an unclosed quote is refused whatever the keyword
         if keyword not in KNOWN:
@@ -400,15 +401,10 @@ class _File:
         self.entries.append(Include(tuple(self._read_included(path) for path in paths)))
 
     def _included(self, pattern: str) -> list[str]:
-        if not pattern or "%" in pattern or "${" in pattern or (pattern[0] == "~" and not self.of_user):
+        if pattern.startswith("~") and not self.of_user:
             raise ValueError("only ssh can follow this Include")
-        if pattern == "~" or pattern.startswith("~/"):
-            pattern = self.home + pattern[1:]
-        if pattern.startswith("~"):
-            raise ValueError("only ssh can follow an Include in another user's home folder")
         folder = f"{self.home}/.ssh" if self.of_user else "/etc/ssh"
-        anchored = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
-        return sorted(glob.glob(anchored))  # noqa: PTH207  an absolute pattern, which Path.glob does not take
+        return sorted(glob.glob(anchored_include(pattern, self.home, folder)))  # noqa: PTH207  an absolute pattern, which Path.glob does not take
 
     def _read_included(self, path: str) -> tuple[Part, ...]:
         file = _File(path, self.home, of_user=self.of_user)

@@ -34,6 +34,34 @@ def strdelim(text: str) -> tuple[str, str | None]:
     return text[:cut], rest
 
 
+def keyword_and_rest(line: str) -> tuple[str, str]:
+    """Split a line into its keyword, in lower case, and what follows; "" for a comment or an empty line.
+
+    White space, one `=` or empty quotes before the keyword are skipped, and a line with an unclosed quote in the keyword
+    is ignored, as in OpenSSH.
+    """
+    try:
+        keyword, rest = strdelim(line.rstrip(SPACE + "\f"))
+        if not keyword:
+            keyword, rest = strdelim(rest or "")
+    except ValueError:
+        return "", ""
+    return ("", "") if keyword.startswith("#") else (keyword.lower(), (rest or "").lstrip(SPACE))
+
+
+def anchored_include(pattern: str, home: str, folder: str) -> str:
+    """Return where an Include leads: an absolute pattern of `*` and `?`. `folder`: where a relative one begins.
+    ValueError for what only ssh can follow: its glob(3) knows more than Python's.
+    """
+    if not pattern or any(part in pattern for part in ("%", "${", "[", "\\")):
+        raise ValueError("only ssh can follow this Include")
+    if pattern == "~" or pattern.startswith("~/"):
+        pattern = home + pattern[1:]
+    if pattern.startswith("~"):
+        raise ValueError("only ssh can follow an Include in another user's home folder")
+    return pattern if pattern.startswith("/") else f"{folder}/{pattern}"
+
+
 def arguments(text: str) -> tuple[str, ...]:
     """Split a value into its arguments: both quotes, backslash before quote, backslash and space; `#` opens a comment.
 
