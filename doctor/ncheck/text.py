@@ -44,10 +44,19 @@ def clock(seconds: float) -> str:
 
 
 LONGEST = 120
+_BEYOND = 4000  # characters: as far as a secret may go that begins in what is shown
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
-    """Return the text with control, escape and invisible characters as `?`, cut to `longest` characters."""
+    """Return the text with control, escape and invisible characters as `?`, cut to `longest` characters.
+
+    What is changed loses its secrets first: without its end or its line breaks, a secret is not known as one.
+    """
+    if len(text) <= longest and text.isprintable():
+        return text
+    from ncheck.redact import redact
+
+    text = redact(text[: longest + _BEYOND])
     cut = text if len(text) <= longest else text[: longest - 3] + "..."
     return cut if cut.isprintable() else "".join(c if c.isprintable() else "?" for c in cut)
 

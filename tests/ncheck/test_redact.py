@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import shlex
+import shutil
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +16,13 @@ import pytest
 from ncheck.cli.examine import say
 from ncheck.cli.main import main
 from ncheck.fleet.recording import load, save
-from ncheck.model.evidence import Cause
+from ncheck.history.entry import entry_of
+from ncheck.history.notify import changes_in, message_of
+from ncheck.history.remember import remembered
+from ncheck.history.ticket import Known, ticket_files
+from ncheck.model.evidence import Cause, Evidence, JsonValue
 from ncheck.model.finding import Finding, Severity
+from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
 from ncheck.read.text import read_text
@@ -71,7 +80,7 @@ KINDS = {
     "GCP OAuth token": (f"ya29.{A40} ok", "<redacted> ok"),
     "GCP service account": (
         '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----\\n", "client_id": "1"}',
-        '{"private_key": "<redacted>", "client_id": "1"}',
+        '{"private_key": "<redacted>\\n", "client_id": "1"}',
     ),
     "GCP client secret": (f"GOCSPX-{A40}", "<redacted>"),
     "Azure storage": (
@@ -117,7 +126,7 @@ KINDS = {
     "kubeadm join": ("kubeadm join 10.0.0.1:6443 --token a.b --x", "kubeadm join 10.0.0.1:6443 --token <redacted> --x"),
     "docker config": ('{"auths": {"nvcr.io": {"auth": "dXNl"}}}', '{"auths": {"nvcr.io": {"auth": "<redacted>"}}}'),
     "docker login": ("docker login -u me -p abc nvcr.io", "docker login -u me -p <redacted> nvcr.io"),
-    "mysql": ("mysql -h db -u root -psecret jobs", "mysql -h db -u root -p<redacted> jobs"),
+    "mysql": ("mysql -h db -u root -pabc jobs", "mysql -h db -u root -p<redacted> jobs"),
     "mysqldump": ("mysqldump -p'my secret' jobs", "mysqldump -p<redacted> jobs"),
     "curl user": ("curl -s -u me:abc https://x", "curl -s -u me:<redacted> https://x"),
     "curl long user": ("curl --user 'me:abc' https://x", "curl --user 'me:<redacted>' https://x"),
@@ -133,7 +142,7 @@ KINDS = {
     "openssl": ("openssl rsa -passin pass:abc -in x", "openssl rsa -passin pass:<redacted> -in x"),
     "option with a space": ("train --password abc --lr 1", "train --password <redacted> --lr 1"),
     "option in quotes": ("train --password='a b' --lr 1", "train --password=<redacted> --lr 1"),
-    "arguments of a process": ("mysql\0-psecret\0jobs", "mysql\0-p<redacted>\0jobs"),
+    "arguments of a process": ("mysql\0-pabc\0jobs", "mysql\0-p<redacted>\0jobs"),
     "cookie": ("Cookie: session=abc; x=y\nHost: h", "Cookie: <redacted>\nHost: h"),
     "set-cookie": ("Set-Cookie: session=abc; Path=/", "Set-Cookie: <redacted>"),
     "API key header": ("curl -H 'X-Api-Key: abc' u", "curl -H 'X-Api-Key: <redacted>' u"),
@@ -168,6 +177,40 @@ KINDS = {
     "token in a word": (f"keyhf_{A40}", "key<redacted>"),
     "token behind another": (f"xghp_{A40}_", "x<redacted>_"),
     "a database's variable": ("DB_PWD=abc", "DB_PWD=<redacted>"),
+    "variable of a container": ("docker run --env=HF_TOKEN=abc img", "docker run --env=HF_TOKEN=<redacted> img"),
+    "variable in quotes": ("kubectl run x --env='HF_TOKEN=abc' -n y", "kubectl run x --env='HF_TOKEN=<redacted>' -n y"),
+    "variable of a step": ("srun --export=ALL,HF_TOKEN=abc,X=1 a", "srun --export=ALL,HF_TOKEN=<redacted>,X=1 a"),
+    "pod spec": ('{"name": "HF_TOKEN", "value": "abc"}', '{"name": "HF_TOKEN", "value": "<redacted>"}'),
+    "pod spec, value first": ('{"value":"abc","name":"HF_TOKEN"}', '{"value":"<redacted>","name":"HF_TOKEN"}'),
+    "pod spec in YAML": (
+        "- name: HF_TOKEN\n  value: abc\n- name: X\n  value: 1",
+        "- name: HF_TOKEN\n  value: <redacted>\n- name: X\n  value: 1",
+    ),
+    "pod spec in Python": ("{'name': 'HF_TOKEN', 'value': 'abc'}", "{'name': 'HF_TOKEN', 'value': '<redacted>'}"),
+    "words of a command": ("['x.py', '--api-key', 'abc', '-v']", "['x.py', '--api-key', '<redacted>', '-v']"),
+    "words in JSON": ('["x.py","--api-key","abc"]', '["x.py","--api-key","<redacted>"]'),
+    "words and a variable": ("['env', 'HF_TOKEN=abc', 'x']", "['env', 'HF_TOKEN=<redacted>', 'x']"),
+    "JSON in JSON": ('{"a": "{\\"HF_TOKEN\\": \\"abc\\", \\"n\\": 1}"}',
+                     '{"a": "{\\"HF_TOKEN\\": \\"<redacted>\\", \\"n\\": 1}"}'),
+    "argument in a traceback": ("    connect(host, password = 'abc')", "    connect(host, password = <redacted>)"),
+    "W&B prose": (f"wandb: logged in with key {'0a1b' * 10} now", "wandb: logged in with key <redacted> now"),
+    "conda": ("from https://conda.x.org/t/ab-1234-abcd/chan", "from https://conda.x.org/t/<redacted>/chan"),
+    "Teams": ("https://x.webhook.office.com/webhookb2/a@b/c/abc", "https://x.webhook.office.com/webhookb2/<redacted>"),
+    "Telegram hook": ("https://api.telegram.org/bot123:abc/send", "https://api.telegram.org/bot<redacted>"),
+    "Mattermost hook": ("https://chat.x.org/hooks/abc123abc x", "https://chat.x.org/hooks/<redacted> x"),
+    "Docker Hub": (f"dckr_pat_{A40} x", "<redacted> x"),
+    "AWS key id in a word": ("profileAKIA" + "A1" * 8 + "x", "profile<redacted>x"),
+    "Artifactory": (f"AKCp{A40} x", "<redacted> x"),
+    "Terraform": (f"0123456789wxyz.atlasv1.{A40}{A40} x", "<redacted> x"),
+    "Twilio": ("SK" + "0a" * 16 + " x", "<redacted> x"),
+    "etcd": ("etcdctl --user root:abc get x", "etcdctl --user root:<redacted> get x"),
+    "prose": ("the password is: abc", "the password is: <redacted>"),
+    "repr of lines": ("ValueError: 'a\\nHF_TOKEN=abc\\nX=1'", "ValueError: 'a\\nHF_TOKEN=<redacted>'"),
+    "JWT in a repr": (f"ValueError: 'a\\n{JWT}\\nb'", "ValueError: 'a\\n<redacted>\\nb'"),
+    "npm in a repr": (f"'a\\tnpm_{A40}'", "'a\\t<redacted>'"),
+    "netrc in a repr": ("'machine x\\nlogin u\\npassword abc\\n'", "'machine x\\nlogin u\\npassword <redacted>\\n'"),
+    "YAML in one line": ("env: {HF_TOKEN: abc, X: 1}", "env: {HF_TOKEN: <redacted>, X: 1}"),
+    "variable in prose": ("error: HF_TOKEN: abc was refused", "error: HF_TOKEN: <redacted> was refused"),
 }  # fmt: skip
 
 KEPT = (
@@ -227,6 +270,18 @@ def test_a_secret_is_cut_and_what_stands_around_it_is_kept() -> None:
 
 def test_every_kind_of_secret_is_cut() -> None:
     assert {kind: (text, redact(text)) for kind, (text, _) in KINDS.items()} == KINDS
+
+
+@pytest.mark.parametrize("before", ["error: ", "x=", "ValueError: 'a\\n", 'the node said "', "- "])
+def test_no_kind_of_secret_is_hidden_by_what_is_before_it(before: str) -> None:
+    left = {kind for kind, (text, cut) in KINDS.items() if secret_of(text, cut) in redact(before + text)}
+    assert left == set()
+
+
+def secret_of(text: str, cut: str) -> str:
+    """Return the secret of a kind: what is in the place of the mark."""
+    before, _, after = cut.partition(REDACTED)
+    return text[len(before) : len(text) - len(after)]
 
 
 def test_what_a_parser_needs_and_no_thief_wants_is_kept() -> None:
@@ -348,3 +403,86 @@ def test_messages_on_standard_error_have_no_secrets(capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert TOKEN not in out + err
     assert "HF_TOKEN=<redacted>" in err
+
+
+def marked() -> dict[str, tuple[str, str]]:
+    """Return the text and the secret of each kind, so that no two have the same secret."""
+    own = {}
+    for number, (kind, pair) in enumerate(KINDS.items()):
+        new = {"abc": f"Zq{number:03}secret", A40: f"a1B2{number:04}" * 5, B64: f"c2Vjc{number:03}" * 8}
+        text, cut = (_replaced(one, new) for one in pair)
+        own[kind] = (text, secret_of(text, cut))
+    return own
+
+
+def _replaced(text: str, new: Mapping[str, str]) -> str:
+    for old, value in new.items():
+        text = text.replace(old, value)
+    return text
+
+
+def planted(value: object, secrets: Iterator[str], numbers: Iterator[int]) -> object:
+    """Return an answer of a node with a secret in each of its strings: in its place, behind it, or in a line below."""
+    if isinstance(value, str):
+        secret = next(secrets)
+        return (secret, f"{value} {secret}", f"{value}\n{secret}")[next(numbers) % 3]
+    if isinstance(value, list):
+        return [planted(item, secrets, numbers) for item in value]
+    if isinstance(value, dict):
+        return {name: inner if name == "status" else planted(inner, secrets, numbers) for name, inner in value.items()}
+    return value
+
+
+def ways_out(folder: Path, reports: Iterable[Report], evidence: tuple[Evidence, ...]) -> Iterator[tuple[str, str]]:
+    """Yield all that leaves the program, by name."""
+    for number, report in enumerate(reports):
+        for form in FORMATS:
+            page = io.StringIO()
+            show(report, form, page, {"COLUMNS": "200"}, color=False)
+            yield form, page.getvalue()
+        known = Known(evidence[0].node, report, evidence[0], 1.0)
+        yield from ticket_files(known).items()
+        history = folder / f"{number}.db"
+        remembered(report, Settings(history=str(history)), "replay")
+        yield "history", history.read_bytes().decode(errors="replace")
+        yield "notify", json.dumps(message_of(changes_in(entry_of(report), ()), entry_of(report)))
+    save(folder / "saved", [replace(one, recorded=False) for one in evidence])
+    yield "recording", "".join(path.read_text() for path in (folder / "saved").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", range(3))
+def test_no_kind_of_secret_in_any_string_of_a_node_leaves_the_program(tmp_path: Path, shift: int) -> None:
+    kinds = marked()
+    folder = tmp_path / "run"
+    shutil.copytree(FIXTURES / "demo", folder)
+    for number, path in enumerate(sorted(folder.iterdir())[:3]):
+        head = json.loads(path.read_text())
+        texts = itertools.cycle([text for text, _ in kinds.values()])
+        own = itertools.islice(texts, 41 * number + 17 * shift, None)
+        head["evidence"]["replies"] = planted(head["evidence"]["replies"], own, itertools.count(shift))
+        path.write_text(json.dumps(head))
+    evidence = load(folder)
+    settings = Settings(launcher="mpirun", program=("python", "train.py"))
+    found = {
+        (kind, way)
+        for way, text in ways_out(tmp_path, [judge_again(evidence, settings, Silent())], evidence)
+        for kind, (_, secret) in kinds.items()
+        if secret in text
+    }
+    assert sorted(found) == []
+
+
+def test_no_kind_of_secret_is_left_in_a_log_a_pod_spec_or_a_launch_line() -> None:
+    kinds = marked()
+    log = "\n".join(f"[rank{number}]: {text}" for number, (text, _) in enumerate(kinds.values()))
+    left = {"log": redact(log), "read": json.dumps(read_text("log", f"{log}\nNCCL WARN Connection refused\n"))}
+    for kind, (text, secret) in kinds.items():
+        spec: dict[str, JsonValue] = {"env": [{"name": "HF_TOKEN", "value": secret}, {"name": "NOTE", "value": text}],
+                "args": ["train.py", "--api-key", secret, "--note", text]}  # fmt: skip
+        printed = (redact(json.dumps(spec)), redact(json.dumps(spec, indent=2)), redact(str(spec)))
+        left |= {f"pod {kind}": "".join((*printed, json.dumps(redact_value(spec))))}
+        token = shlex.quote(secret.partition("\n")[0])
+        left |= {f"line {kind}": redact(f"docker run --rm --env=HF_TOKEN={token} -e 'NOTE={text}' img")}
+    found = {(kind, way) for way, text in left.items() for kind, (_, secret) in kinds.items() if secret in text}
+    assert sorted(found) == []

@@ -37,8 +37,8 @@ def strdelim(text: str) -> tuple[str, str | None]:
 def keyword_and_rest(line: str) -> tuple[str, str]:
     """Split a line into its keyword, in lower case, and what follows; "" for a comment or an empty line.
 
-    White space, one `=` or empty quotes before the keyword are skipped, and a line with an unclosed quote in the keyword
-    is ignored, as in OpenSSH.
+    White space, one `=` or empty quotes before the keyword are skipped, and a line with an unclosed quote in the
+    keyword is ignored, as in OpenSSH.
     """
     try:
         keyword, rest = strdelim(line.rstrip(SPACE + "\f"))
