@@ -14,6 +14,7 @@ from typing import TextIO
 from ncheck.errors import SettingsError
 from ncheck.text import printable
 
+_MOST_LINKS = 40  # from one to the next, as in Linux
 _STREAMS = ("/dev", "/dev/fd")  # /dev/stdout is the file that the report goes to
 
 
@@ -119,8 +120,19 @@ def _private(name: str, flags: int) -> int:
 
 def _target(path: Path, option: str) -> Path:
     """Return the file that is replaced: what a link of this user or of root leads to. Raises SettingsError."""
-    if not path.is_symlink():
-        return path.parent.resolve() / path.name
-    if path.lstat().st_uid not in (0, os.geteuid()):
-        raise SettingsError(f"{option}: {printable(str(path))} is a symbolic link of another user: choose another file")
-    return path.resolve()
+    try:
+        return followed(path)
+    except ValueError as error:
+        raise SettingsError(f"{option}: {printable(str(path))} {error}") from None
+
+
+def followed(path: Path) -> Path:
+    """Return what links of this user or of root lead to. Raises ValueError at a link of another user."""
+    for _ in range(_MOST_LINKS):
+        path = path.parent.resolve() / path.name
+        if not path.is_symlink():
+            return path
+        if path.lstat().st_uid not in (0, os.geteuid()):
+            raise ValueError("is a symbolic link of another user: choose another file")
+        path = path.parent / path.readlink()
+    raise ValueError("is a link that leads to no file")

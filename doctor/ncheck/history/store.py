@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ncheck.errors import NcheckError
+from ncheck.files import followed
 from ncheck.history.entry import STATES, Entry, Figure, Kept, Seen
 from ncheck.hostlist import fold, unfold
 from ncheck.lazy_dataclass import dataclass
@@ -27,8 +30,13 @@ from ncheck.text import printable
 FORMAT = 1
 _DAY = 86_400.0
 _PATIENCE = 5.0  # seconds to wait for another run that writes
-_LARGEST = 512 * 2**20  # bytes: the oldest runs are removed beyond
-_MOST_NODES = 100_000  # of one list in the file
+_LARGEST = 256 * 2**20  # bytes: the oldest runs are removed beyond; and characters of one table that are read
+_MOST_NODES = 100_000  # of one list in the file, and of all
+_MOST_RUNS = 50_000  # the newest: one an hour for five years
+_MOST_MADE, _MOST_USED = 2_000_000, 5_000_000  # names in different lists, and in those of all runs
+_MOST_ROWS = 2_000_000  # of one table
+_LONGEST = 16 * 2**20  # bytes of one value
+_SECONDS = 30.0  # for one query, beside what waits for another run
 _LATEST = 250_000_000_000.0  # seconds since 1970, in the year 9892: later ones have no date
 _OURS = 0x6E63686B  # "nchk", PRAGMA application_id: the file is ours
 
@@ -108,24 +116,34 @@ class History:
     def runs(self) -> tuple[Entry, ...]:
         """Return all runs, the oldest first, without what stays the same from run to run."""
         with self._open() as base:
+            names = _Names()
+            entries: dict[int, Entry] = {}
+            for run, began, _, kind, host, version, exit_code, checks, *lists in _rows(
+                base, "run", "itssssisssss", "ORDER BY time DESC"
+            ):
+                try:
+                    states = {state: names.unfolded(text) for state, text in zip(STATES, lists, strict=True)}
+                except _TooManyError:
+                    if not entries:
+                        raise
+                    break  # the newest runs count most
+                if len(entries) == _MOST_RUNS:
+                    break
+                entries[run] = Entry(began, kind, host, version, exit_code, states, checks=tuple(checks.split()))
+            names.made = names.used = 0
             findings: dict[int, list[Seen]] = {}
             for run, code, name, severity, nodes, summary, hardware in _rows(base, "finding", "isssssi"):
-                seen = Seen(code, name, severity, _unfolded(nodes), summary, bool(hardware))
-                findings.setdefault(run, []).append(seen)
+                if run in entries:
+                    seen = Seen(code, name, severity, names.unfolded(nodes), summary, bool(hardware))
+                    findings.setdefault(run, []).append(seen)
             figures: dict[int, list[Figure]] = {}
             for run, nodes, *values in _rows(base, "figure", "isssfsF"):
-                figures.setdefault(run, []).append(Figure(_unfolded(nodes), *values))
+                if run in entries:
+                    figures.setdefault(run, []).append(Figure(names.unfolded(nodes), *values))
             return tuple(
-                Entry(
-                    began, kind, host, version, exit_code,
-                    dict(zip(STATES, map(_unfolded, lists), strict=True)),
-                    checks=tuple(checks.split()), findings=tuple(findings.get(run, ())),
-                    figures=tuple(figures.get(run, ())),
-                )
-                for run, began, _, kind, host, version, exit_code, checks, *lists in _rows(
-                    base, "run", "itssssisssss", "ORDER BY time"
-                )
-            )  # fmt: skip
+                replace(entry, findings=tuple(findings.get(run, ())), figures=tuple(figures.get(run, ())))
+                for run, entry in reversed(entries.items())
+            )
 
     def spans(self) -> tuple[Span, ...]:
         """Return what stayed the same, by node and kind, the oldest first."""
@@ -144,14 +162,20 @@ class History:
             raise HistoryError(f"{printable(self.path, 300)}: {printable(str(error), 200)}") from None
 
     def _connected(self, *, new: bool) -> sqlite3.Connection:
-        path = Path(self.path)
+        path = followed(Path(self.path))
+        for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+            _refuse_of_others(name)
         if not new and not path.exists():
             example = "a run makes it: ncheck nodes.txt --history FILE"
             raise HistoryError(f"{printable(self.path, 300)} does not exist; {example}")
         mode = "mode=rwc" if new else "mode=rw"
         if not new and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
             mode = "mode=ro&immutable=1"  # to share a file, SQLite would write beside it
+        if new:  # made here, so that no link is followed that appears meanwhile
+            with suppress(OSError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         base = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_PATIENCE, isolation_level=None)
+        _bound(base)
         number = _format(base)
         if number == 0 and new:
             number = _create(base, path)
@@ -174,8 +198,12 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
 
 def _rows(base: sqlite3.Connection, table: str, kinds: str, order: str = "") -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table. Raises ValueError at one that no ncheck wrote."""
-    fits = [_KINDS[kind] for kind in kinds]
-    for row in base.execute(f"SELECT * FROM {table} {order}"):  # noqa: S608  our own words
+    fits, size = [_KINDS[kind] for kind in kinds], 0
+    for count, row in enumerate(base.execute(f"SELECT * FROM {table} {order}")):  # noqa: S608  our own words
+        size += sum(len(value) for value in row if isinstance(value, str))
+        if count == _MOST_ROWS or size > _LARGEST:
+            most = f"{_MOST_ROWS:,} rows or {_LARGEST >> 20} MiB"
+            raise ValueError(f"its table {table} has more than {most}: move it away, and begin a new one")
         if len(row) != len(fits) or not all(fit(value) for fit, value in zip(fits, row, strict=True)):
             raise ValueError(f"its table {table} has a row that ncheck did not write")
         yield row
@@ -231,9 +259,53 @@ def _prune(base: sqlite3.Connection, keep_days: int) -> None:
         base.execute("PRAGMA incremental_vacuum(1000)")
 
 
-@lru_cache(maxsize=1024)  # most runs have the same nodes: then these are one tuple
-def _unfolded(text: str) -> tuple[str, ...]:
-    return unfold(text, _MOST_NODES) if text else ()
+class _TooManyError(ValueError):
+    """The lists of a file name too many nodes."""
+
+
+class _Names:
+    """The nodes of the lists in a file, which may be somebody else's: ten bytes can stand for a hundred thousand."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+        self.lists: dict[str, tuple[str, ...]] = {"": ()}  # most runs have the same nodes: then these are one tuple
+        self.made = self.used = 0
+
+    def unfolded(self, text: str) -> tuple[str, ...]:
+        """Return the nodes of a list. Raises _TooManyError where these and the ones before take too long to read."""
+        names = self.lists.get(text)
+        if names is None:
+            names = unfold(text, _MOST_NODES)
+            self.made += len(names)
+            new = sum(name not in self.known for name in names)
+            if self.made > _MOST_MADE or len(self.known) + new > _MOST_NODES:
+                raise _TooManyError(f"it names too many nodes: more than {_MOST_NODES:,}, or in too many lists")
+            names = self.lists[text] = tuple(self.known.setdefault(name, name) for name in names)
+        self.used += len(names)
+        if self.used > _MOST_USED:
+            raise _TooManyError(f"it names nodes more than {_MOST_USED:,} times")
+        return names
+
+
+def _refuse_of_others(path: Path) -> None:
+    """Raise ValueError for a file of another user, or a link: it could say anything, or lead anywhere."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return
+    mine = {0, os.geteuid()}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        mine.add(int(os.environ["SUDO_UID"]))
+    if status.st_uid not in mine or stat.S_ISLNK(status.st_mode):
+        raise ValueError(f"{path.name} belongs to user {status.st_uid}, not to you: copy it, and name the copy")
+
+
+def _bound(base: sqlite3.Connection) -> None:
+    """Bound what a file can cost that another program wrote: the length of a value, the file, the time of a query."""
+    if sys.version_info >= (3, 11):
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    ends = time.monotonic() + _SECONDS
+    base.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
 
 
 def _reason(error: sqlite3.Error) -> str:
@@ -243,6 +315,8 @@ def _reason(error: sqlite3.Error) -> str:
         return f"another run kept it locked for {_PATIENCE:g} s"
     if "readonly" in text or "unable to open" in text:
         return f"no permission to write it, or to its folder ({text})"
+    if "interrupted" in text:
+        return f"it took longer than {_SECONDS:g} s to read: move it away, and the next run makes a new one"
     if "full" in text:
         return "the file system is full"
     if "malformed" in text or "not a database" in text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from dataclasses import replace
@@ -113,3 +114,73 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, mon
         History(str(good)).add(later(3), 90)
     holder.close()
     assert History(str(good)).add(later(3), 90)
+
+
+def test_a_file_that_another_user_owns_or_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
+    good, foreign, own_link, foreign_link, victim = (tmp_path / name for name in ("g.db", "f.db", "o", "l.db", "v.db"))
+    for path in (good, foreign):
+        History(str(path)).add(RUN, 90)
+    own_link.symlink_to(good)
+    foreign_link.symlink_to(victim)
+    if os.getuid():
+        pytest.skip("only root can give a file to another user")
+    os.chown(foreign, 65534, 65534)
+    os.chown(foreign_link, 65534, 65534, follow_symlinks=False)
+    assert len(History(str(own_link)).runs()) == 1
+    for path, why in ((foreign, "belongs to user 65534, not to you: copy it, and name the copy"),
+                      (foreign_link, "is a symbolic link of another user: choose another file")):  # fmt: skip
+        for use in (History(str(path)).runs, lambda path=path: History(str(path)).add(later(1), 90)):
+            with pytest.raises(HistoryError, match=why):
+                use()
+    assert not victim.exists()
+    (tmp_path / "g.db-journal").symlink_to(victim)
+    with pytest.raises(HistoryError, match=r"g\.db-journal belongs to user 0, not to you"):
+        History(str(good)).add(later(2), 90)
+    assert not victim.exists()
+
+
+def with_lists(path: Path, lists: list[str]) -> History:
+    """Return a history with a run for each of these lists of good nodes, as ncheck would not write them."""
+    history = History(str(path))
+    for number in range(len(lists)):
+        history.add(later(number), 3650)
+    with sqlite3.connect(path) as base:
+        base.executemany("UPDATE run SET good = ? WHERE id = ?", [(text, at + 1) for at, text in enumerate(lists)])
+    return history
+
+
+def test_a_strangers_file_is_bounded_in_nodes_runs_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest runs are read, as many as the bounds allow; what no ncheck wrote is refused with words."""
+    wide = with_lists(tmp_path / "wide.db", [f"a{number}n[1-90000]" for number in range(6)])
+    assert [run.time for run in wide.runs()] == [RUN.time + 5 * DAY]
+    monkeypatch.setattr("ncheck.history.store._MOST_MADE", 2000)
+    again = with_lists(tmp_path / "again.db", [f"n[1-{number}],n[{number + 1}-999]" for number in range(1, 7)])
+    assert [len(run.findings[0].nodes) for run in again.runs()] == [1, 1]
+    monkeypatch.setattr("ncheck.history.store._MOST_USED", 4000)
+    same = with_lists(tmp_path / "same.db", ["n[1-999]"] * 6)
+    assert len(same.runs()) == 3
+    monkeypatch.setattr("ncheck.history.store._MOST_NODES", 500)
+    with pytest.raises(HistoryError, match="more than 500 hosts"):
+        same.runs()
+    monkeypatch.setattr("ncheck.history.store._MOST_ROWS", 3)
+    with pytest.raises(HistoryError, match="its table run has more than 3 rows"):
+        with_lists(tmp_path / "long.db", ["n1"] * 5).runs()
+
+
+def test_a_text_that_is_too_long_and_a_query_without_an_end_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = with_lists(tmp_path / "x.db", ["n1"])
+    with sqlite3.connect(tmp_path / "x.db") as base:
+        base.execute("UPDATE run SET version = CAST(zeroblob(17 * 1048576) AS TEXT)")
+    with pytest.raises(HistoryError, match=r"too big|damaged|more than"):
+        history.runs()
+    monkeypatch.setattr("ncheck.history.store._SECONDS", -1.0)
+    many = with_lists(tmp_path / "y.db", ["n1"])
+    with sqlite3.connect(tmp_path / "y.db") as base:
+        base.execute(
+            "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 100000)"
+            " INSERT INTO kept SELECT 'n' || value, 'boot', '', '1', '', 1.0, 1.0 FROM n"
+        )
+    with pytest.raises(HistoryError, match="took longer than"):
+        many.spans()
