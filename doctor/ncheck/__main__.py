@@ -13,8 +13,19 @@ import ncheck
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"]:
-        print(f"ncheck {ncheck.__version__}")  # noqa: T201  the one answer that needs nothing else
+        try:
+            print(f"ncheck {ncheck.__version__}", flush=True)  # noqa: T201  the one answer that needs nothing else
+        except OSError as error:
+            return failed(error, "the output is incomplete")
         return 0
+    try:
+        return run_command_line()
+    except (OSError, MemoryError) as error:
+        return failed(error, "this machine lets ncheck use too little")
+
+
+def run_command_line() -> int:
+    """Run a command and return its exit code. Raises OSError and MemoryError where not even that can be imported."""
     current_folder_last(sys.path, current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
     from ncheck.cli.process import collect_garbage_rarely
 
@@ -28,6 +39,13 @@ def main() -> int:
     if any(thread.daemon for thread in threading.enumerate()):
         leave(code)
     return code
+
+
+def failed(error: Exception, what: str) -> int:
+    """End with one line where no more can be imported or written."""
+    with suppress(OSError):
+        os.write(2, f"ncheck: {what}: {getattr(error, 'strerror', None) or 'out of memory'}\n".encode())
+    os._exit(2)  # Python would try to write again what it could not
 
 
 def leave(code: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import shutil
 import stat
@@ -9,10 +11,13 @@ import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ncheck.errors import SettingsError
 from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _MOST_LINKS = 40  # from one to the next, as in Linux
 _STREAMS = ("/dev", "/dev/fd")  # /dev/stdout is the file that the report goes to
@@ -40,6 +45,57 @@ def writable(path: str, option: str, nodes_file: str | None = None) -> None:
         raise SettingsError(f"{shown}: {error.strerror}") from None
     if not os.access(os.path.realpath(folder), os.W_OK):
         raise SettingsError(f"{shown}: no permission to write in {printable(str(folder))}")
+
+
+def reading(path: str | Path) -> io.BufferedReader:
+    """Open a file or a pipe. Raises OSError, at once also for a pipe that no process writes to."""
+    stream = open(path, "rb", buffering=0, opener=_at_once)  # noqa: SIM115  closed with what is returned
+    try:
+        start = _first_byte(stream.fileno()) if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode) else b""
+        os.set_blocking(stream.fileno(), True)
+    except OSError:
+        stream.close()
+        raise
+    return io.BufferedReader(_After(start, stream) if start else stream)
+
+
+def _at_once(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _first_byte(pipe: int) -> bytes:
+    try:
+        start = os.read(pipe, 1)
+    except BlockingIOError:
+        return b""  # its writer has written nothing yet
+    if not start:
+        raise OSError(errno.ENXIO, "is a pipe that no process writes to")
+    return start
+
+
+class _After(io.RawIOBase):
+    """A stream, behind the bytes of it that were read already."""
+
+    def __init__(self, start: bytes, rest: io.FileIO) -> None:
+        self.start, self.rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.rest.fileno()
+
+    def close(self) -> None:
+        self.rest.close()
+        super().close()
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        if not self.start:
+            return self.rest.readinto(buffer)
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), len(self.start))
+        view[:count], self.start = self.start[:count], self.start[count:]
+        return count
 
 
 def write_whole(path: str, option: str, write: Callable[[TextIO], object], mode: int = 0o644) -> None:

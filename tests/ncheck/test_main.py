@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -135,10 +136,11 @@ def test_the_reader_of_a_pipe_may_leave_early_without_a_word(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
-def test_a_full_disk_under_the_output_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["list", "--version"])
+def test_a_full_disk_under_the_output_is_one_line(tmp_path: Path, command: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "ncheck", "list"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True,
+            [sys.executable, "-m", "ncheck", command], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True,
             stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (2, "ncheck: the output is incomplete: No space left on device\n")
@@ -156,3 +158,60 @@ def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
 def test_an_encoding_without_our_signs_is_no_reason_to_fail(tmp_path: Path) -> None:
     done = run_ncheck("explain", "NC201", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+CHECK = ("check", "-H", "127.0.0.1", "-p", "1", "--probe", "none", "-q")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "value"), [*(("-n", at) for at in range(5, 13)), *(("-v", at) for at in (4, 5, 6))])
+def test_a_machine_that_gives_too_little_is_named_and_is_no_bug(tmp_path: Path, limit: str, value: int) -> None:
+    most = value if limit == "-n" else value * 10_000  # descriptors, or KiB of memory
+    script = f"ulimit {limit} {most}; exec {sys.executable} -m ncheck {' '.join(CHECK)}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, capture_output=True, text=True,
+        timeout=60, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode in (1, 2), done.stderr
+    assert "bug" not in done.stderr
+    assert "Traceback" not in done.stderr
+    said = "this machine lets ncheck use too little" in done.stderr
+    assert said is (done.returncode == 2), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give up its rights")
+def test_a_current_folder_that_cannot_be_entered_is_as_one_without_settings(tmp_path: Path) -> None:
+    """As after su or sudo -u from /root."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    os.chown(closed, 65534, 65534)
+    fixture = Path(__file__).parents[2] / "fixtures/healthy-4x8-h100"
+    for args in (CHECK, ("replay", str(fixture), "-q")):
+        done = subprocess.run(
+            ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "ncheck", *args], cwd=closed,
+            env={**os.environ, "PYTHONPATH": PACKAGES}, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (int(args is CHECK), "")
+
+
+@pytest.mark.parametrize(
+    "args", [("check", "FILE"), ("speedup", "1=FILE", "2=FILE"), ("check", "-H", "a", "--requirements", "FILE"),
+             ("check", "-H", "a", "--config", "FILE"), ("history", "--oldest", "1", "FILE", "--history", "h.db"),
+             ("read", "log", "FILE")],
+)  # fmt: skip
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path, args: tuple[str, ...]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = run_ncheck(*(arg.replace("FILE", str(pipe)) for arg in args), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{pipe}: is a pipe that no process writes to\n")
+
+
+def test_a_host_list_is_read_from_a_pipe_that_somebody_writes_to(tmp_path: Path) -> None:
+    script = f"sleep 0.2; echo 127.0.0.1 port=1 | exec {sys.executable} -m ncheck check /dev/fd/0 --probe none -q"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "127.0.0.1: SSH refused on port 1" in done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,7 +200,7 @@ def _text(kind: str, file: str) -> str:
     most = _LARGEST_LOG if kind in ("", "log", "hangs") else _LARGEST
     command = f"ncheck read {kind} -" if kind else "ncheck read -"
     try:
-        data = sys.stdin.buffer.read(most + 1) if file == "-" else _bytes(file, most + 1)
+        data = sys.stdin.buffer.read(most + 1) if file == "-" else _start_of(file, most + 1)
     except OSError as error:
         from ncheck.read.text import KINDS
 
@@ -217,17 +216,8 @@ def _text(kind: str, file: str) -> str:
     return decoded(data)
 
 
-def _bytes(file: str, most: int) -> bytes:
-    """Return the first bytes of a file. A pipe that nobody writes to is an error at once."""
-    with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
-        start = b""
-        if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
-            try:
-                start = os.read(stream.fileno(), 1)
-            except BlockingIOError:
-                pass  # its writer has written nothing yet
-            else:
-                if not start:
-                    raise NcheckError(f"{file} is a pipe that no process writes to")
-        os.set_blocking(stream.fileno(), True)
-        return start + stream.read(most - len(start))
+def _start_of(file: str, most: int) -> bytes:
+    from ncheck.files import reading
+
+    with reading(file) as stream:
+        return stream.read(most)

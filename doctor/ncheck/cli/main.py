@@ -29,6 +29,8 @@ EXIT_BROKEN_PIPE = 141  # what a shell shows for a program killed by SIGPIPE
 # A full disk, a stream that is open for reading only, a terminal that is gone.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
+_USED_UP = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)  # descriptors, memory, threads
+
 _HELP = """Will this multi-node GPU job run, why not, and with which flags?
 
 \b
@@ -234,6 +236,13 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         leave_quietly(sys.stdout)
         return Failure(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
+    if (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno in _USED_UP)
+        or (isinstance(error, RuntimeError) and str(error).startswith(("can't start new thread", "can't allocate")))
+    ):
+        why = getattr(error, "strerror", None) or str(error) or "out of memory"
+        return Failure(EXIT_USAGE, (f"this machine lets ncheck use too little: {why}; its limits: ulimit -a",))
     return _our_bug(error)
 
 

@@ -83,9 +83,10 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
 
 def _lines(size: int, name: str) -> Iterator[str]:
     """Yield the lines of a log, in parts if one is long. Raises NcheckError for what is none."""
+    from ncheck.files import reading
     from ncheck.speedup.throughput import LONGEST_LINE
 
-    with open(name, "rb") as log:  # noqa: PTH123  a pipe may be read
+    with reading(name) as log:
         if stat.S_ISCHR(os.fstat(log.fileno()).st_mode):
             raise NcheckError(f"{name}: is a device, not a log")
         start = log.peek(2)[:2]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from ncheck.errors import InventoryError
+from ncheck.files import reading
 from ncheck.hostlist import MOST, fold, quoted, split_list, unfold
 from ncheck.inventory.hostfile import Listed, listed_host, listed_line
 from ncheck.model.node import Line, Node
@@ -148,7 +148,7 @@ def _text(name: str, path: str, stdin: BinaryIO) -> str:
     except PermissionError:
         raise InventoryError(f"{name}: permission denied; see: ls -l {name}") from None
     except (OSError, ValueError) as error:
-        raise InventoryError(f"{name}: {printable(str(error))}") from None
+        raise InventoryError(f"{name}: {printable(getattr(error, 'strerror', None) or str(error))}") from None
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InventoryError(f"{name}: is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE")
     if b"\0" in data:
@@ -163,7 +163,7 @@ def _text(name: str, path: str, stdin: BinaryIO) -> str:
 
 
 def _read(path: str) -> bytes:
-    with Path(path).open("rb") as file:
+    with reading(path) as file:
         return file.read(LARGEST + 1)
 
 

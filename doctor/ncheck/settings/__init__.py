@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
 from ncheck.errors import SettingsError
+from ncheck.files import reading
 from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
 from ncheck.settings.options import (
     ENVIRONMENT,
@@ -118,8 +119,8 @@ def _with_requirements(expected: ExpectedFacts | None, path: str, source: str) -
     from ncheck.facts.requirements import read_requirements
 
     try:
-        with Path(path).expanduser().open(encoding="utf-8-sig") as file:
-            requirements = read_requirements(file.read(LARGEST))
+        with reading(Path(path).expanduser()) as file:
+            requirements = read_requirements(file.read(LARGEST).decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"{source}: {printable(path)}: {error.strerror}") from None
     except ValueError as error:

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import SettingsError
+from ncheck.files import reading
 from ncheck.hostlist import quoted, unfold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.settings import values as read
@@ -116,7 +117,9 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
     if chosen:
         return read_file(cwd / Path(chosen).expanduser(), str(shown), None)[0]
     path = cwd / NAME
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if not os.access(cwd, os.X_OK):  # after su or sudo -u: as without a file
+        return FileSettings()
+    if path.exists() and not path.is_file():
         raise SettingsError(f"{NAME}: it is not a file; to run without it: --config none")
     own = own_folder(environ, "XDG_CONFIG_HOME", ".config")
     if own and not os.path.lexists(path) and (own / NAME).exists():
@@ -134,7 +137,7 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
     """
     shown = printable(shown)
     try:
-        with path.open("rb") as file:
+        with reading(path) as file:
             if environ is not None:
                 _trusted(os.fstat(file.fileno()), environ)
             data = file.read(LARGEST + 1)

@@ -389,7 +389,7 @@ def test_read_ends_where_a_file_never_does(capsys: pytest.CaptureFixture[str], t
     assert "/dev/zero is larger than 8 MiB" in refused(capsys, "read", "ibstat", "/dev/zero")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe} is a pipe that no process writes to\n"
+    assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe}: is a pipe that no process writes to\n"
 
 
 def test_read_waits_for_a_pipe_that_is_written_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
