@@ -125,7 +125,7 @@ def _diagnoses(scan: Scan) -> tuple[Diagnosis, ...]:
 def _of_this_job(log: Log) -> bool:
     """Return whether the trouble of a log is that of its job: it did not end well after it, and is no other program."""
     ended_well = log.done and log.trouble and log.trouble.number < log.done
-    return not ended_well and (log.known or log.steps or bool(log.done))
+    return not ended_well and (log.stated or log.known or log.steps or bool(log.done))
 
 
 def _trouble(line: Line) -> LogReading:

@@ -76,8 +76,39 @@ _BAD = expression(
     r"(?<![/.-])\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
     r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b(?!\.+[a-z])"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
-    r"|(?<!bus )(?<![/-])\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
+    r"|(?<!bus )(?<!level: )(?<![/=-])\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,)\]}%|-]|\s*$)"
 )
+
+# The level that a line states, in text as it is written. The first one counts: a line of INFO may speak of an ERROR.
+_LEVEL = expression(
+    r"(?P<error>"
+    # [E605 17:54:16.878770124 ProcessGroupNCCL.cpp:616] | F0605 17:54:16.878770 178707 rdma_context.cpp:198]
+    r"(?:^|[\s\[\]:>)|])[EF](?:20\d\d)?\d{3,4} \d\d:\d\d:\d\d\.\d{3,9}\s.{0,80}?[\w-]\.\w{1,4}:\d{1,6}\]"
+    # 2024-01-01 12:00:00.000001: E tensorflow/core/framework/op.cc:12]
+    r"|\d: [EF] \S{1,120}\.\w{1,4}:\d{1,6}\]"
+    # n1:7:8 [0] transport/net.cc:12 NCCL WARN: its level of errors
+    r"|NCCL WARN "
+    # ERROR 08-14 14:34:47 [core.py:684] | - ERROR - | UCX  ERROR
+    r"|(?<![A-Za-z_='\"-])(?<!\b[Nn]o )(?<!\b0 )(?<!evel )(?<!evel: )(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b"
+    r"(?!\(s\)|[='\"]|\W{1,3}0\b)"
+    # |CCL_ERROR| | [error] | <critical>
+    r"|\|[A-Z]{2,8}_ERROR\||[\[<|](?i:error|fatal|critical|crit|alert|emerg|panic)[\]>|]"
+    # level=error msg="..." | {"level":"fatal"
+    r"|(?<![\w-])(?:level|lvl|severity)(?:=|\": ?)\"?(?i:error|fatal|critical|d?panic)\b"
+    # EI0006: 2024-08-05-18:15:21.270 | ERR02200 DIST call hccl api failed
+    r"|^\W{0,4}E[A-Z]\d{4}: |\bERR\d{5} )"
+    r"|(?P<warning>(?<![A-Za-z])WARN(?:ING)?\b|[\[<|](?i:warn(?:ing)?)[\]>|]|\blevel(?:=|\": ?)\"?(?i:warn)"
+    r"|(?:^|[\s\[\]:>)|])W\d{3,8} \d\d:\d\d:\d\d\.)"
+    r"|(?P<information>(?<![A-Za-z])(?:INFO|DEBUG|TRACE|NOTICE|DIAG)\b|[\[<|](?i:info|debug|trace|notice)[\]>|]"
+    r"|\blevel(?:=|\": ?)\"?(?i:info|debug|trace)|(?:^|[\s\[\]:>)|])I\d{3,8} \d\d:\d\d:\d\d\.)"
+)
+_LEVEL_WITHIN = 300  # characters of a line
+
+# The words of a line that may state the level of an error, as templates have them.
+_LEVEL_WORDS = (
+    "error", "fatal", "critical", "severe", "panic", "crit]", "alert]", "emerg]", "e ::.", "f ::.", ": e ", ": f ",
+    "nccl warn ", "err ", "ei: ", "ej: ", "ee: ", "ef: ", "eh: ", "ek: ", "el: ", "ez: ",
+)  # fmt: skip
 
 # What ncheck itself prints in a job's log.
 #   ncheck 0.1.0 · 4 nodes: gpu[01-04] · 2026-01-02 03:04:05+00:00
@@ -124,7 +155,9 @@ class _Template:
     steps: bool = False
     progress: bool = False  # done, steps, or a job that started
     connected: bool = False
-    bad: bool = False
+    bad: bool = False  # its words sound like a failure
+    levelled: bool = False  # it may state the level of an error
+    error: bool | None = None  # whether it reports one, by its level or its words; None until a line was looked at
     context: bool = False
     ranks: bool = False
     ignored: bool = False  # the exception below it ended nothing
@@ -159,6 +192,7 @@ class Log:
     report_until: int = 0  # the last line that may be of a report of ncheck itself: it is no evidence
     last: Line | None = None
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
+    stated: bool = False  # that line states its level: it is an error, whatever its program is
 
 
 class Scan:
@@ -239,10 +273,10 @@ class Scan:
                 continue
             if found.progress:
                 self._progress(log, found, number)
-                if not found.bad and not found.matters:
+                if not found.bad and not found.levelled and not found.matters:
                     continue
             raw = raw or part.replace(b"\r", b"\n").split(b"\n")
-            if found.seen >= _FIRST and not found.bad:
+            if found.seen >= _FIRST and not (found.bad or found.levelled):
                 found.tail.append((number, raw[at][: 4 * LONGEST]))
             else:
                 timed = self._line(log, found, number, raw, at, timed)
@@ -283,6 +317,7 @@ class Scan:
             progress=done or steps or ("started" in marks and bool(_STARTED.search(text))),
             connected="connected" in marks and bool(_CONNECTED.search(text)),
             bad="bad" in marks and not harmless and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
+            levelled="level" in marks and not harmless,
             context="context" in marks,
             ranks="ranks" in marks,
             ignored="ignored" in marks,
@@ -290,13 +325,13 @@ class Scan:
             own="ends" if "own" in marks and _REPORT_ENDS.search(text) else "",
             matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
         )
-        if found.matters or found.progress or found.connected or found.bad or found.own:
+        if found.matters or found.progress or found.connected or found.bad or found.levelled or found.own:
             return found
         return _PROGRAM if found.program else None
 
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)
-        log.trouble = None
+        log.trouble, log.stated = None, False
         if found.done:
             log.done = log.last_step = number
         elif found.steps:
@@ -309,8 +344,8 @@ class Scan:
     ) -> tuple[int, Moment | None]:
         """Take in one line; return where the last time was found, and that time."""
         log.connected = log.connected or found.connected
-        if found.bad and log.trouble is None:
-            log.trouble = _line(log, number, _text(raw[at]), None)
+        if (found.bad or found.levelled) and found.error is not False and not log.stated:
+            _judge(log, found, number, _text(raw[at]))
         if not found.matters:
             return timed
         found.seen += 1
@@ -357,14 +392,32 @@ class Scan:
             hits.append(Hit(reading, _short(line)))
 
 
+def _judge(log: Log, found: _Template, number: int, text: str) -> None:
+    """Take in a line that may report an error. One that states that it does outweighs one that sounds like it."""
+    match = _LEVEL.search(text[:_LEVEL_WITHIN])
+    stated = bool(match and match["error"] is not None and found.levelled)
+    informs = bool(match and match["information"] is not None)
+    found.error = stated or (found.bad and not informs)
+    if found.error and (stated or log.trouble is None):
+        log.trouble, log.stated = _line(log, number, text, None), stated
+
+
 _TROUBLE = expression(r"fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused")
 
 
 def _is_harmless(text: str) -> bool:
     # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
     # WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError(...)': it is tried again
+    # E external/local_xla/.../cuda_dnn.cc:9261] Unable to register cuDNN factory: each start of TensorFlow says so
+    # n1:7:8 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]: no fault on a node without InfiniBand
+    # libfabric:85:1747438790::core:core:fi_getinfo_():1392<info> fi_getinfo: provider shm returned -61
     _, information, said = text.partition("nccl info ")
-    return bool(information and not _TROUBLE.search(said)) or "retrying (retry(total=" in text
+    if information:
+        return not _TROUBLE.search(said)
+    return any(words in text for words in _HARMLESS)
+
+
+_HARMLESS = ("retrying (retry(total=", "unable to register cu", "failed to open libibverbs", "<info> ")
 
 
 def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:
@@ -450,6 +503,7 @@ def _index() -> Index[Signature | str]:
 
     marks = {
         "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED), "bad": literals(_BAD),
+        "level": _any_of(*_LEVEL_WORDS),
         "connected": _any_of(" via "), "ranks": _any_of(" nranks "), "ignored": _any_of("exception ignored in"),
         "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
         "own": _any_of("ncheck ", "ncheck: ", "exit code ", "nc "),
