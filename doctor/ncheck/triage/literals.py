@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from ncheck.expression import expression
 
 SHORTEST = 3  # bytes: a shorter word is in most lines
-_NOT_LITERAL = expression(r"[\0\d*]+")
+_NOT_IN_TEMPLATES = expression(r"[\d*]+")  # EI0006: is ei: in a template
 _OPEN = "\0"  # stands for any text that a pattern leaves open
 
 
@@ -32,7 +32,8 @@ def literals(pattern: re.Pattern[str]) -> frozenset[tuple[str, ...]]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    words = sorted(filter(None, _NOT_LITERAL.split(text.lower())), key=lambda word: (-len(word), word))
+    left = _NOT_IN_TEMPLATES.sub("", text.lower()).split(_OPEN)
+    words = sorted(filter(None, left), key=lambda word: (-len(word), word))
     return tuple(words) if words and len(words[0].encode()) >= SHORTEST else ()
 
 

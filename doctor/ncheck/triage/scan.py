@@ -417,7 +417,11 @@ def _is_harmless(text: str) -> bool:
     return any(words in text for words in _HARMLESS)
 
 
-_HARMLESS = ("retrying (retry(total=", "unable to register cu", "failed to open libibverbs", "<info> ")
+_HARMLESS = (
+    "retrying (retry(total=", "unable to register cu", "failed to open libibverbs", "<info> ", "event : port active",
+    "event : communication established", "event : send queue drained", "event : path migrated", "event : srq limit",
+    "event : last wqe",
+)  # fmt: skip
 
 
 def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:

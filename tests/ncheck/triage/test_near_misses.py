@@ -64,6 +64,15 @@ NEAR_MISSES = {
         "\t\tState: Active",
         "Physical state: LinkUp",
     ),
+    "engines": (
+        "[INFO] HCCL(15952,t):2026-01-06-15:38:29 [externalinput.cc:598] [HCCL_ENV] HCCL_CONNECT_TIMEOUT set to [120]s",
+        "[INFO] HCCL(858941,t):2025-12-10-19:53:28 [hccl_communicator.cc:327] [Communicator Key Info] rankSize[8]",
+        "2025:08:14-14:34:47:(19220) |CCL_WARN| could not get local_idx/count from environment variables",
+        "export CCL_ZE_IPC_EXCHANGE=sockets",
+        "I0605 17:54:16.878770 178707 transfer_engine.cpp:200] Topology discovery complete. Found 8 HCAs.",
+        "Backend UCX was instantiated",
+        "libfabric:47889:core:core:fi_getinfo_():964<info> fi_getinfo: provider shm returned -61 (No data available)",
+    ),
     "network": (
         "WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError([Errno 113] No route to')",
         "wandb: Network error (ConnectionError), entering retry loop.",

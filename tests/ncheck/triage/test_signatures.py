@@ -113,6 +113,7 @@ def test_the_words_of_a_pattern_are_those_of_each_alternative() -> None:
     found = literals(re.compile(r"Xid \(\d+\): 79|(?:GPU|[Bb]us).*(?:error|is lost)+"))
     assert found == {("xid (", "): "), ("error", "gpu"), ("is lost", "gpu"), ("error", "bus"), ("is lost", "bus")}
     assert literals(re.compile(r"\w+ab|x+")) == {()}
+    assert literals(re.compile(r"EI00(?:04|14): ")) == {("ei: ",)}
 
 
 def test_an_index_finds_the_entries_whose_words_a_line_has() -> None:

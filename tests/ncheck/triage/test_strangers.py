@@ -82,7 +82,7 @@ QUIET = (
     "2025-07-23 03:47:57,070 - trainer - INFO - the request succeeded after 2 retries (last error: 503)",
     "E0000 00:00:1731326400.123456  77 cuda_dnn.cc:8310] Unable to register cuDNN factory: Attempting to register",
     "2024-01-01 12:00:00.000001: E external/local_xla/xla/stream_executor/cuda/cuda_dnn.cc:9261] Unable to register cu",
-    "2024-01-01 12:00:00.000001: E external/local_xla/xla/stream_executor/cuda/cuda_blas.cc:1518] Unable to register cuBLAS",
+    "2024-01-01 12:00:00.000001: E external/local_xla/xla/stream_executor/cuda/cuda_blas.cc:15] Unable to register cu",
     "I0605 17:54:16.878770 178707 transfer_engine.cpp:86] Transfer Engine uses address 10.1.0.1 and port 16490",
     "W0605 17:54:16.878770 178707 worker_pool.cpp:86] retry 1 of 8 went well",
     "[INFO] HCCL(1595259,alltoall_test):2026-01-06-15:38:29.881 [externalinput.cc:598] HCCL_EXEC_TIMEOUT set",
@@ -97,3 +97,148 @@ def test_a_line_that_only_looks_like_an_error_is_none(tmp_path: Path, line: str)
     assert trouble_at_the_end([line]) == ""
     assert [found.cause for found in report(tmp_path, line).diagnoses] == []
     assert trouble_at_the_end(["step 1 loss 0.5", "step 2 loss 0.4", line]) == ""
+
+
+HCCL = "[ERROR] HCCL(27172,python3):2025-07-23-03:47:57.070.463 "
+CCL = "2025:08:14-14:34:47:(19220) |CCL_ERROR| "
+UCX = "[1744331142.028115] [gpu51:2802608:3]      "
+EVENT = "n1:7:8 [0] transport/net_ib.cc:80 NCCL WARN NET/IB : mlx5_0:1 Got async event : "
+
+
+def log(*lines: str) -> tuple[str, ...]:
+    return lines
+
+
+# What a log says in the words of its library, with how sure it is: 0.3 for what only a consequence shows.
+LOGS: dict[str, tuple[str, float, tuple[str, ...]]] = {
+    # HCCL, by its words and by its codes
+    "HCCL's port": ("port_in_use", 0.95, log(
+        f"{HCCL}[hccl_socket.cc:100] [1][HcclSocket][Listen] socket type[1], listen on ip[10.1.0.1] and specific"
+        " port[16666] fail. Please check the port status and whether the port is been using by other process.",
+        f"{HCCL}[hccl_socket_manager.cc:778] [1][Wait][LinkEstablish]wait socket establish timeout, role[1]",
+        "RuntimeError: createHCCLComm:build/CMakeFiles/ProcessGroupHCCL.cpp:12 HCCL function error")),
+    "HCCL's code of a port": ("port_in_use", 0.95, log("EI0019: 2025-10-02-18:15:21.270 Failed to bind the port.")),
+    "HCCP": ("port_in_use", 0.85, log("EJ0001: 2025-10-02-18:15:21 Failed to initialize the HCCP process.")),
+    "HCCL waits for a peer": ("slow_rank_timeout", 0.3, log(
+        "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not send the data")),
+    "HCCL waits in a collective": ("slow_rank_timeout", 0.3, log(
+        f"{HCCL}[task_exception_handler.cc:908] [1][TaskExecStage][Timeout][Host]Task run failed, base information")),
+    "HCCL's parameters": ("collective_mismatch", 0.85, log(
+        f"{HCCL}[transport.cc:9] [1][InitChannelStage][ParameterConflict]CMD information dataType check fail.")),
+    "HCCL's rank table": ("rendezvous_misconfig", 0.85, log(
+        f"{HCCL}[topoinfo_ranktable.cc:727][1][InitGroupStage][RanktableCheck]super_device_id[] is invalid")),
+    "HCCL's root waits": ("rank_missing", 0.5, log(
+        f"{HCCL}[topoinfo_exchange_server.cc:314] [5590][Get][Connection]topo exchange server get socket timeout!")),
+    "HCCL's versions": ("version_mismatch", 0.95, log("EI0008: 2025-10-02-18:15:21 The HCCL versions differ.")),
+    "HCCL's network": ("ib_fabric", 0.85, log("EI0013: 2025-10-02-18:15:21 An error CQE occurred. Remote rank: 3")),
+    "HCCL's copies": ("gpu_fault", 0.85, log("EI0012: 2025-10-02-18:15:21 SDMA memory copy task exception occurred.")),
+    "an NPU's memory": ("gpu_oom", 0.95, log("EL0004: 2025-10-02-18:15:21 Failed to allocate memory.")),
+    # oneCCL and Level Zero
+    "oneCCL's devices": ("container_isolation", 0.85, log(
+        "2026:08:27-10:12:31:(   61) |CCL_WARN| pidfd is not supported, fallbacks to drmfd exchange mode",
+        "RuntimeError: oneCCL: ze_fd_manager.cpp:143 init_device_fds: EXCEPTION: opendir failed: could not open"
+        " device directory")),
+    "oneCCL's local ranks": ("launcher_mismatch", 0.5, log(
+        f"{CCL}global.cpp:150 getenv_local_coord: condition ze_ipc_exchange == sockets failed to get local_idx/count"
+        " from ATL, set CCL_ZE_IPC_EXCHANGE=sockets explicitly")),
+    "oneCCL without a GPU": ("gpu_mapping", 0.5, log(
+        f"{CCL}comm_selector.cpp:57 create_comm_impl: condition ccl::global_data::get().ze_data failed",
+        "ze_data was not initialized")),
+    "oneCCL's store": ("rendezvous_misconfig", 0.5, log(
+        f"{CCL}pmi_resizable_simple_internal.cpp kvs_get_value: KVS get error: timeout",
+        f"{CCL}atl_mpi_comm.cpp:94 init_transport: comm_create error")),
+    "Level Zero's device": ("gpu_fault", 0.95, log("RuntimeError: level_zero backend failed with error: 20"
+                                                " (UR_RESULT_ERROR_DEVICE_LOST)")),
+    "Level Zero's memory": ("gpu_oom", 0.95, log("Error code: ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY")),
+    "an Intel GPU that was reset": ("gpu_fault", 0.85, log(
+        "kernel: i915 0000:4d:00.0: [drm] GPU HANG: ecode 12:1:85dffffb, in python3 [4021]")),
+    # Mooncake
+    "Mooncake registers GPU memory": ("gpudirect_rdma", 0.85, log(
+        "E0605 17:54:16.878770 178707 rdma_context.cpp:198] Failed to register memory 0x7f56e6600000: Bad address [14]",
+        "RuntimeError: mooncake.engine register_memory failed")),
+    "Mooncake registers too much": ("memlock_limit", 0.5, log(
+        "E0605 17:54:16.878770 178707 rdma_context.cpp:198] Failed to register memory 0x7f: Cannot allocate memory"
+        " [12]")),
+    "Mooncake's peer does not answer": ("ib_fabric", 0.5, log(
+        "E0605 17:54:16.878770 178707 rdma_endpoint.cpp:646] Failed to modify QP to RTR, check mtu, gid, peer lid, peer"
+        " qp num: Connection timed out [110]")),
+    "Mooncake's GID": ("roce_gid", 0.85, log(
+        "E0605 17:54:16.878770 178707 rdma_endpoint.cpp:646] Failed to modify QP to RTR, check mtu, gid, peer lid, peer"
+        " qp num: Invalid argument [22]")),
+    "Mooncake's NIC there": ("ib_wrong_hca", 0.85, log(
+        "E0605 17:54:16.878770 1787 rdma_endpoint.cpp:219] Peer nic not found in that server: 10.1.0.9:16650@mlx5_5")),
+    "Mooncake's transfer": ("ib_fabric", 0.5, log(
+        "E0605 17:54:16.878770 1787 worker_pool.cpp:408] Worker: Process failed for slice (opcode: 0), local_nic:"
+        " mlx5_0, peer_nic: n2@mlx5_4: transport retry counter exceeded")),
+    "Mooncake's metadata": ("rendezvous_misconfig", 0.5, log(
+        "E0605 17:54:16.878770 1787 transfer_metadata.cpp:412] Failed to retrieve segment descriptor, name 10.1.0.9")),
+    # NIXL and UCX
+    "NIXL registers GPU memory": ("gpudirect_rdma", 0.5, log(
+        f"{UCX}ucp_context.c:1268 UCX  WARN  transports 'cuda_ipc','cuda_copy' are not available, please use one or"
+        " more of: mm, posix, self, shm, sm, sysv, tcp",
+        "    self.agent.registerMem(reg_descs, handle_list)",
+        "nixl._bindings.nixlBackendError: NIXL_ERR_BACKEND")),
+    "NIXL's peer": ("rank_crashed", 0.3, log("E0717 07:30:06.719567  994396 nixl_agent.cpp:359] getXferStatus: status"
+                                          " NIXL_ERR_REMOTE_DISCONNECT")),
+    "UCX's completion": ("ib_fabric", 0.5, log(f"{UCX}ib_mlx5_log.c:171 UCX  ERROR Transport retry count exceeded on"
+                                            " mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)")),
+    # libfabric
+    "libfabric's devices": ("net_plugin", 0.5, log(
+        "libfabric:85:1747438790::core:core:fi_getinfo_():1392<warn> fi_getinfo: provider efa output empty list")),
+    "libfabric's queue": ("ib_fabric", 0.5, log(
+        "libfabric:85:1747438790::efa:cq:efa_rdm_cq_poll():12<warn> err: 9, message: Unresponsive receiver (reachable"
+        " by EFA device but handshake failed)")),
+    # the events of verbs
+    **{f"event: {words}": (cause, confidence, log(f"{EVENT}{words}")) for words, cause, confidence in (
+        ("CQ error", "ib_fabric", 0.85),
+        ("local work queue catastrophic error", "ib_fabric", 0.85),
+        ("invalid request local work queue error", "ib_fabric", 0.85),
+        ("local access violation work queue error", "mtu_mismatch", 0.5),
+        ("path migration request error", "ib_fabric", 0.85),
+        ("local catastrophic error", "ib_fabric", 0.85),
+        ("port error", "ib_fabric", 0.85),
+        ("SRQ catastrophic error", "ib_fabric", 0.85),
+        ("WQ fatal", "ib_fabric", 0.85),
+        ("device fatal", "ib_fabric", 0.85),
+        ("LID change", "ib_fabric", 0.5),
+        ("SM change", "ib_fabric", 0.5),
+        ("client reregistration", "ib_fabric", 0.5),
+        ("P_Key change", "ib_partition", 0.5),
+        ("GID table change", "roce_gid", 0.5),
+    )},
+    "NCCL's newer words for an event": ("ib_fabric", 0.85, log(
+        "n1:7:8 [0] transport/net_ib.cc:90 NCCL WARN NET/IB : mlx5_0:1 async fatal event: local catastrophic error(8)"
+    )),
+    "UCX's words for an event": ("ib_fabric", 0.85, log(
+        f"{UCX}ib_device.c:480  UCX  ERROR IB Async event on mlx5_0: port error on port 1")),
+    "Mooncake's words for an event": ("ib_fabric", 0.85, log(
+        "W0605 17:54:16.878770 1787 worker_pool.cpp:512] Worker: Received context async event port error for context"
+        " mlx5_0")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_each_library_is_read_in_its_own_words(tmp_path: Path, name: str) -> None:
+    cause, confidence, lines = LOGS[name]
+    found = report(tmp_path, *lines).diagnoses[0]
+    assert (found.cause, found.confidence) == (cause, confidence)
+
+
+# What the same libraries print in jobs that are well.
+WELL = (
+    *(f"{EVENT}{words}" for words in ("communication established", "send queue drained", "path migrated",
+                                      "port active", "SRQ limit reached", "last WQE reached")),
+    "I0605 17:54:16.878770 1787 rdma_context.cpp:125] RDMA device: mlx5_0, LID: 0, GID: (GID_Index 3) 00:00:ff:ff",
+    "2025:08:14-14:34:47:(19220) |CCL_WARN| could not get local_idx/count from environment variables",
+    "2026:08:27-10:12:31:(   61) |CCL_WARN| pidfd is not supported, fallbacks to drmfd exchange mode",
+    f"{UCX}ucp_context.c:1268 UCX  WARN  transports 'cuda_ipc','cuda_copy' are not available, please use one or more",
+    "[INFO] HCCL(1595259,t):2026-01-06-15:38:29 [externalinput.cc:598] [HCCL_ENV] HCCL_EXEC_TIMEOUT set to [1836]s",
+    "Backend UCX was instantiated",
+    "NIXL is available",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WELL, ids=[line[:60] for line in WELL])
+def test_lines_of_these_libraries_in_a_job_that_is_well_are_no_failure(tmp_path: Path, line: str) -> None:
+    steps = ("step 1 loss 0.5", "step 2 loss 0.4", "step 3 loss 0.3")
+    assert report(tmp_path, line).diagnoses == report(tmp_path, *steps, line).diagnoses == ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ncheck.triage.signature import Signature
 from ncheck.triage.signatures import (
+    engines,
     frameworks,
     gpu,
     infiniband,
@@ -21,5 +22,5 @@ from ncheck.triage.signatures import (
 )
 
 # Of several readings of one line that are equally sure, the first in this order decides the wording.
-MODULES = (nccl, gpu, infiniband, network, torch, frameworks, mpi, scheduler, machine, probe, program)
+MODULES = (nccl, gpu, infiniband, engines, network, torch, frameworks, mpi, scheduler, machine, probe, program)
 SIGNATURES: tuple[Signature, ...] = tuple(signature for module in MODULES for signature in module.SIGNATURES)

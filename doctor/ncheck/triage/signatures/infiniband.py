@@ -60,7 +60,37 @@ def _queue_pair(match: re.Match[str]) -> Reading:
     return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(match[1])), _NO_ANSWER)
 
 
+def _to_rtr(match: re.Match[str]) -> Reading:
+    """Return the reading of perftest and Mooncake: without an errno the GID is the most frequent cause."""
+    unnamed = Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "routing"), "qp")
+    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(match["error"])), unnamed)
+
+
 _IB = frozenset({"ib", "qp"})
+
+_DEVICE_FAILED = Reading("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "node_failed"),
+                         meaning="the HCA failed: its firmware or hardware", look="sudo journalctl -k")  # fmt: skip
+_PORT_DOWN = Reading("ib_fabric", Grade.LIKELY, ("node_failed",), meaning="the port of an HCA went down")
+_QUEUE_FAILED = Reading("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "software_bug"),
+                        meaning="a queue of the HCA failed", look="sudo journalctl -k -g mlx5")  # fmt: skip
+_SUBNET_CHANGED = Reading("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "ib_partition"), passing=True,
+                          meaning="the subnet manager changed while the job ran", look="sminfo")  # fmt: skip
+
+# All events of libibverbs (ibv_event_type_str) that are, or may be, a failure.
+_EVENTS: Mapping[str, Reading] = {
+    "local catastrophic error": _DEVICE_FAILED,
+    "device fatal": _DEVICE_FAILED,
+    "port error": _PORT_DOWN,
+    "path migration request error": _PORT_DOWN,
+    **dict.fromkeys(("cq error", "local work queue catastrophic error", "invalid request local work queue error",
+                     "srq catastrophic error", "wq fatal", "qp fatal"), _QUEUE_FAILED),
+    "local access violation work queue error": Reading("mtu_mismatch", Grade.POSSIBLE, ("gpudirect_rdma",
+                                                                                        "software_bug")),
+    **dict.fromkeys(("lid change", "sm change", "client reregistration"), _SUBNET_CHANGED),
+    "p_key change": Reading("ib_partition", Grade.POSSIBLE, ("ib_fabric",), passing=True),
+    "gid table change": Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca"), passing=True,
+                                meaning="the addresses of a RoCE port changed while the job ran"),
+}  # fmt: skip
 
 SIGNATURES = (
     # NCCL WARN NET/IB: Got completion from peer 10.1.0.3<40001> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0
@@ -71,11 +101,11 @@ SIGNATURES = (
     Signature(expression(r"Failed status (\d+): wr_id"), _completion),
     # NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT
     Signature(expression(r"ibv_modify_qp(?:\([^)]*\))? failed(?:: | with )?(?:error )?([^,]*)"), _queue_pair),
-    # Failed to modify QP 312 to RTR
-    row(r"[Ff]ailed to modify QP .*to RTR", "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp"),
+    # Failed to modify QP to RTR, check mtu, gid, peer lid, peer qp num: Connection timed out [110]
+    Signature(expression(r"[Ff]ailed to modify QP\b.{0,40}to RT[RS]\b(?P<error>.{0,200})"), _to_rtr),
     # [1712000000.1] ib_mlx5_log.c:171 UCX ERROR Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81)
-    row(r"[Tt]ransport retry count exceeded|Endpoint timeout", "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed",
-        tag="ib"),
+    row(r"[Tt]ransport retry count(?:er)? exceeded|Endpoint timeout", "ib_fabric", Grade.POSSIBLE, "roce_gid",
+        "rank_crashed", tag="ib"),
     # NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
     row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w{0,30})|ibv_exp_\w{1,30}|mlx5dv_create_qp)\b"
         r".{0,300}Cannot allocate memory",
@@ -102,11 +132,10 @@ SIGNATURES = (
     row(r"NET/IB ?: Unable to open device|Call to ibv_open_device failed", "container_isolation", Grade.LIKELY,
         "ib_wrong_hca", meaning="a device in /dev/infiniband cannot be opened",
         look="ls -l /dev/infiniband"),
-    # NCCL WARN NET/IB : Got async event : port error
-    row(r"Got async (?:error )?event ?: (?:port|QP fatal|device fatal|LID|SM)", "ib_fabric"),
-    # NCCL WARN NET/IB : mlx5_0:1 Got async event : local access violation work queue error
-    row(r"Got async (?:error )?event ?: local access violation", "mtu_mismatch", Grade.POSSIBLE, "gpudirect_rdma",
-        "software_bug"),
+    # NCCL WARN NET/IB : mlx5_0:1 Got async event : port error
+    Signature(expression(r"(?i)\basync\w{0,10} (?:fatal |error )?event\b.{0,80}?[: ](?P<event>" + "|".join(_EVENTS)
+                         + ")"),
+              lambda match: _EVENTS[match["event"].lower()]),
     # NCCL WARN NET/IB : Attempted to connect incompatible devices: 0(mlx5_0) and 3(mlx5_9)
     row(r"connect incompatible devices|NICs of only one link type", "ib_wrong_hca", Grade.LIKELY),
     # State: Down

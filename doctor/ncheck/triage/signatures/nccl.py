@@ -195,7 +195,7 @@ SIGNATURES = (
         meaning="NCCL finds no algorithm for this machine: variables that limit it, or a bug", look="env | grep NCCL_"),
     # NCCL WARN NET/IB: Fatal error. Detected 1 failed devices out of 2 devices on the send communicator (comm=0x1).
     row(r"NET/IB: (?:Fatal error\. Detected \d+ failed devices|Device \d+ marked as failed|The error is fatal)|"
-        r"async fatal event(?: on (?:QP|CQ|SRQ))?|NET/IB : .{0,80}GID table changed|"
+        r"async fatal event on (?:QP|CQ|SRQ)|"
         r"Could not find a (?:functional device|replacement QP)",
         "ib_fabric", Grade.LIKELY, "gpudirect_rdma", look="ibstat"),
     # NCCL WARN NET/IB : Unable to query port_num 1
