@@ -242,3 +242,72 @@ WELL = (
 def test_lines_of_these_libraries_in_a_job_that_is_well_are_no_failure(tmp_path: Path, line: str) -> None:
     steps = ("step 1 loss 0.5", "step 2 loss 0.4", "step 3 loss 0.3")
     assert report(tmp_path, line).diagnoses == report(tmp_path, *steps, line).diagnoses == ()
+
+
+# Each signal in the form of each launcher: the cause, how sure it is, and what kind of end it was.
+HANGUP, CTRL_C = ("job_ended", 0.85, "hangup"), ("job_ended", 0.5, "cancelled")
+ABORTED, TERMINATED = ("rank_crashed", 0.3, "abort"), ("job_ended", 0.3, "cancelled")
+KILLED, SEGFAULT = ("rank_crashed", 0.85, "killed"), ("rank_crashed", 0.85, "segfault")
+SIGNALS = {
+    1: (HANGUP, "Hangup", "SIGHUP"), 2: (CTRL_C, "Interrupt", "SIGINT"), 6: (ABORTED, "Aborted", "SIGABRT"),
+    9: (KILLED, "Killed", "SIGKILL"), 11: (SEGFAULT, "Segmentation fault", "SIGSEGV"),
+    15: (TERMINATED, "Terminated", "SIGTERM"),
+}  # fmt: skip
+ENDS = (
+    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -{number}) local_rank: 0 (pid: 77)",
+    "[2026-01-02 03:04:05,678] [ERROR] [launch.py:321:sigkill_handler] ['t.py'] exits with return code = -{number}",
+    "srun: error: node03: task 12: {words}",
+    "srun: error: node03: tasks 8-15: {words}",
+    "mpirun noticed that process rank 3 with PID 4021 on node n2 exited on signal {number} ({words}).",
+    "prterun noticed that process rank 3 with PID 4021 on node n2 exited on signal {number} ({words}).",
+    "=   KILLED BY SIGNAL: {number} ({words})",
+    "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {words} (signal {number})",
+    "./run.sh: line 28:  8156 {words}                  python3 train.py",
+    "torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal {name}",
+    "      Exit Code:    {code}",
+    "command terminated with exit code {code}",
+    "srun: error: node03: task 12: Exited with exit code {code}",
+)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("form", ENDS, ids=[form[:40] for form in ENDS])
+def test_each_signal_is_read_in_each_launchers_form(tmp_path: Path, form: str, number: int) -> None:
+    end, words, name = SIGNALS[number]
+    line = form.format(number=number, words=words, name=name, code=128 + number)
+    found = report(tmp_path, "step 1 loss 0.5", line).diagnoses[0]
+    assert (found.cause, found.confidence, found.kind) == end
+
+
+@pytest.mark.parametrize(
+    ("lines", "end"),
+    [
+        (("torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 1",), HANGUP),
+        (("WARNING:torch.distributed.elastic.agent.server.api:Received 1 death signal, shutting down workers",
+          "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 44 closing signal SIGHUP"), HANGUP),
+        (("W1030 17:53:58.738 1404 api.py:704] Received Signals.SIGHUP death signal, shutting down workers",), HANGUP),
+        (("torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 2",), CTRL_C),
+        (("SignalException: Process 7 got signal: 15",), ("job_ended", 0.5, "cancelled")),
+        (("Received Signals.SIGTERM death signal, shutting down workers",), ("job_ended", 0.5, "cancelled")),
+        (("srun: interrupt (one more within 1 sec to abort)", "srun: sending Ctrl-C to StepId=812.0"), CTRL_C),
+        (("^Cmpirun: killing job...",), CTRL_C),
+        (("KeyboardInterrupt",), ("job_ended", 0.3, "cancelled")),
+        # what torchrun sends to the others after one has failed is no cause
+        (("W1204 07:19:47.027 1846 torch/distributed/x/api.py:897] Sending process 18562 closing signal SIGTERM",
+          "ValueError: no more data"), ("rank_crashed", 0.85, "exception")),
+        (("srun: error: n1: tasks 0-7: Terminated", "srun: error: n3: task 12: Segmentation fault"), SEGFAULT),
+    ],
+)  # fmt: skip
+def test_who_ended_a_job_is_told_from_those_that_were_ended_with_it(
+    tmp_path: Path, lines: tuple[str, ...], end: tuple[str, float, str]
+) -> None:
+    found = report(tmp_path, "step 1 loss 0.5", *lines).diagnoses[0]
+    assert (found.cause, found.confidence, found.kind) == end
+
+
+def test_a_terminal_that_was_closed_is_said_with_what_outlives_it(tmp_path: Path) -> None:
+    (found, *_) = report(tmp_path, "SignalException: Process 7 got signal: 1").diagnoses
+    assert found.meaning == (
+        "the terminal or ssh session in which the job was started was closed (SIGHUP): start it in tmux, or by"
+        " setsid nohup"
+    )

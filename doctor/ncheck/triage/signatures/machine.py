@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.triage.signature import Grade, row
+from ncheck.expression import expression
+from ncheck.triage.signals import NAMES, of_exit_code, of_signal
+from ncheck.triage.signature import Grade, Signature, row
 
 SIGNATURES = (
     # NCCL WARN Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes, error: No space left on device (28)
@@ -28,7 +30,11 @@ SIGNATURES = (
         meaning="the machine ran out of memory and killed a rank",
         look="sudo journalctl -k -g oom"),
     # command terminated with exit code 137
-    row(r"[Ee]xit(?:ed)?(?: with)?(?: status)?(?: code)?:? {1,8}137\b|signal 9\b|signal: killed|"
+    Signature(expression(r"[Ee]xit(?:ed)?(?: with)?(?: (?:exit|return))?[ _]?(?:[Ss]tatus|[Cc]ode)?[:=]? {1,8}"
+                         r"(1[2-4]\d)\b"),
+              lambda match: of_exit_code(int(match[1]))),
+    # the process got signal: killed
+    row(r"signal 9\b|signal: killed|"
         r"\bSIGKILL\b(?! by OOM killer due to high)", "rank_crashed", Grade.LIKELY, "gpu_oom",
         meaning="a rank was killed, usually because memory ran out", kind="killed", look="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
@@ -46,10 +52,10 @@ SIGNATURES = (
         r"certificate .*is not yet valid", "clock_skew",
         Grade.CERTAIN),
     # /var/spool/slurmd/job812/slurm_script: line 28:  8156 Killed                  python3 train.py
-    row(r"line \d+:\s{1,9}\d+ (?:Killed|已杀死)", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
-    # ./run.sh: line 28:  8156 Illegal instruction     (core dumped) ./train
-    row(r"line \d+:\s{1,9}\d+ (?:Illegal instruction|Aborted|已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
+    Signature(expression(rf"line \d+:\s{{1,9}}\d+ (?P<signal>{NAMES}|已杀死)"),
+              lambda match: of_signal(match["signal"])),
+    # ./run.sh: line 28:  8156 Trace/breakpoint trap   (core dumped) ./train
+    row(r"line \d+:\s{1,9}\d+ (?:已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault"),
     # ./run.sh: 行 28:  8156 总线错误               (核心已转储) ./train

@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from ncheck.expression import expression
-from ncheck.triage.signature import Grade, Reading, Signature, row
-
-_KILLED = Reading("rank_crashed", Grade.LIKELY, kind="killed", meaning="a rank was killed",
-                  look="sudo journalctl -k -g oom")  # fmt: skip
-
-_SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
-
-_BUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
-_ENDED = Reading("", Grade.ECHO, tag="gone")  # SIGABRT and SIGTERM follow the failure of another rank
-
-
-def _signalled(number: str) -> Reading:
-    return {"6": _ENDED, "15": _ENDED, "11": _SEGFAULT, "4": _SEGFAULT, "8": _SEGFAULT, "7": _BUS}.get(number, _KILLED)
-
+from ncheck.triage.signals import of_signal
+from ncheck.triage.signature import Grade, Signature, row
 
 _DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
 
@@ -117,8 +104,12 @@ SIGNATURES = (
         "launcher_mismatch"),
     # mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).
     Signature(expression(r"(?:process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<node>[A-Za-z0-9][\w.-]{0,252}) )?"
-                         r"exited on signal (?P<signal>\d+)|KILLED BY SIGNAL: (?P<other>\d+)"),
-              lambda match: _signalled(match["signal"] or match["other"])),
+                         r"exited on signal (?P<signal>\d+)|KILLED BY SIGNAL: (?P<other>\d+)|"
+                         r"EXIT STRING: .{1,60}\(signal (?P<last>\d+)\)"),
+              lambda match: of_signal(match["signal"] or match["other"] or match["last"])),
+    # mpirun: killing job...
+    row(r"mpi(?:run|exec): killing job", "job_ended", Grade.POSSIBLE, "rank_crashed", kind="cancelled",
+        meaning="somebody pressed ^C, or sent mpirun a signal"),
     # ERROR: Task 1 declared addresses {...}, but has connected from a different address 192.168.101.0.
     row(r"but has connected from a different address", "container_isolation", Grade.CERTAIN, "routing"),
     # Horovodrun was unable to connect to the task service #1 on any of the following addresses: {...}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ncheck.expression import expression
+from ncheck.triage.signals import of_signal
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 # What may stand before a message: [rank3]:, [1,5]<stderr>:, 12: of srun -l, (Worker pid=77), a time, a pod's name.
@@ -33,6 +35,8 @@ def _exception(match: re.Match[str]) -> Reading | None:
     name = match["exception"].rpartition(".")[2]
     if name == "SystemExit" and match.string[match.end() :].strip() in ("0", "None"):
         return None
+    if name == "KeyboardInterrupt":
+        return replace(of_signal("SIGINT"), grade=Grade.ECHO, passing=True, fallback=True)
     if _ECHOES.search(name):
         return Reading("rank_crashed", Grade.ECHO, ("firewall",), "gone", kind="exception", passing=True, fallback=True)
     grade = Grade.LIKELY if _OWN.search(name) else Grade.POSSIBLE

@@ -6,36 +6,30 @@ import re
 
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import EDAC_UNCORRECTED, HARD_LOCKUP, RCU_STALL, SOFT_LOCKUP
+from ncheck.triage.signals import NAMES, of_exit_code, of_signal
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 _MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"
 _EVENTS = "kubectl get events --sort-by=.lastTimestamp"
 
-_SIGKILL = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
-                   meaning="a rank was killed, usually because memory ran out",
-                   look="sudo journalctl -k -g oom")  # fmt: skip
-
-_SIGSEGV = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                   meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
-
-_SIGBUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
-_ENDED = Reading("", Grade.ECHO, tag="gone")
 _EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
+_OOM_KILLED = Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
+                      meaning="Slurm killed a task that used more host memory than the job asked for",
+                      look=_MEMORY)  # fmt: skip
 
-_BY_WORDS = (
-    (expression(r"Killed|signal 9|137"), _SIGKILL),
-    (expression(r"Out Of Memory"), Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
-     meaning="Slurm killed a task that used more host memory than the job asked for", look=_MEMORY)),
-    (expression(r"Segmentation|signal 11|139|Illegal"), _SIGSEGV),
-    (expression(r"Bus error|135"), _SIGBUS),
-    (expression(r"Terminated|Aborted|signal 6|134|143"), _ENDED),
-)  # fmt: skip
+# Killed | Segmentation fault (core dumped) | Exited with exit code 137
+_END = expression(rf"^(?:(?P<signal>{NAMES})\b|Exited with exit code (?P<code>\d{{1,3}})\b)")
 
 
 def _task(match: re.Match[str]) -> Reading:
     """Return the reading of srun's line about a task that ended."""
-    return next((reading for pattern, reading in _BY_WORDS if pattern.search(match["end"])), _EXITED)
+    if match["end"].startswith("Out Of Memory"):
+        return _OOM_KILLED
+    end = _END.search(match["end"])
+    if end is None:
+        return _EXITED
+    return of_signal(end["signal"]) if end["signal"] else of_exit_code(int(end["code"])) or _EXITED
 
 
 # By the text of Slurm's error.
@@ -172,6 +166,9 @@ SIGNATURES = (
     # srun: Force Terminated job 812
     row(r"srun: (?:Force Terminated|forcing) job|scancel: Terminating job", "job_ended", Grade.POSSIBLE, "rank_crashed",
         "node_failed", kind="cancelled", meaning="the job was cancelled, by somebody or because its nodes failed"),
+    # srun: interrupt (one more within 1 sec to abort)
+    row(r"srun: (?:interrupt \(one more|sending Ctrl-C to)", "job_ended", Grade.POSSIBLE, "rank_crashed",
+        kind="cancelled", meaning="somebody pressed ^C"),
     # slurmctld: error: Nodes node03 not responding, setting DOWN
     row(r"not responding, setting DOWN|\bNodeNotReady\b|node\.kubernetes\.io/(?:unreachable|not-ready)", "node_failed",
         Grade.LIKELY, "firewall", passing=True),

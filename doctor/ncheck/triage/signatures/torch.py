@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ncheck.expression import expression
+from ncheck.triage.signals import of_exit_code, of_signal
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
 _GLOO = frozenset({"gloo"})
@@ -27,20 +29,6 @@ def _gloo_pair(match: re.Match[str]) -> Reading:
 
 _WAITS = frozenset({"waits"})
 
-_SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
-
-_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
-                  meaning="a rank was killed, usually because the"
-                  " machine or its container ran out of memory", look="sudo journalctl -k -g oom")  # fmt: skip
-
-_SIGNALS = {
-    -6: Reading("", Grade.ECHO, tag="gone"),  # SIGABRT: how the watchdog ends a process
-    -15: Reading("", Grade.ECHO, tag="gone"),  # SIGTERM: the launcher ends the ranks after one has failed
-    **dict.fromkeys((-11, -4, -8), _SEGFAULT),
-    -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
-}
-
 _EXITED = Reading("rank_crashed", Grade.ECHO)
 
 
@@ -48,7 +36,13 @@ def _exit(match: re.Match[str]) -> Reading | None:
     code = int(match[1])
     if code == 0:
         return None
-    return _SIGNALS.get(code, _KILLED if code < 0 else _EXITED)
+    return of_exit_code(code) or _EXITED
+
+
+def _agent(match: re.Match[str]) -> Reading:
+    """Return the reading of a signal that torchrun itself got: it was sent from outside."""
+    reading = of_signal(match["signal"])
+    return replace(reading, grade=Grade.POSSIBLE, tag="") if reading.grade is Grade.ECHO else reading
 
 
 def _barrier(match: re.Match[str]) -> Reading:
@@ -182,8 +176,8 @@ SIGNATURES = (
     r"No)", "rank_crashed", Grade.ECHO,
         "firewall", tag="gone"),
     # torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL
-    row(r"process \d+ terminated with signal SIGKILL", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
-        meaning="a rank was killed, usually because memory ran out", look="sudo journalctl -k -g oom"),
+    Signature(expression(r"process (?P<rank>\d{1,6}) terminated with signal (?P<signal>SIG\w{1,10})"),
+              lambda match: of_signal(match["signal"])),
     # torch.multiprocessing.spawn.ProcessRaisedException: -- Process 3 terminated with the following error:
     row(r"[Pp]rocess (?P<rank>\d{1,6}) terminated with (?:the following error|"
     r"exit code \d+)", "rank_crashed", Grade.ECHO,
@@ -196,8 +190,12 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
         meaning="a collective was called with a tensor that the backend cannot send"),
     # WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers
-    row(r"Received \S{1,20} death signal, shutting down", "job_ended", Grade.ECHO, "rank_crashed", tag="gone",
-        kind="cancelled", meaning="something sent torchrun a signal: the scheduler, a person, or the other nodes"),
+    Signature(expression(r"Received (?P<signal>[\w.]{1,20}) death signal, shutting down"), _agent),
+    # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4021 got signal: 1
+    Signature(expression(r"SignalException: Process \d+ got signal: (?P<signal>\w{1,20})"), _agent),
+    # torch/distributed/elastic/multiprocessing/api.py:897] Sending process 18562 closing signal SIGTERM
+    Signature(expression(r"Sending process \d+ closing signal (?P<signal>SIG\w{1,10})"),
+              lambda match: of_signal(match["signal"])),
     # ERROR:torch.distributed.elastic.agent.server.api:Error waiting on exit barrier. Elapsed: 300.1 seconds
     row(r"Error waiting on exit barrier|The worker group failed|attempts to join the next round of a rendezvous", "",
         Grade.ECHO, tag="gone"),
