@@ -287,8 +287,8 @@ def test_each_signal_is_read_in_each_launchers_form(tmp_path: Path, form: str, n
           "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 44 closing signal SIGHUP"), HANGUP),
         (("W1030 17:53:58.738 1404 api.py:704] Received Signals.SIGHUP death signal, shutting down workers",), HANGUP),
         (("torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 2",), CTRL_C),
-        (("SignalException: Process 7 got signal: 15",), ("job_ended", 0.5, "cancelled")),
-        (("Received Signals.SIGTERM death signal, shutting down workers",), ("job_ended", 0.5, "cancelled")),
+        (("SignalException: Process 7 got signal: 15",), TERMINATED),
+        (("Received Signals.SIGTERM death signal, shutting down workers",), TERMINATED),
         (("srun: interrupt (one more within 1 sec to abort)", "srun: sending Ctrl-C to StepId=812.0"), CTRL_C),
         (("^Cmpirun: killing job...",), CTRL_C),
         (("KeyboardInterrupt",), ("job_ended", 0.3, "cancelled")),
@@ -311,3 +311,72 @@ def test_a_terminal_that_was_closed_is_said_with_what_outlives_it(tmp_path: Path
         "the terminal or ssh session in which the job was started was closed (SIGHUP): start it in tmux, or by"
         " setsid nohup"
     )
+
+
+MPIRUN = "mpirun -np 4 -H 10.240.209.120:2,10.240.208.206:2 python train.py"
+REFUSED = "failed: No route to host (113)"
+EVENTS = "Warning  {reason}  3m    kubelet  {words}"
+
+# Addresses that are none of those the job was given.
+ADDRESSES: dict[str, tuple[str, float, tuple[str, ...]]] = {
+    "Open MPI dials a tunnel": ("wrong_nic", 0.85, log(
+        MPIRUN, f"[n4][[9281,1],1][btl_tcp_endpoint.c:796:complete_connect] connect() to 192.168.118.0 {REFUSED}")),
+    "Open MPI's daemon has docker's address": ("container_isolation", 0.85, log(
+        "2844262400.0;tcp://172.17.0.2:56711",
+        "[1d26d805fd33:10032] [[43400,0],2] tcp_peer_send_blocking: send() to socket 9 failed: Broken pipe (32)",
+        "ORTE was unable to reliably start one or more daemons.")),
+    "NCCL dials another network than that of its bootstrap": ("wrong_nic", 0.85, log(
+        "n1:7:7 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>", "n2:7:7 [0] NCCL INFO Bootstrap : Using"
+        " eth0:10.1.0.2<0>", "n1:7:8 [0] NCCL WARN socketStartConnect: Connect to 192.168.30.2<40113> failed : No"
+        " route to host")),
+    "torch's master is of another network than the nodes": ("wrong_nic", 0.85, log(
+        "torchrun --nnodes 2 --node_rank 1 --master_addr 10.1.0.1 --master_port 29500 train.py",
+        "[rank8]: RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:144] timed out connecting: SO_ERROR:"
+        " No route to host, remote=[192.168.49.1]:14215")),
+    "gloo dials docker's bridge": ("wrong_nic", 0.85, log(
+        "export MASTER_ADDR=10.1.0.1", "RuntimeError: [pair.cc:144] timed out connecting: SO_ERROR: Connection"
+        " refused, remote=[172.18.0.3]:14215")),
+    "Horovod's hosts": ("wrong_nic", 0.85, log(
+        "horovodrun -np 16 -H 10.94.1.142:8,10.94.1.165:8 python train.py", "[n1][[1,1],5][btl_tcp_endpoint.c:796]"
+        " connect() to 100.64.3.7 failed: Connection timed out (110)")),
+    "MPICH's hosts": ("wrong_nic", 0.85, log(
+        "mpiexec -hosts 10.1.0.1,10.1.0.2 -n 2 ./a.out", "[1700000000.1] [n1:77:0] sock.c:268 UCX  ERROR"
+        " connect(fd=61, dest_addr=192.168.200.9:37423) failed: Connection refused")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_address_is_compared_with_those_the_job_was_given(tmp_path: Path, name: str) -> None:
+    cause, confidence, lines = ADDRESSES[name]
+    found = report(tmp_path, *lines).diagnoses[0]
+    assert (found.cause, found.confidence) == (cause, confidence)
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        # one of the addresses that were given, or of their network
+        ((MPIRUN, f"[n4][[9281,1],1][btl_tcp_endpoint.c:796:x] connect() to 10.240.208.206 {REFUSED}"), "firewall"),
+        ((MPIRUN, f"[n4][[9281,1],1][btl_tcp_endpoint.c:796:x] connect() to 10.240.7.7 {REFUSED}"), "firewall"),
+        # the hosts are known by name alone: nothing is compared
+        (("mpirun -np 4 -H n1:2,n2:2 ./a.out", f"[n4][[9281,1],1][btl.c:796:x] connect() to 192.168.118.0 {REFUSED}"),
+         "firewall"),
+        # a download is no connection of the job
+        ((MPIRUN, "curl: (7) Failed to connect to 151.101.0.133 port 443: No route to host"), "firewall"),
+        # both networks were given
+        (("export MASTER_ADDR=192.168.118.9", MPIRUN,
+          f"[n4][[9281,1],1][btl_tcp_endpoint.c:796:x] connect() to 192.168.118.0 {REFUSED}"), "firewall"),
+    ],
+)  # fmt: skip
+def test_an_address_that_the_job_was_given_is_none_of_another_network(
+    tmp_path: Path, lines: tuple[str, ...], cause: str
+) -> None:
+    assert first(tmp_path, *lines) == cause
+
+
+def test_addresses_in_a_job_that_is_well_are_no_fault(tmp_path: Path) -> None:
+    lines = log(MPIRUN, "2844262400.0;tcp://172.17.0.2,10.240.209.120:56711", "n1:7:7 [0] NCCL INFO Bootstrap : Using"
+             " eth0:10.240.209.120<0>", "n1:7:8 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0",
+             "step 1 loss 0.5", "step 2 loss 0.4")  # fmt: skip
+    assert report(tmp_path, *lines).healthy
+    assert report(tmp_path, *lines[:-2]).diagnoses == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.signals import of_exit_code, of_signal
@@ -37,12 +36,6 @@ def _exit(match: re.Match[str]) -> Reading | None:
     if code == 0:
         return None
     return of_exit_code(code) or _EXITED
-
-
-def _agent(match: re.Match[str]) -> Reading:
-    """Return the reading of a signal that torchrun itself got: it was sent from outside."""
-    reading = of_signal(match["signal"])
-    return replace(reading, grade=Grade.POSSIBLE, tag="") if reading.grade is Grade.ECHO else reading
 
 
 def _barrier(match: re.Match[str]) -> Reading:
@@ -190,9 +183,11 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
         meaning="a collective was called with a tensor that the backend cannot send"),
     # WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers
-    Signature(expression(r"Received (?P<signal>[\w.]{1,20}) death signal, shutting down"), _agent),
+    Signature(expression(r"Received (?P<signal>[\w.]{1,20}) death signal, shutting down"),
+              lambda match: of_signal(match["signal"])),
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4021 got signal: 1
-    Signature(expression(r"SignalException: Process \d+ got signal: (?P<signal>\w{1,20})"), _agent),
+    Signature(expression(r"SignalException: Process \d+ got signal: (?P<signal>\w{1,20})"),
+              lambda match: of_signal(match["signal"])),
     # torch/distributed/elastic/multiprocessing/api.py:897] Sending process 18562 closing signal SIGTERM
     Signature(expression(r"Sending process \d+ closing signal (?P<signal>SIG\w{1,10})"),
               lambda match: of_signal(match["signal"])),
