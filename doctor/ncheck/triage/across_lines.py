@@ -639,25 +639,32 @@ def tasks_late(lines: Sequence[Line]) -> Detected:
 _MOST_RANKS = 8
 
 # Error: No available node types can fulfill resource request {'CPU': 1.0, 'node:192.168.1.10': 0.001}
-_RAY_WANTS = expression(r"node types can fulfill.{0,300}'node:(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}'")
+# Waiting for creating a placement group of specs for 10 seconds. specs=[{'node:192.168.1.10': 0.001, 'GPU': 1.0}
+_RAY_WANTS = expression(r"(?:node types can fulfill|placement group).{0,300}'node:(?P<node>[\w.:-]{1,255}?)'")
 
 # Connecting to existing Ray cluster at address: 10.1.0.1:6379...
 # Local node IP: 10.1.0.1
-_RAY_HAS = expression(r"(?:Ray cluster at address|Local node IP): (\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
+_RAY_HAS = expression(rf"(?:Ray cluster at address|Local node IP): ({_IPV4})")
 
 _RAY_ADDRESS = Reading("wrong_nic", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="ray status",
                        meaning="Ray looks for a node by an address of another network"
                        " than that of its cluster")  # fmt: skip
 
+_RAY_NAME = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch", "dns_failure"), lasting=True,
+                    look="ray status", meaning="Ray looks for a node by a name, and knows its nodes by their"
+                    " addresses: VLLM_HOST_IP must be an address")  # fmt: skip
+
 
 def ray_addresses_differ(lines: Sequence[Line]) -> Detected:
-    """Yield that a task of Ray asks for a node by an address of a network in which its cluster is not."""
-    has = [(match[1], line) for line in lines if (match := _RAY_HAS.search(line.text))]
+    """Yield that a task of Ray asks for a node by a name, or by an address of a network in which its cluster is not."""
+    has = [(_network(match[1]), line) for line in lines if (match := _RAY_HAS.search(line.text))]
     for line in lines:
         match = _RAY_WANTS.search(line.text)
-        if match and has and match[1] not in {network for network, _ in has}:
-            yield _RAY_ADDRESS, (line, has[0][1])
-            return
+        if match and has:
+            address = _ADDRESSES.fullmatch(match["node"])
+            if not address or _network(match["node"]) not in {network for network, _ in has}:
+                yield (_RAY_ADDRESS if address else _RAY_NAME), (line, has[0][1])
+                return
 
 
 def verbs_note(lines: Sequence[Line]) -> str:
@@ -701,7 +708,8 @@ WORDS = (
     "using ib", "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ",
     "exitcode  : ", "traceback : ", " link down", " link up", " link is ", " link active", " link status",
     " link becomes", "waiting for the hosts to", "notified all the hosts", "timed out task names", "/replica:/task:",
-    "node types can fulfill", "ray cluster at address", "local node ip", "last enqueued", "global_rank: ",
+    "node types can fulfill",
+    "placement group", "ray cluster at address", "local node ip", "last enqueued", "global_rank: ",
     ". process , total ", "mpirun", "mpiexec", "horovodrun", "torchrun", "--host", "master_addr", "master-addr",
     "endpoint", "init-addr", "init_method", "coordinator_address", "connect() to ", "connect to ", "dest_addr=",
     "so_error: ", "connect [", ";tcp://",

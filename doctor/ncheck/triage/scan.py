@@ -95,6 +95,8 @@ _LEVEL = expression(
     r"|\|[A-Z]{2,8}_ERROR\||[\[<|](?i:error|fatal|critical|crit|alert|emerg|panic)[\]>|]"
     # level=error msg="..." | {"level":"fatal"
     r"|(?<![\w-])(?:level|lvl|severity)(?:=|\": ?)\"?(?i:error|fatal|critical|d?panic)\b"
+    # Warning  FailedMount  3m  kubelet  ...: an event of Kubernetes is normal, or of this level
+    r"|^\s*Warning {2,20}[A-Z][A-Za-z]{2,60} "
     # EI0006: 2024-08-05-18:15:21.270 | ERR02200 DIST call hccl api failed
     r"|^\W{0,4}E[A-Z]\d{4}: |\bERR\d{5} )"
     r"|(?P<warning>(?<![A-Za-z])WARN(?:ING)?\b|[\[<|](?i:warn(?:ing)?)[\]>|]|\blevel(?:=|\": ?)\"?(?i:warn)"
@@ -107,7 +109,7 @@ _LEVEL_WITHIN = 300  # characters of a line
 # The words of a line that may state the level of an error, as templates have them.
 _LEVEL_WORDS = (
     "error", "fatal", "critical", "severe", "panic", "crit]", "alert]", "emerg]", "e ::.", "f ::.", ": e ", ": f ",
-    "nccl warn ", "err ", "ei: ", "ej: ", "ee: ", "ef: ", "eh: ", "ek: ", "el: ", "ez: ",
+    "nccl warn ", "warning  ", "err ", "ei: ", "ej: ", "ee: ", "ef: ", "eh: ", "ek: ", "el: ", "ez: ",
 )  # fmt: skip
 
 # What ncheck itself prints in a job's log.

@@ -43,6 +43,7 @@ BY_FORM = (
     "[ERROR] 2024-08-05-18:15:21 (PID:12, Device:0, RankID:-1) ERR02200 FROB call failed",
     "n1:7:8 [0] transport/frob.cc:12 NCCL WARN Frob: no widget for peer 3",
     "CRITICAL ** frob: no widget",
+    "  Warning  FailedFrob  3m (x12 over 40m)  kubelet  the widget of volume frob-0 is not ready",
 )
 
 
@@ -380,3 +381,90 @@ def test_addresses_in_a_job_that_is_well_are_no_fault(tmp_path: Path) -> None:
              "step 1 loss 0.5", "step 2 loss 0.4")  # fmt: skip
     assert report(tmp_path, *lines).healthy
     assert report(tmp_path, *lines[:-2]).diagnoses == ()
+
+
+POD_GROUP = "      message: '{}/{} tasks in gang unschedulable: pod group is not ready, 1 Running,"
+PLACE = "Error: No available node types can fulfill resource request "
+
+# Where ranks find no place: Ray's schedulers, Kubernetes' tables, events and conditions, kubelet's refusals.
+PLACEMENT: dict[str, tuple[str, float, tuple[str, ...]]] = {
+    "an event of kubelet": ("pod_unschedulable", 0.85, log(EVENTS.format(
+        reason="TopologyAffinityError", words="Resources cannot be allocated with Topology locality"))),
+    "another event of kubelet": ("pod_unschedulable", 0.85, log(EVENTS.format(
+        reason="UnexpectedAdmissionError", words="Allocate failed due to requested number of devices unavailable for"
+        " nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected"))),
+    "a table with a refusal": ("pod_unschedulable", 0.85, log(
+        "NAME           READY   STATUS                  RESTARTS   AGE",
+        "trainer-0      0/1     OutOfnvidia.com/gpu     0          3m")),
+    "a table with a pod that waits": ("pod_unschedulable", 0.5, log(
+        "NAME                  READY   STATUS    RESTARTS   AGE     IP            NODE",
+        "hvd-launcher          0/1     Pending   0          14m     <none>        <none>",
+        "hvd-worker-0          1/1     Running   0          14m     10.42.1.172   node-212",
+        "hvd-worker-1          0/1     Pending   0          14m     <none>        <none>")),
+    "a table with an image": ("container_start", 0.85, log(
+        "NAME        READY   STATUS             RESTARTS   AGE", "worker-0    0/1     ErrImagePull   0   2m")),
+    "a table with a pod that was killed": ("rank_crashed", 0.95, log(
+        "NAME        READY   STATUS      RESTARTS   AGE", "worker-0    0/1     OOMKilled   3          2m")),
+    "a table with a crash": ("rank_crashed", 0.3, log(
+        "NAME        READY   STATUS             RESTARTS     AGE", "worker-0    0/1     CrashLoopBackOff   3 (2s ago)"
+        "   2m")),
+    "a container that is made": ("container_start", 0.5, log(
+        "NAME        READY   STATUS              RESTARTS   AGE", "worker-0    0/1     ContainerCreating   0   31m")),
+    "Volcano's gang": ("pod_unschedulable", 0.85, log(
+        "    conditions:", POD_GROUP.format(2, 3), "        3 minAvailable'", "      reason: NotEnoughResources",
+        "      type: Unschedulable", "    phase: Unknown")),
+    "Volcano's event": ("pod_unschedulable", 0.85, log(
+        "Warning   Unschedulable   4/4 tasks in gang unschedulable: pod group is not ready...")),
+    "coscheduling's gang": ("pod_unschedulable", 0.85, log(
+        "0/3 nodes are available: 3 pre-filter pod nginx-8sgkm cannot find enough sibling pods, current pods number: 2,"
+        " minMember of group: 3.")),
+    "Kueue's quota": ("pod_unschedulable", 0.85, log(
+        "    Message:  couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor"
+        " gpu-a100, 2 more needed", "    Reason:   Pending")),
+    "a condition": ("pod_unschedulable", 0.85, log(
+        "  - message: '0/4 nodes are available: 4 Insufficient nvidia.com/gpu.'", "    reason: Unschedulable",
+        "    type: PodScheduled")),
+    "Ray: too few GPUs": ("launcher_mismatch", 0.5, log(f"{PLACE}{{'CPU': 8.0, 'GPU': 8.0}}.")),
+    "Ray: bundles": ("launcher_mismatch", 0.5, log(
+        "RuntimeError: Failed to create placement group with 4 bundles (requiring 32.0 GPUs, 32.0 CPUs total) in 180"
+        " seconds. This might indicate insufficient GPU resources.")),
+    "Ray: an address of another network": ("wrong_nic", 0.85, log(
+        "Local node IP: 10.1.0.1", f"{PLACE}{{'CPU': 1.0, 'node:192.168.1.10': 0.001}}")),
+    "Ray: a name where it has addresses": ("rendezvous_misconfig", 0.85, log(
+        "Local node IP: 10.1.0.1", f"{PLACE}{{'CPU': 1.0, 'node:gpu-head-0': 0.001}}")),
+    "vLLM waits for bundles": ("launcher_mismatch", 0.5, log(
+        "INFO 08-14 14:34:47 ray_utils.py:212] Waiting for creating a placement group of specs for 10 seconds."
+        " specs=[{'node:10.1.0.1': 0.001, 'GPU': 1.0}, {'GPU': 1.0}]. Check `ray status` to see if you have enough"
+        " resources.")),
+    "vLLM's node without a GPU": ("gpu_mapping", 0.5, log(
+        "ValueError: Current node has no GPU available. current_node_resource={'node:10.1.0.1': 1.0, 'CPU': 8.0}. vLLM"
+        " engine cannot start without GPU.")),
+    "verl": ("launcher_mismatch", 0.5, log(
+        "ValueError: Total available GPUs 8 is less than total desired GPUs 16")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACEMENT)
+def test_ranks_that_find_no_place_are_found_in_each_schedulers_form(tmp_path: Path, name: str) -> None:
+    cause, confidence, lines = PLACEMENT[name]
+    found = report(tmp_path, *lines).diagnoses[0]
+    assert (found.cause, found.confidence) == (cause, confidence)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("NAME                  READY   STATUS      RESTARTS   AGE", "worker-0    1/1     Running     0          14m",
+         "launcher    0/1     Completed   0          14m", "other       1/1     Running     7 (3d ago)   9d"),
+        ("NAME   STATUS   ROLES   AGE   VERSION", "n1     Ready    gpu     9d    v1.29.1"),
+        ("Normal  Scheduled  3m  default-scheduler  Successfully assigned default/worker-0 to n1",
+         "Normal  Pulled     3m  kubelet            Container image already present on machine",
+         "Normal  Started    3m  kubelet            Started container main"),
+        ("  - reason: tasks in gang are ready to be scheduled", "    status: 'True'", "    type: Scheduled"),
+        ("Warning  FailedScheduling  5m  default-scheduler  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.",
+         "step 1 loss 0.5", "step 2 loss 0.4"),
+        (f"{PLACE}{{'CPU': 8.0, 'GPU': 8.0}}.", "step 1 loss 0.5", "step 2 loss 0.4"),
+    ],
+)  # fmt: skip
+def test_what_runs_or_found_its_place_is_no_failure(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert report(tmp_path, *lines).diagnoses == ()

@@ -115,9 +115,16 @@ SIGNATURES = (
     # Placement group cannot be created: requires 16 GPUs, cluster has 8
     row(r"No available node types can fulfill resource request|Cannot schedule (?:the )?(?:actor|task|placement group)|"
         r"[Pp]lacement group .{0,60}(?:cannot|not) be (?:created|scheduled)|"
-        r"[Tt]he number of required GPUs exceeds the total number of available GPUs|cannot be scheduled right now",
+        r"[Tt]he number of required GPUs exceeds the total number of available GPUs|cannot be scheduled right now|"
+        r"Failed to create placement group|Waiting for creating a placement group|Cannot provide a placement group|"
+        r"Total available GPUs .{0,40}is less than total desired GPUs|tasks? with infeasible resource requests",
         "launcher_mismatch", Grade.POSSIBLE, "rendezvous_misconfig", "wrong_nic", "node_failed", passing=True,
         meaning="Ray finds no place for a task: too few free GPUs, or a node under another address", look="ray status"),
+    # ValueError: Current node has no GPU available. current_node_resource={'CPU': 8.0}. vLLM engine cannot start
+    row(r"Current node has no GPU available|vLLM engine cannot start without GPU", "gpu_mapping", Grade.POSSIBLE,
+        "wrong_nic", "launcher_mismatch", "container_isolation",
+        meaning="Ray sees no free GPU on this node: another job has them, or the node has another address in Ray",
+        look="ray status"),
     # KV cache is too small: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`
     row(r"No available memory for the cache blocks|Free memory on device .{0,80}is less than desired GPU memory|"
         r"ResourceExhaustedError: |OOM when allocating tensor|ran out of memory trying to allocate|"

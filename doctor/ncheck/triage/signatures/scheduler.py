@@ -13,6 +13,12 @@ _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 _MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"
 _EVENTS = "kubectl get events --sort-by=.lastTimestamp"
 
+# Reasons for which kubelet refuses a pod that the scheduler gave it.
+_REFUSED = (
+    r"TopologyAffinityError|UnexpectedAdmissionError|OutOf(?:cpu|memory|pods|ephemeral-storage|[\w.-]{1,60}/\w{1,30})|"
+    r"NodeAffinity|SMTAlignmentError|NodePorts|MatchNodeSelector|VolumeAttachmentLimitExceeded"
+)
+
 _EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
 _OOM_KILLED = Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
                       meaning="Slurm killed a task that used more host memory than the job asked for",
@@ -140,8 +146,25 @@ SIGNATURES = (
         "rank_crashed", Grade.CERTAIN, "disk_full", kind="memory",
         meaning="Kubernetes evicted or killed a pod that used too much memory or disk", look=_EVENTS),
     # Warning  FailedScheduling  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.
-    row(r"\bFailedScheduling\b|\b\d+/\d+ nodes are available: |PodUnschedulable|Insufficient nvidia\.com/gpu",
-        "pod_unschedulable", Grade.LIKELY, "node_failed", passing=True),
+    row(r"\bFailedScheduling\b|\b\d+/\d+ nodes are available: |PodUnschedulable|Insufficient nvidia\.com/gpu|"
+        r"tasks in gang unschedulable|cannot find enough sibling pods|couldn't assign flavors to pod set|"
+        r"[Ii]nsufficient (?:unused )?quota for|^\s*reason: (?:NotEnoughResources|Unschedulable)\b",
+        "pod_unschedulable", Grade.LIKELY, "node_failed", "rank_missing", passing=True),
+    # Warning  TopologyAffinityError  3m    kubelet  Resources cannot be allocated with Topology locality
+    row(rf"\b(?:{_REFUSED})\b|Allocate failed due to|Resources cannot be allocated with Topology locality",
+        "pod_unschedulable", Grade.LIKELY, "rank_missing", "gpu_fault", passing=True,
+        meaning="kubelet refuses a pod that was placed on its node: what it asks for is not free there"),
+    # hvd-worker-1          0/1     Pending   0          14m     <none>        <none>
+    row(r"\b\d{1,3}/\d{1,3}\s{1,20}Pending\s{1,20}\d{1,6}\s", "pod_unschedulable", Grade.POSSIBLE, "container_start",
+        "rank_missing", passing=True, meaning="a pod of the job waits for its place; the others wait for it"),
+    # worker-0    0/1     ContainerCreating   0          31m
+    row(r"\b\d{1,3}/\d{1,3}\s{1,20}(?:ContainerCreating|PodInitializing|Init:\d+/\d+)\s{1,20}\d{1,6}\s",
+        "container_start", Grade.POSSIBLE, "pod_unschedulable", "rank_missing", passing=True,
+        meaning="a pod's container is not made yet: its image, a volume or its network", look=_EVENTS),
+    # worker-0    0/1     CrashLoopBackOff   3 (2s ago)   2m
+    row(r"\b\d{1,3}/\d{1,3}\s{1,20}(?:Init:)?(?:CrashLoopBackOff|Error|StartError|RunContainerError)\s{1,20}\d{1,6}\b|"
+        r"Back-off restarting failed container", "rank_crashed", Grade.ECHO, "container_start", tag="gone",
+        passing=True, meaning="a pod of the job ended with an error: its own log has the reason", look=_EVENTS),
     # Back-off pulling image "registry.example/train:1"
     row(r"ErrImagePull|ImagePullBackOff|Back-off pulling image|pull access denied|manifest unknown|"
         r"CreateContainerConfigError|RunContainerError|OCI runtime (?:create|exec) failed|failed to create shim task",
