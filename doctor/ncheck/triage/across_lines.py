@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -148,10 +149,21 @@ def sequences_differ(lines: Sequence[Line]) -> Detected:
         numbers = {number: line for number, _, line in reversed(waits.values())}
         sizes = {work: line for _, work, line in reversed(waits.values())}
         if len(numbers) > 1:
-            behind = min(waits, key=lambda rank: int(waits[rank][0]))
-            yield replace(_OTHER_NUMBER, rank=behind), tuple(numbers.values())
+            yield _apart({rank: int(number) for rank, (number, _, _) in waits.items()}), tuple(numbers.values())
         elif len(sizes) > 1 and len({work[0] for work in sizes}) == 1:
             yield _OTHER_SIZE, tuple(sizes.values())
+
+
+def _apart(numbers: Mapping[str, int]) -> Reading:
+    """Return the reading with the rank that waits in another collective than most; of two, the one that is behind."""
+    counts = Counter(numbers.values())
+    most = max(counts, key=lambda number: (counts[number], number))
+    rank = min((rank for rank in numbers if numbers[rank] != most), key=lambda rank: (counts[numbers[rank]],
+                                                                                     numbers[rank]))  # fmt: skip
+    if numbers[rank] < most:
+        return replace(_OTHER_NUMBER, rank=rank)
+    meaning = f"rank {rank} is ahead of the others in its group: it called more collectives, or did not wait in one"
+    return replace(_OTHER_NUMBER, rank=rank, meaning=meaning)
 
 
 # Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8
@@ -586,6 +598,92 @@ def daemon_in_a_container(lines: Sequence[Line]) -> Detected:
         yield _DAEMON_IN_CONTAINER, local
 
 
+# n1:7:7 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 4 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xab - Init
+# #  Rank  1 Group  0 Pid   5339 on      node01 device  0 [0x81] NVIDIA A100-PCIE-40GB
+_BUS = expression(
+    r"\brank (?P<rank>\d{1,6}) n[rR]anks \d{1,6} .{0,60}busId (?P<bus>[0-9a-f]{1,9}) commId (?P<group>0x[0-9a-f]{1,16})"
+    r"|#\s+Rank\s+(?P<test>\d{1,6}) .{0,60}Pid\s+\d+ on\s+(?P<host>\S{1,99}) device\s+\d+ \[(?P<device>[\w:.]{1,9})\]"
+)
+
+_ONE_GPU = Reading("gpu_mapping", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="nvidia-smi -L",
+                   meaning="two ranks of one node use the same GPU: local rank, or CUDA_VISIBLE_DEVICES")  # fmt: skip
+
+
+def ranks_on_one_gpu(lines: Sequence[Line]) -> Detected:
+    """Yield the lines of two ranks of one communicator with one bus id of one host."""
+    first: dict[tuple[str, ...], tuple[str, Line]] = {}
+    for line in lines:
+        if not ("busId " in line.text or " Pid " in line.text) or not (match := _BUS.search(line.text)):
+            continue
+        host, rank = match["host"] or line.host, match["rank"] or match["test"]
+        other, before = first.setdefault((host, match["group"] or "", match["bus"] or match["device"]), (rank, line))
+        if host and other != rank:
+            yield replace(_ONE_GPU, rank=rank), (before, line)
+            return
+
+
+_TWO_LINKS = Reading(
+    "ib_wrong_hca", Grade.LIKELY, ("roce_gid", "ib_fabric"), context=True, explains=frozenset({"ib", "qp"}),
+    meaning="NCCL uses ports of InfiniBand and ports of RoCE: one cannot reach the other", look="ibdev2netdev",
+)  # fmt: skip
+
+
+def links_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each link layer, if the ports of the job have two: no fault unless a port does not answer."""
+    by_link: dict[str, Line] = {}
+    for line in lines:
+        for use in network_uses([line.text]) if "NET/IB" in line.text else ():
+            by_link.setdefault(use.link, line) if use.hca else None
+    if {"IB", "RoCE"} <= set(by_link):
+        yield _TWO_LINKS, tuple({line.order: line for line in by_link.values()}.values())
+
+
+# n1:7:7 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 0. | mpirun -x NCCL_IB_GID_INDEX=0
+_GID_ZERO = expression(r"\b(?:NCCL|UCX)_IB_GID_INDEX(?:=| set by environment to )0\b")
+
+# NCCL WARN Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_0:1
+_NO_DEVICE = expression(r"ibv_modify_qp.{0,80}(?:\b19\b|No such device)")
+
+_GID_OF_ROCE_1 = Reading(
+    "roce_gid", Grade.LIKELY, ("ib_wrong_hca",), context=True, explains=frozenset({"qp"}),
+    meaning="the GID index is set to 0, which on RoCE is a link-local address of version 1", look="show_gids",
+)  # fmt: skip
+
+
+def gid_index_zero(lines: Sequence[Line]) -> Detected:
+    """Yield that the GID index is 0 where a queue pair finds no device, or where the ports are those of RoCE."""
+    zero = next((line for line in lines if _GID_ZERO.search(line.text)), None)
+    if zero and any(_NO_DEVICE.search(line.text) or "/RoCE" in line.text for line in lines):
+        yield _GID_OF_ROCE_1, (zero,)
+
+
+# saving checkpoint at iteration    1000 to /ckpt | Saving model checkpoint to ./out/checkpoint-500
+_SAVES = expression(r"\b[Ss]aving (?:the )?(?:\w{1,20} )?(?:checkpoint|snapshot|weights|state)\b")
+
+# successfully saved checkpoint at iteration 1000 | Checkpoint saved in 12.3 s
+_SAVED = expression(
+    r"\b[Ss]aved (?:the )?(?:\w{1,20} )?(?:checkpoint|snapshot|weights|state)\b|[Cc]heckpoint (?:was )?saved"
+)
+
+_SAVING = Reading(
+    "checkpoint_write", Grade.POSSIBLE, ("slow_rank_timeout", "storage_hang"), context=True, passing=True,
+    explains=frozenset({"waits"}), meaning="a checkpoint was begun before the time-out, and no line says that it was"
+    " written",
+)  # fmt: skip
+
+
+def checkpoint_begun(lines: Sequence[Line]) -> Detected:
+    """Yield the last line of each log in which a checkpoint begins, if none says later that it was saved."""
+    begun: dict[int, Line] = {}
+    for line in lines:
+        if _SAVED.search(line.text):
+            begun.pop(line.order[0], None)
+        elif _SAVES.search(line.text):
+            begun[line.order[0]] = line
+    for line in begun.values():
+        yield _SAVING, (line,)
+
+
 # Waiting for the hosts to acknowledge.
 _WAITS_FOR_HOSTS = "Waiting for the hosts to acknowledge"
 
@@ -610,13 +708,19 @@ def hosts_silent(lines: Sequence[Line]) -> Detected:
 
 
 # The first task at the barrier: /job:jax_worker/replica:0/task:13. Some timed out task names:
-_TASKS_BELOW = "timed out task names:"
+_TASKS_BELOW = "imed out task names:"
+
+# Barrier_id: PjRT_Client_Connect | Id: [Init]Wait_for_all_tasks_to_register::0
+_REGISTERS = expression(r"PjRT_Client_Connect|Wait_for_all_tasks_to_register|RegisterTask")
 
 # /job:jax_worker/replica:0/task:6
 _TASK = expression(r"^(?:.{0,120}[\s\])>:])?/job:\w{1,60}/replica:\d{1,6}/task:(\d{1,6})\s*$")
 
 _TASK_LATE = Reading("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rendezvous_misconfig", "firewall"),
                      explains=frozenset({"store"}))  # fmt: skip
+
+
+_TASK_MISSING = replace(_TASK_LATE, cause="rank_missing", others=("rendezvous_misconfig", "rank_crashed", "firewall"))
 
 
 def tasks_late(lines: Sequence[Line]) -> Detected:
@@ -632,8 +736,12 @@ def tasks_late(lines: Sequence[Line]) -> Detected:
             tasks.append((match[1], other))
         named = ", ".join(task for task, _ in tasks[:_MOST_RANKS]) + (" ..." if len(tasks) > _MOST_RANKS else "")
         meaning = f"tasks {named} did not come to a barrier that the others wait at: look at their logs"
+        late = _TASK_LATE
+        if _REGISTERS.search(line.text):
+            late = _TASK_MISSING
+            meaning = f"tasks {named} never registered: did they start, and do they reach the coordinator?"
         for task, other in tasks:
-            yield replace(_TASK_LATE, rank=task, meaning=meaning), (other,)
+            yield replace(late, rank=task, meaning=meaning), (other,)
 
 
 _MOST_RANKS = 8
@@ -690,6 +798,10 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     nodes_taken_for_one,
     tests_run_alone,
     interfaces_that_lead_nowhere,
+    ranks_on_one_gpu,
+    links_differ,
+    gid_index_zero,
+    checkpoint_begun,
     dials_another_network,
     daemon_in_a_container,
     names_differ,
@@ -712,5 +824,5 @@ WORDS = (
     "placement group", "ray cluster at address", "local node ip", "last enqueued", "global_rank: ",
     ". process , total ", "mpirun", "mpiexec", "horovodrun", "torchrun", "--host", "master_addr", "master-addr",
     "endpoint", "init-addr", "init_method", "coordinator_address", "connect() to ", "connect to ", "dest_addr=",
-    "so_error: ", "connect [", ";tcp://",
+    " busid ", "_ib_gid_index", "ibv_modify_qp", "saving ", "saved", "so_error: ", "connect [", ";tcp://",
 )  # fmt: skip

@@ -468,3 +468,103 @@ def test_ranks_that_find_no_place_are_found_in_each_schedulers_form(tmp_path: Pa
 )  # fmt: skip
 def test_what_runs_or_found_its_place_is_no_failure(tmp_path: Path, lines: tuple[str, ...]) -> None:
     assert report(tmp_path, *lines).diagnoses == ()
+
+
+INFO = "n1:7:7 [0] NCCL INFO "
+TIMEOUT = ("[rank{0}]:[E1113 14:07:50.9 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation"
+           " timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000)")  # fmt: skip
+AT_WORK = ("[rank{0}]:[E1113 14:07:50.9 ProcessGroupNCCL.cpp:1785] [PG ID 1 PG GUID 1 Rank {0}] Exception (either an"
+           " error or timeout) detected by watchdog at work: {1}, last enqueued NCCL work: {1}")  # fmt: skip
+INIT = ("{0}:{1}:{1} [0] NCCL INFO ncclCommInitRank comm 0x1 rank {1} nranks 4 cudaDev 0 nvmlDev 0 busId {2} commId"
+        " 0xab - Init START")  # fmt: skip
+
+# What stands beside a phrase, or in lines of INFO, and decides.
+BESIDE: dict[str, tuple[str, float, tuple[str, ...]]] = {
+    "no memory for a queue, and no limit": ("software_bug", 0.5, log(
+        "mpirun -np 8 bash -c 'ulimit -l unlimited && ulimit -n 1048576 && ./alltoall_perf -b 1 -e 8'",
+        "n1:7:8 [3] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory")),
+    "no limit in docker's options": ("software_bug", 0.5, log(
+        "docker run --gpus all --ulimit memlock=-1:-1 --network host image",
+        "[n1:77:0] ib_iface.c:1000 UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory")),
+    "no limit in ulimit's own list": ("software_bug", 0.5, log(
+        "max locked memory           (kbytes, -l) unlimited",
+        "n1:7:8 [3] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory")),
+    "a limit": ("memlock_limit", 0.85, log(
+        "max locked memory           (kbytes, -l) 64",
+        "n1:7:8 [3] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory")),
+    "EPERM for a queue": ("container_isolation", 0.85, log(
+        "n1:7:8 [3] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_create_qp failed with error Operation not permitted")),
+    "EPERM in UCX": ("container_isolation", 0.85, log(
+        "[n1:77:0] ib_iface.c:1000 UCX  ERROR ibv_create_cq(cqe=4096) failed: Operation not permitted : Please set max"
+        " locked memory (ulimit -l) to 'unlimited' (current: unlimited)")),
+    "errno 19 with GID index 0": ("roce_gid", 0.85, log(
+        f"{INFO}NCCL_IB_GID_INDEX set by environment to 0.", f"{INFO}NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB"
+        " eth0:10.1.0.1<0>", "n1:7:8 [0] misc/ibvwrap.cc:160 NCCL WARN Call to ibv_modify_qp failed with error No such"
+        " device")),
+    "errno 19 alone": ("ib_wrong_hca", 0.85, log(
+        "n1:7:8 [0] misc/ibvwrap.cc:160 NCCL WARN Call to ibv_modify_qp failed with error No such device")),
+    "error 101 in p2p.cc": ("container_isolation", 0.5, log(
+        "n1:1:92 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'")),
+    "error 101 in init.cc": ("gpu_mapping", 0.95, log(
+        "n1:1:92 [0] init.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'")),
+    "two ranks on one bus id": ("gpu_mapping", 0.85, log(
+        INIT.format("n1", 0, "1a000"), INIT.format("n1", 1, "1a000"), INIT.format("n2", 2, "1a000"))),
+    "two ranks on one device of nccl-tests": ("gpu_mapping", 0.85, log(
+        "#  Rank  0 Group  0 Pid   5338 on      node01 device  0 [0x81] NVIDIA A100-PCIE-40GB",
+        "#  Rank  1 Group  0 Pid   5339 on      node01 device  0 [0x81] NVIDIA A100-PCIE-40GB")),
+    "RoCE and IB in one job": ("ib_wrong_hca", 0.85, log(
+        f"{INFO}NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.1.0.1<0>",
+        "n1:7:8 [0] ibvwrap.cc:160 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out")),
+    "RoCE on one node and IB on another": ("ib_wrong_hca", 0.85, log(
+        f"{INFO}NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.1<0>",
+        "n2:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.1.0.2<0>",
+        "n1:7:8 [0] NCCL WARN NET/IB : Got completion from peer 10.1.0.2<4> with status=12 opcode=0 len=0")),
+    "a checkpoint before the time-out": ("checkpoint_write", 0.5, log(
+        "step 1 loss 0.5", "saving checkpoint at iteration    1000 to /ckpt", TIMEOUT.format(3, 7))),
+    "a checkpoint of transformers": ("checkpoint_write", 0.5, log(
+        "[INFO|trainer.py:3812] 2026-01-02 03:04:05,678 >> Saving model checkpoint to ./out/checkpoint-500",
+        TIMEOUT.format(3, 7))),
+    "the one that is ahead": ("collective_mismatch", 0.5, log(
+        *(one.format(rank, 8 if rank == 2 else 7) for rank in range(4) for one in (TIMEOUT, AT_WORK)))),
+    "tasks that never came": ("rank_missing", 0.5, log(
+        "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. Timed out task names:",
+        "/job:jax_worker/replica:0/task:1", "/job:jax_worker/replica:0/task:6")),
+    "a lock of filelock": ("deadlock", 0.5, log(
+        "filelock._error.Timeout: The file lock '/nfs/cache/.lock' could not be acquired.")),
+    "a lock of a build": ("deadlock", 0.5, log(
+        '  File "/opt/torch/utils/cpp_extension.py", line 1736, in _jit_compile', "    baton.wait()",
+        '  File "/opt/torch/utils/file_baton.py", line 42, in wait', "    time.sleep(self.wait_seconds)",
+        "KeyboardInterrupt")),
+    "a lock that NFS does not have": ("storage_hang", 0.85, log("OSError: [Errno 37] No locks available")),
+    "cargo's lock": ("deadlock", 0.5, log("    Blocking waiting for file lock on build directory")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_a_phrase_decides(tmp_path: Path, name: str) -> None:
+    cause, confidence, lines = BESIDE[name]
+    found = report(tmp_path, *lines).diagnoses[0]
+    assert (found.cause, found.confidence) == (cause, confidence)
+
+
+def test_the_ranks_that_are_absent_or_alone_are_named(tmp_path: Path) -> None:
+    for name, ranks in (("the one that is ahead", (2,)), ("tasks that never came", (1, 6))):
+        assert report(tmp_path, *BESIDE[name][2]).diagnoses[0].ranks == ranks
+    (found, *_) = report(tmp_path, "DistStoreError: Timed out after 901 seconds waiting for clients. 1/3 clients"
+                         " joined.").diagnoses  # fmt: skip
+    assert found.meaning == "2 of 3 processes did not come to the rendezvous: did they start, and do they reach rank 0?"
+
+
+def test_the_same_lines_in_jobs_that_are_well_are_no_fault(tmp_path: Path) -> None:
+    steps = log(*(f"step {step} loss 0.{step}" for step in range(4)))
+    for lines in (
+        log(INIT.format("n1", 0, "1a000"), INIT.format("n1", 1, "1b000"), INIT.format("n2", 2, "1a000")),
+        log(INIT.format("n1", 0, "1a000"), INIT.format("n1", 0, "1a000").replace("0xab", "0xcd")),
+        log(f"{INFO}NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.1.0.1<0>"),
+        log(f"{INFO}NCCL_IB_GID_INDEX set by environment to 0."),
+        log("saving checkpoint at iteration    1000 to /ckpt", "  successfully saved checkpoint at iteration 1000"),
+        log("    Blocking waiting for file lock on build directory", *steps),
+        log("bash -c 'ulimit -l unlimited && ./train'"),
+        log(BESIDE["two ranks on one bus id"][2][0], BESIDE["two ranks on one bus id"][2][1], *steps),
+    ):
+        assert report(tmp_path, *lines).diagnoses == (), lines

@@ -95,8 +95,12 @@ SIGNATURES = (
         r"is not compatible with the current PyTorch installation",
         "arch_unsupported", Grade.CERTAIN, "driver_insufficient"),
     # RuntimeError: CUDA error: invalid device ordinal
-    row(r"invalid device ordinal|cudaErrorInvalidDevice\b|device >= 0 && device < num_gpus", "gpu_mapping",
-        Grade.CERTAIN),
+    row(r"^(?!.{0,300}\bp2p\.cc:).{0,2000}(?:invalid device ordinal|cudaErrorInvalidDevice\b|"
+        r"device >= 0 && device < num_gpus)", "gpu_mapping", Grade.CERTAIN),
+    # transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'
+    row(r"\bp2p\.cc:\d+ .{0,80}invalid device ordinal", "container_isolation", Grade.POSSIBLE, "gpu_mapping",
+        "software_bug", "fabric_manager", meaning="a rank cannot open the GPU memory of another rank of its node: each"
+        " container sees its own GPU only"),
     # CUDA error: all CUDA-capable devices are busy or unavailable
     row(r"busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.POSSIBLE, "gpu_fault",
         look="nvidia-smi --query-gpu=index,compute_mode --format=csv"),

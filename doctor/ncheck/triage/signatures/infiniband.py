@@ -52,6 +52,7 @@ _QUEUE_PAIR = (
     (expression(r"\b22\b|Invalid argument"), Reading("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
     (expression(r"\b19\b|No such device"), Reading("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
     (expression(r"\b101\b|unreachable"), Reading("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
+    (expression(r"not permitted"), Reading("container_isolation", Grade.LIKELY, ("gpudirect_rdma",), "qp")),
     (expression(r"\b61\b|No data"), Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
 )
 
@@ -114,9 +115,19 @@ SIGNATURES = (
     row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.POSSIBLE, "rank_crashed",
         tag="memlock"),
     # Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)
-    row(r"set max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|allocate some locked memory|"
+    row(r"set max locked memory(?!.{0,80}current: unlimited)|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|"
+        r"allocate some locked memory|"
         r"max locked memory +\(kbytes, -l\) \d{1,6}$",
         "memlock_limit", Grade.LIKELY),
+    # bash -c 'ulimit -l unlimited && ./alltoall_perf' | docker run --ulimit memlock=-1 | max locked memory unlimited
+    row(r"ulimit -l unlimited|memlock=-1\b|max locked memory .{0,40}unlimited", "software_bug", Grade.POSSIBLE,
+        "ib_fabric", "host_memory", "memlock_limit", context=True, explains=frozenset({"memlock"}),
+        meaning="the HCA or its driver has no memory for another queue or region, and the log says that locked memory"
+        " is not limited"),
+    # NCCL WARN Call to ibv_create_qp failed with error Operation not permitted
+    row(r"ibv_(?:create|open|alloc|query)_\w{1,20}\b.{0,200}(?:Operation not permitted|EPERM)", "container_isolation",
+        Grade.LIKELY, "gpudirect_rdma", "software_bug", explains=frozenset({"memlock"}),
+        meaning="the kernel does not permit the call, which is no limit: the container lacks the device or IPC_LOCK"),
     # NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address
     row(r"ibv_reg_(?:mr\w{0,30}|dmabuf_mr)\b.{0,300}"
         r"(?:Bad address|Invalid argument|[Nn]ot supported|Operation not permitted)",

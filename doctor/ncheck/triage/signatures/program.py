@@ -45,6 +45,11 @@ def _exception(match: re.Match[str]) -> Reading | None:
                    meaning=f"a rank stopped with {name} in its own program")  # fmt: skip
 
 
+_LOCKED = (
+    "a process waits for a lock file, of a cache or a build: one that no living process holds was left by an earlier"
+    " run, and can be removed"
+)
+
 _SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_|inotify))"
 
 # Libraries whose names come and go with their versions.
@@ -155,6 +160,21 @@ SIGNATURES = (
         r"Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
         look="dmesg | tail"),
+    # OSError: [Errno 37] No locks available
+    row(r"\[Errno 37\]|\bNo locks available|\bENOLCK\b", "storage_hang", Grade.LIKELY, "rank_crashed", kind="disk",
+        meaning="the file system has no locks, or its lock service does not answer, as on NFS", look="mount -t nfs4"),
+    # filelock._error.Timeout: The file lock '/nfs/cache/.lock' could not be acquired.
+    row(r"The file lock '(?P<lock>[\w./-]{1,200})' could not be acquired", "deadlock", Grade.POSSIBLE, "storage_hang",
+        "rank_crashed", kind="lock", meaning=_LOCKED, look="fuser -v {lock}"),
+    #   File "/opt/torch/utils/file_baton.py", line 42, in wait
+    row(r"torch/utils/file_baton\.py\S{0,3} line \d+, in wait", "deadlock", Grade.POSSIBLE, "slow_rank_timeout",
+        "storage_hang", kind="lock", meaning=_LOCKED, look="find ~/.cache/torch_extensions -name lock"),
+    #     Blocking waiting for file lock on build directory
+    row(r"waiting for file lock\b|[Ww]aiting (?:for|to acquire) (?:the |a )?(?:file )?lock\b|sqlite3\.\w{1,40}: "
+        r"database is locked|(?:[Cc]ould not|[Ff]ailed to|[Uu]nable to) (?:acquire|obtain|get) (?:the |a )?"
+        r"(?:\w{1,20} )?lock\b",
+        "deadlock", Grade.POSSIBLE, "storage_hang", "slow_rank_timeout", kind="lock", passing=True, meaning=_LOCKED,
+        look="lslocks"),
     # python3: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av)' failed.
     row(r"Assertion [`'\"].{0,300} failed\b|"
         r"^(?!.{0,100}NVRM: ).{0,2000}Assertion failed(?:: | in file )|Assertion `|assertion failed: |"

@@ -48,6 +48,13 @@ def _barrier(match: re.Match[str]) -> Reading:
                    meaning=stale if workers > world else missing)  # fmt: skip
 
 
+def _clients(match: re.Match[str]) -> Reading:
+    missing = int(match["all"]) - int(match["came"])
+    return Reading("rendezvous_misconfig", Grade.POSSIBLE, ("rank_missing", "rank_crashed", "firewall"), "store",
+                   meaning=f"{missing} of {match['all']} processes did not come to the rendezvous: did they start, and"
+                   " do they reach rank 0?")  # fmt: skip
+
+
 SIGNATURES = (
     # timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215
     Signature(expression(r"SO_ERROR: (?P<error>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _gloo_pair),
@@ -90,8 +97,11 @@ SIGNATURES = (
         "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
     Signature(expression(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
-    # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
-    row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients|RendezvousTimeoutError|RendezvousClosedError",
+    # torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/3 clients joined.
+    Signature(expression(r"waiting for clients\. (?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"), _clients),
+    # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients
+    row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients(?!\. \d+/\d+ clients joined)|"
+        r"RendezvousTimeoutError|RendezvousClosedError",
         "rendezvous_misconfig", Grade.POSSIBLE, "rank_crashed", "firewall", tag="store",
         meaning="not all ranks came to the rendezvous: did they start, and do they reach rank 0?"),
     # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected
