@@ -768,11 +768,14 @@ def ray_addresses_differ(lines: Sequence[Line]) -> Detected:
     has = [(_network(match[1]), line) for line in lines if (match := _RAY_HAS.search(line.text))]
     for line in lines:
         match = _RAY_WANTS.search(line.text)
-        if match and has:
-            address = _ADDRESSES.fullmatch(match["node"])
-            if not address or _network(match["node"]) not in {network for network, _ in has}:
-                yield (_RAY_ADDRESS if address else _RAY_NAME), (line, has[0][1])
-                return
+        if match is None or match["node"].startswith("__"):  # a resource of Ray's own, as __internal_head__
+            continue
+        if not _ADDRESSES.fullmatch(match["node"]):
+            yield _RAY_NAME, (line, *(line for _, line in has[:1]))
+            return
+        if has and _network(match["node"]) not in {network for network, _ in has}:
+            yield _RAY_ADDRESS, (line, has[0][1])
+            return
 
 
 def verbs_note(lines: Sequence[Line]) -> str:

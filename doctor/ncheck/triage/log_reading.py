@@ -13,7 +13,7 @@ from ncheck.text import printable
 from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM
 from ncheck.triage.lines import Line
-from ncheck.triage.scan import Hit, Log, Scan
+from ncheck.triage.scan import Hit, Log, Scan, states_error
 from ncheck.triage.signature import Grade, Reading
 
 MOST_EVIDENCE = 6
@@ -67,7 +67,7 @@ def read_lines(lines: Iterable[str]) -> tuple[LogReading, ...]:
 
 def readings_of(scan: Scan) -> tuple[LogReading, ...]:
     """Return the causes that all logs of a scan point to together, best first."""
-    found = _with_victims([*scan.hits, *_hits_across_lines(scan)])
+    found = _without_echoes(_with_victims([*scan.hits, *_hits_across_lines(scan)]))
     hits = _without_explained(_not_outlived(found, scan.logs))
     hits = hits or list(_stuck(scan.logs))
     causes: dict[str, list[Hit]] = {}
@@ -80,6 +80,7 @@ def readings_of(scan: Scan) -> tuple[LogReading, ...]:
 # n1:77:80 [0] NCCL INFO NVLS Creating Multicast group nranks 8 size 2097152 on rank 0
 # n1:77:80 [0] NCCL INFO NVLS comm 0x55d0 headRank 0 nHeads 8 buffSize 4194304 memSize 2097152
 # n1:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+# Using /root/.cache/torch_extensions/py310_cu121 as PyTorch extensions root...
 _MECHANISMS = (
     (expression(r"NCCL INFO NVLS (?:Creat|[Bb]ind|[Mm]ap|rank \d|comm 0x|Import)"),
      Reading("nvls_failure", Grade.POSSIBLE, ("fabric_manager",),
@@ -87,6 +88,10 @@ _MECHANISMS = (
     (expression(r"NCCL INFO (?:Channel|Ring) .{1,200} via P2P/"),
      Reading("p2p_acs_iommu", Grade.POSSIBLE, ("p2p_unsupported", "gpu_fault"),
              meaning="the log ends where NCCL sets up transfers between the GPUs of a node")),
+    (expression(r"Using \S{1,300} as PyTorch extensions root"),
+     Reading("deadlock", Grade.POSSIBLE, ("slow_rank_timeout", "storage_hang"), kind="lock",
+             look="find ~/.cache/torch_extensions -name lock", meaning="the log ends where PyTorch waits for a lock of"
+             " its folder of extensions: one that no living process holds was left by an earlier run")),
 )  # fmt: skip
 
 
@@ -158,6 +163,27 @@ def _with_victims(hits: list[Hit]) -> list[Hit]:
 
 
 _ENDED = ("killed", "segfault")
+_JUST_BEFORE = 40  # lines: a traceback is between an error and the exception that it caused
+_RAISED = ("exception", "assertion")
+
+
+def _without_echoes(hits: list[Hit]) -> list[Hit]:
+    """Return the hits, with exceptions as consequences of a known error that a line states just before them."""
+    errors: dict[int, list[int]] = {}
+    for hit in hits:
+        reading = hit.reading
+        own = reading.cause and not reading.context and reading.grade > Grade.ECHO and reading.kind not in _RAISED
+        if own and states_error(hit.line.text):
+            errors.setdefault(hit.line.order[0], []).append(hit.line.number)
+
+    def whole(hit: Hit) -> Hit:
+        if hit.reading.kind not in _RAISED or not hit.reading.fallback:
+            return hit
+        before = (hit.line.number - number for number in errors.get(hit.line.order[0], ()))
+        echo = any(0 < distance <= _JUST_BEFORE for distance in before)
+        return replace(hit, reading=replace(hit.reading, grade=Grade.ECHO)) if echo else hit
+
+    return [whole(hit) for hit in hits]
 
 
 def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:

@@ -394,10 +394,16 @@ class Scan:
             hits.append(Hit(reading, _short(line)))
 
 
+def states_error(text: str) -> bool:
+    """Return whether a line states that it reports an error, in one of the forms in which programs state a level."""
+    match = _LEVEL.search(text[:_LEVEL_WITHIN])
+    return bool(match and match["error"] is not None)
+
+
 def _judge(log: Log, found: _Template, number: int, text: str) -> None:
     """Take in a line that may report an error. One that states that it does outweighs one that sounds like it."""
-    match = _LEVEL.search(text[:_LEVEL_WITHIN])
-    stated = bool(match and match["error"] is not None and found.levelled)
+    stated = found.levelled and states_error(text)
+    match = None if stated else _LEVEL.search(text[:_LEVEL_WITHIN])
     informs = bool(match and match["information"] is not None)
     found.error = stated or (found.bad and not informs)
     if found.error and (stated or log.trouble is None):

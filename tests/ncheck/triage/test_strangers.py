@@ -536,6 +536,33 @@ BESIDE: dict[str, tuple[str, float, tuple[str, ...]]] = {
         '  File "/opt/torch/utils/file_baton.py", line 42, in wait', "    time.sleep(self.wait_seconds)",
         "KeyboardInterrupt")),
     "a lock that NFS does not have": ("storage_hang", 0.85, log("OSError: [Errno 37] No locks available")),
+    "EPERM for a thread": ("container_isolation", 0.85, log(
+        "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 64: Operation not permitted",
+        "OpenBLAS blas_thread_init: RLIMIT_NPROC -1 current, -1 max")),
+    "no more threads": ("process_limit", 0.85, log(
+        "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 64: Resource temporarily unavailable")),
+    "a limit that may not be raised": ("memlock_limit", 0.85, log(
+        "bash: ulimit: max locked memory: cannot modify limit: Operation not permitted")),
+    "the last line before a lock": ("deadlock", 0.5, log(
+        "Using /root/.cache/torch_extensions/py310_cu121 as PyTorch extensions root...")),
+    "HDF5's lock": ("storage_hang", 0.5, log(
+        "BlockingIOError: [Errno 11] Unable to create file (unable to lock file, errno = 11, error message ="
+        " 'Resource temporarily unavailable')")),
+    "ROMIO's lock": ("storage_hang", 0.85, log(
+        "File locking failed in ADIOI_Set_lock(fd 12,cmd F_SETLKW/7,type F_WRLCK/1) with return value FFFFFFFF and"
+        " errno 26.")),
+    "a lock of the Hub": ("deadlock", 0.5, log(
+        "Still waiting to acquire lock on /root/.cache/huggingface/.locks/x.lock (elapsed: 10.0 seconds)")),
+    "ray status": ("launcher_mismatch", 0.5, log(
+        "Usage:", " 0.0/8.0 GPU", "Demands:", " {'GPU': 1.0} * 16 (PACK): 1+ pending placement groups")),
+    "a name in Ray without more": ("rendezvous_misconfig", 0.85, log(
+        f"{PLACE}{{'node:gpu-head-0': 0.001, 'GPU': 1.0}}")),
+    "an error just before an exception": ("port_in_use", 0.5, log(
+        "E0605 17:54:16.878770 1787 server.cpp:198] [c10d] bind: Address already in use", "Traceback (most recent call"
+        " last):", '  File "t.py", line 7, in main', "ValueError: the engine did not start")),
+    "an exception alone": ("rank_crashed", 0.85, log(
+        "W0605 17:54:16.878770 1787 server.cpp:198] [c10d] bind: Address already in use", "Traceback (most recent call"
+        " last):", '  File "t.py", line 7, in main', "ValueError: the engine did not start")),
     "cargo's lock": ("deadlock", 0.5, log("    Blocking waiting for file lock on build directory")),
 }  # fmt: skip
 
@@ -563,6 +590,11 @@ def test_the_same_lines_in_jobs_that_are_well_are_no_fault(tmp_path: Path) -> No
         log(f"{INFO}NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.1.0.1<0>"),
         log(f"{INFO}NCCL_IB_GID_INDEX set by environment to 0."),
         log("saving checkpoint at iteration    1000 to /ckpt", "  successfully saved checkpoint at iteration 1000"),
+        log(
+            "Using /root/.cache/torch_extensions/py310_cu121 as PyTorch extensions root...",
+            "Loading extension module fused_adam...",
+            "Time to load fused_adam op: 2.3 seconds",
+        ),
         log("    Blocking waiting for file lock on build directory", *steps),
         log("bash -c 'ulimit -l unlimited && ./train'"),
         log(BESIDE["two ranks on one bus id"][2][0], BESIDE["two ranks on one bus id"][2][1], *steps),

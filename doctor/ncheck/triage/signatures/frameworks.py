@@ -117,7 +117,8 @@ SIGNATURES = (
         r"[Pp]lacement group .{0,60}(?:cannot|not) be (?:created|scheduled)|"
         r"[Tt]he number of required GPUs exceeds the total number of available GPUs|cannot be scheduled right now|"
         r"Failed to create placement group|Waiting for creating a placement group|Cannot provide a placement group|"
-        r"Total available GPUs .{0,40}is less than total desired GPUs|tasks? with infeasible resource requests",
+        r"Total available GPUs .{0,40}is less than total desired GPUs|tasks? with infeasible resource requests|"
+        r"\d\+ pending placement groups",
         "launcher_mismatch", Grade.POSSIBLE, "rendezvous_misconfig", "wrong_nic", "node_failed", passing=True,
         meaning="Ray finds no place for a task: too few free GPUs, or a node under another address", look="ray status"),
     # ValueError: Current node has no GPU available. current_node_resource={'CPU': 8.0}. vLLM engine cannot start

@@ -116,7 +116,7 @@ SIGNATURES = (
         tag="memlock"),
     # Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)
     row(r"set max locked memory(?!.{0,80}current: unlimited)|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|"
-        r"allocate some locked memory|"
+        r"allocate some locked memory|ulimit: (?:max )?locked memory: cannot modify limit|"
         r"max locked memory +\(kbytes, -l\) \d{1,6}$",
         "memlock_limit", Grade.LIKELY),
     # bash -c 'ulimit -l unlimited && ./alltoall_perf' | docker run --ulimit memlock=-1 | max locked memory unlimited

@@ -157,10 +157,16 @@ SIGNATURES = (
         meaning="NCCL cannot determine which ranks are on one machine", look="hostname"),
     # NCCL WARN [Proxy service] Too many connections (256 max)
     row(r"\[Proxy [Ss]ervice\] Too many connections", "nofile_limit", Grade.POSSIBLE, "software_bug", "peer_limit"),
+    # OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 64: Operation not permitted
+    row(r"(?:Thread creation failed|pthread_create failed).{0,80}Operation not permitted", "container_isolation",
+        Grade.LIKELY, "version_mismatch", "process_limit", meaning="the container's filter of system calls refuses a"
+        " new thread (EPERM), which is no limit: an older docker with a newer libc needs"
+        " --security-opt seccomp=unconfined", look="docker version"),
     # NCCL WARN Thread creation failed: Resource temporarily unavailable
-    row(r"Thread creation failed: |pthread_create failed|can't start new thread|unable to create (?:native )?thread|"
+    row(r"(?:Thread creation failed: |pthread_create failed)(?!.{0,80}Operation not permitted)|"
+        r"can't start new thread|unable to create (?:native )?thread|"
         r"fork: (?:retry: )?Resource temporarily unavailable|资源暂时不可用|"
-        r"OpenBLAS blas_thread_init: pthread_create|cgroup: fork rejected by pids controller|"
+        r"cgroup: fork rejected by pids controller|"
         r"BlockingIOError: \[Errno 11\] Resource temporarily unavailable|libgomp: Thread creation failed",
         "process_limit", Grade.LIKELY, "rank_crashed"),
     # NCCL WARN Unrecoverable error detected: malloc(size=4096) returned null.

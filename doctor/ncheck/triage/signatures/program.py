@@ -161,8 +161,13 @@ SIGNATURES = (
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
         look="dmesg | tail"),
     # OSError: [Errno 37] No locks available
-    row(r"\[Errno 37\]|\bNo locks available|\bENOLCK\b", "storage_hang", Grade.LIKELY, "rank_crashed", kind="disk",
+    row(r"\[Errno 37\]|\bNo locks available|\bENOLCK\b|File locking failed in ADIOI",
+        "storage_hang", Grade.LIKELY, "rank_crashed", kind="disk",
         meaning="the file system has no locks, or its lock service does not answer, as on NFS", look="mount -t nfs4"),
+    # BlockingIOError: [Errno 11] Unable to create file (unable to lock file, errno = 11, error message = 'Resource
+    row(r"unable to lock file, errno", "storage_hang", Grade.POSSIBLE, "deadlock", "rank_crashed", kind="lock",
+        meaning="HDF5 cannot lock its file: another process has it open, or the file system has no locks",
+        fix="export HDF5_USE_FILE_LOCKING=FALSE"),
     # filelock._error.Timeout: The file lock '/nfs/cache/.lock' could not be acquired.
     row(r"The file lock '(?P<lock>[\w./-]{1,200})' could not be acquired", "deadlock", Grade.POSSIBLE, "storage_hang",
         "rank_crashed", kind="lock", meaning=_LOCKED, look="fuser -v {lock}"),
