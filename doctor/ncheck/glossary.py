@@ -94,6 +94,41 @@ InfiniBand switches that add up the data of an all-reduce (NCCL's CollNet plug-i
 It halves the data that a node sends: busbw can be above the rate of the NICs. Without the plug-in and an aggregation
 manager in the fabric, NCCL uses rings and trees.""",
          ()),
+    Word("verdict", "verdicts?", """\
+What one check says of one node: passed, failed, unknown, skipped or crashed.
+Unknown means that something should have been readable and was not: it is never counted as passed, and leads to exit
+code 1 like an error, unless --fail-on says otherwise.""",
+         ()),
+    Word("consequence", "consequences?", """\
+A finding that only follows from another one: a slow all-reduce is a consequence of one slow NIC.
+It is printed under its cause and counted apart: fix the cause, and it is gone.""",
+         ()),
+    Word("slots", "slots?", """\
+How many ranks a launcher may start on a host: `gpu01 slots=8` in a hostfile, `-H gpu01:8` for mpirun and horovodrun.
+As a rule it is the number of the node's GPUs. Fewer slots than ranks: "not enough slots", and nothing starts.""",
+         ("NC208", "NC101")),
+    Word("rendezvous", "rendez-?vous|rdzv|会合", """\
+The place where the ranks find each other before they can train: MASTER_ADDR and MASTER_PORT, or --rdzv-endpoint.
+Rank 0 listens there, and all ranks connect to it and wait until all have come. It hangs where one rank never starts,
+where the address is not one that all nodes reach, or where the port is taken or filtered.""",
+         ("NC316", "NC317", "NC318", "NC308")),
+    Word("probe", "probes?", """\
+`ncheck probe nodes.txt` measures bandwidth inside nodes, between pairs of them and between all, with the launch plan.
+It starts its own short-lived processes on GPUs and NICs: run it on nodes that are idle. `ncheck list measured` shows
+the checks that judge what it measured.""",
+         ("NC710", "NC711", "NC720", "NC740")),
+    Word("virtual interface", r"(?:virtual|wrong) (?:network )?(?:interface|nic)s?|docker\d?|virbr\d?|"
+         "虚拟网卡|虚拟接口", """\
+A network interface that leads to no other node: docker0, virbr0, veth, a bridge of a container network, a tunnel.
+NCCL, gloo and Open MPI pick interfaces by name and order and may take one; the job then hangs where it starts.
+`ncheck plan nodes.txt --for env` prints the settings that name the right one (NCCL_SOCKET_IFNAME and its like).""",
+         ("NC304", "NC337")),
+    Word("job hangs", r"(?:(?:my|the|a) )?(?:job|training|program|nccl|run)?(?: is| just)? ?"
+         r"(?:hangs?|hung|hanging|stuck|freezes?|frozen)|作业卡住|训练卡住|卡住", """\
+While it hangs: `ncheck triage nodes.txt` looks at its processes, stacks, sockets and counters, and touches nothing.
+From its logs: `ncheck triage --logs DIR`. Before the next start: `ncheck nodes.txt` checks the nodes.
+To be told the next time: `ncheck triage --watch nodes.txt` says when the job stands still, and why.""",
+         ("NC304", "NC318", "NC640", "NC620")),
 )  # fmt: skip
 
 MOST = 6  # checks that a search lists

@@ -11,10 +11,23 @@ from ncheck.registry import load_checks
 def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_checks_that_exist() -> None:
     typed = (
         "NV#", "PIX", "PXB", "PHB", "NODE", "SYS", "busbw", "algbw", "GPUDirect RDMA", "rail", "P_Key", "GID", "Xid",
-        "NVLS", "SHARP",
+        "NVLS", "SHARP", "verdict", "consequence", "slots", "rendezvous", "probe", "virtual interface", "job hangs",
     )  # fmt: skip
     assert [word.name for word in WORDS] == list(typed)
-    also = {"nv18": "NV#", "pkey": "P_Key", "gdr": "GPUDirect RDMA", "xids": "Xid", "bus bandwidth": "busbw"}
+    also = {
+        "nv18": "NV#",
+        "pkey": "P_Key",
+        "gdr": "GPUDirect RDMA",
+        "xids": "Xid",
+        "bus bandwidth": "busbw",
+        "虚拟网卡": "virtual interface",
+        "docker0": "virtual interface",
+        "my training is stuck": "job hangs",
+        "program hangs": "job hangs",
+        "会合": "rendezvous",
+        "rdzv": "rendezvous",
+        "consequences": "consequence",
+    }
     for text, name in {**dict(zip(typed, typed, strict=True)), **also}.items():
         word = word_of(text.lower())
         assert word is not None
@@ -24,6 +37,27 @@ def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_ch
         assert (word.name, len(word.meaning.splitlines())) in {(word.name, lines) for lines in range(2, 6)}
         assert max(map(len, word.meaning.splitlines())) <= 120
         assert [code for code in word.codes if registry.find(code) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("Connection refused", "- rank_crashed: nothing listens at an address that a rank connects to, or: firewall,"),
+        ("unhandled system error", "why; to type: `export NCCL_DEBUG=INFO`"),
+        ("Port 9988 is unavailable", "- port_in_use: another process uses the port; to type: `sudo ss -lptn`"),
+        ("horovodrun: command not found", "- rank_crashed: a program or file of the job was not found on a node"),
+        ("zsh: command not found: horovodrun", "- rank_crashed: a program or file of the job was not found on a node"),
+        ("job hangs", "ncheck triage nodes.txt"),
+        ("地址已在使用", "- port_in_use: "), ("端口被占用", "- port_in_use: "), ("端口已被占用", "- port_in_use: "),
+        ("连接被拒绝", "- rank_crashed: nothing listens"), ("拒绝连接", "- rank_crashed: nothing listens"),
+        ("虚拟网卡", "NC304 nccl-would-pick-virtual"), ("连接超时", "- firewall: "), ("权限被拒绝", "- rank_crashed: "),
+        ("找不到命令", "- rank_crashed: "), ("内存不足", "- rank_crashed: "), ("磁盘空间不足", "- disk_full: "),
+        ("显存不足", "- gpu_oom: "),
+    ],
+)  # fmt: skip
+def test_what_users_type_is_found(capsys: pytest.CaptureFixture[str], typed: str, says: str) -> None:
+    assert main(["explain", *typed.split(" ")]) == 0
+    assert says in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -44,7 +78,7 @@ def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys
     assert found(registry, "[1,0]<stdout>:total images/sec: 4210.55") == ()  # no page has more than one of its words
     assert main(["explain", "NCCL WARN Bootstrap : no socket interface found"]) == 0
     out = capsys.readouterr().out
-    assert "- no_interface: no network interface with an address matches the configured names; to type: `" in out
+    assert "interface with an address matches the configured names, or: nic_names_differ, wrong_nic; to type: `" in out
     assert main(["explain", "qwertz", "uiop"]) == 2
     assert capsys.readouterr().err.startswith("ncheck: nothing is known of 'qwertz uiop'; ncheck list shows all checks")
     assert main(["explain", "busbww"]) == 2

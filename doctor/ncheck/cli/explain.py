@@ -18,6 +18,7 @@ from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.registry import Registry
+    from ncheck.triage.log_reading import LogReading
 
 
 @click.command(short_help="Explain a check, a word of a report, or an error text.")
@@ -27,7 +28,7 @@ def explain(what: tuple[str, ...]) -> int:
 
     \b
     ncheck explain NC402                      a check
-    ncheck explain busbw                      a word: NV18, PIX, SYS, busbw, algbw, rail, P_Key, GID, Xid, NVLS ...
+    ncheck explain busbw                      a word: NV18, PIX, busbw, rail, P_Key, GID, Xid, verdict, rendezvous, slots ...
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.glossary import word_of
@@ -50,15 +51,20 @@ def _of_text(registry: Registry, text: str) -> str:
     from ncheck.glossary import found, near
     from ncheck.triage.log_reading import read_lines
 
-    readings = [one for one in read_lines([text]) if one.cause]
-    types = [f"; to type: `{command}`" if (command := one.fix or one.look) else "" for one in readings]
-    causes = [f"- {one.cause}: {one.meaning}{typed}" for one, typed in zip(readings, types, strict=True)]
+    causes = [_cause(one) for one in read_lines([text])]
     checks = _checks(registry, found(registry, text))
     if not causes and not checks:
         way = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
         raise NcheckError(f"nothing is known of {printable(text)!r}; {way}")
     in_logs = "\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else ""
     return f"# {printable(text)}\n{in_logs}{checks}\nTo find the cause of a job: ncheck triage --logs DIR\n"
+
+
+def _cause(reading: LogReading) -> str:
+    others = f", or: {', '.join(reading.others)}" if reading.others else ""
+    command = reading.fix or reading.look
+    typed = f"; to type: `{command}`" if command else ""
+    return f"- {reading.cause or 'no cause by itself'}: {reading.meaning}{others}{typed}"
 
 
 def _checks(registry: Registry, codes: Sequence[str]) -> str:

@@ -131,7 +131,7 @@ SIGNATURES = (
         r"ResourceExhaustedError: |OOM when allocating tensor|ran out of memory trying to allocate|"
         r"ResourceExhaustedError\]|Out of memory error on GPU \d|cudaMalloc failed: out of memory|HIP out of memory|"
         r"hipErrorOutOfMemory|CUDNN_STATUS_ALLOC_FAILED|paddle\.\S{0,80}ResourceExhausted|"
-        r"torch\.npu\.OutOfMemoryError|NPU out of memory|XPU out of memory",
+        r"torch\.npu\.OutOfMemoryError|NPU out of memory|XPU out of memory|显存不足|显存溢出",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
     # jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect
     row(r"DEADLINE_EXCEEDED: .{0,200}(?:Barrier|[Rr]egister|connect)|Barrier timed out|"
@@ -167,8 +167,6 @@ SIGNATURES = (
     row(r"(?:oneflow|OneFlow).{0,200}(?:connect|rpc|ctrl).{0,100}(?:fail|timed? ?out|unavailable)|"
         r"grpc_status:14|StatusCode\.UNAVAILABLE|failed to connect to all addresses",
         "firewall", Grade.POSSIBLE, "wrong_nic", "rendezvous_misconfig", "rank_crashed", tag="connect"),
-    # F0916 13:18:38.4 331 ctrl_server.cpp:52] Check failed: port == bound_port (9988 vs. 0) Port 9988 is unavailable
-    row(r"bound_port.{0,80}\b[Pp]ort \d{1,5} is unavailable", "port_in_use", Grade.LIKELY, tag="port"),
     # ValueError: Hostfile contains a bad entry: node01 lots=8, unable to proceed with launching
     row(r"Hostfile (?:contains|is (?:empty|not formatted))|[Uu]nable to proceed with (?:launching|training)|"
         r"Hostname '?\S{1,255}'? not found in hostfile|No slot '\d+' specified on host|"

@@ -63,7 +63,7 @@ SIGNATURES = (
     # socket: 打开的文件过多
     row(r"打开的文件过多", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
     # bind: 地址已在使用
-    row(r"地址已在使用|地址已被使用", "port_in_use", Grade.LIKELY, tag="port"),
+    row(r"地址已在使用|地址已被使用|端口.{0,12}被占用|端口冲突", "port_in_use", Grade.LIKELY, tag="port"),
     # OSError: [Errno 28] No space left on device: '/dev/shm/psm_77'
     row(r"No space left on device.{0,200}/dev/shm", "shm_too_small", Grade.CERTAIN),
     # RuntimeError: unable to open shared memory object </torch_77_88> in read-write mode

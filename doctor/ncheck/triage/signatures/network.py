@@ -226,7 +226,8 @@ SIGNATURES = (
     row(r"Connection timed out|连接超时|[Oo]peration timed out", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",
         tag="connect", passing=True, fallback=True),
     # ConnectionRefusedError: [Errno 111] Connection refused
-    row(r"Connection refused|拒绝连接|ECONNREFUSED", "rank_crashed", Grade.POSSIBLE, "firewall", "wrong_nic",
+    row(r"Connection refused|拒绝连接|连接[被遭]拒绝|ECONNREFUSED", "rank_crashed", Grade.POSSIBLE, "firewall",
+        "wrong_nic",
         "rendezvous_misconfig", tag="connect", passing=True, fallback=True,
         meaning="nothing listens at an address that a rank connects to"),
     # connect: No route to host
@@ -258,7 +259,8 @@ SIGNATURES = (
         look='getent hosts "$MASTER_ADDR"'),
     # ERROR: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use
     row(r"while attempting to bind on address.{0,80}in use|\b[Pp]ort \d{1,5} (?:is )?(?:already )?(?:in use|occupied)"
-        r"(?!.{0,60}(?:[Tt]rying|instead|another))|[Ff]ailed to bind to port \d{1,5}", "port_in_use", Grade.LIKELY,
+        r"(?!.{0,60}(?:[Tt]rying|instead|another))|[Ff]ailed to bind to port \d{1,5}|"
+        r"\b[Pp]ort \d{1,5} is unavailable", "port_in_use", Grade.LIKELY,
         tag="port", passing=True),
     # OSError: [Errno 19] No such device
     row(r"\[Errno 19\] No such device", "no_interface", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",

@@ -82,7 +82,8 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, kind="memory", passing=True,
         meaning="a rank could not allocate host memory", look="free -h"),
     # fork: Cannot allocate memory
-    row(r"Cannot allocate memory|无法分配内存", "rank_crashed", Grade.POSSIBLE, "memlock_limit", kind="memory",
+    row(r"Cannot allocate memory|无法分配内存|内存不足|内存溢出", "rank_crashed", Grade.POSSIBLE, "memlock_limit",
+        kind="memory",
         passing=True, fallback=True, meaning="a rank could not allocate host memory", look="free -h"),
     # OSError: [Errno 12] Cannot allocate memory: '/data/shard-3'
     row(r"\[Errno 12\] Cannot allocate memory", "rank_crashed", Grade.LIKELY, "memlock_limit", kind="memory",
@@ -131,7 +132,10 @@ SIGNATURES = (
     # bash: line 1: python3: command not found
     row(r"(?:bash|sh|zsh|env|slurm_script|execve\(\)|timeout|nohup)['\"]?: (?:line \d+: |\d+: )?(?!orted|prted|hydra|"
         r"/\S{1,200}(?:orted|prted))\W?[\w./+-]{1,200}\W?: (?:command not found|not found|"
-        r"No such file or directory|未找到命令|没有那个文件或目录)",
+        r"No such file or directory|未找到命令|没有那个文件或目录)|"
+        r"^(?!\S{0,200}(?:orted|prted|hydra))[\w./+-]{1,100}: command not found|"
+        r"zsh: command not found: (?!orted|prted)|"
+        r"找不到命令",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file", meaning="a program or file of the job was not "
         "found on a node: another PATH, or no such path there", look="command -v python3"),
     # python3: error while loading shared libraries: libmpi.so.40: cannot open shared object file
@@ -140,7 +144,8 @@ SIGNATURES = (
         meaning="a program does not find a library that it needs: LD_LIBRARY_PATH does not name its folder, or ldconfig"
         " does not know it", fix="sudo ldconfig", look="ldconfig -p | grep {library}"),
     # OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_100.pt'
-    row(r"^" + _SHM + r".{0,2000}(?:No space left on device|设备上没有空间)", "disk_full", Grade.LIKELY,
+    row(r"^" + _SHM + r".{0,2000}(?:No space left on device|设备上没有空间|磁盘空间不足|磁盘已满)", "disk_full",
+        Grade.LIKELY,
         "shm_too_small", "rank_crashed", kind="disk", passing=True),
     # OSError: [Errno 122] Disk quota exceeded
     row(r"Disk quota exceeded|\[Errno 122\]|超出磁盘限额", "disk_full", Grade.CERTAIN, "rank_crashed", kind="disk",
@@ -240,6 +245,9 @@ SIGNATURES = (
         r"Max retries exceeded with url|NewConnectionError",
         "rank_crashed", Grade.LIKELY, "dns_failure", "firewall", kind="file", passing=True,
         meaning="a rank could not download a file", look="curl -sI https://huggingface.co"),
+    # cp: 无法创建普通文件: 权限不够
+    row(r"权限不够|权限被拒绝", "rank_crashed", Grade.POSSIBLE, "ssh_auth", kind="permission", passing=True,
+        fallback=True, meaning="a rank has no permission for a file", look="id"),
     # [rank3]: RuntimeError: no more data
     # my.package.errors.DataError
     Signature(expression(
