@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,25 @@ from ncheck.read.text import read_text
 from ncheck.triage.diagnosis import SURE
 from ncheck.triage.logs import LogReport, examine_logs
 
-FOLDER = Path(os.environ["NCHECK_CORPUS"]) / "hangs"
+SETS = ("hangs", "hangs4")
+FOLDERS = [Path(os.environ["NCHECK_CORPUS"]) / name for name in SETS]
 LEAST_RIGHT, MOST_WRONG = 0.85, 0.05  # among the lines of many ranks
 LEAST_FIRST, MOST_SURE = 0.98, 0.10  # of decidable cases the first answer is right, of others few are sure
 
 Row = Mapping[str, Any]
 
 
-def rows() -> list[Row]:
-    index = FOLDER / "INDEX.jsonl"
-    return [json.loads(line) for line in index.read_text(encoding="utf-8").splitlines()] if index.is_file() else []
+def rows(folders: Sequence[Path] = FOLDERS) -> list[Row]:
+    found: list[Row] = []
+    for folder in folders:
+        index = folder / "INDEX.jsonl"
+        lines = index.read_text(encoding="utf-8").splitlines() if index.is_file() else []
+        found += [{**json.loads(line), "log": folder / json.loads(line)["case"] / "log.txt"} for line in lines]
+    return found
 
 
 def record(row: Row, around: str = "") -> Row:
-    text = (FOLDER / row["case"] / "log.txt").read_bytes().decode("utf-8", "replace")
+    text = row["log"].read_bytes().decode("utf-8", "replace")
     return read_text("log", f"{around}\n{text}\n{around}")
 
 
@@ -83,11 +88,12 @@ def test_every_answer_has_evidence_and_a_fix(row: Row) -> None:
 
 
 def triage(row: Row) -> LogReport:
-    return examine_logs([str(FOLDER / row["case"] / "log.txt")], io.BytesIO())
+    return examine_logs([str(row["log"])], io.BytesIO())
 
 
-def test_the_first_answer_is_right_where_the_log_decides() -> None:
-    judged = [(row, triage(row)) for row in rows() if row["decidable_from_log"] and row["cause"] != "healthy"]
+@pytest.mark.parametrize("folder", FOLDERS, ids=SETS)
+def test_the_first_answer_is_right_where_the_log_decides(folder: Path) -> None:
+    judged = [(row, triage(row)) for row in rows([folder]) if row["decidable_from_log"] and row["cause"] != "healthy"]
     wrong = [row["case"] for row, found in judged if not (found.diagnoses and right(row, found.diagnoses[0].cause))]
     assert len(wrong) <= (1 - LEAST_FIRST) * len(judged), wrong
 

@@ -28,7 +28,7 @@ def explain(what: tuple[str, ...]) -> int:
 
     \b
     ncheck explain NC402                      a check
-    ncheck explain busbw                      a word: NV18, PIX, busbw, rail, P_Key, GID, Xid, verdict, rendezvous, slots ...
+    ncheck explain busbw                      a word: NV18, PIX, busbw, rail, GID, Xid, verdict, rendezvous, slots ...
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.glossary import word_of

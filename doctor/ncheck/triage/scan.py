@@ -55,10 +55,11 @@ _STARTED = expression(r"init complete|launch mode parallel")
 # {'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}
 # Iter #1: 172.3 img/sec per GPU
 # Avg prompt throughput: 7.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs
+# [2025-06-26 02:04:09 TP0] Decode batch. #running-req: 3, #token: 100, gen throughput (token/s): 88.2
 #     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
 _STEPS = expression(
     r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|(?:samples|images?|imgs?|tokens)/s)"
-    r"|\bavg generation throughput\b|\btraining finished iteration\b"
+    r"|\bavg generation throughput\b|\bdecode batch\b.{0,200}\bgen throughput\b|\btraining finished iteration\b"
     r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
     r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
 )

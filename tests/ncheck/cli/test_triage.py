@@ -28,7 +28,15 @@ def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [(OOM, 1), ("step 1 loss 0.2\n", 0), ("GET / HTTP/1.1\n", 0), ("", 1), ("step 1 loss 0.2\nPANIC\n", 1)],
+    [
+        (OOM, 1),
+        ("step 1 loss 0.2\n", 0),
+        ("GET / HTTP/1.1\n", 0),
+        ("", 1),
+        ("step 1 loss 0.2\nPANIC\n", 1),
+        ("[ERROR] FROB(7,python3): no widget\n", 1),
+        ("[ERROR] FROB(7,python3): no widget\nstep 1 loss 0.2\n", 0),
+    ],
 )
 def test_the_exit_code_says_whether_anything_is_wrong(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, code: int

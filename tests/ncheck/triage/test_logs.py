@@ -218,6 +218,7 @@ def test_progress_that_ends_in_trouble_is_not_healthy(tmp_path: Path, line: str,
         "completed step: {0}, seconds: 1.2, Tokens/s/device: 123, loss: 9.1",
         "INFO:tensorflow:loss = 0.3, step = {0}",
         "Avg prompt throughput: {0}.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs",
+        "[2025-06-26 02:04:09 TP0] Decode batch. #running-req: {0}, #token: 10, gen throughput (token/s): 88.2",
         "Training finished iteration {0} at 2026-01-01 10:00:00.",
     ],
 )
