@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.answers import nccl
+from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.nccl_loaded import built_as, spelled
 from ncheck.agent.job import Job
 from ncheck.agent.sources import Sources
@@ -211,3 +212,10 @@ def test_what_is_no_library_has_no_version(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_bytes(b"NCCL version 2.21.5+cuda12.4" * 10)
     assert [built_as(str(tmp_path / name)) for name in ("empty", "text", "nowhere")] == [("", "")] * 3
+
+
+def test_what_runs_nccl_or_cuda_for_ncheck_leaves_no_file_behind() -> None:
+    found = child_environment({"HOME": "/home/a", "NCCL_GRAPH_DUMP_FILE": "/home/a/graph"}, {"NCCL_ALGO": "Ring"}, {})
+    assert {name: value for name, value in found.items() if name[:4] in {"HOME", "NCCL", "CUDA"}} == {
+        "HOME": "/home/a", "NCCL_ALGO": "Ring", "CUDA_CACHE_DISABLE": "1",
+    }  # fmt: skip

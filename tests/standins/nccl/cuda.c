@@ -2,7 +2,8 @@
    own: what it runs takes as long as it took, or as a device would take, however busy this machine is.
 
    Told by STANDIN_CUDA, or by /etc/standin-cuda of the host: devices=N, memory=BYTES (of each), init=CODE (cuInit fails
-   so; init=hang and init=crash: it does that), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080).
+   so; init=hang and init=crash: it does that), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080),
+   sm=NUMBER (90: PTX for a newer architecture is refused), bf16=STATUS (with which cuBLAS refuses such products).
    The device is its UUID's last digit.
    One device, as NAME=VALUE@DEVICE: compute, copy, host, peer (so many times the usual speed), wrong (so many blocks
    compute otherwise), warm (the same, from the second time on), hang and lost (WHAT: compute, copy, host or peer),
@@ -13,12 +14,13 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "told.h"
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NOT_READY = 600 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_READY = 600 };
 
 static long long number(const char *name, long long otherwise) {
     char room[64];
@@ -127,6 +129,7 @@ int cuGetErrorString(int code, const char **words) {
     case 35: *words = "CUDA driver version is insufficient for CUDA runtime version"; break;
     case NO_DEVICE: *words = "no CUDA-capable device is detected"; break;
     case 101: *words = "invalid device ordinal"; break;
+    case NO_BINARY: *words = "no kernel image is available for execution on the device"; break;
     case 802: *words = "system not yet initialized"; break;
     case 803: *words = "system has unsupported display driver / cuda driver combination"; break;
     default: *words = "unknown error";
@@ -299,7 +302,14 @@ static int timed(void *stream, const char *what, double seconds, timed_t work) {
     return cuLaunchHostFunc(stream, runs, kept);
 }
 
-int cuModuleLoadData(void **module, const char *image) { return *module = strdup(image), OK; }
+/* As the real one, it keeps what it compiled in the home folder, unless it is told not to. */
+int cuModuleLoadData(void **module, const char *image) {
+    const char *target = strstr(image, ".target sm_"), *off = getenv("CUDA_CACHE_DISABLE"), *home = getenv("HOME");
+    char folder[256];
+    if (home && !(off && atoi(off))) snprintf(folder, sizeof folder, "%s/.nv", home), mkdir(folder, 0700);
+    if (target && atoi(target + strlen(".target sm_")) > number("sm", 90)) return NO_BINARY;
+    return *module = strdup(image), OK;
+}
 
 int cuModuleGetFunction(void **function, void *module, const char *name) {
     char entry[64];
@@ -348,6 +358,7 @@ int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, cons
     if (turn_a || turn_b || lda != m || ldb != k || ldc != m || kind_a != kind_b || kind_b != kind_c) return 7;
     if (computed_in != 68 || algorithm != -1 || *(const float *)alpha != 1 || *(const float *)beta != 0) return 7;
     if (!a || !b || !c || !(kind_a == 14 || kind_a == 0)) return 7;
+    if (kind_a && number("bf16", OK)) return (int)number("bf16", OK);
     double operations = 2.0 * m * n * k;
     return timed(*(void **)handle, "product", operations / (kind_a ? 270e12 : 18e12), (timed_t){0});
 }

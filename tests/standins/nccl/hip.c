@@ -1,5 +1,6 @@
 /* Stands in for libamdhip64, libhiprtc and librocblas: the devices of cuda.c by HIP's names. A device is the second digit
-   of its PCI bus. What the compiler makes of a program is its text; STANDIN_CUDA as there. */
+   of its PCI bus. What the compiler makes of a program is its text; STANDIN_CUDA as there, and hiprtc=STATUS, with which
+   the compiler fails. */
 #define cuInit hipInit
 #define cuDriverGetVersion hipDriverGetVersion
 #define cuDeviceGetCount hipGetDeviceCount
@@ -43,7 +44,9 @@ int hiprtcCreateProgram(void **program, const char *text, const char *name, int 
                         const char **names) {
     return *program = strdup(text), name && !headers && !texts && !names ? OK : INVALID;
 }
-int hiprtcCompileProgram(void *program, int count, const char **options) { return (void)program, count || options; }
+int hiprtcCompileProgram(void *program, int count, const char **options) {
+    return (void)program, count || options ? INVALID : (int)number("hiprtc", OK);
+}
 int hiprtcGetCodeSize(void *program, size_t *size) { return *size = strlen(program) + 1, OK; }
 int hiprtcGetCode(void *program, char *code) { return strcpy(code, program), OK; }
 

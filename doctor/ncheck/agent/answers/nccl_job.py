@@ -33,8 +33,10 @@ def job_nccl(sources, ends):
 def child_environment(environment, variables, above):
     """Return a child's environment: `variables` count over the job's, None takes one away; `above` counts over all.
 
-    Whatever names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE, is left out.
+    Whatever names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE, is left out, and what the driver compiles
+    is not kept in the home folder.
     """
+    above = dict(above, CUDA_CACHE_DISABLE="1")
     held = {name: value for name, value in environment.items() if not _dumps(name)}
     held.update((name, value) for name, value in variables.items() if value is not None)
     gone = [name for name, value in variables.items() if value is None]

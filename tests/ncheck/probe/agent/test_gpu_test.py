@@ -65,6 +65,7 @@ def tested(standins: Standins, tmp_path: Path) -> Tested:
     ) -> GpuTestFacts:
         task = {"gpus": GPUS, "seconds": seconds, "timeout": timeout, **more}
         own = {"LD_LIBRARY_PATH": str(tmp_path), "STANDIN_CUDA": cuda, "STANDIN_NVML": nvml, "STANDIN_MARK": mark}
+        own["HOME"] = str(tmp_path)
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA_"))}
         done = subprocess.run(
             [sys.executable, "-c", AGENT, json.dumps(task)],
@@ -74,6 +75,7 @@ def tested(standins: Standins, tmp_path: Path) -> Tested:
             check=True,
         )
         assert _marked(mark) == []
+        assert not (tmp_path / ".nv").exists()
         answered: GpuTestFacts = decoded(json.loads(done.stdout), GpuTestFacts)
         return answered
 
@@ -149,6 +151,29 @@ def test_what_fails_hangs_or_is_refused_says_in_which_step(tested: Tested) -> No
         )
 
 
+def test_a_gpu_of_the_oldest_supported_architecture_computes(tested: Tested) -> None:
+    (well, _) = tested(f"{SMALL},sm=50").gpus
+    assert (well.trouble, well.notes, len(well.results)) == ("", (), 4)
+
+
+def test_what_cannot_be_compiled_or_multiplied_is_a_note_and_the_test_goes_on(tested: Tested) -> None:
+    (old, _) = tested(f"{SMALL},sm=37").gpus
+    refused = "no kernel image is available for execution on the device (CUDA error 209)"
+    assert (old.trouble, old.notes, old.results) == ("", (f"nothing was computed: cuModuleLoadData: {refused}",), {})
+    assert (old.figures.fma, old.figures.fp32, old.figures.to_host) == (None, pytest.approx(18), pytest.approx(25))
+    (odd, _) = tested(f"{SMALL},bf16=15").gpus
+    assert (odd.trouble, odd.notes, odd.figures.bf16) == (
+        "", ("BF16 products were not measured: cublasGemmEx returned status 15",), None,
+    )  # fmt: skip
+    assert (odd.figures.fp32, odd.figures.late_fma, len(odd.results)) == (pytest.approx(18), pytest.approx(18), 4)
+    (amd, _) = tested(f"{SMALL},hiprtc=6", vendor="AMD", force=True).gpus
+    assert (amd.trouble, amd.notes) == ("", ("nothing was computed: hiprtcCompileProgram returned status 6",))
+
+
+def test_a_call_that_fails_has_the_number_of_the_driver(tested: Tested) -> None:
+    assert [gpu.failure.code for gpu in tested("lost=host@1", seconds=0.2).gpus if gpu.failure] == [999]
+
+
 def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:
     well, ill = tested(nvml="throttled=64@1").gpus
     assert ({look.throttled for look in well.looks}, {look.throttled for look in ill.looks}) == ({1}, {64})
@@ -172,7 +197,7 @@ def test_without_a_compiler_gpus_of_amd_compute_nothing_and_say_so(tested: Teste
     (tmp_path / "libhiprtc.so").unlink()
     (well, _) = tested(vendor="AMD", force=True).gpus
     assert (well.done, well.results, well.figures.fma, well.notes) == (
-        True, {}, None, ("no libhiprtc of ROCm: nothing was computed",)
+        True, {}, None, ("nothing was computed: there is no libhiprtc of ROCm",)
     )  # fmt: skip
     assert (well.figures.memory, well.figures.bf16) == pytest.approx((1800, 270), rel=0.01)
 

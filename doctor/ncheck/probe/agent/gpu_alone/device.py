@@ -11,6 +11,9 @@ from ncheck.probe.agent.nccl_rank.messages import RankError
 CUBLAS_OP_N, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT = 0, 68, -1
 CUDA_R_16BF, CUDA_R_32F = 14, 0
 _KINDS = {"bf16": CUDA_R_16BF, "fp32": CUDA_R_32F}
+# CUresult where the driver cannot compile a text for this GPU, which is no fault of the GPU: invalid image, no binary
+# for it, invalid PTX, no compiler, a version of PTX that it does not know, compiling is switched off.
+UNCOMPILED = (200, 209, 218, 221, 222, 223)
 
 
 class Device(Cuda):
@@ -27,7 +30,7 @@ class Device(Cuda):
     # Kernels
 
     def kernels(self):
-        """Compile the kernels for the current device; return them by name, or as text why there are none."""
+        """Compile the kernels for the current device; return them by name."""
         return self.functions(kernels.PTX.encode())
 
     def functions(self, code):

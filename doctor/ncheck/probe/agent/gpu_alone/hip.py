@@ -65,10 +65,10 @@ class Hip(Device):
         Device.let_reach(self, self.devices[one].value, self.devices[other].value, context)
 
     def kernels(self):
-        """Compile the kernels for the current device; return why they cannot be, as text, without a compiler."""
+        """Compile the kernels for the current device; return them by name."""
         library = _loaded(self.compilers)
         if library is None:
-            return "no libhiprtc of ROCm: nothing was computed"
+            raise RankError("there is no libhiprtc of ROCm")
 
         def compiler(name, *arguments):
             status = getattr(library, name)(*arguments)

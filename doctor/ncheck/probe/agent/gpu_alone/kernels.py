@@ -1,4 +1,4 @@
-"""The kernels, in PTX that the driver compiles: for every GPU from Volta on; and in HIP for those of AMD.
+"""The kernels, in PTX that the driver compiles: for every GPU from Maxwell on; and in HIP for those of AMD.
 
 All blocks compute the same, so one processor that computes otherwise is seen without a second GPU. The operations and
 their order are fixed, so that every GPU of one model gives the same bits.
@@ -18,8 +18,8 @@ _CONSTANTS = (
     0xBFF47AE1,
 )  # -1.98 to -1.91
 
-_HEAD = """.version 6.4
-.target sm_70
+_HEAD = """.version 6.0
+.target sm_50
 .address_size 64
 
 """

@@ -11,7 +11,7 @@ from collections import Counter
 from functools import partial
 
 from ncheck.probe.agent.gpu_alone import kernels
-from ncheck.probe.agent.gpu_alone.device import Blas, Device
+from ncheck.probe.agent.gpu_alone.device import UNCOMPILED, Blas, Device
 from ncheck.probe.agent.gpu_alone.hip import Hip, RocBlas
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
@@ -31,7 +31,7 @@ def main(_arguments):
     try:
         _work(json.loads(sys.stdin.readline()))
     except RankError as trouble:
-        say(failure={"step": _Step.now, "words": trouble.words[:400], "code": trouble.code})
+        say(failure={"step": _Step.now, "words": trouble.words[:400], "code": trouble.driver})
         status = 1
     except Exception as error:  # noqa: BLE001  whatever it is, the parent gets it
         say(failure={"step": _Step.now, "words": "{}: {}".format(type(error).__name__, error)[:400], "code": None})
@@ -99,9 +99,12 @@ class _Gpu(_Timer):
     def test(self, task, library):
         """Test all of it; what is known is printed at once."""
         _at("compiling the kernels")
-        found = self.cuda.kernels()
-        if isinstance(found, str):
-            say(notes=found)
+        try:
+            found = self.cuda.kernels()
+        except RankError as trouble:
+            if trouble.driver not in (None, *UNCOMPILED):
+                raise
+            say(notes="nothing was computed: {}".format(trouble.words)[:200])
             self.copies()
             self.products(library, task.get("blas") or ())
             return
@@ -167,20 +170,27 @@ class _Gpu(_Timer):
             say(figures={name: size / self.seconds(do) / 1e9})
 
     def products(self, library, files):
-        """Multiply matrices by cuBLAS or rocBLAS, where there is one."""
+        """Multiply matrices by cuBLAS or rocBLAS, where there is one. What it refuses is a note: it is no fault of the
+        GPU, which the calls of the driver after it would show.
+        """
         blas = library.first(files)
         if isinstance(blas, str):
             say(notes=blas)
             return
+        side = 8192 if 6 * 8192 * 8192 * 2 < self.cuda.free() else 2048
+        matrices = [self.cuda.memory(4 * side * side) for _ in range(3)]
+        for matrix in matrices:
+            self.cuda.fill(matrix, _SMALL, 4 * side * side)
         for name in ("bf16", "fp32"):
             _at("a matrix product, " + name)
-            side = 8192 if 6 * 8192 * 8192 * 2 < self.cuda.free() else 2048
-            matrices = [self.cuda.memory(4 * side * side) for _ in range(3)]
-            for matrix in matrices:
-                self.cuda.fill(matrix, _SMALL, 4 * side * side)
-            do = blas.product(name, side, matrices, self.stream)
-            do()
-            say(figures={name: 2 * side**3 / self.seconds(do) / 1e12})
+            try:
+                do = blas.product(name, side, matrices, self.stream)
+                do()
+                say(figures={name: 2 * side**3 / self.seconds(do) / 1e12})
+            except RankError as trouble:
+                if trouble.driver is not None:
+                    raise
+                say(notes="{} products were not measured: {}".format(name.upper(), trouble.words)[:200])
 
 
 def _pairs(cuda):

@@ -38,7 +38,10 @@ class Cuda:
             raise RankError("{} lacks {}: the driver is too old".format(self.file, name))
         code = function(*arguments)
         if code:
-            raise RankError("{}: {} ({} error {})".format(name, self.words(code), self.kind, code))
+            raise self.failed(name, code)
+
+    def failed(self, name, code):
+        return RankError("{}: {} ({} error {})".format(name, self.words(code), self.kind, code), driver=code)
 
     def words(self, code):
         text = ctypes.c_char_p()
@@ -122,7 +125,7 @@ class Cuda:
             pause = min(_LONG, pause * 1.5)
             code = query(event)
         if code:
-            raise RankError("{}: {} ({} error {})".format(query.__name__, self.words(code), self.kind, code))
+            raise self.failed(query.__name__, code)
 
     def seconds(self, before, after):
         """Return the seconds between two events that are complete."""

@@ -12,11 +12,11 @@ _PER_LINE = 20  # segments in one message
 
 
 class RankError(Exception):
-    """Why this rank failed; `code` is the ncclResult_t if NCCL returned one."""
+    """Why this rank failed; `code` is the ncclResult_t if NCCL returned one, `driver` the CUresult of the driver."""
 
-    def __init__(self, words, code=None):
+    def __init__(self, words, code=None, driver=None):
         Exception.__init__(self, words)
-        self.words, self.code = words, code
+        self.words, self.code, self.driver = words, code, driver
 
 
 class Messages:
