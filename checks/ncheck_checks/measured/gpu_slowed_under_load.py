@@ -2,8 +2,8 @@
 
 ## What it finds
 GPUs that became slower than 0.92 of what they reached at the beginning, while they computed, or whose clocks the
-hardware held down meanwhile: hardware slowdown, thermal slowdown, power brake. A power cap alone is usual under full
-load and no finding (`--gpu-test quick`; `long` shows heat that needs minutes).
+hardware held down meanwhile, in two looks in a row: hardware slowdown, thermal slowdown, power brake. A power cap alone
+is usual under full load, and no finding with what it costs (`--gpu-test quick`; `long` shows heat that needs minutes).
 
 ## Why it matters
 At rest such a GPU looks healthy. In a job it becomes the slowest one after some minutes, and all ranks wait for it.
@@ -16,6 +16,7 @@ at fans, air flow, cooling plates and power supplies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ncheck import SLOW_NETWORK, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE, GpuTestFacts, TestedGpu
@@ -28,6 +29,7 @@ _REASONS = {
     0x08: "hardware slowdown",
     0x20: "heat (by the driver)",
 }
+_POWER_CAP = 0x4
 
 
 @node_check("NC755", Severity.ERROR, GpuTestFacts, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE), hardware=True)
@@ -45,12 +47,13 @@ def gpu_slowed_under_load(node: NodeView) -> Iterator[Problem | Inconclusive | N
 
 
 def _slowed(gpu: TestedGpu) -> str:
+    seen = [look.throttled or 0 for look in gpu.looks]
     bits = 0
-    for look in gpu.looks:
-        bits |= look.throttled or 0
+    for one, following in pairwise(seen):  # when a load begins, NVML may say any of them for a moment
+        bits |= one & following
     whys = [words for bit, words in _REASONS.items() if bits & bit]
     first, last = gpu.figures.fma, gpu.figures.late_fma
-    if first and last and last < LOW * first:
+    if first and last and last < LOW * first and (whys or not bits & _POWER_CAP):
         whys.append(f"{last:.3g} TFLOPS at the end, {first:.3g} at the beginning")
     hottest = max((look.temperature for look in gpu.looks if look.temperature is not None), default=None)
     if whys and hottest is not None:
