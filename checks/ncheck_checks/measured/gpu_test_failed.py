@@ -1,8 +1,9 @@
 """The test of a GPU did not come to its end
 
 ## What it finds
-GPUs on which a call of the driver failed, hung, or ended the process, while the GPU was tested alone: the step, the
-driver's own message and its number (`--gpu-test quick`).
+GPUs on which a call of the driver failed or ended the process, or a kernel hung, while the GPU was tested alone: the
+step, the driver's own message and its number (`--gpu-test quick`). A test that is late before the GPU computes, or in
+its first matrix products, is unknown: the driver may wake the GPUs, or libraries come from a slow file system.
 
 ## Why it matters
 A job on this GPU would fail or hang in the same way, and its other ranks would wait for it until a time limit.
@@ -16,14 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.probe.gpu_test import GpuTestFacts
 from ncheck.probe.gpus_alone import fold_pci
 
 
 @node_check("NC757", Severity.ERROR, GpuTestFacts)
-def gpu_test_failed(node: NodeView) -> Iterator[Problem]:
-    failed = [gpu for gpu in node[GpuTestFacts].gpus if gpu.trouble]
+def gpu_test_failed(node: NodeView) -> Iterator[Problem | Inconclusive]:
+    gpus = node[GpuTestFacts].gpus
+    late = [gpu for gpu in gpus if gpu.late]
+    failed = [gpu for gpu in gpus if gpu.trouble and not gpu.late]
+    if late:
+        yield Inconclusive(f"the test of {fold_pci(late)} did not come to its end: {late[0].trouble}")
     if failed:
         yield Problem(
             f"the test of {fold_pci(failed)} failed: {failed[0].trouble}",

@@ -29,10 +29,12 @@ SLOW_GPUS, SLOW_NODE, WRONG_SUMS = "slow GPUs", "slow node", "wrong sums"
 KERNELS = ("integers", "floats")  # what each GPU computes, cold, and "again" when warm
 SECONDS = {"quick": 2.0, "long": 120.0}  # for which each GPU computes, by --gpu-test
 LIMIT = {
-    "quick": 10.0,
+    "quick": 60.0,
     "long": 240.0,
     "none": 1.0,
-}  # of all on one node: the driver may need seconds for the first context
+}  # of all on one node, which ends when it is done: eight GPUs that sleep need 8 to 25 s for the first context
+# Steps in which a GPU that is late is at fault: it had computed before, and nothing is loaded or woken any more.
+_COMPUTING = ("computing", "computing again", "integers again", "floats again")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,11 @@ class TestedGpu:
     def known_by(self) -> str:
         """What names it for good: its UUID, and the serial number of its board."""
         return f"{self.uuid}, serial number {self.serial}" if self.serial else self.uuid
+
+    @property
+    def late(self) -> bool:
+        """Whether its time was over before it computed, or in its first matrix products: no fault of the GPU."""
+        return not (self.done or self.failure or self.ended or self.step in _COMPUTING)
 
     @property
     def trouble(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.judge import judge
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe import gpu_test
 from ncheck.probe.gpu_test import DriverFailure
 from ncheck_checks.measured.gpu_test_failed import gpu_test_failed
 
@@ -21,8 +22,26 @@ def test_the_step_and_the_drivers_words_are_told() -> None:
     )  # fmt: skip
 
 
-def test_a_process_that_hangs_or_dies_says_where() -> None:
-    hangs = gpu(0, done=False, ended=False, step="computing")
+def late(step: str) -> gpu_test.TestedGpu:
+    return gpu(0, done=False, ended=False, step=step)
+
+
+def test_a_limit_of_time_is_no_fault_of_a_gpu_that_has_not_computed_yet() -> None:
+    for step in ("start", "the driver", "compiling the kernels", "a copy on the device", "a matrix product, bf16"):
+        judged = judge([gpu_test_failed], nodes(n1=(late(step), gpu(1))))
+        reason = f"the test of 0000:00:00.0 did not come to its end: it did not end within its time, in: {step}"
+        assert [(one.outcome, one.reason) for one in judged.verdicts] == [(Outcome.UNKNOWN, reason)]
+        assert judged.findings == []
+
+
+def test_a_gpu_that_fails_is_named_beside_one_that_is_late() -> None:
+    dies = gpu(1, done=False, step="cuInit", words="Aborted")
+    (found,) = judge([gpu_test_failed], nodes(n1=(late("the driver"), dies))).findings
+    assert found.evidence == ("0000:01:00.0 (GPU-n1-1): its process died in: cuInit: Aborted",)
+
+
+def test_a_process_that_hangs_while_it_computes_or_dies_says_where() -> None:
+    hangs = late("computing")
     dies = gpu(1, done=False, step="cuInit", words="Aborted")
     (found,) = judge([gpu_test_failed], nodes(n1=(hangs, dies))).findings
     assert found.evidence == (

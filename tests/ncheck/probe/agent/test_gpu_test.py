@@ -144,6 +144,7 @@ def test_what_fails_hangs_or_is_refused_says_in_which_step(tested: Tested) -> No
         "it did not end within its time, in: a copy on the device",
         "a copy to the device: cuMemcpyHtoDAsync_v2: unknown error (CUDA error 999)",
     )  # fmt: skip
+    assert (hangs.late, ill.late) == (True, False)
     assert ill.figures.memory is not None
     for gpu in tested("init=803").gpus:
         assert gpu.trouble == (

@@ -119,6 +119,7 @@ class _Gpu(_Timer):
         ends = time.monotonic() + task["seconds"]
         say(figures={"fma": self.fma(floats, time.monotonic() + task["seconds"] / 2)})
         self.products(library, task.get("blas") or ())
+        _at("computing again")
         late = self.fma(floats, max(ends, time.monotonic()))
         say(loading=False, figures={"late_fma": late})
         self.results({"integers again": integers, "floats again": floats})
