@@ -1,8 +1,10 @@
 """nvidia-smi, amd-smi or the GPU driver hangs
 
 ## What it finds
-Nodes on which a query of the GPU driver (NVML, nvidia-smi, amd-smi) did not finish in time and was killed. What else
-could not be read of the driver follows from this: other checks are unknown there.
+Nodes on which nvidia-smi or amd-smi did not finish in time and was killed. What else could not be read of the driver
+follows from this: other checks are unknown there. Without persistence mode the driver wakes all GPUs for the first
+program that opens them, which takes up to 25 s on a node with eight: nvidia-smi counts as hung only where NVML had
+answered, in a second try if need be. Where NVML does not answer within 30 s either, this check is unknown.
 
 ## Why it matters
 The driver waits for a GPU that does not answer, because it fell off the bus or its firmware hangs. A job that opens
@@ -10,7 +12,7 @@ that GPU hangs silently in the same way, and all other ranks with it.
 
 ## What to type
 `sudo journalctl -k -g NVRM` (AMD: `-g amdgpu`) shows the driver's last messages. Then reboot the node: a process that
-hangs in the driver cannot be killed.
+hangs in the driver cannot be killed. Where it is unknown: `sudo nvidia-smi -pm 1` keeps the GPUs awake.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from functools import partial
 
 import ncheck
 from ncheck.agent import commands, files
@@ -11,6 +12,11 @@ from ncheck.agent.answers import ROOM_OF, MissingError, module_of
 from ncheck.agent.job import Job, NotEnteredError
 
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
+_SMI, _OPEN_NVML = "nvidia-smi", ("gpus", "nvlinks")  # these answers open NVML in this process, which keeps GPUs awake
+_ASLEEP = (
+    "it did not end within {:.0f} s, and NVML did not answer: the driver wakes the GPUs, or hangs; "
+    "nvidia-smi -pm 1 keeps them awake"
+)
 
 
 def within(seconds, work, *arguments, more=lambda: 0.0):
@@ -27,8 +33,14 @@ def within(seconds, work, *arguments, more=lambda: 0.0):
     return list(returned)
 
 
+def _is_smi(source):
+    return source.get("kind") == "command" and os.path.basename(source["argv"][0]) == _SMI
+
+
 class Sources:
     """This node's answers. `start` is told first how: {"command_timeout", "sudo", "environment"}."""
+
+    waking = 30.0  # seconds: without persistence mode, the driver needs 10 to 25 for eight GPUs
 
     def __init__(self, environ=None):
         self.timeout = 10.0
@@ -37,6 +49,7 @@ class Sources:
         self.fetch = None
         self.bringing = threading.Lock()
         self.kept = {}  # what answers keep for later ones until the agent ends
+        self.asks_nvml, self.awake, self.awake_since = False, threading.Event(), 0.0
         self.endings = []  # what is to be done where the agent ends in the middle of an answer
 
     def start(self, message):
@@ -70,7 +83,8 @@ class Sources:
         """
         self.fetch = fetch or self.fetch
         limit = (source.get("timeout") or self.timeout) + _PATIENCE
-        replies = within(limit, self.read, source, more=lambda: 2 * self.job.start_seconds)
+        wakes = self.waking + limit if _is_smi(source) else 0.0
+        replies = within(limit, self.read, source, more=lambda: 2 * self.job.start_seconds + wakes)
         why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 
@@ -93,9 +107,22 @@ class Sources:
         environment = self.job.environment if source.get("job") else self.job.login_environment
         run = self.as_root if source.get("root") else commands.run
         reply = run(argv, timeout, environment, tail=bool(source.get("tail")))
+        if reply["status"] == "timeout" and _is_smi(source):
+            reply = self.tried_again(partial(run, argv, timeout, environment, tail=False), timeout, reply)
         if source.get("holding"):
             reply["stdout"] = commands.thinned(reply.get("stdout", ""), source["holding"])
         return reply
+
+    def tried_again(self, run, timeout, reply):
+        """Return the reply of nvidia-smi, which was ended at its time limit, once it is known that no GPU slept.
+
+        The driver wakes them for the first program that opens them, NVML in this process or nvidia-smi, and both wait.
+        """
+        if self.awake.is_set() and time.monotonic() - self.awake_since >= timeout / 2:
+            return reply
+        if self.asks_nvml and self.awake.wait(max(0.0, self.waking - timeout)):
+            return run()
+        return dict(reply, status="unanswered", reason=_ASLEEP.format(timeout))
 
     def as_root(self, argv, timeout, environment, *, tail):
         """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied".
@@ -124,8 +151,14 @@ class Sources:
 
     def read_answer(self, source):
         timeout = source.get("timeout") or self.timeout
-        module = self.module_of(source["name"])
-        return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
+        self.asks_nvml = self.asks_nvml or source["name"] in _OPEN_NVML
+        try:
+            module = self.module_of(source["name"])
+            return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
+        finally:
+            if source["name"] in _OPEN_NVML and not self.awake.is_set():
+                self.awake_since = time.monotonic()
+                self.awake.set()
 
     def module_of(self, name):
         """Return the module that answers to a name. Those of a room that is not here yet come from the head at once."""

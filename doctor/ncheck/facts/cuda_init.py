@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from ncheck.facts.answers import OPTIONAL, Count, Null, OrEmpty, PathOrEmpty, Seconds, Shown, answer_of
 from ncheck.facts.definition import Fact
 from ncheck.facts.gpu_health import gpu_address, unless_on_pci
-from ncheck.facts.gpus import DEVICES
+from ncheck.facts.gpus import DEVICES, WAKING
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
@@ -94,8 +94,8 @@ class InitAnswer:
     words: OrEmpty
 
 
-# Eight GPUs that sleep take 1 to 3 s each to wake; healthy ones that are awake are tried in 2 to 4 s.
-CUDA_INIT = Answer("cuda-init", timeout=20.0, shape=InitAnswer, slow=True)
+# Healthy GPUs that are awake are tried in 2 to 4 s.
+CUDA_INIT = Answer("cuda-init", timeout=WAKING, shape=InitAnswer, slow=True)
 SYSTEM_NOT_READY, DRIVER_MISMATCH = 802, 803  # CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 _PATIENCE = 8.0  # seconds without a step, after which it counts as hung
 NO_LIBRARY = "no libcuda"  # what a check may explain: that the job finds no libcuda, or an empty one

@@ -11,7 +11,7 @@ from typing import Annotated
 from ncheck.expression import expression
 from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Null, Shown, Words, answer_of
 from ncheck.facts.definition import LONGEST, Fact, trouble
-from ncheck.facts.gpus import DEVICES, SMI, shown_gpus
+from ncheck.facts.gpus import DEVICES, SMI, WAKING, shown_gpus
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.model.evidence import Answer, Evidence
@@ -208,7 +208,7 @@ class HealthAnswer:
     busy: Annotated[tuple[tuple[int, int], ...], OPTIONAL, Null(())] = ()
 
 
-HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer, slow=True)
+HEALTH = Answer("gpu-health", timeout=WAKING, shape=HealthAnswer, slow=True)
 _OF_DRIVER = replace(HEALTH, shape=DriverAnswer)
 _PATIENCE = 8.0  # seconds that one GPU may need: without persistence mode the driver wakes it first
 

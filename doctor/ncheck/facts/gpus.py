@@ -121,7 +121,9 @@ class NvmlAnswer:
     owners: Annotated[tuple[GpuProcess, ...], OPTIONAL, Null(())] = ()
 
 
-NVML = Answer("gpus", shape=NvmlAnswer, slow=True)  # MISSING: the agent looked on PCI too and found no NVIDIA device
+WAKING = 30.0  # seconds: without persistence mode, the driver needs 10 to 25 s to wake eight GPUs
+# MISSING: the agent looked on PCI too and found no NVIDIA device
+NVML = Answer("gpus", timeout=WAKING, shape=NvmlAnswer, slow=True)
 
 DEVICES = Tree(
     ("/sys/bus/pci/devices/*/vendor", "/sys/bus/pci/devices/*/class", "/proc/driver/nvidia/gpus/*/information")

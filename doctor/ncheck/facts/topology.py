@@ -12,7 +12,7 @@ from ncheck.expression import expression
 from ncheck.facts.amd import LINKS
 from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact, trouble
-from ncheck.facts.gpus import DEVICES, amd_says, smi_trouble
+from ncheck.facts.gpus import DEVICES, WAKING, amd_says, smi_trouble
 from ncheck.facts.infiniband import SYSFS, devices_in, location
 from ncheck.facts.pci import PCI, PciDevice, PciFacts, pci
 from ncheck.lazy_dataclass import dataclass
@@ -54,7 +54,7 @@ class NvlinkAnswer:
 
 _NUMBERED = expression(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
 TOPO = Command(("nvidia-smi", "topo", "-m"), slow=True)
-NVLINKS = Answer("nvlinks", shape=NvlinkAnswer, slow=True)
+NVLINKS = Answer("nvlinks", timeout=WAKING, shape=NvlinkAnswer, slow=True)
 
 
 def topology(evidence: Evidence) -> Read[TopologyFacts]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY, GpuFacts
+from ncheck.facts.gpus import gpus as read_gpus
 from ncheck.facts.run import UnreadFacts
-from ncheck.facts.topology import TopologyFacts
+from ncheck.facts.topology import NVLINKS, TOPO, TopologyFacts
+from ncheck.facts.topology import topology as read_topology
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
+from ncheck.model.evidence import Evidence, Login, Reply, Source, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
@@ -90,3 +93,17 @@ def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() ->
             summary="nvidia-smi hangs",
         ),
     ]
+
+
+def test_where_the_driver_may_wake_the_gpus_it_is_unknown_and_no_reboot_is_proposed() -> None:
+    asleep = "it did not end within 10 s, and NVML did not answer: the driver wakes the GPUs, or hangs"
+    replies: dict[Source, Reply] = {one: Reply(Status.UNANSWERED, asleep) for one in (SMI, SMI_QUERY, TOPO)}
+    replies.update({one: Reply(Status.TIMEOUT, seconds=33.0) for one in (NVML, NVLINKS)})
+    replies[DEVICES] = Reply(Status.OK, value={
+        "/sys/bus/pci/devices/0000:17:00.0/vendor": "0x10de", "/sys/bus/pci/devices/0000:17:00.0/class": "0x030200",
+    })  # fmt: skip
+    evidence = Evidence("n1", Login(reached=True), replies={one.key: reply for one, reply in replies.items()})
+    judged = judge([nvidia_smi_hangs], node(read_gpus(evidence), read_topology(evidence)))
+    assert judged.findings == []
+    (verdict,) = judged.verdicts
+    assert (verdict.outcome, verdict.reason.partition(": ")[2]) == (Outcome.UNKNOWN, asleep)
