@@ -2,8 +2,8 @@
 
 ## What it finds
 GPUs to or from which a copy of pinned host memory is slower than for others of their model in this cluster: below 0.8
-of the median is an error, below 0.92 a warning. All GPUs of a node copy at the same time, from memory of their own
-NUMA node (`--gpu-test quick`).
+of the median is an error, below 0.92 a warning. One GPU of a node copies at a time, because two often share a link of
+a PCIe switch, from memory of its own NUMA node (`--gpu-test quick`).
 
 ## Why it matters
 Batches arrive through this link, and without GPUDirect RDMA so does everything that other nodes send. The usual

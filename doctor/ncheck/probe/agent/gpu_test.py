@@ -38,6 +38,7 @@ _LIBRARIES = {
 }
 _FOR_PAIRS = 0.3  # of the time
 _SPARE = 3.0  # seconds
+_TURN = 5.0  # seconds that a GPU waits for the others to copy; all of them need one or two
 _EVERY = 0.3  # seconds between two looks by NVML
 _MOST_NOTES = 4
 # With NVML's names and values.
@@ -66,7 +67,8 @@ def answer(sources, arguments, timeout):
     argv = [sources.job.path, "-B", "-S", "-c", program]
     alone = ends - _FOR_PAIRS * limit if len(arguments["gpus"]) > 1 else ends
     task = dict(_libraries(sources.job, vendor), seconds=arguments["seconds"])
-    tests = [_Test(sources, argv, gpu, task, alone) for gpu in arguments["gpus"]]
+    link = threading.Lock()
+    tests = [_Test(sources, argv, gpu, task, alone, link) for gpu in arguments["gpus"]]
     watching = (_WatchingAmd if vendor == "AMD" else _Watching)(sources, tests)
     for test in tests:
         test.thread.join()
@@ -91,10 +93,10 @@ def _need_idle(gpus):
 
 
 class _Test:
-    """The child of one GPU, read by a thread until it ends or its time is over."""
+    """The child of one GPU, read by a thread until it ends or its time is over. `link`: to the host, one at a time."""
 
-    def __init__(self, sources, argv, gpu, task, ends):
-        self.gpu, self.ends, self.loading = gpu, ends, False
+    def __init__(self, sources, argv, gpu, task, ends, link):  # noqa: PLR0913, PLR0917
+        self.gpu, self.ends, self.loading, self.link, self.copies = gpu, ends, False, link, False
         self.said = dict(gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False)
         self.child = _child(sources, argv, [gpu], task)
         task = dict(task, cpus=_near(gpu["pci"]), deadline=_deadline(ends), pci=[gpu["pci"]])
@@ -113,6 +115,7 @@ class _Test:
             pass  # it has ended: nothing is done
         finally:
             self.loading = False
+            self._turn(wanted=False)
             self.said["ended"] = not self.child.lives
             self.child.end()
 
@@ -121,9 +124,20 @@ class _Test:
             self.said[name].update(message.get(name) or {})
         if "notes" in message:
             self.said["notes"] = (self.said["notes"] + [message["notes"]])[:_MOST_NOTES]
+        if "turn" in message:
+            self._turn(wanted=message["turn"])
         self.loading = message.get("loading", self.loading)
         for name in ("step", "failure", "done"):
             self.said[name] = message.get(name, self.said[name])
+
+    def _turn(self, *, wanted):
+        """Let it copy to and from the host when no other GPU does, or not at all; or let the next one."""
+        if wanted:
+            self.copies = self.link.acquire(timeout=max(0.0, min(_TURN, self.ends - time.monotonic())))
+            self.child.send({"turn": self.copies})
+        elif self.copies:
+            self.copies = False
+            self.link.release()
 
 
 def _deadline(ends):

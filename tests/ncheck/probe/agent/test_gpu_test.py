@@ -18,7 +18,7 @@ from ncheck.facts.answers import decoded
 from ncheck.fleet.bootstrap import gpu_program
 from ncheck.probe.agent import gpu_test
 from ncheck.probe.agent.gpu_alone import kernels
-from ncheck.probe.gpu_test import BusyLook, GpuTestFacts
+from ncheck.probe.gpu_test import BusyLook, DriverFailure, GpuTestFacts
 
 from .driven_ranks import FAR, Standins
 
@@ -138,18 +138,29 @@ def test_a_gpu_that_is_slow_or_wrong_shows_it_and_its_neighbour_does_not(tested:
     assert {blocks for _, blocks in well.results.values()} == {0}
 
 
-def test_what_fails_hangs_or_is_refused_says_in_which_step(tested: Tested) -> None:
-    hangs, ill = tested("hang=copy@0,lost=host@1", seconds=0.2, timeout=12).gpus
-    assert (hangs.trouble, ill.trouble) == (
-        "it did not end within its time, in: a copy on the device",
-        "a copy to the device: cuMemcpyHtoDAsync_v2: unknown error (CUDA error 999)",
-    )  # fmt: skip
-    assert (hangs.late, ill.late) == (True, False)
+def test_what_fails_or_is_refused_says_in_which_step(tested: Tested) -> None:
+    _, ill = tested("lost=host@1", seconds=0.2).gpus
+    words = "cuMemcpyHtoDAsync_v2: unknown error (CUDA error 999)"
+    assert (ill.failure, ill.late) == (DriverFailure("a copy to the device", words, 999), False)
     assert ill.figures.memory is not None
     for gpu in tested("init=803").gpus:
         assert gpu.trouble == (
             "the driver: cuInit: system has unsupported display driver / cuda driver combination (CUDA error 803)"
         )
+
+
+def test_a_gpu_that_hangs_in_its_copy_does_not_keep_the_others_waiting(tested: Tested) -> None:
+    hangs, well = tested(f"{SMALL},hang=host@0", seconds=0.2, timeout=16).gpus
+    if well.notes:  # the other one may have had its turn before
+        assert well.notes == ("the link to the host was not measured: the copies of another GPU do not end",)
+    assert (hangs.trouble, hangs.late) == ("it did not end within its time, in: a copy to the device", True)
+    assert (well.trouble, well.done, len(well.results)) == ("", True, 4)
+
+
+def test_gpus_that_share_a_link_to_the_host_copy_one_after_the_other(tested: Tested, tmp_path: Path) -> None:
+    for gpu in tested(f"{SMALL},link={tmp_path}/link").gpus:
+        assert (gpu.figures.to_device, gpu.figures.to_host) == pytest.approx((25, 25), rel=0.01)
+        assert gpu.notes == ()
 
 
 def test_a_gpu_of_the_oldest_supported_architecture_computes(tested: Tested) -> None:
@@ -171,10 +182,6 @@ def test_what_cannot_be_compiled_or_multiplied_is_a_note_and_the_test_goes_on(te
     assert len(odd.results) == 4
     (amd, _) = tested(f"{SMALL},hiprtc=6", vendor="AMD", force=True).gpus
     assert (amd.trouble, amd.notes) == ("", ("nothing was computed: hiprtcCompileProgram returned status 6",))
-
-
-def test_a_call_that_fails_has_the_number_of_the_driver(tested: Tested) -> None:
-    assert [gpu.failure.code for gpu in tested("lost=host@1", seconds=0.2).gpus if gpu.failure] == [999]
 
 
 def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:

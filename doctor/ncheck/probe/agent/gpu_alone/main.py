@@ -154,7 +154,7 @@ class _Gpu(_Timer):
             rounds = max(100, min(4000000, int(rounds * _LAUNCH / max(took, 1e-6))))
 
     def copies(self):
-        """Measure copies on the device and to and from the host."""
+        """Measure copies on the device, and to and from the host: GPUs share links to it, so one copies at a time."""
         size = min(_COPY, self.cuda.free() // _PART)
         _at("a copy on the device")
         source, target = self.cuda.memory(size), self.cuda.memory(size)
@@ -162,6 +162,11 @@ class _Gpu(_Timer):
         copy()
         say(figures={"memory": 2 * size / self.seconds(copy) / 1e9})
         host = self.cuda.pinned(size)
+        _at("waiting for its turn to copy")
+        say(turn=True)
+        if not json.loads(sys.stdin.readline() or "{}").get("turn"):
+            say(notes="the link to the host was not measured: the copies of another GPU do not end")
+            return
         for name, do in (
             ("to_device", partial(self.cuda.queue_to_device, target, host, size, self.stream)),
             ("to_host", partial(self.cuda.queue_to_host, host, source, size, self.stream)),
@@ -169,6 +174,7 @@ class _Gpu(_Timer):
             _at("a copy " + name.replace("_", " the "))
             do()
             say(figures={name: size / self.seconds(do) / 1e9})
+        say(turn=False)
 
     def products(self, library, files):
         """Multiply matrices by cuBLAS or rocBLAS, where there is one. What it refuses is a note: it is no fault of the
