@@ -16,8 +16,8 @@ figures    {name: number}, see FIGURES; those that are had so far are never lost
 results    {name: [digest, blocks that computed otherwise]}
 notes      why something was not measured
 loading    true where it keeps the GPU busy from now on, false where that is over
-turn       true where it waits for a line of JSON on its input, {"turn": true}, before it copies to and from the host, or
-           false not to do it; false when it has done it
+turn       true where it waits for a line on its input before it copies to and from the host, {"turn": true} to do it or
+           false not to; false when it has done it
 failure    {"step", "words", "code": CUresult}
 pairs      [[from, to, GB/s]]
 done       true: all was tested
