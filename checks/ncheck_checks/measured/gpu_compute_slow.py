@@ -4,7 +4,8 @@
 GPUs that alone, before any communication, compute less than others of their model in this cluster: below 0.8 of the
 median is an error, below 0.92 a warning. Measured are a loop of single-precision operations and, where the job has
 cuBLAS, matrix products in BF16 and FP32. The only GPU of its model is compared with its data sheet, with a wide
-margin (`--gpu-test quick`).
+margin: 60 % of it, less where the power cap holds its clock down, and 30 % for boards of up to 150 W
+(`--gpu-test quick`).
 
 ## Why it matters
 All ranks wait for the slowest GPU in every step, and no all-reduce test shows it: the network is fast.

@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from ncheck import SLOW_NETWORK, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE, GpuTestFacts, TestedGpu
-from ncheck.probe.gpus_alone import LOW, fold_pci, unwatched
+from ncheck.probe.gpus_alone import LOW, POWER_CAP, fold_pci, unwatched
 
 # NVML's bits for why clocks are low, of those that are faults.
 _REASONS = {
@@ -29,7 +29,6 @@ _REASONS = {
     0x08: "hardware slowdown",
     0x20: "heat (by the driver)",
 }
-_POWER_CAP = 0x4
 
 
 @node_check("NC755", Severity.ERROR, GpuTestFacts, explains=(SLOW_NETWORK, SLOW_GPUS, SLOW_NODE), hardware=True)
@@ -53,7 +52,7 @@ def _slowed(gpu: TestedGpu) -> str:
         bits |= one & following
     whys = [words for bit, words in _REASONS.items() if bits & bit]
     first, last = gpu.figures.fma, gpu.figures.late_fma
-    if first and last and last < LOW * first and (whys or not bits & _POWER_CAP):
+    if first and last and last < LOW * first and (whys or not bits & POWER_CAP):
         whys.append(f"{last:.3g} TFLOPS at the end, {first:.3g} at the beginning")
     hottest = max((look.temperature for look in gpu.looks if look.temperature is not None), default=None)
     if whys and hottest is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.probe.gpu_test import BusyLook
 from ncheck_checks.measured.gpu_compute_slow import gpu_compute_slow
 
-from .tested_gpus import gpu, nodes
+from .tested_gpus import A100, LOOK, gpu, nodes
 
 
 def test_below_080_of_the_median_is_an_error_with_the_figures() -> None:
@@ -37,7 +40,27 @@ def test_of_two_the_faster_one_is_what_the_other_should_be() -> None:
 def test_where_all_are_slow_the_data_sheet_says_so() -> None:
     slow = tuple(gpu(index, fma=6.0) for index in range(4))
     (found,) = judge([gpu_compute_slow], nodes(n1=slow)).findings
-    assert found.evidence[0] == "0000:00:00.0: FP32 6 TFLOPS, 60% of the data sheet is 11.7 (0.51)"
+    assert found.evidence[0] == "0000:00:00.0: FP32 6 TFLOPS, 60% of the data sheet at 1400 of 1410 MHz is 11.6 (0.52)"
+
+
+def test_what_a_power_cap_takes_from_a_gpu_alone_is_no_fault_of_it() -> None:
+    capped = BusyLook(700, 1410, 0x4, 400_000, 400_000, 60, 4, 4, 16, 16)
+    free = replace(capped, throttled=0)
+    cases = (
+        ("NVIDIA L4", 10.7, LOOK), ("Tesla T4", 2.9, LOOK), ("NVIDIA A10", 11.0, LOOK), (A100, 7.0, capped),
+    )  # fmt: skip
+    for model, fma, look in cases:
+        judged = judge([gpu_compute_slow], nodes(model, n1=(gpu(0, fma=fma, looks=(look, look)),)))
+        assert [one.outcome for one in judged.verdicts] == [Outcome.PASSED], model
+    texts = []
+    for model, fma, look in (("NVIDIA L4", 5.0, LOOK), (A100, 4.0, capped), (A100, 7.0, free)):
+        judged = judge([gpu_compute_slow], nodes(model, n1=(gpu(0, fma=fma, looks=(look, look)),)))
+        texts += [text for found in judged.findings for text in found.evidence]
+    assert texts == [
+        "0000:00:00.0: FP32 5 TFLOPS, 30% of the data sheet is 9.09 (0.55)",
+        "0000:00:00.0: FP32 4 TFLOPS, 60% of the data sheet at 700 of 1410 MHz is 5.81 (0.69)",
+        "0000:00:00.0: FP32 7 TFLOPS, 60% of the data sheet is 11.7 (0.60)",
+    ]
 
 
 def test_one_gpu_of_an_unknown_model_is_not_judged() -> None:
