@@ -2,8 +2,9 @@
 
 ## What it finds
 GPUs that compute something else than the other GPUs of their model, or than they computed seconds earlier, when they
-were colder; and GPUs whose own processors disagree. Each GPU runs two kernels, one of whole numbers and one of
-single-precision numbers, in which every block computes the same (`--gpu-test quick`).
+were colder; and GPUs whose own processors disagree. A GPU that agrees with all of these, and differs from what exact
+arithmetic gives, is a warning only: so far no real GPU was compared with that. Each GPU runs two kernels, one of whole
+numbers and one of single-precision numbers, in which every block computes the same (`--gpu-test quick`).
 
 ## Why it matters
 Nothing fails and no counter counts it: the model is trained with wrong numbers, and its loss shows it weeks later or
@@ -22,8 +23,10 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.probe.gpu_test import KERNELS, WRONG_SUMS, GpuTestFacts, TestedGpu
+from ncheck.probe.gpu_test import EXACT, KERNELS, WRONG_SUMS, GpuTestFacts, TestedGpu
 from ncheck.probe.gpus_alone import fold_pci, tested
+
+Faults = dict[str, list[tuple[TestedGpu, str]]]  # by node: a GPU, and why
 
 
 @cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=WRONG_SUMS, hardware=True)
@@ -32,24 +35,36 @@ def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for _, gpu, model in tested(cluster):
         for kernel in KERNELS:
             computed.setdefault((model, kernel), Counter()).update(set(_digests(gpu, kernel)))
-    wrong: dict[str, list[tuple[TestedGpu, str]]] = {}
+    wrong: Faults = {}
+    inexact: Faults = {}
     silent: dict[str, list[TestedGpu]] = {}
     for node, gpu, model in tested(cluster):
-        whys = [why for kernel in KERNELS if (why := _why(gpu, kernel, computed[model, kernel]))]
-        if whys:
+        if whys := [why for kernel in KERNELS if (why := _why(gpu, kernel, computed[model, kernel]))]:
             wrong.setdefault(node, []).append((gpu, "; ".join(whys)))
+        elif whys := [why for kernel in KERNELS if (why := _inexact(gpu, kernel))]:
+            inexact.setdefault(node, []).append((gpu, "; ".join(whys)))
         elif not all(f"{kernel} again" in gpu.results for kernel in KERNELS):
             silent.setdefault(node, []).append(gpu)
-    for node, gpus in wrong.items():
-        yield Problem(
-            f"wrong results on {fold_pci(gpu for gpu, _ in gpus)} of {node}",
-            cluster.facts(GpuTestFacts)[node].shown_by("nvidia-smi -q -d ECC,ROW_REMAPPER"),
-            tuple(f"{gpu.pci} ({gpu.known_by}): {why}" for gpu, why in gpus), (node,), look=True,
-            summary="a GPU computes wrong results",
-        )  # fmt: skip
+    yield from _named(cluster, wrong, "wrong results on {} of {}", "a GPU computes wrong results", None)
+    yield from _named(
+        cluster, inexact, "the results of {} of {} differ from IEEE arithmetic", "a GPU differs from IEEE arithmetic",
+        Severity.WARNING,
+    )  # fmt: skip
     for node, unknown in silent.items():
         if node not in wrong:
             yield Inconclusive(f"{fold_pci(unknown)}: {_untested(unknown[0])}", (node,))
+
+
+def _named(
+    cluster: Cluster, faults: Faults, message: str, summary: str, severity: Severity | None
+) -> Iterator[Problem]:
+    for node, gpus in faults.items():
+        yield Problem(
+            message.format(fold_pci(gpu for gpu, _ in gpus), node),
+            cluster.facts(GpuTestFacts)[node].shown_by("nvidia-smi -q -d ECC,ROW_REMAPPER"),
+            tuple(f"{gpu.pci} ({gpu.known_by}): {why}" for gpu, why in gpus), (node,), look=True, summary=summary,
+            severity=severity,
+        )  # fmt: skip
 
 
 def _untested(gpu: TestedGpu) -> str:
@@ -59,6 +74,11 @@ def _untested(gpu: TestedGpu) -> str:
 def _digests(gpu: TestedGpu, kernel: str) -> tuple[str, ...]:
     """Return what it computed, when cold and when warm, as far as it came."""
     return tuple(gpu.results[name][0] for name in (kernel, f"{kernel} again") if name in gpu.results)
+
+
+def _inexact(gpu: TestedGpu, kernel: str) -> str:
+    other = next((digest for digest in _digests(gpu, kernel) if digest != EXACT[kernel]), "")
+    return f"{kernel}: {other}; exact arithmetic gives {EXACT[kernel]}" if other else ""
 
 
 def _why(gpu: TestedGpu, kernel: str, computed: Counter[str]) -> str:

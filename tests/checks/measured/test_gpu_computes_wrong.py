@@ -11,7 +11,7 @@ from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
 
 from .tested_gpus import COMPUTED, gpu, nodes
 
-BLOCKS = {**COMPUTED, "floats": ("bb", 3)}
+BLOCKS = {**COMPUTED, "floats": ("f6986a1c5e805e1c", 3)}
 WARM = {**COMPUTED, "floats again": ("b7", 0)}
 OTHER = {**COMPUTED, "integers": ("a1", 0), "integers again": ("a1", 0)}
 
@@ -29,8 +29,8 @@ def test_a_gpu_whose_blocks_differ_is_named_with_its_uuid() -> None:
 def test_a_gpu_that_computes_otherwise_when_warm_or_than_its_peers_is_named() -> None:
     cluster = nodes(n1=(gpu(0), gpu(1, results=WARM)), n2=(gpu(0, "n2"), gpu(1, "n2", results=OTHER)))
     first, second = judge([gpu_computes_wrong], cluster).findings
-    assert first.evidence == ("0000:01:00.0 (GPU-n1-1): floats: bb when cold, b7 when warm",)
-    assert second.evidence == ("0000:01:00.0 (GPU-n2-1): integers: a1; other GPUs of this model: aa",)
+    assert first.evidence == ("0000:01:00.0 (GPU-n1-1): floats: f6986a1c5e805e1c when cold, b7 when warm",)
+    assert second.evidence == ("0000:01:00.0 (GPU-n2-1): integers: a1; other GPUs of this model: 6f01ed4fc43e4e36",)
 
 
 def test_of_two_gpus_that_disagree_both_are_named() -> None:
@@ -38,9 +38,26 @@ def test_of_two_gpus_that_disagree_both_are_named() -> None:
     assert len(found.evidence) == 2
 
 
-def test_another_model_may_compute_other_numbers() -> None:
+def test_what_another_model_computes_makes_no_gpu_wrong() -> None:
     cluster = {**nodes(n1=(gpu(0),)), **nodes("NVIDIA H200", n2=(gpu(0, "n2", results=OTHER),))}
-    assert judge([gpu_computes_wrong], cluster).findings == []
+    (found,) = judge([gpu_computes_wrong], cluster).findings
+    assert (found.severity, found.nodes) == (Severity.WARNING, ("n2",))
+
+
+def test_a_gpu_alone_and_a_whole_model_that_differ_from_ieee_arithmetic_are_a_warning() -> None:
+    alone = judge([gpu_computes_wrong], nodes(n1=(gpu(0, results=OTHER),)))
+    assert alone.findings == [
+        Finding(
+            "NC750", "gpu-computes-wrong", Severity.WARNING, ("n1",),
+            "the results of 0000:00:00.0 of n1 differ from IEEE arithmetic",
+            ("0000:00:00.0 (GPU-n1-0): integers: a1; exact arithmetic gives 6f01ed4fc43e4e36",),
+            "nvidia-smi -q -d ECC,ROW_REMAPPER", kind="look", summary="a GPU differs from IEEE arithmetic",
+        ),
+    ]  # fmt: skip
+    alike = nodes(n1=(gpu(0, results=OTHER), gpu(1, results=OTHER)), n2=(gpu(0, "n2", results=OTHER),))
+    assert [(one.severity, one.nodes, len(one.evidence)) for one in judge([gpu_computes_wrong], alike).findings] == [
+        (Severity.WARNING, ("n1",), 2), (Severity.WARNING, ("n2",), 1),
+    ]  # fmt: skip
 
 
 def test_a_test_that_did_not_end_proves_nothing() -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from ncheck.facts.gpus import GpuFacts
 from ncheck.model.cluster import Facts
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.probe.gpu_test import BusyLook, Figures, GpuTestFacts, TestedGpu
+from ncheck.probe.gpu_test import EXACT, BusyLook, Figures, GpuTestFacts, TestedGpu
 
 A100 = "NVIDIA A100-SXM4-80GB"
 FIGURES = Figures(
     fma=18.0, late_fma=17.9, bf16=270.0, fp32=18.2, memory=1750.0, to_device=24.0, to_host=25.0, launch=4e-6
 )
-COMPUTED = {"integers": ("aa", 0), "floats": ("bb", 0), "integers again": ("aa", 0), "floats again": ("bb", 0)}
+COMPUTED = {f"{kernel}{when}": (digest, 0) for kernel, digest in EXACT.items() for when in ("", " again")}
 LOOK = BusyLook(1400, 1410, 0x4, 390_000, 400_000, 60, 4, 4, 16, 16)
 
 
