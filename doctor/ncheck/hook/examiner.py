@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
+from ncheck.cli.process import collect_garbage_rarely
 
 if TYPE_CHECKING:
     from ncheck.hook.engine import RanksEngine
@@ -43,10 +44,11 @@ LEAST = 0.5  # seconds for the nodes, however late it is
 
 
 def main(parent: int) -> None:
-    """Get ready, wait for the request, examine, write the verdict."""
+    """Get ready, wait for the request, examine, write the verdict. Never returns once that is written."""
     prctl(PR_SET_PDEATHSIG, _KILL)
     if os.getppid() != parent:
         return
+    collect_garbage_rarely()
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _get_ready()
@@ -62,6 +64,7 @@ def main(parent: int) -> None:
         from ncheck.hook.watcher import start_watcher
 
         start_watcher(parent, request, places, engine, kept)
+    os._exit(0)  # at once: the job waits for this process to end
 
 
 def _get_ready() -> None:

@@ -246,6 +246,13 @@ def test_a_plug_in_that_prints_disturbs_nothing(tmp_path: Path) -> None:
     assert run(2, variables=variables, select=RANKS) == [Ended(WELL, "")] * 2
 
 
+def test_no_rank_waits_for_what_a_plug_in_does_at_the_exit_of_python(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    variables = plug_in(tmp_path, f"import atexit; atexit.register(open, {str(done)!r}, 'w')")
+    assert run(1, variables=variables, select=RANKS) == [Ended(WELL, "")]
+    assert not done.exists()
+
+
 def test_modules_beside_the_script_with_names_of_the_library_disturb_nothing(tmp_path: Path) -> None:
     for name in ("queue", "ipaddress", "pkgutil"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('it was imported')")
