@@ -9,6 +9,7 @@ from socket import gethostname
 import pytest
 from ncheck.facts.learning import facts_of, learn
 from ncheck.facts.login import IdentityFacts, LoginFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PeerSsh, SshFromHereFacts
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
@@ -118,6 +119,14 @@ def test_the_machine_itself_and_nodes_without_ssh_are_not_tried(tried: Path) -> 
     ssh(tried)
     results = found({"n1": node(machine=1), "n2": node(transport="rsh")})
     assert results == {"n1": SshFromHereFacts(None), "n2": Absent("no SSH is used")}
+    assert not tried.exists()
+
+
+def test_inside_a_job_no_login_is_tried(tried: Path) -> None:
+    ssh(tried)
+    settings = Settings(ranks={"n1": RanksFacts(2, (0,)), "n2": RanksFacts(2, (1,))})
+    results = found({"n1": node(transport="ranks", machine=1), "n2": node(transport="ranks")}, settings)
+    assert results == dict.fromkeys(("n1", "n2"), Absent("no SSH is used"))
     assert not tried.exists()
 
 
