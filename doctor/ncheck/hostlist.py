@@ -42,6 +42,8 @@ def fold(names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=512)  # a report names the same nodes again and again
 def _folded(listed: tuple[str, ...]) -> str:
+    if len(listed) == 1:
+        return listed[0]
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
     foldable = [name for name in listed if is_name(name)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import cProfile
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from ncheck.fleet.recording import encode, loaded, trusted
@@ -26,6 +28,7 @@ FEW, MANY = 24, 64  # nodes
 READING, JUDGING = 1_200, 19_000  # a node of many, which share most replies; 286 checks
 GROWTH = 1.03  # of what judging a node costs, from few to many
 MODULES, STARTING = 680, 255_000  # of a full start: modules, and calls to import them; records are made when used
+ALONE = {"rank": 140, "ncheck.hook.node_part": 298, "ncheck.hook.examiner": 690}  # modules of one rank's processes
 WRITTEN = 4_250  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
 
 
@@ -79,3 +82,24 @@ def test_a_start_imports_no_more_modules_and_makes_no_more_calls_than_before() -
     modules, made = map(int, starts[1].split())  # what the first one compiled is kept
     assert modules <= MODULES * MORE
     assert made <= STARTING * MORE
+
+
+RANK = """
+import sys
+sys.executable = sys.argv[1]
+import ncheck
+ncheck.preflight()
+print(len(sys.modules))
+"""
+
+
+def test_the_processes_of_one_rank_alone_import_no_more_modules_than_before(tmp_path: Path) -> None:
+    python = tmp_path / "python"  # lists what it imports
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -v "$@" 2>"$0.$$"\n')
+    python.chmod(0o755)
+    made = {"rank": int(subprocess.check_output([sys.executable, "-c", RANK, python], text=True))}
+    for listed in tmp_path.glob("python.*"):
+        imported = re.findall("^import '(.+?)'", listed.read_text(), re.MULTILINE)
+        made[next(name for name in ALONE if name in imported)] = len(imported)
+    assert made.keys() == ALONE.keys()
+    assert {name: count for name, count in made.items() if count > ALONE[name] * MORE} == {}

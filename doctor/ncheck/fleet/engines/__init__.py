@@ -10,7 +10,6 @@ import os
 from typing import TYPE_CHECKING
 
 from ncheck.fleet.engines.command import LocalEngine, RshEngine
-from ncheck.fleet.engines.ssh import SshEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +33,8 @@ def engines(
 
         srun = SrunEngine(nodes, settings, environ)
         return lambda _node: srun
+    from ncheck.fleet.engines.ssh import SshEngine  # not by the ranks of a job, which are connected already
+
     ssh = SshEngine(settings, environ, nodes)
     rsh = RshEngine(lambda node: settings.environment_of(node.name).rsh or "", environ)
 
