@@ -69,11 +69,14 @@ def examine(
         return known
 
     observer.started(nodes)
-    with Fleet(nodes, settings, engine_for or engines(settings, nodes=nodes), observer) as fleet, ExitStack() as beside:
+    with (
+        Fleet(nodes, settings, engine_for := engine_for or engines(settings, nodes=nodes), observer) as fleet,
+        ExitStack() as beside,
+    ):
         beside.callback(observer.finished)
         watch.dial()
         fleet.dial()
-        ssh = beside.enter_context(_ssh_from_here(chosen, nodes, settings, local_host))
+        ssh = beside.enter_context(_ssh_from_here(chosen, nodes, settings, local_host, engine_for))
         run = Run.of(settings, registry, origin, local_host)  # while the logins go on, the checks are imported
         cluster = run.listed(nodes)
         slurm = beside.enter_context(_slurm(run, nodes))
@@ -151,14 +154,18 @@ def judge_again(
 
 
 def _ssh_from_here(
-    chosen: Iterable[Listed], nodes: Sequence[Node], settings: Settings, local_host: LocalHost | None
+    chosen: Iterable[Listed],
+    nodes: Sequence[Node],
+    settings: Settings,
+    local_host: LocalHost | None,
+    engine_for: Callable[[Node], Engine],
 ) -> AbstractContextManager[SshFromHere | None]:
     """Try the ssh program of this machine, beside the first phase, if a check is about it."""
     if not any("SshFromHereFacts" in check.facts for check in chosen):
         return nullcontext()
     from ncheck.ssh_from_here import SshFromHere
 
-    return SshFromHere(nodes, settings, local_host)
+    return SshFromHere(nodes, settings, local_host, engine_for)
 
 
 def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | None]:

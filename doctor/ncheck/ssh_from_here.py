@@ -23,11 +23,12 @@ from ncheck.facts.ssh_peers import FROM_HERE
 from ncheck.model.evidence import Evidence, Note, Reply, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from subprocess import Popen
 
     from typing_extensions import Self
 
+    from ncheck.fleet.engine import Engine
     from ncheck.local_host import LocalHost
     from ncheck.model.cluster import Cluster
     from ncheck.model.node import Node
@@ -44,8 +45,14 @@ class SshFromHere:
     configurations. What it tries ends with the run.
     """
 
-    def __init__(self, nodes: Sequence[Node], settings: Settings, local_host: LocalHost | None) -> None:
-        self.settings, self.local_host = settings, local_host
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        settings: Settings,
+        local_host: LocalHost | None,
+        engine_for: Callable[[Node], Engine] | None = None,
+    ) -> None:
+        self.settings, self.local_host, self.engine_for = settings, local_host, engine_for
         self.processes: list[Popen[bytes]] = []
         ends = time.monotonic() + settings.deadline
         self.tries = Tries(settings.connect_timeout, ends, _current_folder(), self.processes.append)
@@ -134,18 +141,25 @@ class SshFromHere:
         alike: dict[Configured, list[Node]] = {}
         for node in nodes:
             if node.name not in self.configured:
-                self.configured[node.name] = _configured(node, self.config)
+                self.configured[node.name] = _configured(node, self._config(node))
             alike.setdefault(self.configured[node.name], []).append(node)
         return alike
 
+    def _config(self, node: Node) -> SshConfig:
+        """Return the ssh configuration: that of the node's engine, where it has read one."""
+        from ncheck.fleet.engines.ssh import SshEngine
+
+        engine = self.engine_for(node) if self.engine_for else None
+        return engine.client.config if isinstance(engine, SshEngine) else self._own_config
+
     @cached_property
-    def config(self) -> SshConfig:
+    def _own_config(self) -> SshConfig:
         return configuration(self.settings)
 
     def _begin(self, node: Node) -> _TriedLogin:
         """Begin to log in to a node, where that was not done before."""
         if node.name not in self.logins:
-            self.logins[node.name] = _TriedLogin(node, words_for(node, self.config), self.tries)
+            self.logins[node.name] = _TriedLogin(node, words_for(node, self._config(node)), self.tries)
             self.logins[node.name].start()
         return self.logins[node.name]
 
@@ -190,10 +204,7 @@ def configuration(settings: Settings) -> SshConfig:
     from ncheck.fleet.engines.ssh import options_of
     from ncheck.ssh.config import read_ssh_config
 
-    options = options_of(settings)
-    if options.config_file:
-        options = replace(options, config_file=str(Path(options.config_file).expanduser()))
-    return read_ssh_config(options, os.environ)
+    return read_ssh_config(options_of(settings), os.environ)
 
 
 Configured = frozenset[tuple[str, tuple[str, ...]]]

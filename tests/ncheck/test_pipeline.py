@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
+import socket
+from pathlib import Path
+
 from ncheck.observer import Silent
 from ncheck.pipeline import examine
 from ncheck.settings import JobEnvironment, Settings
@@ -15,3 +19,16 @@ def test_a_node_that_is_busy_beyond_the_deadline_costs_nobody_the_report() -> No
     report = examine(settings, Silent())
     assert [(node.name, node.reached, node.cause) for node in report.nodes] == [("n1", False, "deadline")]
     assert report.exit_code == 1
+
+
+def test_a_run_reads_the_configuration_of_ssh_once(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # it listens to nobody
+        host = f"Host n1 n2\n  HostName 127.0.0.1\n  Port {closed.getsockname()[1]}\n"
+        (tmp_path / "config").write_text(host)
+        settings = Settings(hosts="n1,n2", ssh_config=str(tmp_path / "config"), select=("NC1",))
+        profile = cProfile.Profile()
+        report = profile.runcall(examine, settings, Silent())
+    assert [(node.name, node.cause) for node in report.nodes] == [("n1", "refused"), ("n2", "refused")]
+    read = [one for one in profile.getstats() if getattr(one.code, "co_name", "") == "read_config_file"]
+    assert [one.callcount for one in read] == [1]

@@ -7,6 +7,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from ncheck.errors import SettingsError
 from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
@@ -108,8 +109,9 @@ def _is_ssh(host: str, port: int) -> bool:
 
 def options_of(settings: Settings) -> ssh.Options:
     """Return the ssh client's options for a run."""
+    config_file = settings.ssh_config and str(Path(settings.ssh_config).expanduser())
     return ssh.Options(
-        settings.user, settings.port, settings.identity, settings.ssh_config, settings.accept_new_host_keys,
+        settings.user, settings.port, settings.identity, config_file, settings.accept_new_host_keys,
         longest=settings.deadline, width=settings.width,
     )  # fmt: skip
 
