@@ -24,8 +24,8 @@ from collections.abc import Iterator, Mapping
 from ncheck import Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.neighbours import Neighbour, NeighbourFacts
-from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import SubnetAddress, clashing, machines, subnet_addresses
+from ncheck.facts.nics import NicFacts, SubnetAddress
+from ncheck.network.subnets import clashing, machines, subnet_addresses
 
 _MOST_SHOWN = 8
 
@@ -55,7 +55,9 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
         for seat in subnet_addresses(nics)
         if seat.ip not in clashes
     }
-    every = {id(found): found for facts in known.values() for found in facts.neighbours}  # what all see is one object
+    every: dict[int, Neighbour] = {}  # what all see is one object
+    for facts in known.values():
+        every.update(zip(map(id, facts.neighbours), facts.neighbours, strict=True))
     odd = {
         at for at, found in every.items() if found.ip in owners and owners[found.ip][1].interface.mac != found.mac
     }  # fmt: skip

@@ -20,8 +20,8 @@ from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import IdentityFacts
-from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import SubnetAddress, machines, networks
+from ncheck.facts.nics import NicFacts, SubnetAddress
+from ncheck.network.subnets import machines, networks
 
 
 @cluster_check("NC367", Severity.ERROR, NicFacts, also=(IdentityFacts,))

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check, split
-from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import SubnetAddress, networks
+from ncheck.facts.nics import NicFacts, SubnetAddress
+from ncheck.network.subnets import networks
 
 
 @cluster_check("NC350", Severity.WARNING, NicFacts)

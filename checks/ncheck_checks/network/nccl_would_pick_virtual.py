@@ -29,10 +29,10 @@ from ncheck import HERE, PLAN, Cluster, Inconclusive, NodeView, Problem, Severit
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.nccl.choice import choices
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
-from ncheck.network.subnets import SubnetAddress, subnet_addresses
+from ncheck.network.subnets import subnet_addresses
 
 
 @cluster_check(

@@ -20,8 +20,8 @@ from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.login import IdentityFacts
-from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import SubnetAddress, machines, netmasks
+from ncheck.facts.nics import NicFacts, SubnetAddress
+from ncheck.network.subnets import machines, netmasks
 
 
 @cluster_check("NC327", Severity.ERROR, NicFacts, also=(IdentityFacts,))

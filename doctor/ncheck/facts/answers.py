@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 _MOST = 65536  # items of one list: no cluster has more
 _LARGEST = 2**64  # of a whole number: a node's counters have 64 bits
+_SHAPES = 64  # of one record: combinations of its values' types that are remembered
 
 Decoder: TypeAlias = Callable[[Any], Any]  # raises MisfitError
 
@@ -401,6 +402,7 @@ _NOTHING = object()
 
 def _record(kind: Any) -> Decoder:  # noqa: ANN401  a dataclass
     made: tuple[list[str], tuple[_Column, ...]] | None = None
+    to_read: dict[tuple[type, ...], list[tuple[int, _Column]]] = {}  # by the types of all values: most need no call
 
     def read_record(value: object) -> object:
         nonlocal made
@@ -411,9 +413,14 @@ def _record(kind: Any) -> Decoder:  # noqa: ANN401  a dataclass
             made = [key for key, *_ in every], every
         keys, columns = made
         held = list(map(value.get, keys, repeat(_NOTHING)))
-        for at, (key, sure, whole, read, missing) in enumerate(columns):
+        kinds = tuple(map(type, held))
+        if (left := to_read.get(kinds)) is None:
+            left = [(at, column) for at, column in enumerate(columns) if kinds[at] not in column[1]]
+            if len(to_read) < _SHAPES:
+                to_read[kinds] = left
+        for at, (key, _, whole, read, missing) in left:
             one = held[at]
-            if type(one) in sure or (whole and type(one) is int and -_LARGEST < one < _LARGEST):
+            if whole and type(one) is int and -_LARGEST < one < _LARGEST:
                 continue
             try:
                 held[at] = read(one) if one is not _NOTHING else missing()

@@ -9,11 +9,11 @@ from ncheck.facts.answers import Ip
 from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import NetSettingsFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.network.subnets import SubnetAddress, subnet_addresses
+from ncheck.network.subnets import subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

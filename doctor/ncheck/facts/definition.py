@@ -123,11 +123,13 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
     A program that was not found is Absent, any other failure is Unread: an exit status other than 0 and truncated
     output too.
     """
+    if reply.status is Status.OK:
+        return _bad_exit(source, reply)
+    if reply.status is Status.NOT_ASKED:
+        return Absent(reply.reason)
     name = called(source)
     if reply.status is Status.MISSING:
         return Absent(f"{name} not found")
-    if reply.status is Status.NOT_ASKED:
-        return Absent(reply.reason)
     if reply.status is Status.DENIED:
         denied = Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
         return sudo_refused(reply) or denied
@@ -135,10 +137,8 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         reason = f"{name} did not end within {reply.seconds:.0f} s and was killed"
         line = line_for(source)
         return Unread(reason, fix=f"timeout 10 {line}" if line else "", hung=name)
-    if reply.status is not Status.OK:
-        why = reply.reason[:LONGEST] or reply.status.value
-        return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
-    return _bad_exit(source, reply)
+    why = reply.reason[:LONGEST] or reply.status.value
+    return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
 
 
 def sudo_refused(reply: Reply) -> Unread | None:
@@ -156,12 +156,11 @@ def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
 
 
 def _bad_exit(source: Source, reply: Reply) -> Unread | None:
-    name = called(source)
     if reply.truncated:
-        return Unread(f"{name}: output truncated, it was too long")
+        return Unread(f"{called(source)}: output truncated, it was too long")
     if reply.exit_status in (None, 0):
         return None
     lines = [line.strip() for line in (reply.stderr.strip() or reply.stdout.strip()).splitlines() if line.strip()]
     told = "; ".join(lines if len(lines) <= _FEW_LINES else lines[-1:])  # a short message begins with what happened
     message = f": {told[:LONGEST]}" if lines else ""
-    return Unread(f"{name} ended with exit status {reply.exit_status}{message}", fix=line_for(source))
+    return Unread(f"{called(source)} ended with exit status {reply.exit_status}{message}", fix=line_for(source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Annotated
 
 from ncheck.expression import expression
@@ -45,6 +46,11 @@ class EnvironmentFacts:
     files: Mapping[str, tuple[str, ...] | Unread | Absent]
     missing_files: tuple[str, ...] = ()
     start_up: Mapping[str, tuple[Assignment, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def placed(self) -> dict[tuple[int, ...], Mapping[str, tuple[str, str]]]:
+        """NCCL's settings by release, of those that were asked for: see nccl/settings.py."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from ncheck.facts.definition import ASKING_PEERS, LISTENING, LONGEST, Fact, exempt_without_peers, no_answer, no_peers
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.facts.shapes import items, mapping, node, nodes, port, truth, whole, words
 from ncheck.hostlist import quoted
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
@@ -22,7 +22,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.peers import ALL_UP_TO, some_of
-from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
+from ncheck.network.subnets import Nodes, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -51,7 +51,7 @@ def neighbours(evidence: Evidence) -> Read[NeighbourFacts]:
     header, *lines = words(reply.value).splitlines()[:_MOST]
     if not header.startswith(_HEADER):
         raise ValueError("no ARP table")
-    return NeighbourFacts(tuple(found for found in map(_neighbour, lines) if found))
+    return NeighbourFacts(tuple(filter(None, map(_neighbour, lines))))
 
 
 @lru_cache(maxsize=4096)  # every node of a cluster has all the others in its table

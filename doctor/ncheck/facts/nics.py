@@ -75,6 +75,15 @@ CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND,
 
 
 @dataclass(frozen=True)
+class SubnetAddress:
+    """An address of a node in a subnet, and its interface."""
+
+    interface: Interface
+    ip: str
+    subnet: str
+
+
+@dataclass(frozen=True)
 class NicFacts:
     """Every interface of the node's network namespace, lo and veth included."""
 
@@ -87,10 +96,14 @@ class NicFacts:
         return usable or tuple(nic for nic in self.interfaces if nic.uplink)
 
     @cached_property
-    def met_at(self) -> tuple[tuple[Interface, Address], ...]:
+    def met_at(self) -> tuple[SubnetAddress, ...]:
         """The addresses at which other nodes can reach this one, in the kernel's order, without link-local ones."""
         held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
-        return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
+        return tuple(
+            SubnetAddress(nic, one.ip, one.network)
+            for nic, one in held
+            if one.scope == "global" and not ip_address(one.ip).is_link_local
+        )
 
 
 _MOST = 8192  # interfaces of one node: a thousand containers create as many

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from ncheck.expression import expression
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import File, JsonValue, Source, Tree
 
 _MOST = 65536  # items in one answer: no cluster has more
+_KEPT = 4096  # items of lists that are known to fit
 _LARGEST = 2**64  # of a whole number: a node's counters have 64 bits
 _LARGEST_PORT = 65535
 _TREE = Mapping[str, str | Mapping[str, object] | None]  # a folder is None, an unreadable file {"error": why}
@@ -136,21 +137,19 @@ def absolute_path(value: str) -> str:
 
 def node(value: JsonValue) -> str:
     """Return the name of a node, which becomes part of commands."""
-    return _node(value) if isinstance(value, str) else _no_node(value)
+    return _node(cast("Hashable", value))
 
 
 def nodes(value: JsonValue) -> frozenset[str]:
     """Return the names of nodes."""
-    return frozenset([_node(name) if type(name) is str else node(name) for name in items(value)])
+    return frozenset(map(_node, cast("list[Hashable]", items(value))))
 
 
 @lru_cache(maxsize=32768)  # every node of a cluster names all the others: each name is one object
-def _node(name: str) -> str:
-    return name if is_name(name) or is_v6(name) else _no_node(name)
-
-
-def _no_node(value: JsonValue) -> str:
-    raise ValueError(f"{quoted(str(value))} is not a node name")
+def _node(name: Hashable) -> str:
+    if isinstance(name, str) and (is_name(name) or is_v6(name)):
+        return name
+    raise ValueError(f"{quoted(str(name))} is not a node name")
 
 
 # Comparisons
@@ -200,6 +199,7 @@ def _any_of(sure: frozenset[type], choices: list[Compare]) -> Compare:
 
 def _list(kind: type[Collection[object]], declared: object) -> Compare:
     item, sure = _comparison(declared), _sure(declared)
+    fitted: dict[int, object] = {}  # items that fit, by identity, kept: all nodes of a cluster name the same neighbours
 
     def compare(value: object) -> str:
         if not isinstance(value, kind) or isinstance(value, str):
@@ -208,9 +208,12 @@ def _list(kind: type[Collection[object]], declared: object) -> Compare:
             return f": {len(value)} items"
         if sure.issuperset(map(type, value)):
             return ""
-        for at, one in enumerate(value):
+        for one in [one for one in value if id(one) not in fitted]:
             if wrong := item(one):
-                return f"[{at}]{wrong}"
+                return f"[{[*map(id, value)].index(id(one))}]{wrong}"
+            if len(fitted) >= _KEPT:
+                fitted.clear()
+            fitted[id(one)] = one
         return ""
 
     return compare

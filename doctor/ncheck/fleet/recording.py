@@ -225,7 +225,7 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
 
     `replies` knows those of the files before.
     """
-    if _values(content) > MAX_VALUES:
+    if len(content) > MAX_VALUES and _values(content) > MAX_VALUES:
         raise RecordingError(f"{name}: more values than any node's recording")
     beginning, opens, lines = content.partition(_OPENS)
     answered = (replies or _Replies()).read(lines) if opens else None

@@ -257,9 +257,11 @@ class Evidence:
         """Return the node's answer, or what is noted in its place; UNANSWERED, with the reason, if there is neither."""
         if note := self.notes.get(source.key):
             return Reply(Status.FAILED if note.failed else Status.NOT_ASKED, note.reason)
+        if reply := self.replies.get(source.key):
+            return reply
         cause = self.login.cause
         why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
-        return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))
+        return Reply(Status.UNANSWERED, reason=why)
 
     def before(self, later: Evidence) -> Evidence:
         """Return what the node answered by now: this, and what came later."""

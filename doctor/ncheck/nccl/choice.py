@@ -17,7 +17,7 @@ from operator import attrgetter
 from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
-from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.nics import Address, Interface, NicFacts, SubnetAddress
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.settings import (
@@ -28,7 +28,7 @@ from ncheck.nccl.settings import (
     releases_of,
     settings_in_force,
 )
-from ncheck.network.subnets import SubnetAddress, subnet_addresses
+from ncheck.network.subnets import subnet_addresses
 
 MOST_ENTRIES = 16
 

@@ -20,7 +20,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.net_plugin import OF_INFINIBAND, NetPluginFacts
-from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts
+from ncheck.facts.nics import BMC_DRIVERS, Address, Interface, NicFacts, SubnetAddress
 from ncheck.facts.routes import RouteFacts, unroutable
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
@@ -33,7 +33,7 @@ from ncheck.nccl.setting_problems import rdma_off
 from ncheck.nccl.settings import PlacedSetting, settings_of
 from ncheck.network.hca_ports import usable
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, faults
-from ncheck.network.subnets import SubnetAddress, SubnetMembers, machines, subnets
+from ncheck.network.subnets import SubnetMembers, machines, subnets
 from ncheck.parity import nodes_by_value
 
 # What `over_tcp` reads, besides EnvironmentFacts.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 
 from ncheck.facts.links import LinkFacts
-from ncheck.facts.nics import Interface, NicFacts
+from ncheck.facts.nics import Interface, NicFacts, SubnetAddress
 from ncheck.hostlist import fold
 from ncheck.network.link_faults import faults
-from ncheck.network.subnets import SubnetAddress, SubnetMembers, clashing_addresses
+from ncheck.network.subnets import SubnetMembers, clashing_addresses
 from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 

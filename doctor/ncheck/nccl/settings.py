@@ -94,11 +94,17 @@ def releases_of(nccl: object) -> tuple[Release, ...]:
     return (known,) if known else (BEFORE_LINK_STATE, LINK_STATE_COUNTS)
 
 
-def placed_settings(environment: EnvironmentFacts, release: Release) -> dict[str, tuple[str, str]]:
+def placed_settings(environment: EnvironmentFacts, release: Release) -> Mapping[str, tuple[str, str]]:
     """Return NCCL's variables as a job has them: (value, file that sets it), the file "" for the environment.
 
     The environment takes precedence over the user's file, and that over /etc/nccl.conf.
     """
+    if release not in environment.placed:
+        environment.placed[release] = _placed(environment, release)
+    return environment.placed[release]
+
+
+def _placed(environment: EnvironmentFacts, release: Release) -> Mapping[str, tuple[str, str]]:
     other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
     users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
     settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}

@@ -49,7 +49,7 @@ class Growth:
     rate: float | None = None
 
 
-# The counters of a port that grew by more than they may; empty where all is well.
+# The counters of a port that grew by more than they may; empty where all is well. Asked only where some grew.
 Judged = Callable[[Growth], Mapping[str, int]]
 
 
@@ -60,7 +60,7 @@ def grown(first: Counted, later: Counted, seconds: float, rate: float | None = N
         return after - before if after >= before else after
 
     stuck, errors = set[str](), dict[str, int]()
-    for name, count in later.errors.items():
+    for name, count in later.errors.items() if any(later.errors.values()) or first.errors != later.errors else ():
         before = first.errors.get(name, 0)
         if before != count:
             errors[name] = since(before, count)
@@ -79,7 +79,7 @@ def problems(
         for said in _compared(node, counters):
             if not isinstance(said, tuple):
                 yield said
-            elif found := judged(said[1]):
+            elif said[1].errors and (found := judged(said[1])):
                 bad.setdefault(node.name, {})[said[0]] = _line(said[1], found)
     for names, nodes in nodes_by_value({node: tuple(lines) for node, lines in bad.items()}).items():
         evidence = [f"{node}: {name}: {line}" for node in nodes for name, line in bad[node].items()]

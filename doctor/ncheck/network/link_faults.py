@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ncheck.facts.links import LinkCause, LinkFacts, addresses_to_try
 from ncheck.facts.login import IdentityFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive
@@ -30,7 +30,7 @@ from ncheck.network.link_matrix import (
     joined,
     pairs_to_try,
 )
-from ncheck.network.subnets import Nodes, SubnetAddress, best_first, clashing, machines, shared, subnet_addresses
+from ncheck.network.subnets import Nodes, best_first, clashing, machines, shared, subnet_addresses
 
 
 class Trouble(str, Enum):

@@ -198,14 +198,15 @@ class Matrix:
         pairs = ((node, other) for node in ends for other in self.partners(node))
         return frozenset((source, target) for node, other in pairs for source in ends[node] for target in ends[other])
 
-    def partners(self, node: str) -> Iterator[str]:
-        """Yield the nodes that this one must try here: across routers, those with which it shares no subnet."""
+    def partners(self, node: str) -> Collection[str]:
+        """Return the nodes that this one must try here: across routers, those with which it shares no subnet."""
         if (sample := self.heard[node].sample(self.subnet)) is not None:
-            yield from (other for other in sorted(sample) if other in self.addresses)
-            return
-        for other in self.addresses:
-            if other != node and (self.subnet or not self._subnets[node] & self._subnets[other]):
-                yield other
+            return [other for other in sorted(sample) if other in self.addresses]
+        others = dict.fromkeys(self.addresses)
+        others.pop(node, None)
+        if self.subnet:
+            return others
+        return [other for other in others if not self._subnets[node] & self._subnets[other]]
 
     @cached_property
     def _subnets(self) -> dict[str, frozenset[str]]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkCause, LinkFacts
-from ncheck.facts.nics import Interface, NicFacts
+from ncheck.facts.nics import Interface, NicFacts, SubnetAddress
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
@@ -21,7 +21,7 @@ from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
-from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
+from ncheck.network.subnets import SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS, *SLOWDOWN_FACTS)

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from ipaddress import ip_address, ip_network
 from shlex import quote
 
 from ncheck.facts.login import IdentityFacts
-from ncheck.facts.nics import BMC_DRIVERS, CARRIES_DATA, Interface, NicFacts
+from ncheck.facts.nics import BMC_DRIVERS, CARRIES_DATA, Interface, NicFacts, SubnetAddress
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.interface_names import Kind
-
-
-@dataclass(frozen=True)
-class SubnetAddress:
-    """An address of a node in a subnet, and its interface."""
-
-    interface: Interface
-    ip: str
-    subnet: str
-
 
 Nodes = Mapping[str, NicFacts]
 SubnetMembers = dict[str, tuple[SubnetAddress, ...]]
 
 
-def subnet_addresses(nics: NicFacts) -> Iterator[SubnetAddress]:
-    """Yield the addresses at which other nodes can reach a node, in the kernel's order, without link-local ones."""
-    for nic, address in nics.met_at:
-        yield SubnetAddress(nic, address.ip, address.network)
+def subnet_addresses(nics: NicFacts) -> tuple[SubnetAddress, ...]:
+    """Return the addresses at which other nodes can reach a node, in the kernel's order, without link-local ones."""
+    return nics.met_at
 
 
 def subnets(nodes: Nodes) -> dict[str, SubnetMembers]:

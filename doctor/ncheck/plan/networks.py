@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.network.link_faults import Carries, carries
 from ncheck.network.subnets import (
     Missing,
-    SubnetAddress,
     SubnetMembers,
     apart,
     clashing_addresses,

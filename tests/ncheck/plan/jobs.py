@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.nics import Address, Interface
+from ncheck.facts.nics import Address, Interface, SubnetAddress
 from ncheck.launchers import MEETING_PORTS
-from ncheck.network.subnets import SubnetAddress
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import Host, Launch, Line, OutOfBand, SshOptions
 from ncheck.plan.launchers import LINES, MPI_LINES

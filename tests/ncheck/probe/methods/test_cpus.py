@@ -9,12 +9,12 @@ import pytest
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.nics import Address, Interface
+from ncheck.facts.nics import Address, Interface, SubnetAddress
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.network.subnets import SubnetAddress, SubnetMembers
+from ncheck.network.subnets import SubnetMembers
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.networks import Network
 from ncheck.probe.facts import MeetingFacts, Method, Stage, Step
