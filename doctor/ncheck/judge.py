@@ -55,14 +55,7 @@ class Judgement:
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
     """Return every fact that some check declares, and the kind of GPU where a check is judged by kind."""
-    wanted: dict[FactType, None] = {}
-    for check in checks:
-        wanted.update(dict.fromkeys((*check.reads, *check.also)))
-        if check.by_kind:
-            from ncheck.facts.gpus import GpuFacts
-
-            wanted[GpuFacts] = None
-    return tuple(wanted)
+    return tuple(dict.fromkeys(fact for check in checks for fact in check.facts))
 
 
 def judge(

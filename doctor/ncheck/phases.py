@@ -18,8 +18,6 @@ from ncheck.facts.definition import (
     Fact,
 )
 from ncheck.facts.learning import ALWAYS, definition_of, sources_for
-from ncheck.judge import facts_wanted
-from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Source
 from ncheck.model.phase import NotAsked, Phase, Question, Questions
@@ -37,15 +35,15 @@ UNTIL: Mapping[str, float] = {
 }
 
 
-def wanted_facts(checks: Iterable[Check], settings: Settings) -> tuple[FactType, ...]:
+def wanted_facts(of_checks: Collection[FactType], settings: Settings) -> tuple[FactType, ...]:
     """Return the facts that a run reads: those of its checks, those of the plan unless --select leaves it out, and
     those that the questions about these need.
     """
     if settings.select:
-        return with_needs(facts_wanted(checks))
+        return with_needs(of_checks)
     from ncheck.facts.of_plan import PLAN_FACTS
 
-    return with_needs((*facts_wanted(checks), *PLAN_FACTS))
+    return with_needs((*of_checks, *PLAN_FACTS))
 
 
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:

@@ -64,6 +64,7 @@ def examine(
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
 
     def learned(evidence: Iterable[Evidence], stage: str) -> Cluster:
+        _ = run.checks  # imported while the nodes are at work
         known = learn(cluster, recorded(watch.seen(evidence)), run.wanted)
         watch.lap(stage)
         return known
@@ -77,7 +78,7 @@ def examine(
         watch.dial()
         fleet.dial()
         ssh = beside.enter_context(_ssh_from_here(chosen, nodes, settings, local_host, engine_for))
-        run = Run.of(settings, registry, origin, local_host)  # while the logins go on, the checks are imported
+        run = Run.of(settings, registry, origin, local_host)  # while the logins go on
         cluster = run.listed(nodes)
         slurm = beside.enter_context(_slurm(run, nodes))
         phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
@@ -114,8 +115,9 @@ def examine(
 
         cluster = learned(cut_short(cluster, why), JUDGED)
     cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
-    judged = assessment.judgement if assessment else None
-    report = run.concluded(cluster, run.checks, earlier=judged, interrupted=interrupted)
+    report = run.concluded(
+        cluster, run.checks, earlier=assessment.judgement if assessment else None, interrupted=interrupted
+    )
     watch.lap(JUDGED)
     report = replace(report, seconds=round(watch.seconds, 3), timeline=watch.timeline)
     observer.judged(report.findings)

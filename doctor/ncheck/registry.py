@@ -8,12 +8,13 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from ncheck.model.finding import Severity
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from ncheck.model.cluster import FactType
 
 GROUP = "ncheck.checks"
 OUR_DISTRIBUTION = "cluster-ncheck"
@@ -78,8 +81,18 @@ class Registry:
 
     def select(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Check, ...]:
         """Import these checks, and return them. Raises SettingsError as `choose` does."""
+        return self.imported(self.choose(words, wanted))
+
+    def imported(self, chosen: Iterable[Listed]) -> tuple[Check, ...]:
+        """Import these checks."""
         own = {check.code: check for check in self.plugged}
-        return tuple(own.get(check.code) or _imported(check) for check in self.choose(words, wanted))
+        return tuple(own.get(check.code) or _imported(check) for check in chosen)
+
+    def facts(self, chosen: Iterable[Listed]) -> tuple[FactType, ...]:
+        """Import all facts that these checks read, and not the checks."""
+        own = {check.code: check for check in self.plugged}
+        found = (own[check.code].facts if check.code in own else map(_fact, check.classes) for check in chosen)
+        return tuple(dict.fromkeys(chain.from_iterable(found)))
 
     def meant(self, word: str) -> tuple[Listed, ...]:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
@@ -156,7 +169,15 @@ def as_index() -> str:
 def listed_in(row: Mapping[str, Any]) -> Listed:
     """Return what a row of the index says."""
     reads, also = frozenset(row["reads"]), frozenset(row["also"])
-    return Listed(**{**row, "severity": Severity(row["severity"]), "reads": reads, "also": also})
+    known = {"severity": Severity(row["severity"]), "reads": reads, "also": also, "classes": tuple(row["classes"])}
+    return Listed(**{**row, **known})
+
+
+@cache
+def _fact(name: str) -> FactType:
+    module, _, of_class = name.rpartition(".")
+    found: FactType = getattr(import_module(module), of_class)
+    return found
 
 
 def _imported(listed: Listed) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ncheck.blockers import OF_PLAN, blockers, for_the_probe, has_use, launcher_of_probe, measures
@@ -11,7 +12,7 @@ from ncheck.facts.learning import complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
-from ncheck.judge import facts_wanted, judge
+from ncheck.judge import judge
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Reply, Status
@@ -23,7 +24,7 @@ from ncheck.phases import wanted_facts
 if TYPE_CHECKING:
     from ncheck.judge import Judgement
     from ncheck.local_host import LocalHost
-    from ncheck.model.check import Check
+    from ncheck.model.check import Check, Listed
     from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
     from ncheck.model.report import Report
@@ -41,17 +42,21 @@ class Run:
 
     settings: Settings
     registry: Registry
-    checks: tuple[Check, ...]
+    chosen: tuple[Listed, ...]
     wanted: tuple[FactType, ...]
     local_host: LocalHost | None
     origin: Origin
 
     @classmethod
     def of(cls, settings: Settings, registry: Registry, origin: Origin, local_host: LocalHost | None = None) -> Run:
-        """Import the checks of this run."""
-        checks = registry.select(settings.select, lambda check: has_use(check, settings))
-        wanted = wanted_facts(checks, settings)
-        return cls(settings, registry, checks, wanted, local_host, origin)
+        """Choose the checks of this run, and import what they read."""
+        chosen = registry.choose(settings.select, lambda check: has_use(check, settings))
+        return cls(settings, registry, chosen, wanted_facts(registry.facts(chosen), settings), local_host, origin)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Its checks, imported at the first use."""
+        return self.registry.imported(self.chosen)
 
     @property
     def probes(self) -> bool:
@@ -133,7 +138,7 @@ class Run:
 
     @property
     def plans(self) -> bool:
-        declared = set(map(name_of, facts_wanted(self.checks)))
+        declared = set(map(name_of, self.registry.facts(self.chosen)))
         return self.probes or not self.settings.select or declared >= OF_PLAN
 
     def with_launcher(self, cluster: Cluster) -> Cluster:

@@ -16,6 +16,7 @@ import ncheck_checks
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
+from ncheck.judge import facts_wanted
 from ncheck.registry import INDEX, Registry, as_index, listed_in, load_checks
 
 _ANY = DistributionFinder.Context()
@@ -159,17 +160,40 @@ def test_a_plug_in_whose_module_comes_from_elsewhere_is_broken(site: Path, tmp_p
 def test_the_index_says_of_each_check_what_the_check_says_itself() -> None:
     rows = json.loads(as_index())
     assert tuple(map(listed_in, sorted(rows, key=lambda row: row["code"]))) == load_checks().listed
-    assert [check.listed for check in load_checks().checks] == list(load_checks().listed)
+    registry = load_checks()
+    assert [check.listed for check in registry.checks] == list(registry.listed)
+    assert registry.facts(registry.listed) == facts_wanted(registry.checks)
 
 
-def test_with_an_index_a_selection_imports_no_other_check(tmp_path: Path) -> None:
+CHOOSING = """
+import sys; from ncheck.registry import load_checks
+chosen = load_checks().select(('NC201', 'gpu-hot')); assert len(chosen) == 2
+"""
+RUNNING = """
+import sys; from ncheck.observer import Silent; from ncheck.pipeline import examine
+from ncheck.settings import Settings
+class Observer(Silent):
+    def stage(self, node, stage, *, slow=False):
+        if stage == "connecting":
+            print(*names())
+examine(Settings(hosts="localhost", local=True, select=("clock-differs",), probe="none"), Observer())
+"""
+
+
+@pytest.mark.parametrize(
+    ("asking", "checks"),
+    [
+        (CHOOSING, [["ncheck_checks.versions.nccl_version_differs", "ncheck_checks.gpus.gpu_hot"]]),
+        (RUNNING, [[], ["ncheck_checks.host.clock_differs"]]),
+    ],
+)
+def test_with_an_index_a_selection_imports_no_other_check_and_a_run_asks_before_it_imports_one(
+    tmp_path: Path, asking: str, checks: list[list[str]]
+) -> None:
     shutil.copytree(Path(ncheck_checks.__file__).parent, tmp_path / "ncheck_checks")
     (tmp_path / "ncheck_checks" / INDEX).write_text(as_index())
-    asking = (
-        "import sys; from ncheck.registry import load_checks; "
-        "chosen = load_checks().select(('NC201', 'gpu-hot')); assert len(chosen) == 2; "
-        "print(*(name for name in sys.modules if name.startswith('ncheck_checks.') and name.count('.') == 2))"
-    )
+    names = "[name for name in sys.modules if name.startswith('ncheck_checks.') and name.count('.') == 2]"
+    asking = f"def names(): return {names}\n{asking}\nprint(*names())"
     path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
     done = subprocess.run(
         [sys.executable, "-c", asking],
@@ -178,7 +202,7 @@ def test_with_an_index_a_selection_imports_no_other_check(tmp_path: Path) -> Non
         check=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert done.stdout.split() == ["ncheck_checks.versions.nccl_version_differs", "ncheck_checks.gpus.gpu_hot"]
+    assert [line.split() for line in done.stdout.splitlines()] == checks
 
 
 def test_the_codes_of_a_plug_in_are_held_against_all_of_ours(site: Path) -> None:

@@ -42,7 +42,8 @@ def _sources(nodes: tuple[Node, ...], settings: Settings) -> tuple[Source, ...]:
         exempt = one.exempt(cluster, settings) if one and one.exempt and one.phase is COLLECTING else {}
         return len(exempt) < len(nodes)
 
-    return sources_for(filter(asked, wanted_facts(load_checks().select(settings.select), settings)))
+    registry = load_checks()
+    return sources_for(filter(asked, wanted_facts(registry.facts(registry.choose(settings.select)), settings)))
 
 
 def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:

@@ -150,7 +150,9 @@ class Fleet:
         return max(0.0, end - time.monotonic())
 
     def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:
-        """Ask each node its questions, and yield its evidence as it comes, until all came or the phase's time is over.
+        """Ask each node its questions; yield its evidence as it comes, until all came or the phase's time is over.
+
+        What is asked is under way when this returns, and this machine may do something else before it looks.
 
         The evidence holds the replies to these questions alone. In the first phase every node yields it once, also one
         that could not be reached.
@@ -168,12 +170,11 @@ class Fleet:
                 self.observer.stage(name, "done")
         self.asked.set()
         if phase.seconds is None:
-            yield from self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
-        else:
-            asked = frozenset(name for name in free if name in questions)
-            width = len(asked) if phase.meeting else self.settings.width  # who is waited for must not wait for its turn
-            self._hire(len(self.busy - asked) + min(width, len(asked)))
-            yield from self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
+            return self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
+        asked = frozenset(name for name in free if name in questions)
+        width = len(asked) if phase.meeting else self.settings.width  # who is waited for must not wait for its turn
+        self._hire(len(self.busy - asked) + min(width, len(asked)))
+        return self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
 
     def rest(self, why: str) -> Iterator[Evidence]:
         """End the run: yield what is known of the nodes that are still busy, with the reason why it is not more."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import struct
 import sys
@@ -51,8 +52,8 @@ def main(parent: int) -> None:
     collect_garbage_rarely()
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    _get_ready()
     with socket.socket(fileno=0) as control:
+        _get_ready(control)
         request = received(control)
         kept = control.dup() if request and request["watch"] else None
     if request is None:
@@ -67,11 +68,16 @@ def main(parent: int) -> None:
     os._exit(0)  # at once: the job waits for this process to end
 
 
-def _get_ready() -> None:
-    """Import what an examination needs, while the ranks are still awaited."""
+def _get_ready(control: socket.socket) -> None:
+    """Import what an examination needs, while the ranks are still awaited. Where none is, the checks are imported while
+    the node is at work.
+    """
     from ncheck.registry import load_checks
 
-    load_checks().select(())
+    registry = load_checks()
+    registry.facts(registry.listed)
+    if not select.select([control], [], [], 0.0)[0]:
+        registry.imported(registry.listed)
 
 
 HEADER = struct.Struct(">Q")  # bytes of the request, before it

@@ -81,7 +81,10 @@ Said = Problem | Inconclusive | NotApplicable
 
 @dataclass(frozen=True)
 class Listed:
-    """What is known of a check that was not imported. `reads` and `also` are names of the facts that it declares."""
+    """What is known of a check that was not imported. `reads` and `also` are names of the facts that it declares.
+
+    `classes`: where all facts that a run reads for it are defined: "ncheck.facts.gpus.GpuFacts".
+    """
 
     code: str
     name: str
@@ -91,6 +94,7 @@ class Listed:
     reads: frozenset[str]
     also: frozenset[str]
     blocks_plan: bool
+    classes: tuple[str, ...] = ()
 
     @property
     def facts(self) -> frozenset[str]:
@@ -150,11 +154,23 @@ class Check:
         """The page's first line."""
         return self.page.strip().partition("\n")[0] or self.name.replace("-", " ")
 
+    @property
+    def facts(self) -> tuple[FactType, ...]:
+        """All facts that it declares, and the kind of GPU where it is judged by kind."""
+        if not self.by_kind:
+            return (*self.reads, *self.also)
+        from ncheck.facts.gpus import GpuFacts
+
+        return (*self.reads, *self.also, GpuFacts)
+
     @cached_property
     def listed(self) -> Listed:
         """What is known of it without importing it."""
         reads, also = (frozenset(map(name_of, facts)) for facts in (self.reads, self.also))
-        return Listed(self.code, self.name, self.severity, self.title, self.module, reads, also, self.blocks_plan)
+        classes = tuple(f"{fact.__module__}.{fact.__name__}" for fact in self.facts)
+        return Listed(
+            self.code, self.name, self.severity, self.title, self.module, reads, also, self.blocks_plan, classes
+        )
 
 
 NodeJudge = Callable[[NodeView], Iterable[Said]]

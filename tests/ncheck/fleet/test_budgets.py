@@ -76,7 +76,8 @@ def first_questions() -> list[Source]:
     """Return what every node is asked first, in a whole run of two nodes."""
     settings = Settings()
     cluster = Cluster((Node("a"), Node("b")), {})
-    wanted = wanted_facts(load_checks().select(()), settings)
+    registry = load_checks()
+    wanted = wanted_facts(registry.facts(registry.listed), settings)
     phase = collection_phases(cluster, wanted, settings)[0]
     assert phase.questions
     asked = phase.questions(cluster, 60.0)["b"]
