@@ -176,10 +176,13 @@ class _Judging:
         self._lacking(readable, self.missing)
         self._more()
         without: dict[int, Verdict] = {}  # many nodes lack a fact for one reason, which is one object
-        for name in names:
+        for name in names if len(self.verdicts) < len(names) else ():
             if name not in self.verdicts:
                 why = self.missing.get(name)
                 self.verdicts[name] = without.get(id(why)) or without.setdefault(id(why), self._verdict_without(why))
+        if len(set(map(id, self.verdicts.values()))) == 1:  # most checks say the same of all nodes
+            self.judgement.joined.append(replace(self.verdicts[names[0]], nodes=names))
+            return
         same: dict[int, list[str]] = {}
         for name in names:
             same.setdefault(id(self.verdicts[name]), []).append(name)
@@ -235,10 +238,11 @@ class _Judging:
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
         compared = self.check.alone or len(view) > 1
-        passed = self._verdict(Outcome.PASSED)
-        for name in names:
+        if compared:
+            self.verdicts = {**dict.fromkeys(names, self._verdict(Outcome.PASSED)), **self.verdicts}
+        for name in names if not compared else ():
             if name not in self.verdicts:
-                self.verdicts[name] = passed if compared else self._alone(name)
+                self.verdicts[name] = self._alone(name)
 
     def _alone(self, name: str) -> Verdict:
         """Return the verdict where nothing is wrong, and the node was compared with no other."""

@@ -25,7 +25,7 @@ MORE = 1.05  # what a count may grow by unnoticed
 
 # Python function calls a node with 8 GPUs and 8 HCAs (Python 3.11; newer ones make fewer)
 FEW, MANY = 24, 64  # nodes
-READING, JUDGING = 1_190, 17_400  # a node of many, which share most replies; 286 checks
+READING, JUDGING = 1_190, 16_450  # a node of many, which share most replies; 286 checks
 GROWTH = 1.03  # of what judging a node costs, from few to many
 MODULES, STARTING = 680, 255_000  # of a full start: modules, and calls to import them; records are made when used
 ALONE = {"rank": 140, "ncheck.hook.node_part": 298, "ncheck.hook.examiner": 690}  # modules of one rank's processes

@@ -22,7 +22,6 @@ from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, spl
 from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.nccl.hca import is_virtual
-from ncheck.network.hca_ports import place_of
 
 
 @cluster_check("NC418", Severity.WARNING, InfinibandFacts, HcaFacts, alone=True)
@@ -34,7 +33,7 @@ def hca_firmware_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         if not own:
             yield NotApplicable("no HCA whose firmware is this machine's own", (node,))
         for port in own:
-            board = details[node].of(*place_of(port)).board
+            board = details[node].of(*port.place).board
             product = f"{port.hca_type} ({board})" if board else port.hca_type
             held.setdefault(product, {}).setdefault(node, set()).add(port.firmware)
     for product, releases in held.items():

@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.nccl.hca import active, is_virtual, subnet_prefix
-from ncheck.network.hca_ports import named_differently, place_of
+from ncheck.network.hca_ports import named_differently
 from ncheck.network.subnets import doubles
 
 V = TypeVar("V", bound=Hashable)
@@ -43,7 +43,7 @@ def ib_address_twice(cluster: Cluster) -> Iterator[Problem]:
     ]  # fmt: skip
     guids = _shared((held, held[1].port_guid) for held in ports if held[1].port_guid.strip("0x"))
     lids = _shared(
-        ((node, port), (port.lid, place_of(port), port.sm_lid, subnet_prefix(details[node].of(*place_of(port)).gids)))
+        ((node, port), (port.lid, port.place, port.sm_lid, subnet_prefix(details[node].of(*port.place).gids)))
         for node, port in ports if port.lid not in (None, 0, 0xFFFF)
     )  # fmt: skip
     for guid, holders in guids.items():

@@ -24,7 +24,7 @@ from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, 
 from ncheck.facts.hcas import HcaFacts, HcaPortDetails
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.nccl.hca import active, is_virtual
-from ncheck.network.hca_ports import differing_rates, listed, place_of
+from ncheck.network.hca_ports import differing_rates, listed
 
 _CONNECT_IB = 4113  # MT4113; later cards are MT4115, MT4129, MT41692 and the like, with four lanes and at least FDR
 
@@ -35,7 +35,7 @@ def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApp
     reported = {node for parted in differing_rates(infiniband) for node in parted.odd}
     for node, facts in infiniband.items():
         ports = [port for port in active(facts.ports) if _is_known(port)]
-        details = [hcas[node].of(*place_of(port)) for port in ports]
+        details = [hcas[node].of(*port.place) for port in ports]
         slow = [(port, link) for port, link in zip(ports, details, strict=True) if _is_slow(link)]
         unread = [port.hca for port, link in zip(ports, details, strict=True) if link.lanes is None]
         if not ports:
@@ -43,7 +43,7 @@ def ib_link_narrow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApp
         elif slow and node not in reported:
             first, link = slow[0]
             yield Problem(
-                f"{listed(place_of(port) for port, _ in slow)}: {link.lanes} of 4 lanes at {link.speed}",
+                f"{listed(port.place for port, _ in slow)}: {link.lanes} of 4 lanes at {link.speed}",
                 "sudo iblinkinfo", nodes=(node,), look=True, summary=f"{first.hca} has a slow link",
             )  # fmt: skip
         elif unread:

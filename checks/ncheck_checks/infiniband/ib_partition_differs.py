@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import nccl_value, ports_of_job
-from ncheck.network.hca_ports import Place, differing, only_one, place_of
+from ncheck.network.hca_ports import Place, differing, only_one
 
 FULL = 0x8000  # the bit of a full member; the other bits name the partition
 FIX = "grep . /sys/class/infiniband/*/ports/*/pkeys/[0-3]"
@@ -57,9 +57,7 @@ def _keys(cluster: Cluster) -> dict[str, dict[Place, int]]:
     for name, ports in ports_of_job(cluster).items():
         details, setting = cluster[name][HcaFacts], nccl_value(cluster[name], "NCCL_IB_PKEY")
         index = int(setting) if setting.isdecimal() else 0
-        tables = {
-            place_of(port): details.of(*place_of(port)).pkeys for port in ports if port.link_layer == "InfiniBand"
-        }
+        tables = {port.place: details.of(*port.place).pkeys for port in ports if port.link_layer == "InfiniBand"}
         keys[name] = {place: table[index] if index < len(table) else 0 for place, table in tables.items() if table}
     return keys
 

@@ -25,7 +25,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import is_routed, ports_of_job, subnet_prefix
-from ncheck.network.hca_ports import differing, only_one, place_of
+from ncheck.network.hca_ports import differing, only_one
 
 
 @cluster_check("NC413", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts))
@@ -34,9 +34,7 @@ def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         node: [port for port in own if port.link_layer == "InfiniBand"] for node, own in ports_of_job(cluster).items()
     }
     details = cluster.facts(HcaFacts)
-    subnets = {
-        node: {place_of(port): _subnet(port, details[node]) for port in own} for node, own in ports.items() if own
-    }
+    subnets = {node: {port.place: _subnet(port, details[node]) for port in own} for node, own in ports.items() if own}
     infiniband = cluster.facts(InfinibandFacts)
     for node in infiniband.keys() - subnets.keys():
         yield NotApplicable("no Active InfiniBand port", (node,))
@@ -55,6 +53,6 @@ def _subnet(port: HcaPort, details: HcaFacts) -> str:
     """Return "fe80::, SM LID 1"; "" where it is not known (NC412 reports a port without a subnet manager), or where
     subnets are joined by routers.
     """
-    gids = details.of(*place_of(port)).gids
+    gids = details.of(*port.place).gids
     prefix = subnet_prefix(gids)
     return f"{prefix}, SM LID {port.sm_lid}" if prefix and port.sm_lid and not is_routed(gids) else ""

@@ -29,7 +29,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
-from ncheck.network.hca_ports import listed, place_of, usable
+from ncheck.network.hca_ports import listed, usable
 
 
 @cluster_check(
@@ -49,18 +49,18 @@ def roce_gid_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     for node in cluster.names:
         if not roce.get(node):
             yield NotApplicable("no Active RoCE port with IPv4", (node,))
-    all_ports = Counter(place_of(port) for ports in roce.values() for port in ports)
-    good = Counter(place_of(port) for ports in roce.values() for port, has in ports.items() if has)
+    all_ports = Counter(port.place for ports in roce.values() for port in ports)
+    good = Counter(port.place for ports in roce.values() for port, has in ports.items() if has)
     usual = 2 * sum(any(ports.values()) for ports in roce.values()) >= sum(map(bool, roce.values()))
     for node, ports in roce.items():
         none = usual and not any(ports.values())
         lacking = [
             port for port, has in ports.items()
-            if not has and (none or 2 * good[place_of(port)] >= all_ports[place_of(port)])
+            if not has and (none or 2 * good[port.place] >= all_ports[port.place])
         ]  # fmt: skip
         if lacking:
             yield Problem(
-                f"{listed(map(place_of, lacking))}: no RoCE v2 GID with an IPv4 address",
+                f"{listed(port.place for port in lacking)}: no RoCE v2 GID with an IPv4 address",
                 f"ip -br address show dev {quote(lacking[0].netdev)}" if lacking[0].netdev else "ip -br address",
                 nodes=(node,),
                 look=True,
@@ -74,4 +74,4 @@ def _is_used(port: HcaPort, node: NodeView) -> bool:
 
 
 def _has_ipv4(port: HcaPort, details: HcaFacts) -> bool:
-    return any(ipv4_gids(details.of(*place_of(port)).gids))
+    return any(ipv4_gids(details.of(*port.place).gids))

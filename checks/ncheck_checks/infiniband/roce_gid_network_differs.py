@@ -25,7 +25,7 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
-from ncheck.network.hca_ports import Place, place_of, usable
+from ncheck.network.hca_ports import Place, usable
 
 STEERING = ("NCCL_IB_ADDR_RANGE", "NCCL_IB_GID_INDEX")
 
@@ -64,11 +64,11 @@ def _networks(cluster: Cluster) -> dict[str, dict[Place, list[str]]]:
         steered = any(nccl_value(node, variable) for variable in STEERING)
         of_address = {one.ip: one for nic in node[NicFacts].interfaces for one in nic.addresses}
         used = [] if steered else [port for port in ports if usable(port.hca, node.maybe(LibraryFacts))]
-        own = {place_of(port): _of(port, node[HcaFacts], of_address) for port in used}
+        own = {port.place: _of(port, node[HcaFacts], of_address) for port in used}
         found[name] = {place: networks for place, networks in own.items() if networks}
     return found
 
 
 def _of(port: HcaPort, details: HcaFacts, of_address: dict[str, Address]) -> list[str]:
-    gids = details.of(*place_of(port)).gids if port.link_layer == "Ethernet" else ()
+    gids = details.of(*port.place).gids if port.link_layer == "Ethernet" else ()
     return [of_address[address].network for _, address in ipv4_gids(gids) if address in of_address]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Annotated
 
 from ncheck.expression import expression
@@ -71,6 +72,11 @@ class HcaPort:
     def name(self) -> str:
         """As NCCL_IB_HCA and the probe name it: mlx5_0:1."""
         return f"{self.hca}:{self.port}"
+
+    @cached_property
+    def place(self) -> tuple[str, int]:
+        """What it is among the ports of a node: ("mlx5_0", 1)."""
+        return self.hca, self.port
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def broken(nodes: Ports, wanted: Callable[[HcaPort], bool]) -> PortsByNode:
     found = {
         node: tuple(
             port for port in facts.ports
-            if wanted(port) and _broken(port, facts, states[place_of(port)])
+            if wanted(port) and _broken(port, facts, states[port.place])
             and (port.link_layer != "Ethernet" or wires[node] < most)
         )
         for node, facts in nodes.items()
@@ -56,7 +56,7 @@ def dark(nodes: Ports) -> PortsByNode:
     """
     states = _states_by_place(nodes)
     found = {
-        node: tuple(port for port in facts.ports if _dark(port, facts, states[place_of(port)]))
+        node: tuple(port for port in facts.ports if _dark(port, facts, states[port.place]))
         for node, facts in nodes.items()
     }
     return {node: ports for node, ports in found.items() if ports}
@@ -113,7 +113,7 @@ def problems(ports: PortsByNode, fault: str, fix: str, brief: str, *, look: bool
 
     `brief` follows the name of the HCA in the headline: "has no link".
     """
-    port_names = {node: tuple(map(place_of, found)) for node, found in ports.items()}
+    port_names = {node: tuple([port.place for port in found]) for node, found in ports.items()}
     for places, nodes in nodes_by_value(port_names).items():
         hca, number = places[0]
         lines = nodes_by_value({node: _states(ports[node]) for node in nodes})
@@ -135,9 +135,7 @@ def without_rate(nodes: Ports) -> PortsByNode:
 def differing_rates(nodes: Ports) -> dict[Split[str], list[str]]:
     """Return how the rates of Active ports differ, with the ports of each difference; see `differing`."""
     rates = {
-        node: {
-            place_of(port): f"{port.rate:g} Gb/s" if port.rate else "" for port in facts.ports if port.state == "Active"
-        }
+        node: {port.place: f"{port.rate:g} Gb/s" if port.rate else "" for port in facts.ports if port.state == "Active"}
         for node, facts in nodes.items()
     }
     return differing(nodes, rates, _counted)
@@ -166,7 +164,7 @@ def named_differently(nodes: Ports) -> bool:
 
     A node with fewer ports may name them alike. In virtual machines a name may be of InfiniBand or Ethernet by chance.
     """
-    places = [{(place_of(port), port.link_layer) for port in facts.ports} for facts in nodes.values()]
+    places = [{(port.place, port.link_layer) for port in facts.ports} for facts in nodes.values()]
     most: set[tuple[Place, str]] = max(places, key=len, default=set())
     return not all(own <= most for own in places)
 
@@ -196,7 +194,7 @@ def _states_by_place(nodes: Ports) -> dict[Place, Counter[str]]:
     states = defaultdict[Place, Counter[str]](Counter)
     for facts in nodes.values():
         for port in facts.ports:
-            states[place_of(port)][port.state] += 1
+            states[port.place][port.state] += 1
     return states
 
 
@@ -221,10 +219,6 @@ def _active_ethernet(facts: InfinibandFacts) -> int:
 def _is_spare(port: HcaPort, own: InfinibandFacts) -> bool:
     """Tell whether another port of the same card is in use."""
     return any(other.state == "Active" and _card(other) == _card(port) for other in own.ports)
-
-
-def place_of(port: HcaPort) -> Place:
-    return port.hca, port.port
 
 
 def _card(port: HcaPort) -> str:
