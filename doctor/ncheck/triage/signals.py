@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ncheck.triage.signature import Grade, Reading
 
@@ -30,7 +31,23 @@ _BY_NUMBER: Mapping[int, Reading] = {
     2: _INTERRUPTED,
     6: _ABORTED,
     7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
+    **dict.fromkeys(
+        (10, 12),
+        replace(
+            _INTERRUPTED, meaning="a scheduler or somebody sent SIGUSR1 or SIGUSR2, as Slurm does before a time limit"
+        ),
+    ),
+    13: Reading(
+        "rank_crashed",
+        Grade.ECHO,
+        ("firewall",),
+        "gone",
+        meaning="a rank wrote to a connection whose other end was gone",
+    ),
     15: _TERMINATED,
+    24: Reading(
+        "job_ended", Grade.LIKELY, kind="time-limit", meaning="a rank reached its limit of CPU time (ulimit -t)"
+    ),
     **dict.fromkeys((4, 8, 11), _CRASHED),
 }
 
@@ -38,8 +55,8 @@ _BY_NUMBER: Mapping[int, Reading] = {
 _NUMBERS = {
     "hangup": 1, "interrupt": 2, "illegal instruction": 4, "aborted": 6, "bus error": 7, "floating point exception": 8,
     "killed": 9, "segmentation fault": 11, "terminated": 15,
-    "sighup": 1, "sigint": 2, "sigill": 4, "sigabrt": 6, "sigbus": 7, "sigfpe": 8, "sigkill": 9, "sigsegv": 11,
-    "sigterm": 15,
+    "sighup": 1, "sigint": 2, "sigill": 4, "sigabrt": 6, "sigbus": 7, "sigfpe": 8, "sigkill": 9, "sigusr1": 10,
+    "sigsegv": 11, "sigusr2": 12, "sigpipe": 13, "sigterm": 15, "sigxcpu": 24,
 }  # fmt: skip
 NAMES = "|".join(name[0].upper() + name[1:] for name in _NUMBERS if not name.startswith("sig"))
 _OF_SHELLS = 128  # a shell's exit code for a signal is this and its number

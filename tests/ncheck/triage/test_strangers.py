@@ -293,6 +293,11 @@ def test_each_signal_is_read_in_each_launchers_form(tmp_path: Path, form: str, n
         (("srun: interrupt (one more within 1 sec to abort)", "srun: sending Ctrl-C to StepId=812.0"), CTRL_C),
         (("^Cmpirun: killing job...",), CTRL_C),
         (("KeyboardInterrupt",), ("job_ended", 0.3, "cancelled")),
+        (("mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 13 (Broken pipe).",),
+         ("rank_crashed", 0.3, "")),
+        (("mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 24 (CPU time limit exceeded).",),
+         ("job_ended", 0.85, "time-limit")),
+        (("Received Signals.SIGUSR1 death signal, shutting down workers",), ("job_ended", 0.5, "cancelled")),
         # what torchrun sends to the others after one has failed is no cause
         (("W1204 07:19:47.027 1846 torch/distributed/x/api.py:897] Sending process 18562 closing signal SIGTERM",
           "ValueError: no more data"), ("rank_crashed", 0.85, "exception")),
@@ -424,6 +429,22 @@ PLACEMENT: dict[str, tuple[str, float, tuple[str, ...]]] = {
     "a condition": ("pod_unschedulable", 0.85, log(
         "  - message: '0/4 nodes are available: 4 Insufficient nvidia.com/gpu.'", "    reason: Unschedulable",
         "    type: PodScheduled")),
+    "a volume": ("container_start", 0.85, log(EVENTS.format(
+        reason="FailedMount", words="MountVolume.SetUp failed for volume pvc-1"))),
+    "a sandbox": ("container_start", 0.85, log(EVENTS.format(
+        reason="FailedCreatePodSandBox", words="failed to setup network for sandbox: plugin type=calico failed"))),
+    "a pod that gave way": ("job_ended", 0.95, log(EVENTS.format(reason="Preempted", words="Preempted by pod x"))),
+    "no more nodes": ("pod_unschedulable", 0.85, log(
+        "Normal  NotTriggerScaleUp  3m  cluster-autoscaler  pod didn't trigger scale-up: 1 max node group size"
+        " reached")),
+    "LSF: somebody": ("job_ended", 0.85, log("Job <123> was killed: TERM_OWNER: job killed by owner.")),
+    "LSF: memory": ("rank_crashed", 0.95, log("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.")),
+    "systemd": ("rank_crashed", 0.85, log(
+        "train.service: Main process exited, code=killed, status=9/KILL")),
+    "a daemon of a plug-in": ("net_plugin", 0.85, log(
+        "fastrak_gpumem_manager: Number of GPUs detected in the PCI tree 7 is not equal to the actual number of GPUs 8",
+        "tcpxo-daemon exited with code 1",
+        "n1:7:8 [0] NCCL WARN NET/FasTrak connect() error: 111: Connection refused")),
     "Ray: too few GPUs": ("launcher_mismatch", 0.5, log(f"{PLACE}{{'CPU': 8.0, 'GPU': 8.0}}.")),
     "Ray: bundles": ("launcher_mismatch", 0.5, log(
         "RuntimeError: Failed to create placement group with 4 bundles (requiring 32.0 GPUs, 32.0 CPUs total) in 180"

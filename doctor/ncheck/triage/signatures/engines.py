@@ -112,6 +112,11 @@ SIGNATURES = (
     row(r"fi_getinfo: provider \w{1,20} output empty list", "net_plugin", Grade.POSSIBLE, "container_isolation",
         "version_mismatch", meaning="libfabric's provider finds no device on this node, or in this container",
         look="fi_info -l", passing=True),
+    # fastrak_gpumem_manager: Number of GPUs detected in the PCI tree 7 is not equal to the actual number of GPUs 8
+    row(r"(?i)\b(?:tcpxo?|fastrak|rxdm)[\w-]{0,30}:? .{0,200}(?:exited with code [1-9]|is not equal|version mismatch|"
+        r"failed to (?:start|initiali[sz]e))", "net_plugin", Grade.LIKELY, "container_isolation", "gpu_fault",
+        explains=frozenset({"connect"}),
+        meaning="the daemon beside Google's network plug-in (TCPX, TCPXO) did not start: its own log has the reason"),
     # libfabric:85::efa:cq:efa_rdm_cq_poll():12<warn> err: 9, message: Unresponsive receiver (reachable by EFA device
     row(r"Unresponsive receiver|Unreachable remote\b|libfabric:\d.{0,200}(?:Destination unreachable|remote abort)",
         "ib_fabric", Grade.POSSIBLE, "rank_crashed", "firewall", "routing", tag="ib",

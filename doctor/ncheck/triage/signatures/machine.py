@@ -33,6 +33,8 @@ SIGNATURES = (
     Signature(expression(r"[Ee]xit(?:ed)?(?: with)?(?: (?:exit|return))?[ _]?(?:[Ss]tatus|[Cc]ode)?[:=]? {1,8}"
                          r"(1[2-4]\d)\b"),
               lambda match: of_exit_code(int(match[1]))),
+    # train.service: Main process exited, code=killed, status=9/KILL
+    Signature(expression(r"code=(?:killed|dumped), status=(\d{1,2})/"), lambda match: of_signal(match[1])),
     # the process got signal: killed
     row(r"signal 9\b|signal: killed|"
         r"\bSIGKILL\b(?! by OOM killer due to high)", "rank_crashed", Grade.LIKELY, "gpu_oom",

@@ -68,7 +68,7 @@ SIGNATURES = (
               _task),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
     row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|[Ee]xceeded (?:job|step) memory limit|"
-        r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
+        r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY|TERM_(?:MEM|SWAP)LIMIT",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the job used more host memory than it asked for, and a rank was killed", look=_MEMORY),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***
@@ -77,7 +77,8 @@ SIGNATURES = (
         r"DUE TO TIME LIMIT",
         "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***
-    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption (?:notice|signal)|"
+    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|"
+        r"\bPreempted by\b|TERM_PREEMPT|[Pp]reemption (?:notice|signal)|"
         r"[Ss]pot (?:instance )?(?:interruption|termination)",
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
@@ -147,7 +148,8 @@ SIGNATURES = (
         meaning="Kubernetes evicted or killed a pod that used too much memory or disk", look=_EVENTS),
     # Warning  FailedScheduling  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.
     row(r"\bFailedScheduling\b|\b\d+/\d+ nodes are available: |PodUnschedulable|Insufficient nvidia\.com/gpu|"
-        r"tasks in gang unschedulable|cannot find enough sibling pods|couldn't assign flavors to pod set|"
+        r"tasks in gang unschedulable|cannot find enough sibling pods|NotTriggerScaleUp|"
+        r"didn't trigger scale-up|couldn't assign flavors to pod set|"
         r"[Ii]nsufficient (?:unused )?quota for|^\s*reason: (?:NotEnoughResources|Unschedulable)\b",
         "pod_unschedulable", Grade.LIKELY, "node_failed", "rank_missing", passing=True),
     # Warning  TopologyAffinityError  3m    kubelet  Resources cannot be allocated with Topology locality
@@ -165,6 +167,11 @@ SIGNATURES = (
     row(r"\b\d{1,3}/\d{1,3}\s{1,20}(?:Init:)?(?:CrashLoopBackOff|Error|StartError|RunContainerError)\s{1,20}\d{1,6}\b|"
         r"Back-off restarting failed container", "rank_crashed", Grade.ECHO, "container_start", tag="gone",
         passing=True, meaning="a pod of the job ended with an error: its own log has the reason", look=_EVENTS),
+    # Warning  FailedMount  3m  kubelet  MountVolume.SetUp failed for volume pvc-1
+    row(r"\bFailed(?:Mount|AttachVolume|CreatePodSandBox|MapVolume|PreStartHook)\b|NetworkNotReady|"
+        r"failed to set ?up (?:network for )?sandbox", "container_start", Grade.LIKELY, "storage_hang",
+        "pod_unschedulable", passing=True, meaning="a pod's volume or network cannot be set up on its node",
+        look=_EVENTS),
     # Back-off pulling image "registry.example/train:1"
     row(r"ErrImagePull|ImagePullBackOff|Back-off pulling image|pull access denied|manifest unknown|"
         r"CreateContainerConfigError|RunContainerError|OCI runtime (?:create|exec) failed|failed to create shim task",
@@ -192,6 +199,9 @@ SIGNATURES = (
     # srun: interrupt (one more within 1 sec to abort)
     row(r"srun: (?:interrupt \(one more|sending Ctrl-C to)", "job_ended", Grade.POSSIBLE, "rank_crashed",
         kind="cancelled", meaning="somebody pressed ^C"),
+    # Job <123> was killed: TERM_OWNER: job killed by owner.
+    row(r"\bTERM_(?:OWNER|ADMIN|FORCE_OWNER|FORCE_ADMIN|EXTERNAL_SIGNAL)\b", "job_ended", Grade.LIKELY,
+        "rank_crashed", kind="cancelled", meaning="somebody ended the job"),
     # slurmctld: error: Nodes node03 not responding, setting DOWN
     row(r"not responding, setting DOWN|\bNodeNotReady\b|node\.kubernetes\.io/(?:unreachable|not-ready)", "node_failed",
         Grade.LIKELY, "firewall", passing=True),
