@@ -60,12 +60,16 @@ def parse_nccl(lines: Sequence[str]) -> list[ListedInterface]:
     return list(interfaces.values())
 
 
+_MANY = 3  # of two equal interfaces the first is the primary one; of more, in networks of their own, none is
+
+
 def data_nic(listing: Sequence[ListedInterface]) -> str | None:
     """Return the interface for a job's data, or None if the listing does not decide it.
 
     Wired before wireless; InfiniBand before Ethernet, as in NCCL; a shared subnet before a /32; private addresses
     before public ones; then the larger MTU, then a bond. If no physical interface has an address, a bridge or the end
-    of a veth pair that has one is used. A listing without addresses decides only if one interface is the best.
+    of a veth pair that has one is used. A listing without addresses decides only if one
+    interface is the best, one with addresses only if fewer than three are.
     """
     classes = [(interface, class_of(interface, listing)) for interface in listing]
     addresses_shown = any(interface.has_address for interface in listing)
@@ -79,7 +83,8 @@ def data_nic(listing: Sequence[ListedInterface]) -> str | None:
         best, cls = min(candidates, key=lambda candidate: _rank(*candidate))
         equals = sum(other == cls and _rank(interface, other) == _rank(best, cls) for interface, other in candidates)
         from_nccl = not best.flags  # NCCL lists its own choice first
-        return best.name if addresses_shown or equals == 1 or from_nccl else None
+        decided = equals < _MANY if addresses_shown else equals == 1
+        return best.name if decided or from_nccl else None
     return next((interface.master for interface, cls in classes if interface.master and cls == "bond_slave"), None)
 
 

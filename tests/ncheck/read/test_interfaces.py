@@ -178,6 +178,17 @@ def test_the_private_network_comes_before_the_public_one() -> None:
     assert data_nic(parse_interfaces(text)[1]) == "eth1"
 
 
+def test_of_three_equal_networks_none_is_chosen_and_of_two_the_first() -> None:
+    lines = [
+        f"{n}: ens22{n}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000\n"
+        f"    inet 10.2.{n}.172/24 brd 10.2.{n}.255 scope global ens22{n}\n"
+        for n in range(1, 4)
+    ]
+    assert [data_nic(parse_interfaces("".join(lines[:n]))[1]) for n in (1, 2, 3)] == ["ens221", "ens221", None]
+    larger = lines[2].replace("mtu 1500", "mtu 9000").replace("ens223", "ens9")
+    assert data_nic(parse_interfaces("".join((*lines, larger)))[1]) == "ens9"
+
+
 def test_the_rail_with_a_host_route_is_not_the_one_to_meet_on() -> None:
     rails = NEW.replace("172.31.9.5  netmask 255.255.240.0", "192.168.8.1  netmask 255.255.255.255").replace(
         "ens7:1:", "ens9:"

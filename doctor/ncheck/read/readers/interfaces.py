@@ -61,7 +61,10 @@ def _remarks(interfaces: Sequence[ListedInterface], facts: Record) -> Iterator[R
     classes = {each.name: class_of(each, interfaces) for each in interfaces}
     best = facts["data_nic"]
     if best is None:
-        yield warning("no interface for a job's data: none is up, physical and has an IPv4 address, or the text is cut")
+        yield warning(
+            "no interface for a job's data: none is up, physical and has an IPv4 address, several are"
+            " equal, or the text is cut"
+        )
     else:
         yield info(f"interface for a job's data: {best} ({export_line('NCCL_SOCKET_IFNAME', f'={best}')})")
     if classes.get(str(best)) == "wifi":
