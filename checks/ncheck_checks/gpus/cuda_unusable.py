@@ -51,6 +51,7 @@ from ncheck.facts.cuda_init import (
     cuda_error,
 )
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.fabric_manager import FabricManagerFacts, starting
 from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
 from ncheck.facts.gpu_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.facts.gpus import DRIVER_HANGS, GpuFacts
@@ -74,7 +75,10 @@ _VERSION = expression(r"libcuda\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
 
 @node_check(
     "NC540", Severity.ERROR, CudaInitFacts, blocks_plan=True,
-    also=(GpuFacts, GpuHealthFacts, NvidiaDriverFacts, EnvironmentFacts, InterpreterFacts, KernelLogFacts),
+    also=(
+        GpuFacts, GpuHealthFacts, NvidiaDriverFacts, EnvironmentFacts, InterpreterFacts, KernelLogFacts,
+        FabricManagerFacts,
+    ),
 )  # fmt: skip
 def cuda_unusable(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     cuda, gpus = node[CudaInitFacts], node.maybe(GpuFacts)
@@ -136,6 +140,8 @@ def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[st
         return _of_library(node, cuda, code)
     if code == SYSTEM_NOT_READY:
         cause = "; the fabric manager has not set up the NVSwitches, or confidential computing is not set ready"
+        if state := starting(node.maybe(GpuHealthFacts), node.maybe(FabricManagerFacts)):
+            cause = f"; not ready yet: the fabric manager is {state} and sets the NVSwitches up"
         return cause, "sudo systemctl status nvidia-fabricmanager", True
     if code in _OF_MPS:
         folder = _variables(node).get(_PIPES, "")

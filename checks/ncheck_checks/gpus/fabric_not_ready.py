@@ -4,7 +4,8 @@
 Nodes whose GPUs say that their registration with the NVLink fabric has not begun or not ended (Hopper and newer), or
 ended with an error; and nodes with NVSwitches whose GPUs cannot say it (A100 and older) and where
 nvidia-fabricmanager.service does not run. The message names a fabric manager whose version is not the driver's: it
-refuses to start.
+refuses to start. While it sets the switches up, after a start of the node, it says "yet". Where CUDA starts all the
+same it is a warning: GPUs in a virtual machine with NVLink switched off may register for ever.
 
 ## Why it matters
 CUDA fails at init with error 802, "system not yet initialized" (CUDA_ERROR_SYSTEM_NOT_READY); torch.cuda.is_available()
@@ -20,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
-from ncheck.facts.cuda_init import SYSTEM_NOT_READY, cuda_error
-from ncheck.facts.fabric_manager import NO_FABRIC, FabricManagerFacts
+from ncheck.facts.cuda_init import SYSTEM_NOT_READY, CudaInitFacts, cuda_error
+from ncheck.facts.fabric_manager import NO_FABRIC, FabricManagerFacts, starting
 from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
 from ncheck.facts.pci import PciFacts
 
@@ -37,7 +38,7 @@ _LOOK = "sudo systemctl status nvidia-fabricmanager"
     Severity.ERROR,
     GpuHealthFacts,
     PciFacts,
-    also=(FabricManagerFacts, NvidiaDriverFacts),
+    also=(FabricManagerFacts, NvidiaDriverFacts, CudaInitFacts),
     blocks_plan=True,
     explains=(cuda_error(SYSTEM_NOT_READY), NO_FABRIC),
 )
@@ -54,11 +55,9 @@ def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
     )
     failed = [gpu for gpu in facts.gpus if "fabric" in gpu.errors]
     if late:
-        message = (
-            f"{len(late)} GPU(s) are not registered with the NVLink fabric{_service(node)}: CUDA fails with error 802"
-        )
+        message = f"{len(late)} GPU(s) are not registered with the NVLink fabric"
         fix = _START if isinstance(services, FabricManagerFacts) and services.fabric_manager == "inactive" else _LOOK
-        yield Problem(message, fix, late, look=fix == _LOOK, summary="the NVLink fabric is not ready")
+        yield _problem(node, message, fix, "the NVLink fabric is not ready", late)
     elif failed:
         yield Inconclusive(
             f"the fabric state of {failed[0].called} could not be read: {failed[0].errors['fabric'].words}"
@@ -69,13 +68,26 @@ def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
         yield NotApplicable("no NVSwitch, and no GPU with an NVLink fabric")
     elif isinstance(services, FabricManagerFacts):
         if services.fabric_manager != "active":
-            message = f"NVSwitches are not set up{_service(node)}: CUDA fails with error 802"
             fix = _START if services.fabric_manager == "inactive" else _LOOK
-            yield Problem(message, fix, look=fix == _LOOK, summary="the fabric manager does not run")
+            yield _problem(node, "NVSwitches are not set up", fix, "the fabric manager does not run")
     elif isinstance(services, Absent):
         yield NotApplicable(f"{services.reason}: whether the fabric manager runs is seen on the host")
     elif isinstance(services, Unread):
         yield Inconclusive(services.reason)
+
+
+def _problem(node: NodeView, message: str, fix: str, summary: str, evidence: tuple[str, ...] = ()) -> Problem:
+    cuda = node.maybe(CudaInitFacts)
+    starts = isinstance(cuda, CudaInitFacts) and bool(cuda.devices)
+    yet = starting(node[GpuHealthFacts], node.maybe(FabricManagerFacts))
+    if starts:
+        follows = "CUDA starts, and NVLink through the NVSwitches may be missing"
+    else:
+        follows = f"{'until then ' if yet else ''}CUDA fails with error 802"
+    return Problem(
+        f"{message}{' yet' if yet else ''}{_service(node)}: {follows}", fix, evidence, look=fix == _LOOK,
+        summary=summary, severity=Severity.WARNING if starts else None,
+    )  # fmt: skip
 
 
 def _service(node: NodeView) -> str:

@@ -6,6 +6,7 @@ import re
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
@@ -23,6 +24,17 @@ class FabricManagerFacts:
     version: str = ""
 
 
+def starting(health: Read[GpuHealthFacts], services: Read[FabricManagerFacts]) -> str:
+    """Return the state of a fabric manager that sets the NVSwitches up, "" of all others: it starts, or it runs and
+    GPUs register with it.
+    """
+    if not isinstance(services, FabricManagerFacts) or not isinstance(health, GpuHealthFacts):
+        return ""
+    registering = any(gpu.fabric and gpu.fabric.state == IN_PROGRESS for gpu in health.gpus)
+    return services.fabric_manager if services.fabric_manager in ("activating", registering and "active") else ""
+
+
+IN_PROGRESS = 2  # NVML_GPU_FABRIC_STATE_IN_PROGRESS
 NO_FABRIC = "no NVLink fabric"  # what fabric-not-ready explains: that no NVLink of a GPU is active
 
 _FABRIC_MANAGER, _IMEX = "nvidia-fabricmanager.service", "nvidia-imex.service"

@@ -31,8 +31,7 @@ POWER_CAP = 0x4  # NVML's bit for a clock that the power limit holds down
 _OF_SMALL_BOARD, _SMALL_BOARDS = 0.3, frozenset({"T4", "L4", "A10", "A10G"})  # 70 to 150 W
 
 # TFLOPS in single precision without tensor cores, and GB/s of memory, from NVIDIA's data sheets of these boards; of
-# H20, GB200, GB300, B300 and RTX PRO 6000 as others publish them: tweaktown.com, zangshuxian.com,
-# verda.com, topcpu.net.
+# H20, GB200, GB300, B300, RTX PRO 6000 as others publish them (tweaktown.com, zangshuxian.com, verda.com, topcpu.net).
 _DATA_SHEETS = {
     "V100-SXM2-16GB": (15.7, 900), "V100-SXM2-32GB": (15.7, 900), "V100-PCIE-16GB": (14.0, 900),
     "V100-PCIE-32GB": (14.0, 900), "A100-SXM4-40GB": (19.5, 1555), "A100-SXM4-80GB": (19.5, 2039),

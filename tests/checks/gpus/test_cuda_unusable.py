@@ -55,6 +55,7 @@ def node(cuda: object, *gpus: GpuHealth, container: str = "", module: str = "550
         EnvironmentFacts: EnvironmentFacts(variables, {}),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.10.12", "python3 on PATH", {}, container),
         CudaInitFacts: cuda,
+        FabricManagerFacts: Absent("no systemd here"),
     }
 
 
@@ -74,6 +75,16 @@ def outcome(facts: Facts) -> tuple[Outcome, str]:
     assert judgement.findings == []
     (verdict,) = judgement.verdicts
     return verdict.outcome, verdict.reason
+
+
+def test_cuda_is_not_ready_yet_while_the_fabric_manager_sets_the_switches_up() -> None:
+    for state, services in ((2, "active"), (1, "activating")):
+        waiting = node(failing(802, "a"), h100(0, fabric=Fabric(state)))
+        starting = FabricManagerFacts(services, "not installed")
+        cause = f"not ready yet: the fabric manager is {services} and sets the NVSwitches up"
+        assert said({**waiting, FabricManagerFacts: starting}) == [
+            (f"CUDA does not start: cuInit: error 802, a; {cause}", FABRIC, "look")
+        ]
 
 
 def test_a_forward_compatibility_package_on_a_gpu_that_does_not_support_it_is_named_with_its_path() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ncheck.facts.cuda_init import CudaDevice, CudaFailure, CudaInitFacts
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import Fabric, Failure, NvidiaDriverFacts
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
@@ -24,6 +27,7 @@ def host(services: object, *, fabric: Fabric | None, switches: bool = True, **ch
         **node(h100(0, fabric=fabric, **changed)),
         PciFacts: SWITCHED if switches else PciFacts(()),
         FabricManagerFacts: services,
+        CudaInitFacts: Absent("CUDA was not tried"),
         NvidiaDriverFacts: NvidiaDriverFacts("550.54.15", "550.54.15"),
     }
 
@@ -55,6 +59,30 @@ def test_what_the_gpus_say_counts_more_than_the_service() -> None:
     assert messages(host(Absent("no systemd here"), fabric=Fabric(3, status=999))) == [
         ("1 GPU(s) are not registered with the NVLink fabric: CUDA fails with error 802", LOOK)
     ]
+
+
+def test_while_the_fabric_manager_sets_the_switches_up_it_is_not_ready_yet() -> None:
+    for services in (RUNS, FabricManagerFacts("activating", "not installed")):
+        late = f"the fabric manager is {services.fabric_manager}: until then CUDA fails with error 802"
+        assert messages(host(services, fabric=Fabric(2))) == [
+            (f"1 GPU(s) are not registered with the NVLink fabric yet; {late}", LOOK)
+        ]
+    assert messages(host(FabricManagerFacts("activating", "not installed"), fabric=None)) == [
+        ("NVSwitches are not set up yet; the fabric manager is activating: until then CUDA fails with error 802", LOOK)
+    ]
+
+
+def test_where_cuda_starts_all_the_same_it_is_a_warning_that_claims_no_error_of_cuda() -> None:
+    starts = CudaInitFacts("/usr/lib/libcuda.so.1", "12.4", (CudaDevice(0, "0000:0f:00.0"),))
+    known = {**host(STOPPED, fabric=Fabric(2)), CudaInitFacts: starts}
+    (found,) = judge([fabric_not_ready], {"n1": known}).findings
+    message = "1 GPU(s) are not registered with the NVLink fabric; the fabric manager is inactive: CUDA starts, and "
+    assert (found.severity, found.message) == (
+        Severity.WARNING, f"{message}NVLink through the NVSwitches may be missing",
+    )  # fmt: skip
+    fails = replace(starts, devices=(), failed=CudaFailure("cuInit", 802, "system not yet initialized"))
+    (found,) = judge([fabric_not_ready], {"n1": {**known, CudaInitFacts: fails}}).findings
+    assert found.severity is Severity.ERROR
 
 
 def test_where_the_gpus_cannot_say_it_the_service_must_run() -> None:

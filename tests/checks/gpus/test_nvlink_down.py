@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ncheck.facts.cuda_init import CudaInitFacts
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import Failure, NvidiaDriverFacts
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.fabric_not_ready import fabric_not_ready
 from ncheck_checks.gpus.nvlink_down import nvlink_down
@@ -50,7 +52,8 @@ def test_links_of_which_none_is_active_follow_from_a_fabric_manager_that_does_no
         services = {(1,) * 12: FabricManagerFacts("active", ""), links: FabricManagerFacts("inactive", "")}
         nodes = {
             f"n{number}": {**node(*gpus[count]), PciFacts: switches, FabricManagerFacts: services[count],
-                           NvidiaDriverFacts: NvidiaDriverFacts("550.54.15")}
+                           NvidiaDriverFacts: NvidiaDriverFacts("550.54.15"),
+                           CudaInitFacts: Absent("CUDA was not tried")}
             for number, count in enumerate(((1,) * 12, (1,) * 12, links))
         }  # fmt: skip
         judged = judge([fabric_not_ready, nvlink_down], nodes).findings
