@@ -2,7 +2,8 @@
 
 ## What it finds
 Pairs of GPUs inside a node between which a copy is slower than between the same two of other nodes with these GPUs, or
-than in the opposite direction: below 0.8 is an error, below 0.92 a warning. The copies run one after the other, when no
+than in the opposite direction, except across sockets without NVLink, where the two often differ: below 0.8 is an error,
+below 0.92 a warning. The copies run one after the other, when no
 GPU computes (`--gpu-test quick`).
 
 ## Why it matters
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.topology import TopologyFacts
 from ncheck.probe.gpu_test import SLOW_GPUS, GpuTestFacts
 from ncheck.probe.gpus_alone import FAR_TOO_LOW, LOW
 
@@ -27,7 +29,14 @@ _NODES = 3  # with fewer, the opposite direction is what there is to compare wit
 
 
 @cluster_check(
-    "NC754", Severity.ERROR, GpuTestFacts, by_kind=True, alone=True, explains=(SLOW_NETWORK, SLOW_GPUS), hardware=True
+    "NC754",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(TopologyFacts,),
+    by_kind=True,
+    alone=True,
+    explains=(SLOW_NETWORK, SLOW_GPUS),
+    hardware=True,
 )
 def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tested = cluster.facts(GpuTestFacts)
@@ -37,6 +46,7 @@ def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAppl
         for pair, rate in pairs.items():
             same.setdefault(pair, []).append(rate)
     medians = {pair: median(found) for pair, found in same.items() if len(found) >= _NODES}
+    matrices = cluster.facts(TopologyFacts)
     for node, pairs in rates.items():
         if tested[node].words:
             yield Inconclusive(f"not all copies between two GPUs were measured: {tested[node].words}", (node,))
@@ -44,7 +54,9 @@ def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAppl
             yield NotApplicable("one GPU alone has no pairs", (node,))
         low = []
         for pair, rate in pairs.items():
-            usual = medians.get(pair) or max(*same[pair], pairs.get(pair[::-1], rate))
+            path = matrices[node].pairs.get((f"GPU{pair[0]}", f"GPU{pair[1]}")) if node in matrices else None
+            back = rate if path == "SYS" else pairs.get(pair[::-1], rate)
+            usual = medians.get(pair) or max(*same[pair], back)
             if rate < LOW * usual:
                 low.append((rate / usual, f"GPU {pair[0]} to GPU {pair[1]}: {rate:.3g} GB/s, usual {usual:.3g}"))
         if low:

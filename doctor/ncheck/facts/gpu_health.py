@@ -218,7 +218,7 @@ _MODULE = expression(r"Kernel Module\D{0,40}(?:x86_64|aarch64|ppc64le)?\s+(\d{3,
 # /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.15
 _LIBRARY = expression(r"libnvidia-ml\.so\.(\d{3,4}(?:\.\d{1,4}){1,3})")
 
-_ADDRESS = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = expression(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 LINK_ERRORS = ("flit_crc", "data_crc", "replay", "recovered")
 NVLINK_FAULT = "fault of an NVLink"  # what nvlink-errors explains: that a link counts more errors than others
 _NO_CLUSTER = "0" * 32

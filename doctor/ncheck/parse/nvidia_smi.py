@@ -161,9 +161,9 @@ def parse_query(text: str) -> tuple[tuple[Gpu, ...], str]:
 
 
 def pci_address(text: str) -> str:
-    """Return a PCI address as sysfs writes it: 00000000:0F:00.0 is 0000:0f:00.0."""
+    """Return a PCI address as sysfs writes it: 00000000:0F:00.0 is 0000:0f:00.0, 00010000:0F:00.0 is 10000:0f:00.0."""
     domain, _, rest = text.strip().lower().partition(":")
-    return f"{domain[-4:]}:{rest}"
+    return f"{domain[:-4].lstrip('0')}{domain[-4:]}:{rest}"
 
 
 def _queried(row: Sequence[str]) -> Gpu:

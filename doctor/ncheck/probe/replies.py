@@ -40,6 +40,7 @@ from ncheck.text import printable
 
 _MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
 _LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 500, 1000, 4096  # an agent's log has lines of 400 characters
+LONGEST_USED = 2048  # of a line that names the adapters
 _LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
 _MOST_BYTES = 2**64
 _MOST_REPEATS = 2**20
@@ -176,7 +177,7 @@ def _read(step: Step, planned: tuple[str, ...], value: Mapping[str, JsonValue]) 
     return NodeResult(
         step, rows, planned, dict(_carried(mapping(value.get("carried", {})))),
         _text(value.get("version"), 100), _text(value.get("library"), _LONGEST_PATH),
-        _lines(value.get("used")), _lines(value.get("log")), failure,
+        _lines(value.get("used"), LONGEST_USED), _lines(value.get("log")), failure,
         None if start is None else number(start, _MOST_SECONDS), _lines(value.get("left")),
     )  # fmt: skip
 
@@ -242,9 +243,9 @@ def _id(value: JsonValue) -> str:
     return value
 
 
-def _lines(value: JsonValue) -> tuple[str, ...]:
+def _lines(value: JsonValue, longest: int = _LONGEST_LINE) -> tuple[str, ...]:
     """Return the lines as text that can be shown; of too many the last."""
-    return tuple(_text(line, _LONGEST_LINE) for line in items([] if value is None else value, math.inf)[-_MOST_LINES:])
+    return tuple(_text(line, longest) for line in items([] if value is None else value, math.inf)[-_MOST_LINES:])
 
 
 def _words(value: JsonValue) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.finding import Outcome
 from ncheck.probe.gpu_test import GpuTestFacts
@@ -28,6 +29,14 @@ def test_alone_the_opposite_direction_is_what_there_is() -> None:
     (found,) = judge([gpu_pair_slow], nodes(pairs=((0, 1, 270.0), (1, 0, 90.0)), n1=(gpu(0), gpu(1)))).findings
     assert found.evidence == ("GPU 1 to GPU 0: 90 GB/s, usual 270",)
     assert judge([gpu_pair_slow], nodes(pairs=FAST, n1=(gpu(0), gpu(1)))).findings == []
+
+
+def test_across_sockets_the_two_directions_may_differ() -> None:
+    uneven = nodes(pairs=((0, 1, 20.0), (1, 0, 15.0)), n1=(gpu(0), gpu(1)))
+    for path, count in (("SYS", 0), ("NODE", 1), ("NV12", 1)):
+        matrix = {("GPU0", "GPU1"): path, ("GPU1", "GPU0"): path}
+        uneven["n1"] = {**uneven["n1"], TopologyFacts: TopologyFacts(("GPU0", "GPU1"), (), matrix, {}, {}, {})}
+        assert len(judge([gpu_pair_slow], uneven).findings) == count
 
 
 def test_pairs_that_were_not_measured_are_unknown_and_a_slow_one_is_still_named() -> None:

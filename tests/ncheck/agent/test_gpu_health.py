@@ -117,6 +117,7 @@ int nvmlDeviceGetMigMode(gpu g, unsigned *now, unsigned *then) {
   *now = second(g, "mig"); *then = *now || second(g, "divided-later"); return optional();
 }
 int nvmlDeviceGetNvLinkState(gpu g, unsigned link, unsigned *state) {
+  if (!link && second(g, "no-first-link")) return 2;
   *state = !(second(g, "link-down") && link == 7); return link < 18 ? optional() : 2;
 }
 int nvmlDeviceGetCurrentClocksEventReasons(gpu g, uint64_t *r) {
@@ -233,6 +234,7 @@ def test_each_fault_is_in_its_own_field(driver: Path) -> None:
     assert (hot.temperature, hot.margin, hot.throttled) == (91, -2, 0x48)
     modes = second(driver, "no-persistence prohibited mig")
     assert (modes.persistence, modes.compute_mode, modes.mig) == (0, 2, True)
+    assert second(driver, "no-first-link").links == (0, *(1,) * 17)
     linked = second(driver, "link-down link-errors")
     assert linked.links == (*(1,) * 7, 0, *(1,) * 10)
     assert linked.link_errors == {"flit_crc": 0, "data_crc": 0, "replay": 50000, "recovered": 3}

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from ncheck.agent.answers.gpus import kernel_address
+from ncheck.facts.gpu_health import gpu_address
 from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY, GpuFacts, gpus
 from ncheck.facts.learning import facts_of
 from ncheck.facts.topology import TOPO, TopologyFacts, topology
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
-from ncheck.parse.nvidia_smi import Gpu
+from ncheck.parse.nvidia_smi import Gpu, pci_address
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
@@ -149,3 +151,11 @@ def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answe
     assert well.hung == ""
     assert isinstance(sick, GpuFacts)
     assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was killed"
+
+
+def test_a_pci_domain_beyond_four_digits_is_kept_whole() -> None:
+    """Intel's VMD makes such domains. NVML has eight digits, the kernel at least four."""
+    written = {"00000000:0F:00.0": "0000:0f:00.0", "00010000:0F:00.0": "10000:0f:00.0", "000A:01:00.0": "000a:01:00.0"}
+    for text, place in written.items():
+        assert (pci_address(text), kernel_address(text)) == (place, place)
+        assert gpu_address(text) == place

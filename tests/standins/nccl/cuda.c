@@ -3,7 +3,7 @@
 
    Told by STANDIN_CUDA, or by /etc/standin-cuda of the host: devices=N, memory=BYTES (of each), init=CODE (cuInit fails
    so; init=hang and init=crash: it does that), oom=1 (there is room, and no allocation succeeds), driver=NUMBER (12080),
-   link=PATH (of a file: all GPUs of the node share one link to the host, and copies that overlap have half of it),
+   peers=NUMBER (that a process may reach, 8), link=PATH (of a file: all GPUs of the node share one link to the host, and copies that overlap have half of it),
    sm=NUMBER (90: PTX for a newer architecture is refused), bf16=STATUS (with which cuBLAS refuses such products).
    The device is its UUID's last digit.
    One device, as NAME=VALUE@DEVICE: compute, copy, host, peer (so many times the usual speed), wrong (so many blocks
@@ -23,7 +23,7 @@
 
 #include "told.h"
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_READY = 600 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_READY = 600, TOO_MANY_PEERS = 711 };
 
 static long long number(const char *name, long long otherwise) {
     char room[64];
@@ -360,7 +360,10 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream) {
     return (void)to, (void)from, timed(stream, "host", (double)size / 25e9, (timed_t){.host = 1});
 }
 int cuDeviceCanAccessPeer(int *able, int device, int peer) { return (void)device, (void)peer, *able = 1, OK; }
-int cuCtxEnablePeerAccess(void *context, unsigned flags) { return (void)context, (void)flags, OK; }
+int cuCtxEnablePeerAccess(void *context, unsigned flags) {
+    static int peers;
+    return (void)context, (void)flags, peers++ < number("peers", 8) ? OK : TOO_MANY_PEERS;
+}
 int cuMemcpyPeerAsync(uint64_t to, void *there, uint64_t from, void *here, size_t size, void *stream) {
     return (void)to, (void)there, (void)from, (void)here, timed(stream, "peer", (double)size / 100e9, (timed_t){0});
 }

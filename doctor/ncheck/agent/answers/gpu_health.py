@@ -7,7 +7,7 @@ import sys
 import time
 from importlib.util import find_spec
 
-from ncheck.agent.answers.gpus import need_device, nvml_text
+from ncheck.agent.answers.gpus import kernel_address, need_device, nvml_text
 from ncheck.agent.commands import run
 from ncheck.agent.files import line_of, matching
 from ncheck.agent.keeping import KeptChild
@@ -32,7 +32,7 @@ def answer(sources, arguments, timeout):
     need_device()
     ends = time.monotonic() + timeout
     said = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
-    listed = {_short(gpu.get("pci") or "") for gpu in said["gpus"]}
+    listed = {kernel_address(gpu.get("pci") or "") for gpu in said["gpus"]}
     channels = matching(_CHANNELS)
     said.update(
         module=line_of("/proc/driver/nvidia/version") or "",
@@ -105,7 +105,9 @@ def unlisted(listed, seconds):
     One that this user or container has no right to, or no device file of, is not his: nothing is said of it.
     """
     places = {path.split("/")[-2]: _device(path) for path in matching(GPUS + "/*/information")}
-    asked_for = [(address, device) for address, device in places.items() if device and _short(address) not in listed]
+    asked_for = [
+        (address, device) for address, device in places.items() if device and kernel_address(address) not in listed
+    ]
     if not asked_for:
         return []
     argv = [sys.executable, "-E", "-B", "-S", "-c", _OPEN] + [device for _, device in asked_for]
@@ -126,9 +128,3 @@ def _device(path):
     found = re.search(r"^Device Minor:\s*(\d+)", text, re.MULTILINE)
     excluded = re.search(r"^GPU Excluded:\s*Yes", text, re.MULTILINE)
     return DEVICE.format(found.group(1)) if found and not excluded else None
-
-
-def _short(address):
-    """Return an address as the kernel writes it: NVML has eight digits for the domain."""
-    domain, _, rest = address.lower().partition(":")
-    return domain[-4:] + ":" + rest

@@ -206,6 +206,10 @@ def _address(pci):
     """Write 00000000:0F:00.0 as the kernel does: 0000:0f:00.0."""
     if pci is None:
         return ""
-    text = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
+    return kernel_address(pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId))
+
+
+def kernel_address(text):
+    """Return 00000000:0F:00.0 as 0000:0f:00.0. A domain has four digits or more: that of a VMD is 10000."""
     domain, _, rest = text.lower().partition(":")
-    return domain[-4:] + ":" + rest
+    return domain[:-4].lstrip("0") + domain[-4:] + ":" + rest

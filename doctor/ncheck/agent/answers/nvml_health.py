@@ -186,14 +186,11 @@ class _Gpu:
         return None if None in lists else sum(map(len, lists))
 
     def links(self, handle):
-        """Return the state of each NVLink (0 inactive, 1 active) up to the first that is not there."""
-        states = []
-        for link in range(_MOST_LINKS):
-            state = self.ask("links", "nvmlDeviceGetNvLinkState", handle, link)
-            if state is None:
-                break
-            states.append(state)
-        return states
+        """Return the state of each NVLink (0 inactive or not there, 1 active) up to the last that is there."""
+        states = [self.ask("links", "nvmlDeviceGetNvLinkState", handle, link) for link in range(_MOST_LINKS)]
+        while states and states[-1] is None:
+            states.pop()
+        return [state or 0 for state in states]
 
     def fields(self, handle):
         """Return the values that are read by number; those that this GPU or driver does not have are left out."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-LONGEST_LINE = 400  # characters
+LONGEST_LINE, LONGEST_USED = 400, 2048  # characters; a line that names 32 adapters has 1200, NCCL's longest 2048
 MOST_USED, MOST_WARNINGS, LAST = 16, 40, 30
 # node01:4711:4712 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>
 # node01:4711:4712 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>   |   ... NCCL INFO Using network IB
@@ -17,15 +17,16 @@ class Log:
         self.last = deque(maxlen=LAST)
 
     def take(self, line):
-        line = line.rstrip()[:LONGEST_LINE]
+        line = line.rstrip()[:LONGEST_USED]
         if not line:
             return
+        whole, line = line, line[:LONGEST_LINE]
         self.last.append(line)
         text = line.rpartition(" NCCL ")[2]
         if "NCCL WARN" in line or "NCCL DIAG" in line:  # from 2.31 on, if its diagnostics were requested
             self._keep(self.warnings, line, text, MOST_WARNINGS)
         elif "Using" in text and text[len("INFO ") :].startswith(_USES):
-            self._keep(self.used, line, text, MOST_USED)
+            self._keep(self.used, whole, whole.rpartition(" NCCL ")[2], MOST_USED)
 
     def _keep(self, kept, line, text, most):
         if text not in self.seen and len(kept) < most:

@@ -223,6 +223,11 @@ def test_what_cannot_be_compiled_or_multiplied_is_a_note_and_the_test_goes_on(te
     assert (amd.trouble, amd.notes) == ("", ("nothing was computed: hiprtcCompileProgram returned status 6",))
 
 
+def test_more_peers_than_the_driver_allows_copy_by_the_host(tested: Tested) -> None:
+    facts = tested(f"{SMALL},peers=0", seconds=0.2)
+    assert ([(one, other) for one, other, _ in facts.pairs], facts.words) == ([(0, 1), (1, 0)], "")
+
+
 def test_nvml_says_what_slows_a_busy_gpu(tested: Tested) -> None:
     well, ill = tested(nvml="throttled=64@1").gpus
     assert ({look.throttled for look in well.looks}, {look.throttled for look in ill.looks}) == ({1}, {64})

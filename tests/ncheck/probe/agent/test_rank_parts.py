@@ -13,6 +13,7 @@ from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import BLOCK, PERIOD, Pattern, block, scale
 from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
 from ncheck.probe.agent.ranks import first_cause
+from ncheck.probe.replies import LONGEST_USED, _lines
 
 WORLD = 10_000  # ranks: more than any cluster of today has
 EXACT = 2**24  # whole numbers up to which a float has each
@@ -149,6 +150,15 @@ def test_the_log_keeps_the_networks_and_the_warnings_of_several_ranks_once() -> 
     ]
     assert log.lines(None) == ["node01:11:99 [0] init.cc:1 NCCL WARN Mismatched NCCL version detected"]
     assert log.lines({"step": "init"})[-2] == INFO.format(12, 0, "NCCL_NET set by environment to IB.")
+
+
+def test_a_line_that_names_32_adapters_is_kept_whole() -> None:
+    adapters = " ".join(f"[{index}]roceP{index}p3s0f0:1/RoCE" for index in range(32))
+    line = INFO.format(11, 0, f"NET/IB : Using {adapters} [RO]; OOB eth0:10.0.0.1<0>")
+    log = Log()
+    log.take(line)
+    assert log.used == [line]
+    assert _lines([line], LONGEST_USED) == (line,)
 
 
 def test_a_log_without_end_is_kept_small() -> None:

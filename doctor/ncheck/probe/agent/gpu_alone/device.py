@@ -11,6 +11,7 @@ from ncheck.probe.agent.nccl_rank.messages import RankError
 CUBLAS_OP_N, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT = 0, 68, -1
 CUDA_R_16BF, CUDA_R_32F = 14, 0
 _KINDS = {"bf16": CUDA_R_16BF, "fp32": CUDA_R_32F}
+CUDA_ERROR_TOO_MANY_PEERS = 711
 # CUresult where the driver cannot compile a text for this GPU, which is no fault of the GPU: invalid image, no binary
 # for it, invalid PTX, no compiler, a version of PTX that it does not know, compiling is switched off.
 UNCOMPILED = (200, 209, 218, 221, 222, 223)
@@ -72,8 +73,13 @@ class Device(Cuda):
         """Let the current context of one device reach the memory of another, where the hardware can."""
         able = ctypes.c_int()
         self.call("cuDeviceCanAccessPeer", ctypes.byref(able), ctypes.c_int(one), ctypes.c_int(other))
-        if able.value:
+        if not able.value:
+            return
+        try:
             self.call("cuCtxEnablePeerAccess", context, ctypes.c_uint(0))
+        except RankError as trouble:
+            if trouble.driver != CUDA_ERROR_TOO_MANY_PEERS:  # more than 8 by PCIe: the copy goes by the host
+                raise
 
     def queue_to_peer(self, target, there, source, here, size, stream):  # noqa: PLR0913, PLR0917  as the driver has them
         self.call(
