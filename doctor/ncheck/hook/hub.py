@@ -139,7 +139,6 @@ class Hub:
         self._tickets: dict[str, _Peer] = {}  # the ranks that are asked to open the channel of their node
         self._channels: dict[str, socket.socket] = {}
         self._reached_at = ""  # this host's address that ranks of other machines have reached
-        self._remote_came = False
         self._master_port_tried = False
         self._examination: Examination | None = None
         self._result: dict[str, Any] | NotMet | None = None
@@ -371,7 +370,7 @@ class Hub:
 
     def _give_place(self, gone: _Peer) -> None:
         """Replace a process that left and may have been a stranger by another one of the same rank, connected or yet
-        to connect. If one process remains, that is the rank.
+        to connect: what it said counts no more. If one process remains, that is the rank.
         """
         rank = gone.member.rank
         others = [peer for peer in self._peers.values() if peer.member.rank == rank]
@@ -383,14 +382,22 @@ class Hub:
         if others:
             self._by_rank[rank] = others[0]
             self._see_whether_well(others[0])
+        else:
+            del self._by_rank[rank]
+            self._unwell.discard(rank)
+            self._doubts = [doubt for doubt in self._doubts if doubt.ranks != (rank,)]
         if self._stage == _CHANNELS:  # the attendance was taken with the one that left
             self._stage = _ATTENDANCE
+
+    @property
+    def _remote_came(self) -> bool:
+        """Whether a rank of another machine is here, or was and is known to be no stranger."""
+        return any(peer.member.machine != self._own.machine for peer in self._by_rank.values())
 
     def _see_address(self, connection: Connection, member: Member) -> None:
         remote = member.machine != self._own.machine
         if remote or not self._reached_at:
             self._reached_at = plain(connection.own_address)
-        self._remote_came = self._remote_came or remote
 
     # The connections of ranks call these.
 
@@ -487,7 +494,7 @@ class Hub:
         return Attendance(
             members=tuple(self._placed(peer.member) for _, peer in present),
             missing=tuple(self._missing()),
-            ended=tuple(number for number, peer in present if peer.ended),
+            ended=tuple(number for number, peer in present if peer.ended and peer.sure),
             problems=(*self._troubles, *self._judged_doubts(), *self._other_jobs()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
@@ -565,7 +572,8 @@ class Hub:
 
     def _even_unchecked(self, outcome: NotMet, missing: list[int], *, is_error: bool) -> NotMet:
         """Return the outcome with the ranks that have ended or are missing, without which the job cannot run."""
-        ended = [*(peer.member for peer in self._by_rank.values() if peer.ended), *self._ended_later]
+        gone = (peer.member for peer in self._by_rank.values() if peer.ended and peer.sure)
+        ended = [*gone, *self._ended_later]
         ranks = [f"{member.shown} ended" for member in ended[:_SHOWN]]
         ranks += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
         if not ranks:

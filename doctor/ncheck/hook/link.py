@@ -8,7 +8,7 @@ import selectors
 import socket
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ncheck.hook.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
@@ -49,6 +49,7 @@ class Link:
         self._patient_until = time.monotonic() + patience
         self._calling: Connection | None = None  # the hub of this process
         self._hub: Connection | None = None  # since it proved that it is
+        self._sure = False  # the hub is no stranger: the token is secret, or it is a process of this user here
         self._hub_member: Member | None = None  # since it said welcome
         self._channel: tuple[Connection, str] | None = None
         self._child: Popen[bytes] | None = None
@@ -138,6 +139,7 @@ class Link:
             self._channel = None
         elif self._hub is None:
             self._hub = connection
+            self._sure = self._search is None or self._search.trusts(connection)
             if self._search:
                 self._search.found(connection)
             remaining = max(0.0, self._deadline - time.monotonic())
@@ -163,7 +165,8 @@ class Link:
             elif what == "verdict":
                 self._take_verdict(message)
             elif what == "no verdict":
-                self._finish(not_met_from(message))
+                outcome = not_met_from(message)
+                self._finish(replace(outcome, is_error=outcome.is_error and self._sure))
         except ValueError:
             connection.close()
             self.over(connection, FOREIGN)
@@ -176,7 +179,7 @@ class Link:
                 self._hub = None  # it turned us away, perhaps for want of room: the search goes on
             elif reason == ENDED:
                 who = self._hub_member.shown if self._hub_member else "rank 0"
-                self._finish(NotMet("ended", f"{who} ended before there was a verdict", is_error=True))
+                self._finish(NotMet("ended", f"{who} ended before there was a verdict", is_error=self._sure))
             else:
                 self._finish(NotMet("lost", "the connection to rank 0 broke"))
 
@@ -184,7 +187,8 @@ class Link:
         verdict, ended = message.get("verdict"), message.get("ended")
         if not isinstance(verdict, dict) or not isinstance(ended, list):
             raise ValueError("no verdict")  # noqa: TRY004
-        self._finish(Told(verdict, tuple(member_from(one, "") for one in ended)))
+        members = tuple(member_from(one, "") for one in ended)
+        self._finish(Told(verdict, members if self._sure else ()))
 
     # The channel of this node's agent.
 

@@ -95,6 +95,10 @@ class Search:
         else:
             self._owner.proved(connection)
 
+    def trusts(self, connection: Connection) -> bool:
+        """Whether this is no stranger: what it says of processes that ended may stop the job."""
+        return self._rank.secret or connection.user is not None
+
     def heard(self, connection: Connection, message: object) -> None:
         self._owner.heard(connection, message)
 

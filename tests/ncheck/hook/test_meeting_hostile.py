@@ -388,10 +388,23 @@ def test_what_strangers_may_have_said_counts_where_the_rank_itself_never_comes()
     first = job.start(0)
     with Bare(dial(job.ports[0]), job.token) as only:
         only.prove().enter(job.member(1, size=7))
-        only.hear()
+        while only.hear()["what"] != "verdict":
+            pass
     assert first.result(10) == TOLD
     assert [(one.kind, one.ranks) for one in job.attendances[0].problems] == [("world-size", (1,))]
-    assert job.attendances[0].ended == (1,)
+
+
+@pytest.mark.usefixtures("far")
+def test_a_stranger_that_comes_as_a_rank_and_ends_has_said_nothing_where_the_rank_itself_never_comes() -> None:
+    job = Job(2, timeout=3.0)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as forger:
+        forger.prove().enter(job.member(1, size=7))
+        hang_up(forger)
+    assert first.result(10) == TOLD
+    (attendance,) = job.attendances
+    assert (attendance.missing, attendance.ended, attendance.problems) == ((1,), (), ())
+    assert not attendance.remote_came
 
 
 @pytest.mark.usefixtures("far")
@@ -559,6 +572,32 @@ def test_a_hub_that_never_decides_is_left_when_the_time_is_over(foreign: tuple[J
         hub.say({"what": "welcome", "member": job.member(0)})
         assert second.result(10) == NotMet("overran", "rank 0 sent no verdict within 1 s")
         assert hub.hear() == {"what": "leave", "kind": "overran"}
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("news", ["ends", "no verdict", "verdict"])
+def test_a_hub_that_may_be_a_stranger_stops_nothing_by_what_ended(
+    foreign: tuple[Job, socket.socket], news: str
+) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, job.token, hub=True) as hub:
+        hub.prove()
+        assert hub.hear()["what"] == "rank"
+        hub.say({"what": "welcome", "member": job.member(0)})
+        if news == "no verdict":
+            hub.say({"what": "no verdict", "kind": "ended", "text": "rank 0 ended", "is_error": True})
+        elif news == "verdict":
+            hub.say({"what": "verdict", "verdict": VERDICT, "ended": [job.member(0)]})
+    assert (
+        second.result(10)
+        == {
+            "ends": NotMet("ended", "rank 0 (pid 1000 on host0) ended before there was a verdict"),
+            "no verdict": NotMet("ended", "rank 0 ended"),
+            "verdict": TOLD,
+        }[news]
+    )
 
 
 def test_a_hub_that_ends_is_named(foreign: tuple[Job, socket.socket]) -> None:
