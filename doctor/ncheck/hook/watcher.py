@@ -16,6 +16,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
+from ncheck.hook.peer_user import is_other
 from ncheck.hook.sessions import stand_back
 from ncheck.process import Other, ready
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ncheck.triage.watch import Alarm
 
 MOST_SAVED = 5  # archives of one job
+_NAMES = 64  # that another user would have to take
 _AT_ONCE = 4096  # bytes of one write: a pipe takes so many whole, or none
 _LONGEST = 400  # characters of a note
 
@@ -84,7 +87,7 @@ def main() -> None:
     with socket.socket(fileno=request["control"]) as control:
         goes_on = control.recv(1)
     with socket.socket(socket.AF_UNIX) as only:
-        if not goes_on or rank.started != request["started"] or not _is_first(only, rank):
+        if not goes_on or rank.started != request["started"] or not is_first(only, rank):
             return
         own, (pipe, write_end) = os.getpid(), os.pipe()
         child = os.fork()
@@ -105,13 +108,34 @@ def main() -> None:
         os._exit(0)  # at once: it has rank 0's standard error
 
 
-def _is_first(only: socket.socket, rank: Other) -> bool:
-    """Whether nobody watches this job yet: python -m ncheck.hook may run a script that calls preflight itself."""
-    try:
-        only.bind(f"\0ncheck-watch-{rank.pid}-{rank.started}")
-    except OSError:
-        return False
-    return True
+def is_first(only: socket.socket, rank: Other) -> bool:
+    """Whether nobody watches this job yet: python -m ncheck.hook may run a script that calls preflight itself.
+
+    The first one listens at a name. Any user of this machine can take a name, so one that another user has does not
+    count: the next is tried.
+    """
+    for turn in range(_NAMES):
+        name = f"\0ncheck-watch-{rank.pid}-{rank.started}-{turn}"
+        try:
+            only.bind(name)
+            only.listen()
+        except OSError:
+            if _is_own(name):
+                return False
+        else:
+            return True
+    _written(f"ncheck: the job is not watched: another user has taken the names of its watch ({name[1:]})\n".encode())
+    return False
+
+
+def _is_own(name: str) -> bool:
+    """Whether a process of this user, or of root, listens at a name."""
+    with socket.socket(socket.AF_UNIX) as sock, suppress(OSError):
+        sock.setblocking(False)  # noqa: FBT003
+        sock.connect(name)
+        _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return not is_other(user)
+    return False
 
 
 def _hand_on(pipe: int, rank: Other) -> None:

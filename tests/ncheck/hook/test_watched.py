@@ -11,15 +11,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
 from ncheck.fleet.archive import load_archive
 from ncheck.hook.attendance import Told
 from ncheck.hook.preflight import _let_watch, _Options
-from ncheck.hook.watcher import _saved
+from ncheck.hook.watcher import _saved, is_first
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Target
+from ncheck.process import Other
 from ncheck.triage.join import examine_job
 from ncheck.triage.watch import Alarm
 
@@ -192,3 +194,29 @@ def test_what_makes_a_job_stand_still_is_printed_and_saved_in_its_folder(tmp_pat
     assert (saved.parent, after) == (tmp_path, "")
     evidence, target = load_archive(str(saved))
     assert ([one.node for one in evidence], target) == ([HOST], Target(rank.pid, HOST))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+@pytest.mark.parametrize("also", ["", "s.listen(); "])
+def test_another_user_who_takes_the_name_of_a_watch_keeps_nobody_away(also: str) -> None:
+    """The name has a process and its start in it, which all can read."""
+    rank = Other(os.getpid())
+    name = f"\0ncheck-watch-{rank.pid}-{rank.started}-0"
+    taken = f"s = socket.socket(socket.AF_UNIX); s.bind({name!r}); {also}"
+    program = f"import socket, sys; {taken}print(1, flush=True); sys.stdin.read()"
+    squatter = Popen(
+        ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", program], stdin=PIPE, stdout=PIPE
+    )
+    with squatter, socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
+        assert squatter.stdout is not None
+        assert squatter.stdout.readline() == b"1\n"
+        assert [is_first(first, rank), is_first(second, rank)] == [True, False]
+        squatter.communicate(b"")
+
+
+def test_one_watch_of_a_job_is_enough() -> None:
+    rank = Other(os.getpid())
+    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
+        assert [is_first(first, rank), is_first(second, rank)] == [True, False]
+    with socket.socket(socket.AF_UNIX) as third:
+        assert is_first(third, rank)
