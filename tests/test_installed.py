@@ -13,6 +13,7 @@ from pathlib import Path
 import ncheck
 import ncheck_checks
 import pytest
+from packaging.requirements import Requirement
 
 TREE = Path(__file__).parents[1]
 
@@ -100,3 +101,13 @@ def test_a_run_imports_what_its_checks_need_and_no_room(tmp_path: Path) -> None:
     assert len(names) <= MODULES * 1.05
     rooms = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.plan")
     assert [name for name in names if name.startswith(rooms)] == []
+
+
+# The first releases without the holes that are known: CVE-2026-44405 (SHA-1 signatures), CVE-2026-26007, and
+# CVE-2025-27516 (the sandbox).
+SAFE = {"paramiko": "<6,>=5.0", "cryptography": ">=46.0.5", "jinja2": ">=3.1.6"}
+
+
+def test_no_release_of_a_dependency_with_a_known_hole_is_allowed() -> None:
+    wanted = {(one := Requirement(text)).name.lower(): one for text in distribution("cluster-ncheck").requires or ()}
+    assert {name: str(one.specifier) for name, one in wanted.items() if name in SAFE} == SAFE
