@@ -22,10 +22,13 @@ from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.gpu_test import SLOW_MEMBER
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
 from ncheck.probe.slow import search_slow, slow_nodes
 
 
-@cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK, hardware=True)
+@cluster_check(
+    "NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, explains=(SLOW_NETWORK, SLOW_MEMBER), hardware=True
+)
 def node_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from slow_nodes(search_slow(cluster.facts(ProbeFacts), hardware_in(cluster)), on_cpus=False)

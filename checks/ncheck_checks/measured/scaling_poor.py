@@ -43,7 +43,15 @@ def scaling_poor(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAppli
         more_time, evidence = "ncheck probe nodes.txt --probe-time 300", tuple(map(_line, steps))
         fix = more_time if low.share is None else shows_links(low.results, hardware)
         where = HERE if low.share is None else low.nodes[0]
-        yield Problem(_message(low, low.best), fix, evidence, low.nodes, where=where, look=True, follows=SLOW_NETWORK)
+        yield Problem(
+            _message(low, low.best),
+            fix,
+            evidence,
+            low.nodes,
+            where=where,
+            look=True,
+            follows=together[-1].cause if together else SLOW_NETWORK,
+        )
 
 
 def _message(low: Scaled, best: Scaled) -> str:

@@ -26,6 +26,7 @@ _PCI = expression(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 # What a GPU that was tested alone may explain: a slow all-reduce of all GPUs of its node, a node that is slow with one
 # GPU and one NIC, and wrong sums.
 SLOW_GPUS, SLOW_NODE, WRONG_SUMS = "slow GPUs", "slow node", "wrong sums"
+SLOW_MEMBER = "slow member"  # what a node that is slow with every partner explains: a group that is as slow as it
 # What each GPU computes, cold, and "again" when warm: whole numbers, and fused multiply-adds of IEEE 754 that round to
 # the nearest. So exact arithmetic gives the digest too; the tests compute both.
 EXACT = {"integers": "6f01ed4fc43e4e36", "floats": "f6986a1c5e805e1c"}

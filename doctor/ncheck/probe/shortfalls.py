@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
-from statistics import median
+from statistics import mean, median
 
 from ncheck.expression import expression
 from ncheck.facts.infiniband import HcaPort
@@ -16,23 +16,25 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
-from ncheck.probe.facts import NodeResult, ProbeFacts, Stage, Step
-from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_NODE
+from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_MEMBER, SLOW_NODE
 from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.results import Collective, collectives, spread
-from ncheck.probe.search import Expect, searched
+from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
 _BARE = Hardware()
+_AS_SLOW = 1.15  # a group that is at most so much slower than its slowest node has no other cause
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One collective beside its expectation. `nodes` are those that it says something about.
 
-    `blamed` are the nodes of the group that are slow with every partner and have a finding of their own.
+    `blamed` are the nodes of the group that are slow with every partner and have a finding of their own. `slowest`:
+    what the slowest of them reaches of the usual, None if none is blamed or that is unknown.
     """
 
     run: Collective
@@ -40,6 +42,16 @@ class Comparison:
     busbw: float
     expected: Expected
     blamed: tuple[str, ...] = ()
+    slowest: float | None = None
+
+    @property
+    def cause(self) -> str:
+        """What it may follow from. An all-reduce is as slow as its slowest node: what that alone explains has no other
+        cause, and a rail that is known to be dead is in the expected value already.
+        """
+        if self.slowest is not None and self.ratio is not None and self.slowest <= self.ratio * _AS_SLOW:
+            return SLOW_MEMBER
+        return SLOW_NETWORK
 
     @property
     def ratio(self) -> float | None:
@@ -65,8 +77,20 @@ def compared(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware])
     return (
         *(_compared(one, one.step.group, hardware) for one in alone),
         *_best_pairs((one for one in ran if one.step.method is search.method), blamed, hardware),
-        *(replace(_compared(one, one.step.group, hardware), blamed=tuple(blamed)) for one in whole[-1:]),
+        *(
+            replace(_compared(one, one.step.group, hardware), blamed=tuple(blamed), slowest=_slowest(search.slow))
+            for one in whole[-1:]
+        ),
     )
+
+
+def _slowest(suspects: Iterable[Suspect]) -> float | None:
+    """Return the share of the usual bandwidth that the slowest node reaches; None if it is unknown."""
+    shares = [
+        [meeting.busbw / meeting.usual for meeting in suspect.meetings if meeting.busbw and meeting.usual]
+        for suspect in suspects
+    ]
+    return min((mean(one) for one in shares if one), default=None)
 
 
 def _compared(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, Hardware]) -> Comparison:
@@ -172,14 +196,15 @@ def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) ->
     return Problem(
         message, fix, (*evidence, *lines), nodes, where=nodes[0] if fix == FABRIC else "", look=fix != _PEERMEM,
         summary=f"all-reduce {'between' if len(step.group) > 1 else 'inside'} nodes at {worst:.0%} of expected",
-        follows=_cause(step, nodes),
+        follows=_cause(members[0], nodes),
     )  # fmt: skip
 
 
-def _cause(step: Step, nodes: tuple[str, ...]) -> str:
+def _cause(one: Comparison, nodes: tuple[str, ...]) -> str:
     """Return what it may follow from. The GPU of one node explains no other node that is slow in the same way."""
+    step = one.run.step
     if step.stage in (Stage.ALL, Stage.SCALING):
-        return SLOW_NETWORK
+        return one.cause
     if len(nodes) > 1 or step.method.on_cpus:
         return ""
     return SLOW_GPUS if step.stage is Stage.INSIDE else SLOW_NODE

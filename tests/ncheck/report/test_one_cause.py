@@ -46,3 +46,11 @@ def test_a_driver_that_hangs_is_named_once() -> None:
     assert [finding.code for finding in report.findings if not finding.see] == ["NC505"]
     text = headline(report, fold_findings(report.findings)).text
     assert text == "Not ready: gpu04: nvidia-smi hangs; launch plan not usable"
+
+
+def test_a_shortfall_is_hung_under_the_node_that_explains_it_and_not_under_a_rail_known_to_be_dead() -> None:
+    """gpu03 reaches 0.44 of the usual and all nodes 0.47 of what the remaining rails of gpu02 let expect."""
+    report = judge_again(load(HEALTHY.parent / "slow-node-and-rail"), Settings(), Silent())
+    assert {one.code: one.see for one in report.findings} == {
+        "NC402": (), "NC710": (), "NC712": ("NC710",), "NC721": ("NC710",),
+    }  # fmt: skip
