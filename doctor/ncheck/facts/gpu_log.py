@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
 from ncheck.expression import expression
 from ncheck.facts.definition import Fact
 from ncheck.facts.gpu_health import GpuHealthFacts
-from ncheck.facts.kernel_log import DMESG, JOURNAL, kernel_log, last_at
+from ncheck.facts.kernel_log import DMESG, JOURNAL, kernel_log, last_at, seconds_of
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, OFF_THE_BUS, RECOVERY_CHANGED, Action, xid
+from ncheck.parse.xid_details import Detail, Stop, is_hopper, of_nvlink4, of_nvlink5, of_stopped_programs
+from ncheck.parse.xids import BROKEN, NVLINK4, NVLINK5, OFF_THE_BUS, RECOVERY_CHANGED, STOPPED, Action, xid
 
 
 @dataclass(frozen=True)
@@ -130,46 +131,87 @@ GPU_ERROR = "error of a GPU"  # what gpu-xid-reported explains: that the GPU is 
 GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or list fewer GPUs
 
 
+@dataclass(frozen=True)
+class _Told:
+    """An Xid with what its line, and the lines like it, say. `advice`: what to do at once."""
+
+    event: XidEvent
+    meaning: str
+    advice: Action
+
+
 def broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> dict[str, list[XidEvent]]:
     """Return the errors of each GPU that needs a reset, a reboot or a check, by its address; see `_still_broken`."""
-    return dict(_by_gpu([event for event in log.xids if _is_fatal(event) and _still_broken(event, health)]))
+    return {pci: [one.event for one in own] for pci, own in _broken(log, health)}
+
+
+def _broken(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[tuple[str, list[_Told]]]:
+    return _by_gpu([one for one in _told(log, health) if _is_fatal(one) and _still_broken(one.event, health)])
 
 
 def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
     """Yield one problem per GPU of `broken_gpus`, and per GPU that the driver could not initialize."""
-    for pci, own in broken_gpus(log, health).items():
-        reboot = any(xid(event.xid).action is Action.REBOOT or "Reboot" in _asked(event) for event in own)
+    for pci, own in _broken(log, health):
+        reboot = any(one.advice is Action.REBOOT or "Reboot" in _asked(one.event) for one in own)
         fix = "sudo systemctl reboot" if reboot else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"
         yield _problem(pci, own, fix, look=False)
     answering = {gpu.pci for gpu in health.gpus} if health else set()
-    for pci, own in _by_gpu([event for event in log.failed if not event.earlier and event.pci not in answering]):
-        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){last_at(own[-1].line)}"
-        yield Problem(message, "sudo systemctl reboot", (own[-1].line,), summary="a GPU was not initialized")
+    unstarted: dict[str, XidEvent] = {
+        event.pci: event for event in log.failed if not event.earlier and event.pci not in answering
+    }
+    for pci, last in unstarted.items():
+        message = f"the driver could not initialize the GPU at {pci} (RmInitAdapter failed){last_at(last.line)}"
+        yield Problem(message, "sudo systemctl reboot", (last.line,), summary="a GPU was not initialized")
 
 
 def of_repaired_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
     """Yield one problem per GPU that was broken, and was reset or needs nothing any more."""
-    events = [event for event in log.xids if _is_fatal(event) and not _still_broken(event, health)]
-    for pci, own in _by_gpu(events):
+    over = [one for one in _told(log, health) if _is_fatal(one) and not _still_broken(one.event, health)]
+    for pci, own in _by_gpu(over):
         yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
-def of_programs(log: KernelLogFacts) -> Iterator[Problem]:
+def of_programs(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
     """Yield one problem per GPU with what is neither fatal nor harmless."""
-    events = [event for event in log.xids if not (_is_fatal(event) or _is_harmless(event))]
-    for pci, own in _by_gpu(events):
+    some = [one for one in _told(log, health) if not (_is_fatal(one) or _is_harmless(one))]
+    for pci, own in _by_gpu(some):
         yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
-def _is_fatal(event: XidEvent) -> bool:
-    """Return whether the GPU was broken. Of NVLink since Blackwell, and of Xid 154, the line says it."""
-    if event.xid == RECOVERY_CHANGED:
-        return _asked(event) not in ("", "None")
-    return event.xid in FATAL and not (event.xid in NVLINK5 and "nonfatal" in event.line.lower())
+def _told(log: KernelLogFacts, health: GpuHealthFacts | None) -> list[_Told]:
+    """Return every Xid with what its line says beyond the number."""
+    details: dict[int, Detail | None] = {
+        place: of_nvlink5(event.line) for place, event in enumerate(log.xids) if event.xid in NVLINK5
+    }
+    hoppers = {gpu.pci for gpu in health.gpus if is_hopper(gpu.name)} if health else set()
+    for pci in hoppers:
+        links = {place: event for place, event in enumerate(log.xids) if (event.pci, event.xid) == (pci, NVLINK4)}
+        details.update(zip(links, of_nvlink4([event.line for event in links.values()]), strict=True))
+    stopped = {place: event for place, event in enumerate(log.xids) if event.xid in STOPPED}
+    stops = [Stop(event.pci, event.xid, event.line, seconds_of(event.line)) for event in stopped.values()]
+    details.update(zip(stopped, of_stopped_programs(stops), strict=True))
+    return [_of_event(event, details.get(place)) for place, event in enumerate(log.xids)]
 
 
-def _is_harmless(event: XidEvent) -> bool:
-    return event.xid in HARMLESS or event.xid == RECOVERY_CHANGED
+def _of_event(event: XidEvent, detail: Detail | None) -> _Told:
+    """Return what is known. Of NVLink since Blackwell, a line that says Nonfatal asks for no reset."""
+    meaning, advice = xid(event.xid).meaning, xid(event.xid).action
+    if detail is not None:
+        meaning, advice = f"{meaning} ({detail.part}: {detail.cause.value})", detail.action
+    if event.xid in NVLINK5 and advice in BROKEN and "nonfatal" in event.line.lower():
+        advice = Action.SUPPORT
+    return _Told(event, meaning, advice)
+
+
+def _is_fatal(one: _Told) -> bool:
+    """Return whether the GPU was broken. Of Xid 154 the line says it."""
+    if one.event.xid == RECOVERY_CHANGED:
+        return _asked(one.event) not in ("", "None")
+    return one.advice in BROKEN
+
+
+def _is_harmless(one: _Told) -> bool:
+    return one.advice is Action.NOTHING or one.event.xid == RECOVERY_CHANGED
 
 
 def _asked(event: XidEvent) -> str:
@@ -187,20 +229,31 @@ def _still_broken(event: XidEvent, health: GpuHealthFacts | None) -> bool:
     return not (event.earlier or back or (gpu is not None and gpu.action == 0))
 
 
-def _by_gpu(events: list[XidEvent]) -> Iterator[tuple[str, list[XidEvent]]]:
-    for pci in dict.fromkeys(event.pci for event in events):
-        yield pci, [event for event in events if event.pci == pci]
+def _by_gpu(told: list[_Told]) -> Iterator[tuple[str, list[_Told]]]:
+    for pci in dict.fromkeys(one.event.pci for one in told):
+        yield pci, [one for one in told if one.event.pci == pci]
 
 
-def _problem(pci: str, events: list[XidEvent], fix: str, *, look: bool) -> Problem:
-    counts = Counter(event.xid for event in events)
-    xids = ", ".join(_times(number, count) for number, count in sorted(counts.items()))
-    meanings = "; ".join(dict.fromkeys(f"{number}: {xid(number).meaning}" for number in sorted(counts)))
-    advice = ", ".join(dict.fromkeys(xid(number).action.value for number in sorted(counts)))
+def _problem(pci: str, told: list[_Told], fix: str, *, look: bool) -> Problem:
+    last = told[-1].event.line
+    told = sorted(told, key=lambda one: one.event.xid)
+    counts = Counter(one.event.xid for one in told)
+    xids = ", ".join(_times(number, count) for number, count in counts.items())
+    meanings = _listed(dict.fromkeys(f"{one.event.xid}: {one.meaning}" for one in told))
+    advice = ", ".join(dict.fromkeys(one.advice.value for one in told))
     message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}"
-    message += last_at(events[-1].line)
-    lines = {event.xid: event.line for event in events}
+    message += last_at(last)
+    lines = {one.event.xid: one.event.line for one in told}
     return Problem(message, fix, tuple(lines.values()), look=look, summary=f"{xids} of a GPU")
+
+
+_MOST = 6  # meanings in a message
+
+
+def _listed(meanings: Iterable[str]) -> str:
+    some = list(meanings)
+    more = [f"{len(some) - _MOST} more"] if len(some) > _MOST else []
+    return "; ".join(some[:_MOST] + more)
 
 
 def _times(number: int, count: int) -> str:

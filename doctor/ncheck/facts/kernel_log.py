@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from ncheck.expression import expression
 from ncheck.facts.definition import LONGEST, sudo_refused, trouble
@@ -44,6 +45,20 @@ def message_time(line: str) -> str:
     """Return the time at the start of a line as printed, or ""."""
     found = _SYSLOG_TIME.match(line) or _UPTIME.match(line)
     return found[1] if found else ""
+
+
+def seconds_of(line: str) -> float | None:
+    """Return the time at the start of a line in seconds, to be compared with others of the same log; None without one.
+
+    The journal prints no year: a log that goes over New Year's Eve is out of order there.
+    """
+    time = message_time(line)
+    if time.startswith("["):
+        return float(time.strip("[] "))
+    try:
+        return datetime.strptime(f"2000 {time} +0000", "%Y %b %d %H:%M:%S %z").timestamp()
+    except ValueError:
+        return None
 
 
 def last_at(line: str) -> str:

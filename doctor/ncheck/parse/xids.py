@@ -18,8 +18,13 @@ class Action(Enum):
     REBOOT = "reboot the node"
     MEMORY = "stop the programs on it and reset the GPU; replace it if the error returns"
     LINK = "check its NVLinks (nvidia-smi nvlink -s), then reset the GPU"
+    SEAT = "check the cables and seats of the NVLink, then reset the GPU"
+    PEER = "look for the error at the other end of the NVLink, then reset the GPU"
+    VENDOR = "reset the GPU and report it to the vendor"
     POWER = "check the power cables and the seat of the card"
     UPDATE = "update driver and firmware"
+    CABLES = "check the cables and seats of the NVLink"
+    TEST = "test the GPU (dcgmi diag -r 3)"
     RESTART = "restart the program"
     NOTHING = "nothing"
     SUPPORT = "report it to the vendor if it returns"
@@ -31,6 +36,7 @@ class Xid:
     action: Action
 
 
+STOPPED, NVLINK4 = (13, 31), 74
 OFF_THE_BUS, RECOVERY_CHANGED = 79, 154
 NVLINK5 = range(144, 151)  # Blackwell's NVLink: the line says whether it is fatal
 
@@ -75,10 +81,12 @@ XIDS: dict[int, Xid] = {
            153, 160, 161),
 }  # fmt: skip
 
-_BROKEN = (Action.RESET, Action.REBOOT, Action.MEMORY, Action.LINK)
+BROKEN = (
+    Action.RESET, Action.REBOOT, Action.MEMORY, Action.LINK, Action.SEAT, Action.PEER, Action.VENDOR,
+)  # fmt: skip
 
 # The GPU needs a reset, the machine a reboot, or a link or memory a check before a job can use it.
-FATAL = frozenset(number for number, xid in XIDS.items() if xid.action in _BROKEN)
+FATAL = frozenset(number for number, xid in XIDS.items() if xid.action in BROKEN)
 
 # NVIDIA says that no action is needed.
 HARMLESS = frozenset(number for number, xid in XIDS.items() if xid.action is Action.NOTHING)

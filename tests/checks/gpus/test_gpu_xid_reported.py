@@ -108,3 +108,33 @@ def test_a_gpu_that_the_driver_could_not_initialize_is_named_unless_it_answers_n
     ]  # fmt: skip
     healed: dict[str, Facts] = {"n1": {**nodes["n1"], GpuHealthFacts: GpuHealthFacts((h100(0),))}}
     assert judge([gpu_xid_reported], healed).findings == []
+
+
+LOOSE = ("[449410.332316] NVRM: Xid (PCI:0000:0f:00): 74, pid='<unknown>', name=<unknown>, NVLink: fatal error "
+         "detected on link 14(0x100, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)")  # fmt: skip
+
+
+def messages(*events: tuple[str, int, str], health: object = None) -> list[str]:
+    return [one.message for one in judge([gpu_xid_reported], log(*events, health=health)).findings]
+
+
+def test_the_registers_of_a_hopper_say_what_is_wrong_with_its_nvlink() -> None:
+    event, hopper = ("0000:0f:00.0", 74, LOOSE), GpuHealthFacts((h100(0, action=None),))
+    of_gpu = "the driver reported Xid 74 for the GPU at 0000:0f:00.0 (74: an error of an NVLink"
+    last = "; last at [449410.332316]"
+    seat = "check the cables and seats of the NVLink, then reset the GPU"
+    assert messages(event, health=hopper) == [f"{of_gpu} (NVLink 14: hardware)); NVIDIA's advice: {seat}{last}"]
+    plain = f"{of_gpu}); NVIDIA's advice: check its NVLinks (nvidia-smi nvlink -s), then reset the GPU{last}"
+    ampere = GpuHealthFacts((h100(0, action=None, name="NVIDIA A100-SXM4-80GB"),))
+    assert messages(event, health=ampere) == messages(event) == [plain]  # other GPUs have other registers
+    assert messages((*event[:2], LOOSE.replace("0x100", "0x800000")), health=hopper) == []  # can be ignored
+
+
+def test_a_link_that_failed_because_of_its_other_end_says_so() -> None:
+    line = "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 0x00000000)"
+    of_gpu = (
+        "the driver reported Xid 149 for the GPU at 0018:01:00.0 (149: an error of an NVLink (NVLink 0: hardware or"
+    )
+    assert messages(("0018:01:00.0", 149, line)) == [
+        f"{of_gpu} software)); NVIDIA's advice: look for the error at the other end of the NVLink, then reset the GPU"
+    ]
