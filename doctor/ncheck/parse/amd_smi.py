@@ -58,6 +58,10 @@ _CONCISE = expression(
     r"^\s*(\d{1,3})\s+(?:\d{1,3}\s+0x[0-9a-f]+,\s+\d+\s+)?(?:\[.{1,40}?\]\s+)?\d+\.\d°?[cC]\s.*\d+%\s*$"
 )
 
+#         AMD Instinct MI300X        the second line of rocm-smi 6.0 and 6.1, at most 20 letters of the name
+_CONCISE_NAME = expression(r"^\s{2,}(\S.{0,60}?)\s*$")
+_NAMED = expression(r"^\s+Name \(\d+ chars\)")
+
 _CONCISE_HEADING = expression(r"Concise Info|ROCm System Management Interface")
 
 # (Topology) Link type between DRM devices 0 and 1
@@ -113,8 +117,8 @@ def _is_rocm_smi(lines: Sequence[str]) -> bool:
 def _devices(lines: Sequence[str]) -> dict[int, dict[str, object]]:
     devices: dict[int, dict[str, object]] = {}
     current: dict[str, object] = {}
-    rocm = _is_rocm_smi(lines)
-    for line in lines:
+    rocm, named = _is_rocm_smi(lines), any(_NAMED.match(line) for line in lines)
+    for before, line in zip(["", *lines], lines, strict=False):
         if listed := _LISTED.match(line):
             current = devices.setdefault(int(listed[1]), {"index": int(listed[1])})
         elif current and (entry := _OF_LISTED.match(line)):
@@ -129,6 +133,8 @@ def _devices(lines: Sequence[str]) -> dict[int, dict[str, object]]:
         elif entry := _ROCM_ENTRY.match(line):
             device = devices.setdefault(int(entry[1]), {"index": int(entry[1])})
             device.setdefault(_ROCM_KEYS[entry[2].lower()], entry[3])
+        elif named and (row := _CONCISE.match(before)) and (name := _CONCISE_NAME.match(line)):
+            devices.setdefault(int(row[1]), {"index": int(row[1])}).setdefault("name", name[1])
         elif rocm and (row := _CONCISE.match(line)):
             devices.setdefault(int(row[1]), {"index": int(row[1])})
     return dict(sorted(devices.items()))

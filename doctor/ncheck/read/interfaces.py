@@ -60,17 +60,25 @@ def parse_nccl(lines: Sequence[str]) -> list[ListedInterface]:
     return list(interfaces.values())
 
 
-_MANY = 3  # of two equal interfaces the first is the primary one; of more, in networks of their own, none is
-
-
 def data_nic(listing: Sequence[ListedInterface]) -> str | None:
     """Return the interface for a job's data, or None if the listing does not decide it.
 
     Wired before wireless; InfiniBand before Ethernet, as in NCCL; a shared subnet before a /32; private addresses
     before public ones; then the larger MTU, then a bond. If no physical interface has an address, a bridge or the end
-    of a veth pair that has one is used. A listing without addresses decides only if one
-    interface is the best, one with addresses only if fewer than three are.
+    of a veth pair that has one is used. Of two or three equal networks the first is taken, as NCCL does; four are
+    rails, which decide nothing, nor do equal interfaces without addresses.
     """
+    equal = equal_nics(listing)
+    if equal:
+        from_nccl = not equal[0].flags  # NCCL lists its own choice first
+        shown = len(equal) == 1 or from_nccl or any(interface.has_address for interface in listing)
+        return equal[0].name if shown and _networks(equal) < _RAILS else None
+    classes = [(interface, class_of(interface, listing)) for interface in listing]
+    return next((interface.master for interface, cls in classes if interface.master and cls == "bond_slave"), None)
+
+
+def equal_nics(listing: Sequence[ListedInterface]) -> list[ListedInterface]:
+    """Return the best interfaces for a job's data, in the order of the listing: none, one, or several equal ones."""
     classes = [(interface, class_of(interface, listing)) for interface in listing]
     addresses_shown = any(interface.has_address for interface in listing)
     up = [
@@ -79,13 +87,20 @@ def data_nic(listing: Sequence[ListedInterface]) -> str | None:
         if interface.state in _USABLE_STATES and (interface.has_address or not addresses_shown)
     ]
     physical = [(interface, cls) for interface, cls in up if cls not in VIRTUAL]
-    if candidates := physical or [(interface, cls) for interface, cls in up if _leads_out(interface, cls)]:
-        best, cls = min(candidates, key=lambda candidate: _rank(*candidate))
-        equals = sum(other == cls and _rank(interface, other) == _rank(best, cls) for interface, other in candidates)
-        from_nccl = not best.flags  # NCCL lists its own choice first
-        decided = equals < _MANY if addresses_shown else equals == 1
-        return best.name if decided or from_nccl else None
-    return next((interface.master for interface, cls in classes if interface.master and cls == "bond_slave"), None)
+    candidates = physical or [(interface, cls) for interface, cls in up if _leads_out(interface, cls)]
+    if not candidates:
+        return []
+    best, cls = min(candidates, key=lambda candidate: _rank(*candidate))
+    return [one for one, other in candidates if other == cls and _rank(one, other) == _rank(best, cls)]
+
+
+_RAILS = 4
+
+
+def _networks(interfaces: Sequence[ListedInterface]) -> int:
+    """Return of how many networks the addresses are, as far as their prefixes show."""
+    shown = (one for one in interfaces if one.prefix and _V4.fullmatch(one.ipv4 or ""))
+    return len({ipaddress.ip_interface(f"{one.ipv4}/{one.prefix}").network for one in shown})
 
 
 def used_by_nccl(listing: Sequence[ListedInterface]) -> list[ListedInterface]:

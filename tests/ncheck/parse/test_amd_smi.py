@@ -66,6 +66,27 @@ def test_the_link_types_of_rocm_smi() -> None:
     assert [remark.text for remark in reading.remarks] == ["over PCIe while other GPUs have XGMI: GPU0-GPU2"]
 
 
+CONCISE = """
+========================================= ROCm System Management Interface =========================================
+=================================================== Concise Info ===================================================
+Device  [Model : Revision]    Temp        Power     Partitions      SCLK    MCLK    Fan  Perf  PwrCap  VRAM%  GPU%
+        Name (20 chars)       (Junction)  (Socket)  (Mem, Compute)
+====================================================================================================================
+0       [0x74a1 : 0x00]       47.0°C      139.0W    NPS1, SPX       132Mhz  900Mhz  0%   auto  750.0W   97%   0%
+        AMD Instinct MI300X
+1       [0x0b0c : 0x00]       43.0°C      N/A       N/A, N/A        800Mhz  1600Mhz  0%   auto  0.0W      0%   0%
+        AMD INSTINCT MI200 (
+====================================================================================================================
+=============================================== End of ROCm SMI Log ================================================
+"""
+
+
+def test_the_layout_of_rocm_smi_with_the_name_on_a_second_line() -> None:
+    assert read_as("rocm-smi", CONCISE).facts["devices"] == [
+        {"index": 0, "name": "AMD Instinct MI300X"}, {"index": 1, "name": "AMD INSTINCT MI200 ("},
+    ]  # fmt: skip
+
+
 def test_json_of_both_tools() -> None:
     listed = read_as("amd-smi", '[{"gpu": 0, "bdf": "0000:11:00.0", "uuid": "a"}]').facts
     assert listed["devices"] == [{"index": 0, "pci": "0000:11:00.0", "uuid": "a"}]

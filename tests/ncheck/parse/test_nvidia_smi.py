@@ -220,6 +220,16 @@ def test_a_failure_is_recognised_without_a_kind_and_explained(line: str) -> None
     assert ": " in reading.remarks[0].text
 
 
+def test_a_gpu_whose_handle_is_lost_fell_off_the_bus_and_a_container_without_devices_did_not() -> None:
+    lost = "Unable to determine the device handle for GPU0000:A1:00.0: Unknown Error"
+    old = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover"
+    off = ": this GPU fell off the bus (Xid 79): sudo dmesg | grep -i xid; reboot the node"
+    inside = "Failed to initialize NVML: Unknown Error"
+    assert [read_any(f"$ nvidia-smi\n{line}\n")[0].remarks[0].text for line in (lost, old, inside)] == [
+        lost + off, old + off, f"{inside}: in a container, its access to the devices was lost: restart the container",
+    ]  # fmt: skip
+
+
 def test_a_query_without_its_heading_gives_what_each_cell_shows_by_itself() -> None:
     rows = "".join(f"{gpu}, NVIDIA GeForce RTX 3090, 535.288.01, 24576 MiB, 1 MiB\n" for gpu in (0, 1))
     record = read_text("smi", rows)

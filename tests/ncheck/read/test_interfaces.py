@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ncheck.read.interfaces import data_nic, parse_interfaces
 from ncheck.read.listed_interface import class_of
+from ncheck.read.text import read_as
 
 LO = """1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
     link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
@@ -178,15 +179,18 @@ def test_the_private_network_comes_before_the_public_one() -> None:
     assert data_nic(parse_interfaces(text)[1]) == "eth1"
 
 
-def test_of_three_equal_networks_none_is_chosen_and_of_two_the_first() -> None:
-    lines = [
-        f"{n}: ens22{n}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000\n"
-        f"    inet 10.2.{n}.172/24 brd 10.2.{n}.255 scope global ens22{n}\n"
-        for n in range(1, 4)
+def equal(*addresses: str) -> str:
+    return "".join(f"ens{at}             UP             {address}\n" for at, address in enumerate(addresses))
+
+
+def test_four_equal_networks_decide_nothing_and_four_interfaces_of_one_network_do() -> None:
+    rails = equal(*(f"10.{at}.0.8/24" for at in range(4)))
+    assert data_nic(parse_interfaces(rails)[1]) is None
+    named = "ens0 (10.0.0.8), ens1 (10.1.0.8), ens2 (10.2.0.8), ens3 (10.3.0.8)"
+    assert [remark.text for remark in read_as("nics", rails).remarks][:1] == [
+        f"this text does not show which interface is for a job's data: {named} are equal"
     ]
-    assert [data_nic(parse_interfaces("".join(lines[:n]))[1]) for n in (1, 2, 3)] == ["ens221", "ens221", None]
-    larger = lines[2].replace("mtu 1500", "mtu 9000").replace("ens223", "ens9")
-    assert data_nic(parse_interfaces("".join((*lines, larger)))[1]) == "ens9"
+    assert data_nic(parse_interfaces(equal(*(f"10.1.0.{at}/24" for at in range(4))))[1]) == "ens0"
 
 
 def test_the_rail_with_a_host_route_is_not_the_one_to_meet_on() -> None:

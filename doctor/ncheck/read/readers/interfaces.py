@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ncheck.expression import expression
 from ncheck.model.remark import Remark, error, info, warning
 from ncheck.read.ethtool import parse_ethtool
-from ncheck.read.interfaces import data_nic, parse_interfaces, used_by_nccl
+from ncheck.read.interfaces import data_nic, equal_nics, parse_interfaces, used_by_nccl
 from ncheck.read.listed_interface import VIRTUAL, ListedInterface, class_of
 from ncheck.read.reading import Reader, Reading, Record
 from ncheck.text import export_line
@@ -60,11 +60,11 @@ def _facts(tool: str, interfaces: Sequence[ListedInterface]) -> Record:
 def _remarks(interfaces: Sequence[ListedInterface], facts: Record) -> Iterator[Remark]:
     classes = {each.name: class_of(each, interfaces) for each in interfaces}
     best = facts["data_nic"]
-    if best is None:
-        yield warning(
-            "no interface for a job's data: none is up, physical and has an IPv4 address, several are"
-            " equal, or the text is cut"
-        )
+    if best is None and (equal := equal_nics(interfaces)):
+        named = ", ".join(f"{each.name} ({each.ipv4})" if each.ipv4 else each.name for each in equal)
+        yield warning(f"this text does not show which interface is for a job's data: {named} are equal")
+    elif best is None:
+        yield warning("no interface for a job's data: none is up, physical and has an IPv4 address, or the text is cut")
     else:
         yield info(f"interface for a job's data: {best} ({export_line('NCCL_SOCKET_IFNAME', f'={best}')})")
     if classes.get(str(best)) == "wifi":

@@ -190,11 +190,12 @@ _IDLE = 1100  # MiB: drivers with GSP firmware and ECC show up to this much on a
 
 _MEANING: Mapping[str, str] = {
     "version mismatch": "the driver was updated while the old one is loaded: reboot, or reload the modules",
+    # A container that lost its devices says "Failed to initialize NVML"; with an address it is one GPU.
+    "device handle": "this GPU fell off the bus (Xid 79): sudo dmesg | grep -i xid; reboot the node",
     "Unknown Error": "in a container, its access to the devices was lost: restart the container",
     "couldn't communicate": "the driver is not loaded: sudo modprobe nvidia; sudo dmesg | grep -i nvrm",
     "No devices": "the driver is loaded and sees no GPU: lspci | grep -i nvidia; sudo dmesg | grep -i xid",
     "GPU is lost": "the GPU fell off the bus (Xid 79): reboot the node",
-    "device handle": "the GPU does not answer: sudo dmesg | grep -i xid; reboot the node",
     "not found": "no NVIDIA driver is installed here, or the container was started without it",
     "libnvidia-ml": "no NVIDIA driver is installed here, or the container was started without it",
 }
