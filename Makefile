@@ -9,7 +9,8 @@
 #                               how long whole commands take, as root also over hosts made of namespaces; the mesh between
 #                               such hosts; and the search for slow nodes
 #   make gpu                    what ncheck does on this machine's GPUs, beside nvidia-smi, torch and nccl-tests: gpu.md, in
-#                               at most 9 minutes; with dist/ncheck.pyz it needs no network (ARGS='--only facts,hang')
+#                               at most 9 minutes; make pyz first, on any machine: no venv, network, ssh or root is
+#                               needed here (ARGS='--only facts,hang'); bench/gpu_once.sh asks more, in one call
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
 #   make wheelhouse             dist/wheelhouse: everything to install from with no package index
 #   make clean                  remove what the above made
@@ -102,7 +103,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/watch.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/flight_recorder.py
 
-gpu: $(if $(wildcard dist/ncheck.pyz),,pyz)
+gpu:
 	@$(PYTHON) bench/gpu.py $(ARGS)
 
 # tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.

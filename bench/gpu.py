@@ -206,7 +206,8 @@ def machine(bench: Bench) -> Iterator[str]:
 
 def facts(bench: Bench) -> Iterator[str]:
     record = bench.folder / "record"
-    done = bench.asked("local", "-v", "--probe", "none", "--config", "none", "--record", str(record))
+    words = ("--python", bench.python, "--probe", "none", "--config", "none", "--record", str(record))
+    done = bench.asked("local", "-v", *words)
     yield f"{done.price}\n\n{block(done.out, 250)}"
     yield from compared(bench, record)
 
@@ -230,10 +231,12 @@ def compared(bench: Bench, record: Path) -> Iterator[str]:
     yield f"{len(rows)} facts, {len(results)} compared, {len(results) - results.count('same')} differ."
 
 
+# NVML counts as used what the driver reserves, nvidia-smi does not: its two numbers are added.
 # ncheck's name of a fact, after "gpus[0]." or "health[0]."; where nvidia-smi -q -x has it
 THEIRS = {
     "driver": "driver_version", "cuda": "cuda_version", "name": "product_name", "uuid": "uuid", "pci": "pci/pci_bus_id",
-    "memory_total": "fb_memory_usage/total", "memory_used": "fb_memory_usage/used", "ecc_mode": "ecc_mode/current_ecc",
+    "memory_total": "fb_memory_usage/total", "memory_used": "fb_memory_usage/used+fb_memory_usage/reserved",
+    "ecc_mode": "ecc_mode/current_ecc",
     "temperature": "temperature/gpu_temp", "slowdown": "temperature/gpu_temp_slow_threshold",
     "margin": "temperature/gpu_temp_tlimit",
     "persistence": "persistence_mode", "compute_mode": "compute_mode", "mig": "mig_mode/current_mig",
@@ -262,7 +265,9 @@ def of_nvidia_smi(said: ET.Element, name: str) -> str:
     if found is None or path is None:
         return ""
     of = said if found[1] is None else next(iter(said.findall("gpu")[int(found[1]) : int(found[1]) + 1]), None)
-    return (of.findtext(path) or "").strip() if of is not None else ""
+    texts = [(of.findtext(one) or "").strip() for one in path.split("+")] if of is not None else [""]
+    amounts = [int(text.removesuffix(" MiB")) for text in texts if re.fullmatch(r"\d+ MiB", text)]
+    return f"{sum(amounts)} MiB" if len(amounts) > 1 else texts[0]
 
 
 def alike(ours: object, theirs: str) -> bool:
@@ -308,19 +313,25 @@ def diagnosed(bench: Bench, pid: int, *words: str) -> Iterator[str]:
 
 
 def job(bench: Bench) -> Iterator[str]:
-    count = gpus(bench)
-    if count == 1:
-        yield "One GPU: two ranks of one job need two devices, unless NCCL (2.30.3 and later) is allowed to share one."
+    if gpus(bench) == 1:
+        yield "One GPU: NCCL_HOSTID differs by rank, so NCCL takes the two ranks for two hosts and uses the network."
     dumps = bench.folder / "flight"
     environ = {
         "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(dumps), "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": str(dumps),
-        "TORCH_FR_DUMP_TEMP_FILE": str(dumps), **({"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if count == 1 else {}),
+        "TORCH_FR_DUMP_TEMP_FILE": str(dumps),
     }  # fmt: skip
     with bench.beside(*torchrun(bench, 2, "stuck"), environ=environ) as (process, log):
         wait_for("rank 1 stands still", log, process, 90)
         time.sleep(5)
         yield from diagnosed(bench, process.pid, "--dump", "--ras", "--save", str(bench.folder / "hang.zip"))
+
+
+def ranks(bench: Bench) -> Iterator[str]:
+    words = ("-H", "n1,n2", "--rsh", "env NCCL_HOSTID={node}", "--force", "--mesh", "none", "--config", "none")
+    done = bench.asked("probe", "-v", *words, "--python", bench.python, "--sizes", "8,1M,64M", "--repeats", "3")
+    yield "Two agents on this machine, each a node of its own to NCCL: two ranks share each GPU, over the network."
+    yield f"{done.price}\n\n{block(done.out or done.err, 120)}"
 
 
 def torchrun(bench: Bench, ranks: int, part: str) -> tuple[str, ...]:
@@ -335,12 +346,16 @@ def gpus(bench: Bench) -> int:
 
 def bandwidth(bench: Bench) -> Iterator[str]:
     tools: dict[str, Callable[[], dict[int, float]]] = {"ncheck": lambda: by_ncheck(bench)}
-    count = 0
+    count, missing = 0, ""
     try:
         count = gpus(bench)
         tools["torch"] = lambda: by_torch(bench, count)
     except SkipError as why:
-        yield f"torch.distributed is left out: {why}"
+        missing = f"torch.distributed is left out: {why}"
+    if count == 1:
+        raise SkipError("one GPU: an all-reduce of one rank is a copy, or nothing, so a ratio would say nothing")
+    if missing:
+        yield missing
     if shutil.which("all_reduce_perf"):
         tools["nccl-tests"] = lambda: by_nccl_tests(bench, max(1, count))
     else:
@@ -437,10 +452,11 @@ STEPS = {
     "facts": Step("what ncheck reads of each GPU, beside nvidia-smi -q", facts, 90),
     "load": Step("NVML at rest and under load", load, 120),
     "alone": Step("every GPU alone, beside torch and nvbandwidth", alone, 150),
-    "hang": Step("a kernel that never ends", hang, 90),
     "bandwidth": Step("ncheck probe, torch.distributed and nccl-tests, in turn", bandwidth, 200),
+    "ranks": Step("ncheck probe with two ranks of NCCL on each GPU", ranks, 120),
     "job": Step("a job of two ranks, one of which stands still: RAS, stacks, flight recorder", job, 120),
     "hook": Step("the hook under torchrun, with its quick all-reduce", hook, 90),
+    "hang": Step("a kernel that never ends", hang, 90),  # last: its kernel may outlive the process
 }
 
 
@@ -528,6 +544,8 @@ def job_of_torch() -> tuple[ModuleType, ModuleType, int, str]:
     torch = the_torch()
     import torch.distributed as dist
 
+    if torch.cuda.device_count() < int(os.environ["WORLD_SIZE"]):  # NCCL compares the host and the GPU of each rank
+        os.environ.setdefault("NCCL_HOSTID", f"rank {os.environ['RANK']}")
     device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
     torch.cuda.set_device(device)
     dist.init_process_group("nccl")

@@ -14,6 +14,8 @@ import ncheck
 import ncheck_checks
 import pytest
 
+from tests.skips import cannot
+
 TREE = Path(__file__).parents[1]
 SMI = TREE / "tests" / "lab" / "standins" / "nvidia-smi"
 
@@ -23,12 +25,8 @@ SMI = TREE / "tests" / "lab" / "standins" / "nvidia-smi"
 def test_every_step_has_its_section_and_what_is_missing_is_skipped(
     tmp_path: Path, standins: Callable[..., Path]
 ) -> None:
-    shutil.copy(SMI, tmp_path / "nvidia-smi")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    environ = gpu_node(tmp_path, standins())
     ours = os.pathsep.join(str(Path(package.__path__[0]).parent) for package in (ncheck, ncheck_checks))
-    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "LD_LIBRARY_PATH": str(standins()),
-               "PYTHONPATH": str(tmp_path)}  # fmt: skip
     argv = [sys.executable, str(TREE / "bench" / "gpu.py"), "--ncheck", ours, "--sizes", "1", "--rounds", "1"]
     argv += ["--out", str(tmp_path / "gpu.md")]
     done = subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -36,11 +34,69 @@ def test_every_step_has_its_section_and_what_is_missing_is_skipped(
 
     assert done.returncode == 0, done.stderr
     sections = dict(re.findall(r"^## ([\w-]+): [^\n]*\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
-    assert list(sections) == ["machine", "facts", "load", "alone", "hang", "bandwidth", "job", "hook"]
+    assert list(sections) == ["machine", "facts", "load", "alone", "bandwidth", "ranks", "job", "hook", "hang"]
     assert "| gpus[1].uuid | GPU-0" in sections["facts"]
     assert re.search(r"^25 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
     assert re.search(r"^\| 1 MiB \| [\d.]+ \([\d.]+ to [\d.]+\) \|$", sections["bandwidth"], re.MULTILINE)
+    assert re.search(r"^\| gpus\[0\]\.memory_used \| \d+ \| 441 MiB \| same \|$", sections["facts"], re.MULTILINE)
+    assert re.search(r"n1.*n2", sections["ranks"])
     assert "| 0000:10:00.0 | memory | 1800 | GB/s | 1800" in sections["alone"]
     for step in ("load", "alone", "hang", "job", "hook"):
         assert re.search(r"^Skipped: .*no torch here", sections[step], re.MULTILINE), sections[step]
     assert "| ncheck local -v " in page.rpartition("## What ncheck took")[2]
+
+
+def gpu_node(folder: Path, standins: Path) -> dict[str, str]:
+    """Make a folder with stand-ins of nvidia-smi and the drivers; return the environment of a machine without torch."""
+    shutil.copy(SMI, folder / "nvidia-smi")
+    (folder / "nvidia-smi").chmod(0o755)
+    (folder / "torch.py").write_text("raise ImportError('no torch here')")
+    packages = dict.fromkeys(str(Path(package.__path__[0]).parent) for package in (ncheck, ncheck_checks))
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder), "LD_LIBRARY_PATH": str(standins),
+            "PYTHONPATH": os.pathsep.join((str(folder), *packages)), "PYTHON": sys.executable}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone_in_shm")
+def test_one_call_leaves_everything_that_a_machine_with_a_gpu_tells_in_a_folder(
+    tmp_path: Path, standins: Callable[..., Path]
+) -> None:
+    node, out = tmp_path / "node", tmp_path / "out"
+    node.mkdir()
+    environ = {**gpu_node(node, standins()), "OUT": str(out)}
+    argv = ["unshare", "-rn", "sh", str(TREE / "bench" / "gpu_once.sh"), str(Path(ncheck.__path__[0]).parent)]
+    if subprocess.run(["unshare", "-rn", "ip", "link", "add", "eth0", "type", "dummy"], check=False).returncode:
+        cannot("no namespace of its own can be made here: unshare -rn")
+    done = subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "env.txt", "gpu.log", "gpu.md", "ncheck.txt", "rec.tgz", "smi.xml", "torch.txt",
+    ]  # fmt: skip
+    text = (out / "ncheck.txt").read_text()
+    assert re.findall(r"^== ncheck (\w+)|^rc=(\d+) after", text, re.MULTILINE)[::2] == [
+        ("local", ""), ("probe", ""), ("probe", ""),
+    ]  # fmt: skip
+    assert not set(re.findall(r"^rc=(\d+)", text, re.MULTILINE)) - {"0", "1"}, text
+    assert re.search(r"n1.*n2", text.rpartition("== ncheck")[2])
+    sections = re.findall(r"^## ([\w-]+):", (out / "gpu.md").read_text(), re.MULTILINE)
+    assert sections == ["machine", "facts", "load", "alone"]
+    assert "no torch here" in (out / "torch.txt").read_text()
+
+
+@pytest.mark.parametrize(("argv", "said"), [
+    (["sh", "bench/gpu_once.sh"], "dist/ncheck.pyz is not here; type: make pyz\n"),
+    (["make", "gpu"], "dist/ncheck.pyz is not here; type: make pyz\n"),
+])  # fmt: skip
+def test_without_the_single_file_the_line_to_type_is_said_and_nothing_is_built(
+    tmp_path: Path, argv: list[str], said: str
+) -> None:
+    (tmp_path / "bench").mkdir()
+    for name in ("Makefile", "bench/gpu.py", "bench/gpu_once.sh"):
+        shutil.copy(TREE / name, tmp_path / name)
+    done = subprocess.run(
+        argv, cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Makefile", "bench"]
