@@ -226,7 +226,7 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     near = board(L40S, 4, "NODE", pcie=bus(4, 4, SAPPHIRE_RAPIDS))
     assert alone(near, 4) == Expected(20.0, "PCIe 4.0 x16 between GPUs, through the host bridge of an Intel processor")
     far = board(L40S, 4, "SYS", {(0, 1): "PIX", (2, 3): "PIX"}, bus(4, 5, SAPPHIRE_RAPIDS))
-    assert alone(far, 4) == Expected(22.0, "the link between the processors (Intel)")
+    assert alone(far, 4) == Expected(22.0, "the link between the processors (Intel), at least")
     narrow = board(L40S, 4, "PXB", pcie=bus(4, 4, AMD, GPU2=8))
     assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
 

@@ -22,6 +22,7 @@ _DATA = 0.85
 _INTEL, _AMD = "GenuineIntel", "AuthenticAMD"
 _HOST_BRIDGE = 5 / 6  # of the PCIe bandwidth, between GPUs of one Intel processor
 
+# What NCCL assumes between two processors; measured was up to 1.3 times as much (tests/ncheck/probe/published.toml).
 # GB/s between Intel processors, from this model number on, newest first; the last is for models before Skylake.
 _BETWEEN_INTELS = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 _BETWEEN_AMDS = 16.0
@@ -104,8 +105,8 @@ def _together(topology: TopologyFacts, used: Sequence[str], level: int) -> bool:
 
 def _between_processors(node: str, processor: Processor | None) -> Ceiling:
     if processor and processor.vendor == _AMD:
-        return Ceiling(_BETWEEN_AMDS, "the link between the processors (AMD)")
+        return Ceiling(_BETWEEN_AMDS, "the link between the processors (AMD), at least")
     if processor and processor.vendor == _INTEL:
         speed = next(speed for model, speed in _BETWEEN_INTELS if processor.model >= model)
-        return Ceiling(speed, "the link between the processors (Intel)")
+        return Ceiling(speed, "the link between the processors (Intel), at least")
     return unknown(f"the link between the processors of {node}")
