@@ -1,9 +1,10 @@
 """The bus bandwidth that an all-reduce should reach on the detected hardware, and what limits it.
 
 For large messages it is the lower of two: the links between the GPUs of a node, and the network between nodes. There a
-ring carries R, the sum of a node's NICs; a tree carries R(n-1)/n with n ranks, and twice that between two nodes, where
-each sends its data only once. Published measurements reach 0.93 to 1.0 of it (sources: NCCL source, graph/tuning.cc;
-acceptance limits and reports of cloud providers).
+ring carries R, the sum of a node's NICs; a tree carries R(n-1)/n with n ranks. Between two nodes each sends its data
+only once: a tree that joins NVLS of both carries twice that; any other tree is somewhere between R and 2R, so R is the
+least. Nodes of one NVLink domain have the NVLinks between them. Published measurements reach 0.93 to 1.0 of it
+(sources: NCCL source, graph/tuning.cc; those in tests/ncheck/probe/published.toml).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import field, replace
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import Method, NodeResult, Stage, Step
+from ncheck.probe.links.algorithms import RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
-from ncheck.probe.links.gpu_links import inside
+from ncheck.probe.links.domains import Domains, across, domains_of
+from ncheck.probe.links.gpu_links import carries_nvls_tree, inside
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
 from ncheck.probe.results import Collective, busbw
@@ -86,24 +89,27 @@ Parts = list[tuple[str, Hardware, NodeResult]]
 
 
 def _by_nccl(step: Step, parts: Parts) -> Chain:
+    domains = domains_of([(node, held, result.version) for node, held, result in parts])
+    if domains.count:
+        yield from ((node, across(node, held)) for node, held, _ in parts)
     for (node, held, result), ranks in zip(parts, step.ranks, strict=True):
         if ranks > 1:
-            yield node, inside(node, held, ranks, result.version)
-    if len(parts) > 1:
-        yield from _between(step, parts)
+            yield node, inside(node, held, ranks, result.version, step.world - ranks)
+    if len(parts) > 1 and domains.count != 1:
+        yield from _between(step, parts, domains)
 
 
-def _between(step: Step, parts: Parts) -> Chain:
+def _between(step: Step, parts: Parts, domains: Domains) -> Chain:
     fabrics = {by_rdma(step, result) for _, _, result in parts}
     if fabrics == {True}:
-        yield from _over_rails(step, parts)
+        yield from _over_rails(step, parts, domains)
     elif fabrics == {False}:
         yield from _over_sockets(step, parts)
     else:
         yield "", unknown("which network NCCL used" if len(fabrics) > 1 else "the bandwidth of the network plug-in")
 
 
-def _over_rails(step: Step, parts: Parts) -> Chain:
+def _over_rails(step: Step, parts: Parts, domains: Domains) -> Chain:
     if step.world == len(parts):
         yield from ((node, _railed(node, held, result)) for node, held, result in parts)
         return
@@ -111,17 +117,36 @@ def _over_rails(step: Step, parts: Parts) -> Chain:
     known = [rails for rails in found.values() if isinstance(rails, Rails)]
     peers = max((len(rails.used) for rails in known), default=0)
     fastest = max((port.rate or 0.0 for rails in known for port in rails.used), default=0.0)
+    factor, why = _carried(step, parts, domains)
     for node, held, _ in parts:
         rails = found[node]
-        yield node, _two_nodes(step, nic_sum(node, held, rails, peers, fastest)) if isinstance(rails, Rails) else rails
+        if not isinstance(rails, Rails):
+            yield node, rails
+            continue
+        nics = nic_sum(node, held, rails, peers, fastest)
+        lowered = (*nics.lowered_by, domains.without) if domains.without else nics.lowered_by
+        busbw = factor * (nics.busbw or 0.0)
+        yield node, replace(nics, busbw=busbw, term=f"{nics.term}{why}", lowered_by=lowered)
 
 
-def _two_nodes(step: Step, nics: Ceiling) -> Ceiling:
-    """Return what a tree reaches between two nodes: each sends its data once, not twice."""
-    if len(step.group) != 2 or nics.busbw is None:  # noqa: PLR2004  two-node rule
-        return nics
-    tree = 2 * nics.busbw * (step.world - 1) / step.world
-    return replace(nics, busbw=max(nics.busbw, tree), term=f"{nics.term}, twice between two nodes")
+_TWO = 2
+
+
+def _carried(step: Step, parts: Parts, domains: Domains) -> tuple[float, str]:
+    """Return how often the sum of a node's NICs counts, and the words for it.
+
+    Between domains of several nodes it counts as often as each has nodes, but for what the rings do not use: twenty
+    domains were seen at twice (published.toml).
+    """
+    settings, of_tree = [settings_on(held) for _, held, _ in parts], (step.world - 1) / step.world
+    ring, tree = (all(allows(own, name) for own in settings) for name in (RING, TREE))
+    if domains.count:
+        return 2, f", at least twice between {domains.count} NVLink domains"
+    if len(parts) == _TWO:
+        if all(carries_nvls_tree(node, held, result.version) for node, held, result in parts):
+            return max(1.0, 2 * of_tree), ", twice between two nodes"
+        return 1, ", at least: a tree between two nodes can carry more" if tree else ""
+    return (1, "") if ring or not tree else (of_tree, ", by a tree (NCCL_ALGO)")
 
 
 def _railed(node: str, hardware: Hardware, result: NodeResult) -> Ceiling:
@@ -130,13 +155,14 @@ def _railed(node: str, hardware: Hardware, result: NodeResult) -> Ceiling:
 
 
 def _over_sockets(step: Step, parts: Parts) -> Chain:
-    if len(parts) > 2 or step.world > len(parts):  # noqa: PLR2004  one pair, one rank each
+    if len(parts) > _TWO or step.world > len(parts):  # not one pair with one rank each
         yield "", unknown("the bandwidth of sockets between more than two ranks")
         return
     yield from ((node, by_tcp(node, held, result)) for node, held, result in parts)
 
 
 LARGE = 2**30
+_MANY = 64  # nodes: with more, the start-up still shows at LARGE
 _MIB = 2**20
 _STREAMS = frozenset({Method.TCP, Method.RDMA})  # streaming runs at full speed for any size
 _LEAST = 0.005  # seconds at full speed
@@ -145,13 +171,17 @@ _MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly
 
 def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
     """Return the ceiling for the largest size that was measured; unknown if the sizes are too small."""
-    largest = collective.largest
-    if ceiling.busbw is None or largest is None or largest.size >= LARGE or collective.step.method in _STREAMS:
+    largest, many = collective.largest, len(collective.step.group) > _MANY
+    if ceiling.busbw is None or largest is None or collective.step.method in _STREAMS:
+        return ceiling
+    if largest.size >= LARGE and not many:
         return ceiling
     start, size = _start(collective), f"{largest.size / _MIB:.4g} MiB"
     full = busbw(collective.step, replace(largest, seconds=1.0)) / ceiling.busbw
     if start is None or full < _LEAST or start > _MOST_START * largest.seconds:
-        return unknown(f"the bandwidth of messages of {size}: too small to judge these links (--sizes 1G)")
+        return unknown(
+            f"the bandwidth of messages of {size}: too small to judge these links (--sizes {'4G,8G' if many else '1G'})"
+        )
     term = f"{ceiling.term}; at {size}, with {start * 1e3:.2g} ms of start-up"
     return replace(ceiling, busbw=ceiling.busbw * full / (start + full), term=term)
 

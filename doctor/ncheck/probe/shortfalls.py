@@ -226,6 +226,8 @@ def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, Ha
         return _PEERMEM
     if Component.PCIE in components or one.expected.narrow:
         return "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"
+    if one.expected.component is Component.DOMAIN:
+        return "nvidia-imex-ctl -N"
     if one.expected.component is Component.NVLINK:
         return "nvidia-smi nvlink -s"
     return shows_links(one.run.results, hardware)
@@ -380,7 +382,8 @@ def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
 
     Bus bandwidth stays the same for any number of ranks as long as the same links limit it. From one node to two
     (NVLink, then NICs) and from two to more (a tree between two nodes sends its data once) the limit changes. So each
-    group is first divided by its own expectation. Where that is unknown, two nodes with several ranks each count half,
+    group is first divided by its own expectation; more than an expectation counts as all of it, because some are only
+    the least that the links carry. Where that is unknown, two nodes with several ranks each count half,
     as if a tree had carried their data.
     """
     whole = [one for one in ran if one.busbw is not None and not one.step.method.on_cpus]
@@ -392,7 +395,8 @@ def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
 
 def _scaled(one: Collective, expect: Expect) -> Scaled:
     should, reached = expect(one), one.busbw or 0.0
-    return Scaled(one.step.group, reached, reached / should if should else None, one.step.world, one.results)
+    share = min(1.0, reached / should) if should else None
+    return Scaled(one.step.group, reached, share, one.step.world, one.results)
 
 
 def _middle(alone: list[Scaled]) -> list[Scaled]:

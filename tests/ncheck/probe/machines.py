@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
@@ -77,6 +78,16 @@ def rails(count: int, rate: float = 400) -> tuple[HcaPort, ...]:
     return tuple(rail(index, rate) for index in range(count))
 
 
+def in_domain(hardware: Hardware, number: int, clique: int = 0, links: int = 18) -> Hardware:
+    """Return the same node in an NVLink domain of several nodes; the last of its GPUs has so many links."""
+    assert hardware.gpus
+    fabric = Fabric(3, cluster=f"{number + 1:032x}", clique=clique)
+    *others, last = hardware.gpus.gpus
+    gpus = (*((gpu, 18) for gpu in others), (last, links))
+    health = tuple(GpuHealth(gpu.index, gpu.pci, links=(1,) * active, fabric=fabric) for gpu, active in gpus)
+    return replace(hardware, health=GpuHealthFacts(health))
+
+
 def wired(speed: int | None, kind: Kind = Kind.PHYSICAL, name: str = "eth0") -> Hardware:
     """Return a node with one interface."""
     return Hardware(nics=NicFacts((Interface(name, 2, kind, up=True, running=True, mtu=1500, speed=speed),)))
@@ -130,3 +141,11 @@ def of_step(  # type: ignore[no-untyped-def]
     failure = None if busbw is not None else Failure("init", "connection refused")
     told = NodeResult(step, rows, failure=failure, **result)
     return collectives({node: ProbeFacts((told,)) for node in step.group})[0]
+
+
+def at_half(one: Collective, busbw: float) -> Collective:
+    """Return the same with what it reached at half of its size."""
+    (row,) = one.rows
+    factor = 2 * (one.step.world - 1) / one.step.world
+    seconds = row.size / 2 * factor / (busbw * 1e9)
+    return replace(one, rows=(replace(row, size=row.size // 2, seconds=seconds), row))

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
+from ncheck.model.report import Standing
 from ncheck.probe.expected import Expected, expectation, expected
 from ncheck.probe.facts import Carried, Method, Stage
 from ncheck.probe.links.hardware import HARDWARE_FACTS, Hardware, hardware_of
+from ncheck.probe.standing import of_share
 
 from tests.ncheck.probe.machines import (
     A100,
@@ -26,6 +28,7 @@ from tests.ncheck.probe.machines import (
     V100,
     board,
     bus,
+    in_domain,
     lanes,
     places,
     rail,
@@ -120,6 +123,91 @@ def test_the_limiting_term_is_named() -> None:
     assert together(HGX, 4, 400).limited_by == "NIC sum: 8 x 400 Gb/s"
     assert together(HGX, 2, 100).limited_by == "NIC sum: 8 x 100 Gb/s, twice between two nodes"
     assert alone(BRIDGED, 4).limited_by == "PCIe 4.0 x16 between GPUs"
+
+
+AT_LEAST = "NIC sum: 8 x 200 Gb/s, at least: a tree between two nodes can carry more"
+
+
+@pytest.mark.parametrize(("hardware", "version", "busbw", "term"), [
+    (HGX, "2.18.1", 375.0, "NIC sum: 8 x 200 Gb/s, twice between two nodes"),
+    (HGX, "2.17.1", 200.0, AT_LEAST), (HGX, "", 200.0, AT_LEAST),
+    (board(A100, 8, "NV12"), "2.23.4", 200.0, AT_LEAST), (board(H100, 4, "NV6"), "2.23.4", 200.0, AT_LEAST),
+    (replace(HGX, environment=settings(NCCL_NVLS_ENABLE="0")), "2.23.4", 200.0, AT_LEAST),
+    (replace(HGX, environment=settings(NCCL_ALGO="Tree")), "2.23.4", 200.0, AT_LEAST),
+    (replace(HGX, environment=settings(NCCL_ALGO="Ring")), "2.23.4", 200.0, "NIC sum: 8 x 200 Gb/s"),
+    (replace(HGX, environment=settings(NCCL_ALGO="Tree;allreduce:^Tree,NVLSTree")), "2.23.4", 200.0,
+     "NIC sum: 8 x 200 Gb/s"),
+])  # fmt: skip
+def test_two_nodes_are_expected_at_twice_their_nics_only_where_nvls_joins_them(
+    hardware: Hardware, version: str, busbw: float, term: str
+) -> None:
+    assert hardware.gpus
+    held, ranks = with_rails(hardware, *rails(8, 200)), len(hardware.gpus.gpus)
+    run = ran(Stage.ALL, ["n1", "n2"], ranks, planned=places(8), version=version)
+    found = expected(run, {"n1": held, "n2": with_rails(HGX, *rails(8, 200))} if ranks == 8 else dict.fromkeys(
+        ("n1", "n2"), held
+    ))  # fmt: skip
+    assert (found.busbw, found.limited_by) == (busbw, term)
+
+
+def test_a_tree_that_is_pinned_carries_less_inside_and_between_nodes() -> None:
+    tree = replace(HGX, environment=settings(NCCL_ALGO="Tree"))
+    inside = alone(tree, 8)
+    assert inside.busbw == pytest.approx(18 * 20.6 * 0.92 * 7 / 8)
+    assert inside.lowered_by == (
+        "no NVLS: NCCL_ALGO=Tree in the environment on n1", "no ring: NCCL_ALGO=Tree in the environment on n1"
+    )  # fmt: skip
+    between = together(tree, 4, 200)
+    assert (between.busbw, between.limited_by) == (200 * 31 / 32, "NIC sum: 8 x 200 Gb/s, by a tree (NCCL_ALGO)")
+
+
+TRAY = with_rails(board("NVIDIA GB200", 4), *rails(4))
+
+
+def racks(nodes: Mapping[str, Hardware], ranks: int = 4, version: str = "2.26.2") -> Expected:
+    run = ran(Stage.ALL, list(nodes), ranks, planned=places(4), version=version)
+    return expected(run, nodes)
+
+
+def test_nodes_of_one_nvlink_domain_are_expected_at_their_nvlinks_however_few_ranks() -> None:
+    nodes = dict.fromkeys(("n1", "n2", "n3"), in_domain(TRAY, 0))
+    for ranks in (1, 4):
+        found = racks(nodes, ranks)
+        assert found.limited_by == "ring over the NVLink domain: 18 NVLinks x 40.1 GB/s"
+        assert found.busbw == pytest.approx(18 * 40.1)
+        assert of_share(190 / (found.busbw or 1), Method.NCCL) is Standing.FAR_TOO_LOW  # by the NICs: IMEX is broken
+    lost = racks({**nodes, "n2": in_domain(TRAY, 0, links=17)}, 1)
+    assert lost.busbw == pytest.approx(17 * 40.1)
+    assert lost.lowered_by == ("17 of 18 NVLinks at GPU 3 (0000:13:00.0) of n2",)
+
+
+def test_domains_of_several_nodes_are_expected_at_more_than_the_nics_of_one() -> None:
+    nodes = {f"n{number}": in_domain(TRAY, number // 3) for number in range(6)}
+    found = racks(nodes)
+    assert (found.busbw, found.limited_by) == (
+        400.0, "NIC sum: 4 x 400 Gb/s, at least twice between 2 NVLink domains"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("nodes", [
+    (TRAY, TRAY, TRAY), (in_domain(TRAY, 0), in_domain(TRAY, 1), in_domain(TRAY, 2)),
+    (in_domain(TRAY, 0), in_domain(TRAY, 0, clique=1), in_domain(TRAY, 0, clique=2)),
+    (in_domain(TRAY, 0), in_domain(TRAY, 0), in_domain(TRAY, 1)), (in_domain(TRAY, 0), in_domain(TRAY, 0), TRAY),
+])  # fmt: skip
+def test_a_node_without_others_in_its_domain_is_expected_at_its_nics(nodes: tuple[Hardware, ...]) -> None:
+    found = racks({f"n{number}": held for number, held in enumerate(nodes)})
+    assert found == Expected(200.0, "NIC sum: 4 x 400 Gb/s")
+
+
+@pytest.mark.parametrize(("version", "variables", "why"), [
+    ("2.26.2", {"NCCL_MNNVL_ENABLE": "0"}, "no NVLink between nodes: NCCL_MNNVL_ENABLE=0 in the environment on n1"),
+    ("2.26.2", {"NCCL_CUMEM_ENABLE": "0"}, "no NVLink between nodes: NCCL_CUMEM_ENABLE=0 in the environment on n1"),
+    ("2.19.3", {}, "NCCL 2.19.3 uses no NVLink between nodes (2.21 does)"),
+])  # fmt: skip
+def test_nvlink_between_nodes_that_nccl_leaves_out_is_named(version: str, variables: dict[str, str], why: str) -> None:
+    held = in_domain(TRAY, 0)
+    nodes = {"n1": replace(held, environment=settings(**variables)), "n2": held, "n3": held}
+    assert racks(nodes, version=version) == Expected(200.0, "NIC sum: 4 x 400 Gb/s", (why,))
 
 
 def test_nvls_that_is_off_lowers_it_and_says_where() -> None:

@@ -34,6 +34,11 @@ def test_a_fall_that_the_links_explain_costs_nothing() -> None:
     assert efficiencies(*runs, n1=490.0, n2=490.0, n4=400.0) == [None, 0.979, 0.995]
 
 
+def test_more_than_is_expected_counts_as_all_of_it() -> None:
+    """A tree between two nodes carries more than the least that is expected of them; four nodes are no worse for it."""
+    assert efficiencies(run(2, 96.0), run(4, 48.0), n2=50.0, n4=50.0) == [None, 0.96]
+
+
 def test_one_node_is_compared_only_where_it_is_known_what_to_expect() -> None:
     assert efficiencies(run(1, 480.0), run(4, 100.0)) == [None, None]
 

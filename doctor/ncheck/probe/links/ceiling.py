@@ -13,6 +13,7 @@ class Component(Enum):
     """Which part of a node or of the network limits a bandwidth, or lowers it."""
 
     NVLINK = "nvlink"
+    DOMAIN = "nvlink between nodes"
     PCIE = "pcie"
     NIC = "nic"
     GPUDIRECT = "gpudirect"

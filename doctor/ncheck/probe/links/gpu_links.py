@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 from ncheck.expression import expression
 from ncheck.facts.topology import TopologyFacts
 from ncheck.lazy_dataclass import dataclass
-from ncheck.nccl.settings import PlacedSetting, is_on, release_of, settings_of
+from ncheck.nccl.settings import PlacedSetting, is_on, release_of
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.probe.links.algorithms import NVLS, NVLS_TREE, RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, unknown
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.pcie_links import between_gpus
 
 
-def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceiling:
-    """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown)."""
+def inside(node: str, hardware: Hardware, ranks: int, version: str = "", elsewhere: int = 0) -> Ceiling:
+    """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown).
+
+    `elsewhere` are the ranks on other nodes.
+    """
     if hardware.gpus is None or hardware.topology is None:
         return unknown(f"how the GPUs of {node} are connected (nvidia-smi topo -m)")
     used, models = hardware.topology.gpus[:ranks], hardware.gpus.models
@@ -24,14 +29,34 @@ def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceil
         return unknown(f"how {ranks} ranks share the {len(used)} GPUs of {node}")
     if len(models) > 1:
         return unknown(f"the bandwidth between GPUs of different models ({', '.join(models)} in {node})")
-    settings = settings_of(hardware.environment, None) if hardware.environment else {}
+    settings = settings_on(hardware)
     if is_on(settings, "NCCL_P2P_DISABLE"):
         return unknown(f"the bandwidth of host memory (NCCL_P2P_DISABLE is set on {node})")
     if generation_of(models[0]) is None and any(_linked_directly(hardware.topology, used[0], gpu) for gpu in used):
         return unknown(
             f"how fast the {'NVLinks' if hardware.gpus.vendor == 'NVIDIA' else 'XGMI links'} of {models[0]} are"
         )
-    return _linked(node, hardware, used, _without_nvls(node, settings, version))
+    without = _without_nvls(node, settings, version, NVLS_TREE if elsewhere else NVLS)
+    found = _linked(node, hardware, used, without)
+    return found if allows(settings, RING) or not without else _by_tree(node, found, settings, ranks + elsewhere)
+
+
+def _by_tree(node: str, ring: Ceiling, settings: Mapping[str, PlacedSetting], world: int) -> Ceiling:
+    """Return what a tree carries where a ring would carry so much and NCCL_ALGO leaves the tree alone."""
+    if ring.busbw is None or not allows(settings, TREE):
+        return ring
+    busbw, why = ring.busbw * _OF_A_TREE * (world - 1) / world, f"no ring: {settings['NCCL_ALGO'].described} on {node}"
+    return replace(ring, busbw=busbw, lowered_by=(*ring.lowered_by, why))
+
+
+def carries_nvls_tree(node: str, hardware: Hardware, version: str) -> bool:
+    """Return whether NCCL of this version joins NVLS of this node with that of others by a tree."""
+    generation = generation_of(hardware.gpus.models[0]) if hardware.gpus and len(hardware.gpus.models) == 1 else None
+    if generation is None or hardware.topology is None or not generation.nvls or not release_of(version):
+        return False
+    wiring = wiring_of(hardware.topology, hardware.topology.gpus, generation.most)
+    switched = wiring is not None and wiring.switched
+    return switched and not _without_nvls(node, settings_on(hardware), version, NVLS_TREE)
 
 
 def _linked_directly(topology: TopologyFacts, one: str, other: str) -> bool:
@@ -64,17 +89,15 @@ def _nvlink(busbw: float, term: str, lowered_by: tuple[str, ...]) -> Ceiling:
     return Ceiling(busbw, term, lowered_by, component=Component.NVLINK)
 
 
-def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str) -> str:
-    """Return why NCCL does not use NVLS there, "" if it does."""
-    release = release_of(version)
-    if release and release[:2] < NVLS_SINCE:
-        return f"NCCL {version} has no NVLS (2.17 has)"
+def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str, algorithm: str) -> str:
+    """Return why NCCL does not use NVLS there by this algorithm, "" if it does."""
+    release, since = release_of(version), _NVLS_SINCE[algorithm]
+    if release and release[:2] < since:
+        more = " between nodes" if algorithm == NVLS_TREE else ""
+        return f"NCCL {version} has no NVLS{more} ({since[0]}.{since[1]} has)"
     if "NCCL_NVLS_ENABLE" in settings and not is_on(settings, "NCCL_NVLS_ENABLE"):
         return f"no NVLS: {settings['NCCL_NVLS_ENABLE'].described} on {node}"
-    algorithms = settings["NCCL_ALGO"].value.lower() if "NCCL_ALGO" in settings else ""
-    if algorithms and ("nvls" in algorithms) == algorithms.startswith("^"):
-        return f"no NVLS: {settings['NCCL_ALGO'].described} on {node}"
-    return ""
+    return "" if allows(settings, algorithm) else f"no NVLS: {settings['NCCL_ALGO'].described} on {node}"
 
 
 def gpu_of_first_rank(hardware: Hardware) -> Gpu | None:
@@ -82,7 +105,8 @@ def gpu_of_first_rank(hardware: Hardware) -> Gpu | None:
     return min(hardware.gpus.gpus, key=lambda gpu: gpu.index, default=None) if hardware.gpus else None
 
 
-NVLS_SINCE = (2, 17)
+_NVLS_SINCE = {NVLS: (2, 17), NVLS_TREE: (2, 18)}
+_OF_A_TREE = 0.92  # of a ring's bandwidth: NCCL source, graph/tuning.cc
 _MOST_WITHOUT_SWITCH = 8  # GPUs
 
 

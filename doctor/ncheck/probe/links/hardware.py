@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
@@ -14,7 +15,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 
 # What a check of bandwidths declares besides the measurements.
-HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts, EnvironmentFacts)
+HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts, EnvironmentFacts, GpuHealthFacts)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Hardware:
     infiniband: InfinibandFacts | None = None
     nics: NicFacts | None = None
     environment: EnvironmentFacts | None = None
+    health: GpuHealthFacts | None = None
 
 
 def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
@@ -36,8 +38,7 @@ def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
         value = facts.get(fact)
         return value if isinstance(value, fact) else None
 
-    gpus, topology, pcie, infiniband, nics, environment = map(known, HARDWARE_FACTS)
-    return Hardware(gpus, topology, pcie, infiniband, nics, environment)  # type: ignore[arg-type]
+    return Hardware(*map(known, HARDWARE_FACTS))  # type: ignore[arg-type]  # in the order of the fields
 
 
 def hardware_in(cluster: Cluster) -> dict[str, Hardware]:
