@@ -9,9 +9,10 @@ carries nothing. A node without any expected bandwidth, while other nodes of its
 No healthy system is so far below. Something is broken, switched off, or carries data that it should not.
 
 ## What to type
-The command of the finding: `nvidia-smi nvlink -s` for NVLinks, `sudo iblinkinfo` for the fabric, `sudo modprobe
-nvidia_peermem` if GPUDirect RDMA is off. If you know what the hardware can reach, pass it with `--expect BUSBW`. If the
-evidence says `noisy`, something else may have used the links: `ncheck probe nodes.txt --repeats 50 --probe-time 300`.
+The command of the finding: `nvidia-smi nvlink -s` for NVLinks, `nvidia-imex-ctl -N` for those between nodes, `sudo
+iblinkinfo` for the fabric, `sudo modprobe nvidia_peermem` if GPUDirect RDMA is off. If you know what the hardware can
+reach, pass it with `--expect BUSBW`. If the evidence says `noisy`, something else may have used the links: `ncheck
+probe nodes.txt --repeats 50 --probe-time 300`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 ## What it finds
 Bus bandwidths from 0.75 to 0.85 of what the detected links should give: of each node by itself, of its best pair, and
 of all nodes. The expected bandwidth is computed from NVLinks, NVLS, PCIe and the rails in use, or given with --expect.
-The finding names the limiting component, and observed facts that lower the limit, such as a missing rail. Where part of
-the chain is unknown nothing is expected, and nodes are only compared with each other; a node for which alone nothing is
-expected is unknown. Plain sockets below 0.75 are reported here too, because a busy machine easily halves their
-bandwidth.
+The finding names the limiting component, and observed facts that lower the limit, such as a missing rail. Two nodes are
+expected at twice their NICs only where NCCL joins NVLS of both by a tree; nodes of one NVLink domain at their NVLinks;
+`at least` says that NCCL may reach more. Where part of the chain is unknown nothing is expected, and nodes are only
+compared with each other; a node for which alone nothing is expected is unknown. Plain sockets below 0.75 are reported
+here too, because a busy machine easily halves their bandwidth.
 
 ## Why it matters
 Healthy systems reach 0.93 and more. What is missing is lost in every step of the job.

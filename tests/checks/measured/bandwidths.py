@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.topology import TopologyFacts
@@ -59,3 +60,10 @@ def together(count: int, busbw: float, expect: float | None = None) -> dict[str,
     """Return so many nodes, all of whose GPUs reached so much together."""
     names = [f"n{number + 1}" for number in range(count)]
     return {node: probed(part(Stage.ALL, names, 8, busbw, expect)) for node in names}
+
+
+def in_one_domain() -> Facts:
+    """Return the GPUs of a node that shares an NVLink domain with others."""
+    health = tuple(GpuHealth(index, links=(1,) * 18, fabric=Fabric(3, cluster=f"{7:032x}")) for index in range(8))
+    gpus = tuple(Gpu(index, "NVIDIA GB200") for index in range(8))
+    return {GpuHealthFacts: GpuHealthFacts(health), GpuFacts: GpuFacts(gpus, "570.133", "12.8", "nvml")}

@@ -16,7 +16,7 @@ from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
-from .bandwidths import board, inside, part, probed, together
+from .bandwidths import board, in_one_domain, inside, part, probed, together
 
 
 def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
@@ -26,6 +26,17 @@ def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
                 "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s",
                 kind="look", summary="all-reduce inside nodes at 50% of expected"),
     ]  # fmt: skip
+
+
+def test_an_nvlink_domain_that_only_reaches_its_nics_is_an_error_and_imex_the_place_to_look() -> None:
+    message = (
+        "all-reduce on 3 nodes: 380 GB/s of 722 expected (0.53), limited by ring over the NVLink domain: "
+        "18 NVLinks x 40.1 GB/s"
+    )
+    for busbw, found in ((380.0, True), (660.0, False)):
+        nodes = {name: {**own, **in_one_domain()} for name, own in together(3, busbw).items()}
+        findings = judge([bandwidth_far_too_low], nodes).findings
+        assert [(one.message, one.fix) for one in findings] == [(message, "nvidia-imex-ctl -N")] * found
 
 
 def test_what_an_option_names_is_said_to_be_its_word_and_sockets_have_no_fabric_to_look_at() -> None:
