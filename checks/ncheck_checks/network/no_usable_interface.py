@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes on which no interface on a real network (a card, a bond, a VLAN, a bridge, InfiniBand) is up, has a link and has
-an address beyond link-local. In a container, its only external interface counts. A single machine needs none.
+an address beyond link-local. In a container, its only external interface counts. A single node needs
+none, however it is reached.
 
 ## Why it matters
 Ranks meet over TCP even if data goes over InfiniBand. With only lo and docker0, NCCL picks one of these and publishes
@@ -17,20 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.login import ListingFacts
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.network.subnets import subnet_addresses
 
 
-@node_check("NC301", Severity.ERROR, NicFacts, ListingFacts)
-def no_usable_interface(node: NodeView) -> Iterator[Problem | NotApplicable]:
-    nics = node[NicFacts]
-    if node[ListingFacts].places == ("local",):
-        yield NotApplicable("a single machine needs no network")
-    elif not any(subnet_addresses(nics)):
-        evidence = tuple(_summary(nic) for nic in nics.interfaces)
-        yield Problem("no interface that a job could use", "ip -br address", evidence, look=True)
+@cluster_check("NC301", Severity.ERROR, NicFacts)
+def no_usable_interface(cluster: Cluster) -> Iterator[Problem]:
+    for node, nics in cluster.facts(NicFacts).items():
+        if not any(subnet_addresses(nics)):
+            evidence = tuple(_summary(nic) for nic in nics.interfaces)
+            yield Problem("no interface that a job could use", "ip -br address", evidence, (node,), look=True)
 
 
 def _summary(nic: Interface) -> str:

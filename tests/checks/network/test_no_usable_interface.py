@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ncheck.facts.login import ListingFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
@@ -18,8 +17,12 @@ def nic(name: str, kind: Kind, ip: str = "", *, running: bool = True, uplink: bo
     return Interface(name, 2, kind, up=True, running=running, mtu=1500, addresses=addresses, uplink=uplink)
 
 
-def node(*nics: Interface, place: str = "nodes.txt:1") -> dict[str, Facts]:
-    return {"n1": {NicFacts: NicFacts((LO, *nics)), ListingFacts: ListingFacts((place,))}}
+def node(*nics: Interface) -> dict[str, Facts]:
+    """Return a node with these interfaces beside one that is well."""
+    return {
+        "n1": {NicFacts: NicFacts((LO, *nics))},
+        "n2": {NicFacts: NicFacts((LO, nic("eth0", Kind.PHYSICAL, "10.1.0.9")))},
+    }
 
 
 def test_a_node_with_nothing_but_docker_and_a_dead_card_is_named() -> None:
@@ -43,5 +46,6 @@ def test_it_is_silent_about_cards_bonds_and_a_containers_only_external_interface
         assert judge([no_usable_interface], node(good)).findings == []
 
 
-def test_it_is_silent_and_skipped_on_a_machine_that_is_checked_alone() -> None:
-    assert [v.outcome for v in judge([no_usable_interface], node(place="local")).verdicts] == [Outcome.SKIPPED]
+def test_a_single_node_needs_no_network_however_it_is_reached() -> None:
+    alone = {"n1": node()["n1"]}
+    assert [verdict.outcome for verdict in judge([no_usable_interface], alone).verdicts] == [Outcome.SKIPPED]
