@@ -151,9 +151,10 @@ def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Fi
 
     def whole(one: Finding) -> Finding:
         check = by_code[one.code]
+        nodes = () if check.about_ncheck and not check.blames_node else one.nodes  # it is here, and on no node
         first = (BEFORE_RESET,) if check.resets_gpu and one.kind == "fix" else ()
         return replace(
-            one, title=check.title, page=f"ncheck explain {one.code}", hardware=check.hardware,
+            one, nodes=nodes, title=check.title, page=f"ncheck explain {one.code}", hardware=check.hardware,
             evidence=(*one.evidence, *first),
         )  # fmt: skip
 

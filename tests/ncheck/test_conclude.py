@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import NCCL
 from ncheck.facts.nccl_pick import PICK
 from ncheck.facts.planned_pick import PLANNED
+from ncheck.facts.run import BrokenPlugIn, PlugInFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster, Facts
@@ -41,9 +43,11 @@ from ncheck.model.report import MeshSample
 from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again
+from ncheck.report import FORMATS, show
 from ncheck.report.summary import headline
 from ncheck.report.text import fold_findings
 from ncheck.settings import Ignore, Settings
+from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 
 from tests.logins import line_changed, line_removed, logins
 
@@ -350,3 +354,17 @@ def test_a_check_whose_fix_resets_a_gpu_names_what_to_keep_before_it_and_no_othe
         check = node_check("NC804", Severity.ERROR, Colour, hardware=True, resets_gpu=resets_gpu)(broken)
         findings = concluded(Settings(), check, node01="red").findings
         assert {one.kind: one.evidence for one in findings} == {"fix": ("a line", *kept), "look": ("a line",)}
+
+
+def test_a_broken_plug_in_of_this_machine_is_on_no_node() -> None:
+    broken = PlugInFacts((BrokenPlugIn("paint-checks", "OSError: no brush", "python3 -m pip uninstall paint-checks"),))
+    here: Facts = {LoginFacts: LoginFacts(Login(reached=True)), PlugInFacts: broken}
+    report = conclude(Cluster.of({"a": here, "b": here}), [plug_in_broken], Settings(), LaunchPlan(lines={"env": "x"}))
+    assert ([one.nodes for one in report.findings], report.bad, report.exit_code) == ([()], (), 1)
+    assert headline(report, fold_findings(report.findings)).text == (
+        "Not ready: this machine: plug in broken; launch plan not usable"
+    )
+    for form in FORMATS:
+        page = io.StringIO()
+        show(report, form, page, {"COLUMNS": "200"}, color=False)
+        assert form != "console" or "plug-in-broken  this machine" in page.getvalue()

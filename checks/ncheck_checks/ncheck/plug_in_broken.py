@@ -20,7 +20,7 @@ from ncheck import HERE, NodeView, Problem, Severity, node_check
 from ncheck.facts.run import PlugInFacts
 
 
-@node_check("NC003", Severity.ERROR, PlugInFacts, blocks_plan=True, about_ncheck=True)
+@node_check("NC003", Severity.ERROR, PlugInFacts, blocks_plan=True, about_ncheck=True, blames_node=False)
 def plug_in_broken(node: NodeView) -> Iterator[Problem]:
     for plug_in in node[PlugInFacts].broken:
         yield Problem(f"the plug-in {plug_in.name} is broken: {plug_in.why}", plug_in.fix, where=HERE)

@@ -52,8 +52,11 @@ def count(number: int, noun: str) -> str:
 
 
 def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
-    """Return the names folded, such as node[01-16]. A set that is too long is cut, with the number of its nodes."""
-    folded = line(fold(names))
+    """Return the names folded, such as node[01-16]. A set that is too long is cut, with the number of its nodes.
+
+    What is on no node is on the machine that runs ncheck.
+    """
+    folded = line(fold(names)) if names else "this machine"
     if len(folded) <= longest:
         return folded
     cut = folded[:longest].rsplit(",", 1)[0]
@@ -173,7 +176,7 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
 
 def _summary(finding: Finding) -> str:
     """Return the problem in a few words: the check's own, or the message if it is short, else the check's name."""
-    if finding.summary or (len(finding.message) <= _SHORT and finding.nodes[0] not in finding.message):
+    if finding.summary or (len(finding.message) <= _SHORT and not any(map(finding.message.count, finding.nodes[:1]))):
         return line(finding.summary or finding.message)
     return finding.check.replace("-", " ")
 
