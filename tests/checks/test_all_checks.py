@@ -76,6 +76,7 @@ PROGRAMS = {
         "mount": "mount swapon",
         "multipath-tools": "multipath",
         "netcat-openbsd": "nc",
+        "nvidia-imex": "nvidia-imex-ctl",
         "nvidia-smi": "nvidia-smi",
         "nvme-cli": "nvme",
         "openmpi-bin": "mpirun ompi_info",

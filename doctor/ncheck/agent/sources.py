@@ -34,7 +34,7 @@ def within(seconds, work, *arguments, more=lambda: 0.0):
 
 
 def _is_smi(source):
-    return source.get("kind") == "command" and os.path.basename(source["argv"][0]) == _SMI
+    return [os.path.basename(str(word)) for word in list(source.get("argv") or ())[:1]] == [_SMI]
 
 
 class Sources:
