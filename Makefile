@@ -69,7 +69,7 @@ run: $(STAMPS)/installed
 
 # The lab waits more than it works, so there are more workers than cores; the fast tests have one a core, at most four,
 # each of which collects all of them. What pytest compiles is kept, whatever the environment says: compiling takes half
-# of a start. A lab, ssh or slow test that fails runs again at the end, alone (tests/flake_rule.py). ARGS='-k name' may
+# of a start. A test of processes or networks that fails runs again, alone (tests/flake_rule.py). ARGS='-k name' may
 # leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one test after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages

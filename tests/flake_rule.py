@@ -1,7 +1,8 @@
-"""The flake rule, under `pytest --flake-rule`: a lab, ssh or slow test that failed runs once more at the end, alone.
+"""The flake rule, under `pytest --flake-rule`: a failed test that depends on the machine runs once more, alone.
 
-If it passes then, it is flaky: listed with both outputs, and counted as passed. More than three flaky tests are
-failures, because the cause is then more than a busy machine. No other test is run again.
+That is a lab, ssh or slow test, or one that started a process or opened a connection while it ran. If it passes at the
+end, it is flaky: listed with both outputs, and counted as passed. More than three flaky tests are failures, because the
+cause is then more than a busy machine. No other test is run again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 MARKERS = ("lab", "ssh", "slow")  # tests with real processes on real networks, on a machine that may be busy
+EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.connect", "socket.bind"))
 MOST_FLAKY = 3  # in one run
 MOST_AGAIN = 10  # where more fail, something is broken: none runs again
 LONGEST = 600  # seconds that a test may take when it runs again
@@ -32,7 +34,7 @@ class Failed:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = f"run a failed {' or '.join(MARKERS)} test once more at the end, alone; more than {MOST_FLAKY} flakes fail"
+    text = f"run a failed test of processes or networks once more at the end, alone; more than {MOST_FLAKY} flakes fail"
     parser.addoption("--flake-rule", action="store_true", help=text)
 
 
@@ -49,11 +51,21 @@ class FlakeRule:
         self.is_worker = hasattr(config, "workerinput")
         self.failed: dict[str, Failed] = {}
         self.verdict = ""
+        self.uses_machine = False  # whether the test that runs has caused one of EVENTS
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, _: object) -> None:
+        self.uses_machine = self.uses_machine or event in EVENTS
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        self.uses_machine = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        vars(report)["may_be_flaky"] = any(item.get_closest_marker(name) for name in MARKERS)
+        marked = any(item.get_closest_marker(name) for name in MARKERS)
+        vars(report)["may_be_flaky"] = marked or self.uses_machine
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -70,7 +82,7 @@ class FlakeRule:
 
     def _run_again(self, session: pytest.Session) -> None:
         if len(self.failed) > MOST_AGAIN:
-            self.verdict = f"{len(self.failed)} {_names()} tests failed: too many to run again"
+            self.verdict = f"{len(self.failed)} tests of processes and networks failed: too many to run again"
             return
         for test, failed in self.failed.items():
             failed.passed_alone, failed.second = self._alone(test)
@@ -113,7 +125,7 @@ class FlakeRule:
         """Print both outputs of each test that ran again; pytest's own closing line follows."""
         if not self.verdict:
             return
-        terminalreporter.section(f"{_names()} tests that failed")
+        terminalreporter.section("tests of processes and networks that failed")
         for test, failed in self.failed.items():
             if failed.second:
                 terminalreporter.section(f"{'flaky' if failed.passed_alone else 'failed twice'}: {test}", "-")
@@ -127,7 +139,3 @@ class FlakeRule:
             if failed.passed_alone:
                 terminalreporter.line(f"FLAKY {test}")
         terminalreporter.line(self.verdict)
-
-
-def _names() -> str:
-    return ", ".join(MARKERS)

@@ -118,6 +118,17 @@ def test_a_test_that_is_skipped_the_second_time_has_not_passed(run: Run) -> None
     assert (code, closing_line(output)) == (1, "1 failed"), output
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_test_that_starts_a_process_needs_no_mark(run: Run, workers: int) -> None:
+    starting = flaky("starts", "filterwarnings").replace(
+        "    print(", "    os.waitpid(os.spawnlp(os.P_NOWAIT, 'true', 'true'), 0)\n    print("
+    )
+    code, output = run(starting, flaky("unit", "filterwarnings"), workers=workers)
+    assert (code, closing_line(output)) == (1, "1 failed, 1 passed"), output
+    assert "FLAKY test_it.py::test_starts" in output
+    assert "FLAKY test_it.py::test_unit" not in output
+
+
 def test_no_other_test_runs_again(run: Run, tmp_path: Path) -> None:
     code, output = run(flaky("unit", "filterwarnings"), GOOD)
     assert (code, closing_line(output)) == (1, "1 failed, 1 passed"), output
@@ -136,7 +147,7 @@ def test_three_flakes_are_green_and_four_are_red(run: Run, count: int, ended: Re
 def test_where_many_fail_none_runs_again(run: Run) -> None:
     code, output = run(*(flaky(f"number{number}") for number in range(11)))
     assert (code, closing_line(output)) == (1, "11 failed"), output
-    assert "11 lab, ssh, slow tests failed: too many to run again" in output
+    assert "11 tests of processes and networks failed: too many to run again" in output
 
 
 def test_without_the_option_nothing_runs_again(run: Run) -> None:
