@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAIN = "import sys\nfrom ncheck.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
-LEFT_OUT = frozenset({"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"})  # tomli: for Python 3.10, see make pyz
+LEFT_OUT = frozenset(
+    {"cryptography", "paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
+)  # tomli: for Python 3.10, see make pyz
 PURE_AS_WELL = frozenset({"markupsafe"})  # it also works without its compiled part
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
