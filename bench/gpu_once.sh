@@ -54,7 +54,7 @@ fi >>"$OUT/env.txt" 2>&1
 "$python" "$here/gpu.py" --ncheck "$ncheck" --out "$OUT/gpu.md" --minutes 3 --only machine,facts,load,alone \
   >"$OUT/gpu.log" 2>&1
 
-if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>"$OUT/torch.txt"; then
+if "$python" -c 'import torch, sys; torch.cuda.is_available() or sys.exit("torch sees no GPU")' 2>"$OUT/torch.txt"; then
   two="-m torch.distributed.run --standalone --nproc_per_node 2"
   # shellcheck disable=SC2086  words, on purpose
   "$python" $two "$here/gpu.py" --part stuck >"$OUT/stuck.log" 2>&1 &

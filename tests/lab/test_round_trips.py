@@ -56,4 +56,4 @@ def test_a_run_waits_for_a_node_no_more_often_than_it_must(
         assert run.exit_code == 0
         assert proxy.stdout
         ended = dict(proxy.stdout.readline().strip().split(": ") for _ in range(2))  # ncheck's own, and that of ssh
-    assert ended["1"] == str(flights)
+    assert int(ended["1"]) <= flights

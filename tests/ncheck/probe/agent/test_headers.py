@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_each_call_of_cuda_and_cublas_has_the_arguments_of_the_header(
     monkeypatch.setenv("STANDIN_CUDA", f"devices=2,memory={1 << 30}")
     driver = Device()
     context = driver.enter(0)
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"turn": true}\n'))  # it may copy at once
     main._Gpu(driver).test({"seconds": 0.1, "blas": [library]}, device.Blas)
     main._pairs(driver)
     driver.zero(driver.memory(8), 8)
@@ -113,7 +115,7 @@ def constants(module: ModuleType, begin: str) -> dict[str, int]:
 def test_the_constants_are_those_of_the_headers(headers: str) -> None:
     ours = {**constants(cuda, "CUDA_"), **constants(device, "CU")}
     assert set(ours) == {
-        "CUDA_ERROR_NOT_READY", "CUBLAS_OP_N", "CUBLAS_COMPUTE_32F", "CUBLAS_GEMM_DEFAULT", "CUDA_R_16BF", "CUDA_R_32F",
+        "CUDA_ERROR_NOT_READY", "CUDA_ERROR_TOO_MANY_PEERS", "CUBLAS_OP_N", "CUBLAS_COMPUTE_32F", "CUBLAS_GEMM_DEFAULT", "CUDA_R_16BF", "CUDA_R_32F",
     }  # fmt: skip
     for name, value in ours.items():
         assert {int(one) for one in re.findall(rf"\b{name}\s*=\s*(-?\d+)", headers)} == {value}
