@@ -125,7 +125,7 @@ def test_cron_starts_one_canary_at_a_time_and_mails_what_is_wrong(head: Path) ->
         assert run(head, variables["SHELL"], "-c", command, path=variables["PATH"]) == (1, "")
 
 
-# Slurm; tests/lab/test_slurm_canary.py starts it on a real one
+# Slurm; tests/lab/test_slurm.py starts it on a real one
 
 
 @pytest.mark.parametrize(

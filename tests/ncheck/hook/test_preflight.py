@@ -231,9 +231,8 @@ def test_a_broken_plug_in_is_one_warning(tmp_path: Path, text: str) -> None:
     first, second = run(2, variables=variables, select="NC0")
     assert first.said == second.said == {"findings": ["NC003"], "nodes": [HOST], "exit_code": 1}
     assert (first.stderr.count("\n"), second.stderr) == (1, "")
-    assert first.stderr.startswith(
-        "ncheck: warning: NC003 plug-in-broken on this machine: the plug-in strange-checks is "
-    )
+    message = "NC003 plug-in-broken on this machine: the plug-in strange-checks is "
+    assert first.stderr.startswith(f"ncheck: warning: {message}")
 
 
 def test_strict_stops_for_a_broken_plug_in(tmp_path: Path) -> None:

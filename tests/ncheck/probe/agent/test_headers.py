@@ -115,7 +115,8 @@ def constants(module: ModuleType, begin: str) -> dict[str, int]:
 def test_the_constants_are_those_of_the_headers(headers: str) -> None:
     ours = {**constants(cuda, "CUDA_"), **constants(device, "CU")}
     assert set(ours) == {
-        "CUDA_ERROR_NOT_READY", "CUDA_ERROR_TOO_MANY_PEERS", "CUBLAS_OP_N", "CUBLAS_COMPUTE_32F", "CUBLAS_GEMM_DEFAULT", "CUDA_R_16BF", "CUDA_R_32F",
+        "CUDA_ERROR_NOT_READY", "CUDA_ERROR_TOO_MANY_PEERS",
+        "CUBLAS_OP_N", "CUBLAS_COMPUTE_32F", "CUBLAS_GEMM_DEFAULT", "CUDA_R_16BF", "CUDA_R_32F",
     }  # fmt: skip
     for name, value in ours.items():
         assert {int(one) for one in re.findall(rf"\b{name}\s*=\s*(-?\d+)", headers)} == {value}
