@@ -8,6 +8,8 @@
 #define cuMemAlloc_v2 hipMalloc
 #define cuMemAllocHost_v2 hipMemAllocHost
 #define cuMemcpyDtoH_v2 hipMemcpyDtoH
+#define cuMemcpyHtoD_v2 hipMemcpyHtoD
+#define cuMemcpyDtoD_v2 hipMemcpyDtoD
 #define cuMemsetD8_v2 hipMemsetD8
 #define cuStreamCreate hipStreamCreateWithFlags
 #define cuEventCreate hipEventCreateWithFlags

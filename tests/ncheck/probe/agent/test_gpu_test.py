@@ -177,6 +177,14 @@ def test_a_gpu_that_is_slow_or_wrong_shows_it_and_its_neighbour_does_not(tested:
     assert {blocks for _, blocks in well.results.values()} == {0}
 
 
+@pytest.mark.parametrize("vendor", ["NVIDIA", "AMD"])
+def test_products_last_until_the_power_cap_acts_and_draw_the_power_for_it(tested: Tested, vendor: str) -> None:
+    well, ill = tested(f"{SMALL},capped=0.7@1", seconds=0.2, vendor=vendor, force=True).gpus
+    rates = (well.figures.bf16, ill.figures.bf16, well.figures.fp32, ill.figures.fp32)
+    assert rates == pytest.approx((270, 189, 18, 12.6), rel=0.01)
+    assert (well.trouble, ill.trouble, well.notes, ill.notes) == ("", "", (), ())
+
+
 def test_what_fails_or_is_refused_says_in_which_step(tested: Tested) -> None:
     _, ill = tested("lost=host@1", seconds=0.2).gpus
     words = "cuMemcpyHtoDAsync_v2: unknown error (CUDA error 999)"

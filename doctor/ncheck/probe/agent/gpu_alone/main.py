@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import struct
 import sys
 import time
 from collections import Counter
@@ -22,7 +23,11 @@ _PART = 8  # at most this part of the free memory for a copy
 _FIXED_ROUNDS = 500  # of the kernels with known results: the same on every GPU, or they could not be compared
 _LAUNCH = 0.02  # seconds of one launch while it keeps busy
 _EMPTY = 200  # launches in a row
-_SMALL = 0x3C  # each byte of a number near 0.01, in single precision and in BF16
+_MULTIPLIED = 0.3  # seconds of matrix products: longer than the control of the power takes to act
+_BLOCK = 4 * 1024 * 1024  # bytes of numbers that differ; matrices repeat them
+# Of each 16 bits, these are as they come and those are set: numbers of either sign between 2^-7 and 2^-3, in BF16 and
+# in single precision. A matrix that repeats one number draws less power than those that programs multiply.
+_KEPT, _SET = 0x81FF, 0x3C00
 
 
 def main(_arguments):
@@ -146,12 +151,17 @@ class _Gpu(_Timer):
 
     def fma(self, function, ends):
         """Keep the GPU busy until then; return its TFLOPS, at the end of that time."""
-        rounds = 100
+        one = self.busy(partial(self.launch, function, BLOCKS), ends, 100, 4000000)
+        return BLOCKS * kernels.THREADS * kernels.FLOPS / one / 1e12
+
+    def busy(self, do, ends, least, most):
+        """Queue `do` so many times, at once, until then; return the seconds of one, at the end of that time."""
+        count = least
         while True:
-            took = self.seconds(partial(self.launch, function, BLOCKS, rounds))
+            took = self.seconds(partial(do, count))
             if time.monotonic() >= ends and took > _LAUNCH / 4:
-                return BLOCKS * kernels.THREADS * rounds * kernels.FLOPS / took / 1e12
-            rounds = max(100, min(4000000, int(rounds * _LAUNCH / max(took, 1e-6))))
+                return took / count
+            count = max(least, min(most, int(count * _LAUNCH / max(took, 1e-6))))
 
     def copies(self):
         """Measure copies on the device, and to and from the host: GPUs share links to it, so one copies at a time."""
@@ -176,6 +186,16 @@ class _Gpu(_Timer):
             say(figures={name: size / self.seconds(do) / 1e9})
         say(turn=False)
 
+    def numbers(self, matrix, size):
+        """Fill it with numbers that differ, the same on every GPU."""
+        data = int.from_bytes(hashlib.shake_128(b"ncheck").digest(_BLOCK), "little")
+        kept, ones = (int.from_bytes(struct.pack("<H", bits) * (_BLOCK // 2), "little") for bits in (_KEPT, _SET))
+        self.cuda.to_device(matrix, (data & kept | ones).to_bytes(_BLOCK, "little"), _BLOCK)
+        done = _BLOCK
+        while done < size:
+            self.cuda.on_device(matrix + done, matrix, min(done, size - done))
+            done *= 2
+
     def products(self, library, files):
         """Multiply matrices by cuBLAS or rocBLAS, where there is one. What it refuses is a note: it is no fault of the
         GPU, which the calls of the driver after it would show.
@@ -186,14 +206,16 @@ class _Gpu(_Timer):
             return
         side = 8192 if 6 * 8192 * 8192 * 2 < self.cuda.free() else 2048
         matrices = [self.cuda.memory(4 * side * side) for _ in range(3)]
-        for matrix in matrices:
-            self.cuda.fill(matrix, _SMALL, 4 * side * side)
+        for matrix in matrices[:2]:
+            self.numbers(matrix, 4 * side * side)
         for name in ("bf16", "fp32"):
             _at("a matrix product, " + name)
             try:
                 do = blas.product(name, side, matrices, self.stream)
                 do()
-                say(figures={name: 2 * side**3 / self.seconds(do) / 1e12})
+                ends = time.monotonic() + _MULTIPLIED
+                one = self.busy(lambda count, do=do: [do() for _ in range(count)], ends, 1, 9999)
+                say(figures={name: 2 * side**3 / one / 1e12})
             except RankError as trouble:
                 if trouble.driver is not None:
                     raise
