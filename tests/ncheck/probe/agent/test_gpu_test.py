@@ -16,10 +16,23 @@ from pathlib import Path
 import pytest
 from ncheck.agent.answers import MissingError
 from ncheck.facts.answers import decoded
+from ncheck.facts.gpus import GpuFacts
 from ncheck.fleet.bootstrap import gpu_program
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.agent import gpu_test
 from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.gpu_test import EXACT, BusyLook, DriverFailure, GpuTestFacts
+from ncheck_checks.measured.gpu_compute_slow import gpu_compute_slow
+from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
+from ncheck_checks.measured.gpu_errors_under_load import gpu_errors_under_load
+from ncheck_checks.measured.gpu_host_link_slow import gpu_host_link_slow
+from ncheck_checks.measured.gpu_memory_slow import gpu_memory_slow
+from ncheck_checks.measured.gpu_pair_slow import gpu_pair_slow
+from ncheck_checks.measured.gpu_slowed_under_load import gpu_slowed_under_load
+from ncheck_checks.measured.gpu_test_failed import gpu_test_failed
+from ncheck_checks.measured.pcie_narrow_under_load import pcie_narrow_under_load
 
 from .driven_ranks import FAR, Standins
 
@@ -183,6 +196,55 @@ def test_products_last_until_the_power_cap_acts_and_draw_the_power_for_it(tested
     rates = (well.figures.bf16, ill.figures.bf16, well.figures.fp32, ill.figures.fp32)
     assert rates == pytest.approx((270, 189, 18, 12.6), rel=0.01)
     assert (well.trouble, ill.trouble, well.notes, ill.notes) == ("", "", (), ())
+
+
+CHECKS = [
+    gpu_compute_slow,
+    gpu_computes_wrong,
+    gpu_errors_under_load,
+    gpu_host_link_slow,
+    gpu_memory_slow,
+    gpu_pair_slow,
+    gpu_slowed_under_load,
+    gpu_test_failed,
+    pcie_narrow_under_load,
+]
+# One H100 with release 580 of the driver, which knows CUDA 13.0.
+H100 = f"{SMALL},driver=13000,devices=1,compute=3@0,product=2.5@0,copy=1.6@0,host=2@0"
+NO_PEER = "nothing to compare with: one GPU of its model, and ncheck has no data sheet of it"
+ALONE = {"gpu-pair-slow": "one GPU alone has no pairs", "gpu-host-link-slow": NO_PEER}
+LATE = "it did not end within its time, in: the driver"
+WAKES = {
+    **ALONE,
+    **dict.fromkeys(("gpu-compute-slow", "gpu-memory-slow"), NO_PEER),
+    **dict.fromkeys(("gpu-slowed-under-load", "pcie-narrow-under-load"), "no GPU was kept busy to the end"),
+    "gpu-computes-wrong": f"0000:00:00.0: {LATE}",
+    "gpu-test-failed": f"the test of 0000:00:00.0 did not come to its end: {LATE}",
+}
+NO_CUBLAS = "cuBLAS cannot be used: libcublas.so.11: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "nvml", "notes", "reasons"),
+    [
+        ("", "", (), ALONE),
+        (",init=hang", "", (), WAKES),  # for longer than there is time
+        (",capped=0.7@0", "throttled=4@0", (), ALONE),
+        ("", "", (NO_CUBLAS,), ALONE),
+        (",sm=60", "", (), ALONE),
+    ],
+    ids=["healthy", "slow start", "power cap", "no cuBLAS", "sm_60"],
+)
+def test_a_machine_with_one_gpu_is_green_or_says_why(  # noqa: PLR0913, PLR0917  they are one row
+    tested: Tested, tmp_path: Path, cuda: str, nvml: str, notes: tuple[str, ...], reasons: dict[str, str]
+) -> None:
+    if notes:
+        (tmp_path / "libcublas.so.12").unlink()
+    facts = tested(H100 + cuda, nvml, timeout=5 if reasons is WAKES else FAR, gpus=GPUS[:1])
+    found = Gpu(0, "NVIDIA H100 80GB HBM3", GPUS[0]["uuid"], GPUS[0]["pci"])
+    judged = judge(CHECKS, {"n1": {GpuTestFacts: facts, GpuFacts: GpuFacts((found,), "580.95", "13.0", "nvml")}})
+    said = {one.check: one.reason for one in judged.verdicts if one.outcome is not Outcome.PASSED}
+    assert (judged.findings, said, facts.gpus[0].notes, facts.words) == ([], reasons, notes, "")
 
 
 def test_what_fails_or_is_refused_says_in_which_step(tested: Tested) -> None:
