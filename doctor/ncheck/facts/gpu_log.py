@@ -132,7 +132,7 @@ GPU_UNUSABLE = "unusable GPU"  # what gpu-unusable explains: that tools hang, or
 
 
 @dataclass(frozen=True)
-class _Told:
+class _DecodedXid:
     """An Xid with what its line, and the lines like it, say. `advice`: what to do at once."""
 
     event: XidEvent
@@ -145,8 +145,8 @@ def broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> dict[str,
     return {pci: [one.event for one in own] for pci, own in _broken(log, health)}
 
 
-def _broken(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[tuple[str, list[_Told]]]:
-    return _by_gpu([one for one in _told(log, health) if _is_fatal(one) and _still_broken(one.event, health)])
+def _broken(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[tuple[str, list[_DecodedXid]]]:
+    return _by_gpu([one for one in _decoded(log, health) if _is_fatal(one) and _still_broken(one.event, health)])
 
 
 def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
@@ -166,19 +166,19 @@ def of_broken_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterat
 
 def of_repaired_gpus(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
     """Yield one problem per GPU that was broken, and was reset or needs nothing any more."""
-    over = [one for one in _told(log, health) if _is_fatal(one) and not _still_broken(one.event, health)]
+    over = [one for one in _decoded(log, health) if _is_fatal(one) and not _still_broken(one.event, health)]
     for pci, own in _by_gpu(over):
         yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
 def of_programs(log: KernelLogFacts, health: GpuHealthFacts | None) -> Iterator[Problem]:
     """Yield one problem per GPU with what is neither fatal nor harmless."""
-    some = [one for one in _told(log, health) if not (_is_fatal(one) or _is_harmless(one))]
+    some = [one for one in _decoded(log, health) if not (_is_fatal(one) or _is_harmless(one))]
     for pci, own in _by_gpu(some):
         yield _problem(pci, own, "sudo journalctl -k -g NVRM", look=True)
 
 
-def _told(log: KernelLogFacts, health: GpuHealthFacts | None) -> list[_Told]:
+def _decoded(log: KernelLogFacts, health: GpuHealthFacts | None) -> list[_DecodedXid]:
     """Return every Xid with what its line says beyond the number."""
     details: dict[int, Detail | None] = {
         place: of_nvlink5(event.line) for place, event in enumerate(log.xids) if event.xid in NVLINK5
@@ -193,24 +193,24 @@ def _told(log: KernelLogFacts, health: GpuHealthFacts | None) -> list[_Told]:
     return [_of_event(event, details.get(place)) for place, event in enumerate(log.xids)]
 
 
-def _of_event(event: XidEvent, detail: Detail | None) -> _Told:
+def _of_event(event: XidEvent, detail: Detail | None) -> _DecodedXid:
     """Return what is known. Of NVLink since Blackwell, a line that says Nonfatal asks for no reset."""
     meaning, advice = xid(event.xid).meaning, xid(event.xid).action
     if detail is not None:
         meaning, advice = f"{meaning} ({detail.part}: {detail.cause.value})", detail.action
     if event.xid in NVLINK5 and advice in BROKEN and "nonfatal" in event.line.lower():
         advice = Action.SUPPORT
-    return _Told(event, meaning, advice)
+    return _DecodedXid(event, meaning, advice)
 
 
-def _is_fatal(one: _Told) -> bool:
+def _is_fatal(one: _DecodedXid) -> bool:
     """Return whether the GPU was broken. Of Xid 154 the line says it."""
     if one.event.xid == RECOVERY_CHANGED:
         return _asked(one.event) not in ("", "None")
     return one.advice in BROKEN
 
 
-def _is_harmless(one: _Told) -> bool:
+def _is_harmless(one: _DecodedXid) -> bool:
     return one.advice is Action.NOTHING or one.event.xid == RECOVERY_CHANGED
 
 
@@ -229,21 +229,21 @@ def _still_broken(event: XidEvent, health: GpuHealthFacts | None) -> bool:
     return not (event.earlier or back or (gpu is not None and gpu.action == 0))
 
 
-def _by_gpu(told: list[_Told]) -> Iterator[tuple[str, list[_Told]]]:
-    for pci in dict.fromkeys(one.event.pci for one in told):
-        yield pci, [one for one in told if one.event.pci == pci]
+def _by_gpu(decoded: list[_DecodedXid]) -> Iterator[tuple[str, list[_DecodedXid]]]:
+    for pci in dict.fromkeys(one.event.pci for one in decoded):
+        yield pci, [one for one in decoded if one.event.pci == pci]
 
 
-def _problem(pci: str, told: list[_Told], fix: str, *, look: bool) -> Problem:
-    last = told[-1].event.line
-    told = sorted(told, key=lambda one: one.event.xid)
-    counts = Counter(one.event.xid for one in told)
+def _problem(pci: str, decoded: list[_DecodedXid], fix: str, *, look: bool) -> Problem:
+    last = decoded[-1].event.line
+    decoded = sorted(decoded, key=lambda one: one.event.xid)
+    counts = Counter(one.event.xid for one in decoded)
     xids = ", ".join(_times(number, count) for number, count in counts.items())
-    meanings = _listed(dict.fromkeys(f"{one.event.xid}: {one.meaning}" for one in told))
-    advice = ", ".join(dict.fromkeys(one.advice.value for one in told))
+    meanings = _listed(dict.fromkeys(f"{one.event.xid}: {one.meaning}" for one in decoded))
+    advice = ", ".join(dict.fromkeys(one.advice.value for one in decoded))
     message = f"the driver reported {xids} for the GPU at {pci} ({meanings}); NVIDIA's advice: {advice}"
     message += last_at(last)
-    lines = {one.event.xid: one.event.line for one in told}
+    lines = {one.event.xid: one.event.line for one in decoded}
     return Problem(message, fix, tuple(lines.values()), look=look, summary=f"{xids} of a GPU")
 
 
