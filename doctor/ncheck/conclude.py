@@ -25,6 +25,7 @@ from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
 from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, name_python, systems_of
+from ncheck.text import typable
 from ncheck.version import __version__
 
 
@@ -96,7 +97,7 @@ def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Clus
     if finding.fix != PLAN:
         return [finding]
     fixes = {node: _lasting(node, variable, plan, cluster) for node in finding.nodes}
-    if not all(fixes.values()):
+    if not all(fix and typable(fix.line) for fix in fixes.values()):
         return [replace(finding, kind="look")]
     return [
         replace(finding, nodes=nodes, fix=fix.line, where="", kind="look" if fix.look else "fix")

@@ -105,7 +105,7 @@ def placed_settings(environment: EnvironmentFacts, release: Release) -> Mapping[
 
 
 def _placed(environment: EnvironmentFacts, release: Release) -> Mapping[str, tuple[str, str]]:
-    other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
+    other = _named_file(environment, release)
     users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
     settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
     for path in (*users, MACHINE_FILE):
@@ -178,6 +178,11 @@ def settings_that_steer_the_choice(
     return tuple(setting_at(environment, name, *placed[name]) for name in names)
 
 
+def _named_file(environment: EnvironmentFacts, release: Release) -> str:
+    """Return the file that NCCL reads in place of ~/.nccl.conf, "" for none."""
+    return environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
+
+
 def lasting(
     variable: str, value: str, environment: EnvironmentFacts, release: Release, *, everywhere: bool = True
 ) -> Fix:
@@ -188,6 +193,8 @@ def lasting(
     known, line = settings_at(environment, release).get(variable), quote(f"{variable}={value}")
     if known and (everywhere or known.file == MACHINE_FILE):
         return known.set_to(value)
-    append = f"echo {line} >> ~/.nccl.conf" if everywhere else f"echo {line} | sudo tee -a {MACHINE_FILE}"
+    own = next((path for path in environment.files if path == _named_file(environment, release)), "")
+    users = f"echo {line} | {sudo_for(own)}tee -a {quote(own)}" if own else f"echo {line} >> ~/.nccl.conf"
+    append = users if everywhere else f"echo {line} | sudo tee -a {MACHINE_FILE}"
     removal = known.set_to("") if known else Fix("")
     return removal if removal.look else Fix("; ".join(filter(None, (removal.line, append))))

@@ -8,7 +8,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.login_variables import where_set
 from ncheck.model.check import Fix
 from ncheck.model.fact import Absent
-from ncheck.nccl.settings import PlacedSetting, is_on, release_of, releases_of, settings_in_force, settings_of
+from ncheck.nccl.settings import PlacedSetting, is_on, lasting, release_of, releases_of, settings_in_force, settings_of
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
 BOTH = (OLD, NEW)
@@ -57,6 +57,13 @@ def test_a_release_is_read_from_the_version_and_without_one_both_kinds_of_rules_
     assert [release_of(version) for version in ("2.21.5", "2.21.5+cuda12.4", "unknown", "")] == [OLD, OLD, (), ()]
     assert releases_of(LoadedNcclFacts("2.21.5", "/opt/libnccl.so.2")) == (OLD,)
     assert releases_of(Absent("no NCCL")) == ((2, 27, 7), (2, 28, 3))
+
+
+def test_a_value_that_should_last_goes_to_the_file_that_nccl_reads() -> None:
+    named = "/opt/job/nccl.conf"
+    environment = EnvironmentFacts({"NCCL_CONF_FILE": named}, {named: Absent("not found")})
+    assert lasting("NCCL_IB_TC", "106", environment, NEW) == Fix(f"echo NCCL_IB_TC=106 | tee -a {named}")
+    assert lasting("NCCL_IB_TC", "106", environment, OLD) == Fix("echo NCCL_IB_TC=106 >> ~/.nccl.conf")
 
 
 def test_a_setting_knows_its_place_and_the_command_that_changes_it() -> None:
