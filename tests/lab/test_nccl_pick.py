@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,16 +12,11 @@ from .command import Run
 from .hosts import Lab
 from .node import Node
 from .promises import examined
-from .ward import BETWEEN_NODES, selected
+from .ward import BETWEEN_NODES, Row, Ward, hold, on, selected, ward
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
 
 Folder = Callable[[str], Path]
-
-
-def real_nccl(lab: Lab, folder: Path) -> None:
-    """Put this library where the job's python finds the wheel's, on every host."""
-    lab.remake(*lab.nodes, real={PLACE: folder / "libnccl.so.2"})
 
 
 # Without the search for duplicates an IPv6 address can be used at once.
@@ -51,22 +46,83 @@ def compose_bridge_first(node: Node) -> None:
     node.sh("set -e; " + BRIDGE_FIRST.format(address=node.address))
 
 
-@pytest.mark.parametrize("release", ["2.19.3", "2.28.3"])
+def real_nccl(lab: Lab, folder: Path) -> None:
+    """Put this library where the job's python finds the wheel's, on two hosts."""
+    lab.remake(*lab.nodes[:2], real={PLACE: folder / "libnccl.so.2"})
+
+
+def let_in_lo(node: Node, file: str) -> None:
+    faults.docker_bridge(node)
+    node.write(file, "NCCL_SOCKET_IFNAME=^docker0\n")
+
+
+def family_astray(node: Node) -> None:
+    compose_bridge_first(node)
+    node.write("/etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\n")
+
+
+BRIDGE, LO = "NCCL would pick br-5b1d7c3e9f20 (container-bridge)", "NCCL would pick lo (loopback): "
+FIRST = "the first in the kernel's order except docker*"
+# NC356: a bridge of containers has the same address on several nodes.
+ROWS = (
+    Row("a compose bridge before eth0, for an old NCCL", "NC304 NC201 NC356", on(compose_bridge_first),
+        f"{BRIDGE}: {FIRST} and lo"),
+    Row("a compose bridge before eth0", "NC304 NC356", on(compose_bridge_first), f"{BRIDGE}: {FIRST}, lo and virbr*"),
+    Row("a container's veth", "NC337", on(faults.container_veth),
+        "NCCL would also send data over veth3f9a1c2 (a link-local address), and may hang"),
+    Row("lo let in by /etc/nccl.conf", "NC304 NC323 NC356", on(let_in_lo, "/etc/nccl.conf"),
+        f"{LO}NCCL_SOCKET_IFNAME=^docker0"),
+    Row("lo let in by ~/.nccl.conf", "NC304 NC323 NC356", on(let_in_lo, "/root/.nccl.conf"),
+        f"{LO}NCCL_SOCKET_IFNAME=^docker0"),
+    Row("NCCL_SOCKET_FAMILY=AF_INET6", "NC304 NC335 NC356", on(family_astray), f"{BRIDGE} at a link-local address: "),
+)  # fmt: skip
+OLD = ROWS[0].fault
+
+
+@pytest.fixture(scope="module")
+def astray(nccl_folder: Folder) -> Iterator[Ward]:
+    """Put the real library where the job's python finds the wheel's; on one host an old one."""
+    old, new = (nccl_folder(release) / "libnccl.so.2" for release in ("2.19.3", "2.28.3"))
+
+    def prepare(made: Ward) -> None:
+        made.lab.remake(*made.lab.nodes, real={PLACE: new})
+        made.lab.remake(made.node(OLD), real={PLACE: old})
+
+    with ward(ROWS, prepare=prepare) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(astray: Ward, healthy: Run) -> Run:
+    return astray.examined(*selected(healthy, *BETWEEN_NODES))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
 def test_what_nccl_picks_is_told_by_itself_and_under_the_plan_it_picks_the_planned_interface(
-    lab: Lab, nccl_folder: Folder, release: str
+    astray: Ward, run: Run, row: Row
 ) -> None:
-    real_nccl(lab, nccl_folder(release))
-    for node in lab.nodes[:2]:
-        compose_bridge_first(node)
+    node = hold(astray, run, row)
 
-    run = examined(lab, nodes=lab.names[:2])
+    assert run.verdicts()["NC324", node] == "passed"
 
-    assert run.finding("NC304")["nodes"] == ["node01", "node02"]
-    assert run.finding("NC304")["message"].startswith("NCCL would pick br-5b1d7c3e9f20 (container-bridge)")
-    assert run.finding("NC304")["evidence"] == [f"asked NCCL {release} itself"]
-    assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] == "=eth0"
-    assert {run.verdicts()["NC324", name] for name in lab.names[:2]} == {"passed"}
-    assert sum(code == "NC304" for code in run.failed()) == 1
+
+def test_those_that_nccl_is_right_on_are_whole_and_the_plan_outweighs_what_leads_astray(astray: Ward, run: Run) -> None:
+    assert run.failed() == astray.failing
+    assert {run.verdicts()["NC324", name] for name in astray.whole} == {"passed"}
+    plan = run.report["plan"]["env"]
+    assert (plan["NCCL_SOCKET_IFNAME"]["value"], plan["NCCL_SOCKET_FAMILY"]["value"]) == ("=eth0", "AF_INET")
+
+
+def test_nccl_is_asked_itself_and_each_line_is_told_with_its_file(astray: Ward, run: Run) -> None:
+    asked = {name: f["evidence"] for f in run.report["findings"] if f["code"] == "NC304" for name in f["nodes"]}
+    assert asked == {
+        name: [f"asked NCCL {'2.19.3' if name == astray.node(OLD).name else '2.28.3'} itself"] for name in asked
+    }
+    told = {finding["message"] for finding in run.report["findings"] if finding["code"] == "NC323"}
+    assert told == {
+        f"NCCL_SOCKET_IFNAME=^docker0 in {file} excludes docker0, but not lo"
+        for file in ("/etc/nccl.conf", "/root/.nccl.conf")
+    }
 
 
 def test_a_containers_veth_that_nccl_would_use_beside_the_card_is_an_error_until_the_fix_is_set(
@@ -107,49 +163,3 @@ def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_trie
     assert {run.verdicts()["NC304", name] for name in lab.names[:2]} == {"passed"}
     assert {run.verdicts()["NC324", name] for name in lab.names[:2]} == {"skipped"}
     assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] is None
-
-
-def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_it(
-    lab: Lab, nccl_folder: Folder, healthy: Run
-) -> None:
-    real_nccl(lab, nccl_folder("2.28.3"))
-    for node in lab.nodes:
-        faults.docker_bridge(node)
-    lab.nodes[1].write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
-    lab.nodes[2].write("/root/.nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
-
-    run = examined(lab, *selected(healthy, *BETWEEN_NODES))
-
-    failed = run.failed()
-    assert {code: failed[code] for code in ("NC304", "NC323")} == {
-        "NC304": {"node02", "node03"}, "NC323": {"node02", "node03"},
-    }  # fmt: skip
-    picked = {finding["message"]: finding["fix"] for finding in run.report["findings"] if finding["code"] == "NC304"}
-    assert picked.keys() == {"NCCL would pick lo (loopback): NCCL_SOCKET_IFNAME=^docker0"}
-    told = {finding["message"] for finding in run.report["findings"] if finding["code"] == "NC323"}
-    assert told == {
-        f"NCCL_SOCKET_IFNAME=^docker0 in {file} excludes docker0, but not lo"
-        for file in ("/etc/nccl.conf", "/root/.nccl.conf")
-    }
-    assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}
-
-
-def test_a_family_of_addresses_that_leads_astray_is_named_on_its_node_and_outweighed_by_the_plan(
-    lab: Lab, nccl_folder: Folder, healthy: Run
-) -> None:
-    real_nccl(lab, nccl_folder("2.28.3"))
-    for node in lab.nodes:
-        compose_bridge_first(node)
-    lab.nodes[3].write("/etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\n")
-
-    run = examined(lab, *selected(healthy, *BETWEEN_NODES))
-
-    assert run.failed()["NC335"] == {"node04"}
-    (told,) = (
-        finding["message"]
-        for finding in run.report["findings"]
-        if finding["nodes"] == ["node04"] and finding["code"] == "NC304"
-    )
-    assert told.startswith("NCCL would pick br-5b1d7c3e9f20 (container-bridge) at a link-local address: ")
-    assert run.report["plan"]["env"]["NCCL_SOCKET_FAMILY"]["value"] == "AF_INET"
-    assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}

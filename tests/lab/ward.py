@@ -102,12 +102,15 @@ class Ward:
 
 
 @contextmanager
-def ward(rows: Sequence[Row], wiring: Wiring = ONE_NIC, whole: int = 2) -> Iterator[Ward]:
-    """Run such a lab, with so many nodes without a fault."""
+def ward(
+    rows: Sequence[Row], wiring: Wiring = ONE_NIC, whole: int = 2, prepare: Callable[[Ward], object] = id
+) -> Iterator[Ward]:
+    """Run such a lab, with so many nodes without a fault; it may be prepared before the faults are made."""
     if why := why_not():
         cannot(why)
     with hosts.lab(len(rows) + whole, wiring) as lab, ExitStack() as stack:
         made = Ward(lab, rows)
+        prepare(made)
         for row in rows:
             effect = row.hurt(lab, made.node(row.fault))
             if isinstance(effect, AbstractContextManager):
