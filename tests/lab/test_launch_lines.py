@@ -6,28 +6,37 @@ Every test shows both: the line as it was printed, then the trap that it goes ro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from . import faults
-from .conftest import once
+from tests.skips import cannot
+
+from . import faults, hosts
+from .command import Run
+from .conftest import once, why_not
 from .hosts import Lab
 from .launching import Launched, Watch, launched
-from .layers import ADA, ROOT, User
+from .layers import ADA
+from .node import Node
 from .promises import nothing_left, planned
+from .wiring import SEVERAL_NICS
 
 PROGRAM = ("--for", "mpirun", "--", "allreduce")
-RANKS = {f"rank {number - 1} on node0{number}" for number in (1, 2, 3)}
-BEGUN, SMALL, LARGE = "rank 0 on node01", "8 bytes over 3 ranks", "8388608 bytes over 3 ranks"
+BEGUN, SMALL, LARGE = "rank 0 on node01", "8 bytes over", "8388608 bytes over"
 # What Open MPI says when it tried an address that is another host's too; its line breaks after "process".
 ASTRAY = r"connect\(\) to (172\.17\.0\.1|192\.168\.49\.1):\d+ failed|cannot find a corresponding (process|endpoint)"
 REFUSED = "An invalid value was given for btl_tcp_if_include"
 
 
-def ended_well(run: Launched) -> bool:
+def ended_well(run: Launched, size: int = 3) -> bool:
     """Tell whether every rank summed all; what mpirun remarks beside that stands there too."""
-    return run.exit_code == 0 and set(run.said.splitlines()) >= RANKS | {SMALL, LARGE}
+    ranks = {f"rank {number} on node0{number + 1}" for number in range(size)}
+    summed = {f"{SMALL} {size} ranks", f"{LARGE} {size} ranks"}
+    return run.exit_code == 0 and set(run.said.splitlines()) >= ranks | summed
 
 
 def without_interfaces(line: str) -> str:
@@ -45,34 +54,29 @@ def line(running_wide_lab: Lab, of_all_workers: Path) -> str:
     return once(of_all_workers / "wide-line", lambda: planned(running_wide_lab, *PROGRAM)).stdout
 
 
-@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
-def test_docker0_alike_everywhere_stops_mpirun_and_the_printed_line_does_not(
-    wide_lab: Lab, user: User, line: str
-) -> None:
+def test_docker0_alike_everywhere_stops_mpirun_and_the_printed_line_does_not(wide_lab: Lab, line: str) -> None:
     node = wide_lab.nodes[0]
-    if user is ADA:
-        line = planned(wide_lab, *PROGRAM, user=user).stdout
 
     with nothing_left(wide_lab):
-        done = launched(node, line, user=user)
+        done = launched(node, line)
     assert ended_well(done), done
 
-    trapped = launched(node, without_interfaces(line), Watch(enough=ASTRAY), user=user)
+    trapped = launched(node, without_interfaces(line), Watch(enough=ASTRAY))
     assert re.search(ASTRAY, trapped.said), trapped
     assert LARGE not in trapped.said
     wide_lab.remake(*wide_lab.nodes)
 
 
-@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
-def test_the_line_for_port_10001_needs_no_other_port(wide_lab: Lab, user: User) -> None:
+def test_the_line_for_port_10001_needs_no_other_port_for_an_ordinary_user(wide_lab: Lab) -> None:
     for node in wide_lab.nodes:
         faults.firewall(node, "tcp dport 22 reject with tcp reset")
-    line = planned(wide_lab, "-p", "10001", *PROGRAM, user=user).stdout
+    line = planned(wide_lab, "-p", "10001", *PROGRAM, user=ADA).stdout
 
-    done = launched(wide_lab.nodes[0], line, user=user)
+    with nothing_left(wide_lab):
+        done = launched(wide_lab.nodes[0], line, user=ADA)
     assert ended_well(done), done
 
-    refused = launched(wide_lab.nodes[0], line.replace("-p 10001", ""), user=user)
+    refused = launched(wide_lab.nodes[0], line.replace("-p 10001", ""), user=ADA)
     assert "Connection refused" in refused.said
     assert refused.exit_code not in (0, None)
 
@@ -99,49 +103,73 @@ def test_one_subnet_under_two_names_is_named_by_its_addresses(wide_lab: Lab, lin
     wide_lab.remake(*wide_lab.nodes)
 
 
-def test_a_nic_that_is_up_and_goes_nowhere_is_named_and_gone_round(wide_lab: Lab) -> None:
-    faults.unplug_fast(wide_lab, wide_lab.nodes[2])
+@dataclass(frozen=True)
+class Broken:
+    """A fault of the fast network, as it is told; and how far a job of node01 and one more node comes on it."""
 
-    told, line, done, forced = told_and_tried(wide_lab, BEGUN)
-
-    assert "10.78.0.0/24 is not used: node03 cannot reach any node on 10.78.0.0/24, and no node can reach it" in told
-    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
-    assert "NCCL_SOCKET_IFNAME==eth0" in line
-    assert ended_well(done), done
-    assert BEGUN in forced.said, forced
-    assert SMALL not in forced.said, forced
+    fault: str
+    node: int
+    told: str
+    said: str
+    never: str
 
 
-def test_a_switch_that_loses_large_packets_is_named_and_gone_round(wide_lab: Lab) -> None:
-    faults.shrink_switch_port(wide_lab, wide_lab.nodes[2])
-
-    told, line, done, forced = told_and_tried(wide_lab, SMALL)
-
-    assert "large packets from and to node03 are lost on 10.78.0.0/24" in told
-    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
-    assert ended_well(done), done
-    assert SMALL in forced.said, forced
-    assert LARGE not in forced.said, forced
+BROKEN = (
+    Broken("a filter in one direction", 2, "node02 reaches node01 on 10.78.0.0/24, but node01 does not reach node02",
+           BEGUN, SMALL),
+    Broken("a NIC that goes nowhere", 3,
+           "node03 cannot reach any node on 10.78.0.0/24, and no node can reach it", BEGUN, SMALL),
+    Broken("a switch that loses large packets", 4, "large packets from and to node04 are lost on 10.78.0.0/24",
+           SMALL, LARGE),
+)  # fmt: skip
 
 
-def test_a_filter_in_one_direction_is_named_with_its_direction_and_gone_round(wide_lab: Lab) -> None:
-    # Rank 0 is the first to speak, and to rank 1: these two may meet only if it is the other who calls.
-    faults.firewall(wide_lab.nodes[1], "ip saddr 10.78.0.1 tcp flags & (syn | ack) == syn drop")
+@dataclass(frozen=True)
+class Tried:
+    """The plan for a network that is not whole, its run on all nodes, and one on that network for each fault."""
 
-    told, line, done, forced = told_and_tried(wide_lab, BEGUN)
-
-    assert "node02 reaches node01 on 10.78.0.0/24, but node01 does not reach node02" in told
-    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
-    assert ended_well(done), done
-    assert BEGUN in forced.said, forced
-    assert SMALL not in forced.said, forced
+    plan: Run
+    done: Launched
+    forced: Mapping[str, Launched]
 
 
-def told_and_tried(lab: Lab, comes_as_far_as: str) -> tuple[str, str, Launched, Launched]:
-    """Return what is told of a network that is not whole, the line, its run, and its run on that network."""
-    plan = planned(lab, "--force", *PROGRAM)  # the network that is used instead is slower: NC329
-    done = launched(lab.nodes[0], plan.stdout)
-    # What goes well says all at once: what is not said in two seconds is never said. Ranks that wait use the CPU.
-    forced = launched(lab.nodes[0], held_to(plan.stdout, "10.78.0.0/24"), Watch(enough=comes_as_far_as, then=2))
-    lab.remake(*lab.nodes)
-    return plan.stderr, plan.stdout, done, forced
+@pytest.fixture(scope="module")
+def tried() -> Iterator[Tried]:
+    """Five nodes; the last is without a fault, and the second filters only what the first sends."""
+    if why := why_not():
+        cannot(why)
+    with hosts.lab(5, SEVERAL_NICS) as lab:
+        first, filtering, astray, shrunk, other = lab.nodes
+        # Rank 0 is the first to speak, and to rank 1: these two may meet only if it is the other who calls.
+        faults.firewall(filtering, "ip saddr 10.78.0.1 tcp flags & (syn | ack) == syn drop")
+        faults.unplug_fast(lab, astray)
+        faults.shrink_switch_port(lab, shrunk)
+        plan = planned(lab, "--force", *PROGRAM)  # the network that is used instead is slower: NC329
+        done = launched(first, plan.stdout)
+
+        def forced(broken: Broken, host: Node | Lab) -> Launched:
+            line = re.sub(r"-np \d+ -H \S+", f"-np 2 -H node01:1,node{broken.node:02}:1", plan.stdout)
+            # What goes well says all at once: what is not said in two seconds is never said.
+            return launched(host, held_to(line, "10.78.0.0/24"), Watch(enough=broken.said, then=2))
+
+        # Ranks that wait use the CPU, so they wait side by side. Each mpirun is on a host of its own: all are pid 2, and
+        # they name their files by that.
+        with ThreadPoolExecutor(len(BROKEN)) as pool:
+            ended = pool.map(forced, BROKEN, (first, other, lab))
+            yield Tried(plan, done, dict(zip((one.fault for one in BROKEN), ended, strict=True)))
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.fault)
+def test_a_network_that_is_not_whole_is_named_with_its_fault_and_stops_the_job(tried: Tried, broken: Broken) -> None:
+    forced = tried.forced[broken.fault]
+
+    assert broken.told in tried.plan.stderr
+    assert broken.said in forced.said, forced
+    assert broken.never not in forced.said, forced
+
+
+def test_a_network_that_is_not_whole_is_gone_round(tried: Tried) -> None:
+    assert "10.78.0.0/24 is not used: " in tried.plan.stderr
+    assert "--mca btl_tcp_if_include 10.77.0.0/24" in tried.plan.stdout
+    assert "NCCL_SOCKET_IFNAME==eth0" in tried.plan.stdout
+    assert ended_well(tried.done, 5), tried.done
