@@ -41,10 +41,11 @@ def ran_on(run: Launched) -> list[str]:
 
 
 def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_mends_it(lab: Lab) -> None:
-    for node in lab.nodes:
+    names = lab.names[:3]
+    for node in lab.nodes[:3]:
         move_open_mpi(node, (RETURNS if node.name == "node03" else "") + EXPORT)
 
-    run = examined(lab, "--record", "recording/returns")
+    run = examined(lab, "--record", "recording/returns", nodes=names)
     found = run.finding("NC209")
     assert run.failed() == {"NC209": {"node03"}}, run.not_passed("node03")
     assert found["message"] == (
@@ -53,9 +54,9 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
     )
 
     line = plan_from(lab, "recording/returns", *PROGRAM).stdout
-    assert "mpirun --allow-run-as-root --prefix /opt/openmpi -np 8 " in line
+    assert "mpirun --allow-run-as-root --prefix /opt/openmpi -np 6 " in line
     done = launched(lab, line)
-    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * lab.names)), done
+    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * names)), done
 
     trapped = launched(lab, line.replace("--prefix /opt/openmpi ", ""))
     assert "orted: command not found" in trapped.said, trapped
@@ -63,21 +64,22 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
 
     assert (found["where"], found["kind"]) == ("", "fix")
     assert lab.nodes[2].sh(f"HOME=/root; {found['fix']}").returncode == 0
-    assert examined(lab, "--select", "NC2").failed() == {}
+    assert examined(lab, "--select", "NC2", nodes=names).failed() == {}
 
 
 def test_what_only_a_login_shell_loads_on_every_node_still_gets_a_line_that_runs(lab: Lab) -> None:
-    for node in lab.nodes:
+    names = lab.names[:2]
+    for node in lab.nodes[:2]:
         move_open_mpi(node, "")
         node.write("/etc/profile.d/openmpi.sh", EXPORT)
 
-    run = examined(lab, "--record", "recording/login-shell")
-    assert run.failed() == {"NC209": set(lab.names)}
+    run = examined(lab, "--record", "recording/login-shell", nodes=names)
+    assert run.failed() == {"NC209": set(names)}
     (message,) = {f["message"].partition(": ")[2] for f in run.report["findings"] if f["code"] == "NC209"}
     assert message == "only a login shell finds /opt/openmpi/bin/orted (a module or a profile sets its PATH)"
 
     done = launched(lab, plan_from(lab, "recording/login-shell", *PROGRAM).stdout)
-    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * lab.names)), done
+    assert (done.exit_code, ran_on(done)) == (0, sorted(2 * names)), done
 
 
 def test_without_open_mpi_or_a_library_of_it_on_one_node_there_is_no_line_and_the_node_is_named(lab: Lab) -> None:
@@ -128,12 +130,12 @@ def test_launch_refuses_an_mpirun_of_another_release_than_the_nodes(lab: Lab) ->
 
 def test_launch_goes_on_without_the_bad_node_and_writes_the_good_ones(lab: Lab) -> None:
     faults.stop_sshd(lab.nodes[0])
-    command.listing(lab, ["node01 slots=1  # the head", "node[02-04] slots=1"])
+    command.listing(lab, ["node01 slots=1  # the head", "node[02-03] slots=1"])
 
     argv = ("launch", "nodes.txt", *PATIENT, "--drop-bad", "--good-nodes", "good.txt", "--", "hostname")
     launch = command.begin(lab, *argv).wait(HANGS)
 
-    assert (launch.exit_code, sorted(launch.stdout.splitlines())) == (0, ["node02", "node03", "node04"]), launch
-    assert "ncheck: 3 of 4 nodes, without node01: not reached: refused: " in launch.stderr
-    assert (lab.root / "root" / "good.txt").read_text() == "node[02-04] slots=1\n"
+    assert (launch.exit_code, sorted(launch.stdout.splitlines())) == (0, ["node02", "node03"]), launch
+    assert "ncheck: 2 of 3 nodes, without node01: not reached: refused: " in launch.stderr
+    assert (lab.root / "root" / "good.txt").read_text() == "node[02-03] slots=1\n"
     (lab.root / "root" / "good.txt").unlink()

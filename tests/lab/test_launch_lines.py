@@ -152,8 +152,8 @@ def tried() -> Iterator[Tried]:
             # What goes well says all at once: what is not said in two seconds is never said.
             return launched(host, held_to(line, "10.78.0.0/24"), Watch(enough=broken.said, then=2))
 
-        # Ranks that wait use the CPU, so they wait side by side. Each mpirun is on a host of its own: all are pid 2, and
-        # they name their files by that.
+        # Ranks that wait use the CPU, so they wait side by side. Each mpirun is on a host of its own: all are pid 2,
+        # and they name their files by that.
         with ThreadPoolExecutor(len(BROKEN)) as pool:
             ended = pool.map(forced, BROKEN, (first, other, lab))
             yield Tried(plan, done, dict(zip((one.fault for one in BROKEN), ended, strict=True)))
