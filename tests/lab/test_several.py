@@ -25,7 +25,7 @@ def test_two_names_of_one_machine_are_named_and_a_host_named_twice_is_one_node_a
         _with(lab, "etc/hosts", f"{lab.addresses['node01']} alias\n"),
         _with(lab, "root/.ssh/known_hosts", layers.known_host("alias", "10.77.9.9", key)),
     ):
-        run = examined(lab, nodes=(*lab.names, "alias", "node02"))
+        run = examined(lab, *OF_LOGINS, nodes=(*lab.names, "alias", "node02"))
 
     assert (run.failed()["NC101"], run.failed()["NC102"]) == ({"node02"}, {"node01", "alias"}), run.failed()
     assert run.finding("NC101")["severity"] == "warning"
@@ -39,7 +39,7 @@ def test_node_to_node_ssh_that_fails_or_hangs_on_one_edge_is_named_by_that_edge_
     faults.firewall(lab.nodes[2], f"ip saddr {lab.addresses['node02']} tcp dport 22 reject with tcp reset")
     faults.firewall(lab.nodes[3], f"ip saddr {lab.addresses['node03']} tcp dport 22 drop")
 
-    run = examined(lab, waits=QUICK)
+    run = examined(lab, *OF_LOGINS, waits=QUICK)
 
     assert run.failed() == {"NC132": {"node02", "node03"}}, run.failed()
     found = [one for one in run.report["findings"] if one["code"] == "NC132"]
