@@ -27,8 +27,8 @@ MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_f
 FIRST = ("lab", "ssh", "slow")
 # In tests/lab: those of one file share hosts.
 SHARING_HOSTS = (
-    "fast_network", "launch_lines", "limits", "links", "nccl_pick", "net_faults", "network", "no_plan", "preflight",
-    "sick", "slurm", "triage_sockets", "unreached",
+    "fast_network", "launch_lines", "limits", "links", "mesh", "nccl_pick", "net_faults", "network", "no_plan",
+    "preflight", "sick", "slurm", "triage_sockets", "unreached",
 )  # fmt: skip
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
