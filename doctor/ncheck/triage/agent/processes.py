@@ -9,6 +9,7 @@ from ncheck.agent.sources import within
 
 READS = (
     "/proc/*/{stat,cmdline,environ,status,fd} and the network namespace: ranks, and what is above and beneath them",
+    "/proc/uptime",
 )
 
 _MORE = (
@@ -65,8 +66,17 @@ def answer(sources, arguments, timeout):
             processes.append(described[0])
     return {
         "processes": processes, "left_out": len(listed) - len(processes), "hidden": len(hidden),
-        "others": others, "own_only": 1 not in table,
+        "others": others, "own_only": 1 not in table, "uptime": _uptime(),
     }  # fmt: skip
+
+
+def _uptime():
+    """Return for how many seconds the node has run: 350735.47 234388.90."""
+    try:
+        with open("/proc/uptime", "rb") as file:
+            return float(file.read(64).split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _own(table):

@@ -182,7 +182,7 @@ _WRAPPERS = expression(
 )
 
 # What torch calls the workers of a data loader. They outlive a rank that was killed.
-_LOADERS = "pt_data_"
+LOADERS = "pt_data_"
 
 
 def _is_rank(pid: int, table: Mapping[int, Process], places: Mapping[int, Rank | LauncherVariablesError]) -> bool:
@@ -191,7 +191,7 @@ def _is_rank(pid: int, table: Mapping[int, Process], places: Mapping[int, Rank |
     All beneath a rank inherit its variables: the rank is the highest of them that is no shell. A launcher within a
     launcher has the variables of the outer one, and above ranks of its own.
     """
-    if table[pid].name.startswith(_LOADERS):
+    if table[pid].name.startswith(LOADERS):
         return False
     own = _identity(places[pid])
     beneath = [places[it] for it in places if it != pid and pid in _above(it, table)]

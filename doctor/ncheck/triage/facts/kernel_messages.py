@@ -73,8 +73,11 @@ def _unreadable(evidence: Evidence) -> Unread:
 
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
+    """Ask the nodes that have ranks, and where a rank is missing all: it may have been on one that has none now."""
     job = job_of(cluster, settings.target or Target())
-    return dict.fromkeys(job.nodes if job else (), (RECENT_JOURNAL, RECENT_DMESG))
+    others = cluster.facts(ProcessesFacts) if job and job.missing else ()
+    nodes = dict.fromkeys((*job.nodes, *others)) if job else {}
+    return dict.fromkeys(nodes, (RECENT_JOURNAL, RECENT_DMESG))
 
 
 FACTS = (

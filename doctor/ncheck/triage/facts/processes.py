@@ -35,7 +35,8 @@ class ProcessesFacts:
     `left_out`: so many were, and are too many for one answer.
 
     `gpus`: the device files that a process holds, by pid. `others` are among those that cannot be looked into, and may
-    be ranks by their command lines. `own_only`: /proc shows this user no process of others.
+    be ranks by their command lines. `own_only`: /proc shows this user no process of others. `uptime`: seconds since
+    boot when they were listed, 0 where that is not known.
     """
 
     processes: tuple[Process, ...]
@@ -44,6 +45,7 @@ class ProcessesFacts:
     left_out: int = 0
     others: Annotated[tuple[OtherProcess, ...], OPTIONAL] = ()
     own_only: Annotated[bool, OPTIONAL] = False
+    uptime: Annotated[float, OPTIONAL] = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """What the kernel has logged since the job began: its processes killed, links down, storage silent, GPUs failed.
 
-The signatures of logs read each message. A message about a process counts for the rank that it is, or is beneath; one
-about a link or a server counts until a later message says that it is back.
+The signatures of logs read each message. A message about a process counts for the rank that it is, or is beneath; that
+of another one only where a rank is missing, or where the kernel says that it was in the job's control group. One about
+a link or a server counts until a later message says that it is back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ncheck.expression import expression
@@ -14,28 +15,44 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.clue import Clue, Sign
-from ncheck.triage.facts.activity import TICKS
+from ncheck.triage.facts.activity import TICKS, ActivityFacts
 from ncheck.triage.facts.gpu_activity import GpuActivityFacts
+from ncheck.triage.facts.jobs import LOADERS
 from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
+from ncheck.triage.facts.processes import ProcessesFacts, is_launcher
 from ncheck.triage.signature import Grade, Reading
 from ncheck.triage.signatures import SIGNATURES
 from ncheck.triage.watched import clean
 
-READS = (KernelMessagesFacts, GpuActivityFacts)
+READS = (KernelMessagesFacts, GpuActivityFacts, ActivityFacts, ProcessesFacts)
 _SLACK = 5.0  # seconds by which the kernel's two clocks may differ
 
 
 def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
-    """Yield one clue for each cause and rank of a node, with the last message about it."""
+    """Yield one clue for each cause and rank of a node, with the last message about it.
+
+    A node that has no rank is looked at for one that was there.
+    """
     for node, facts in cluster.facts(KernelMessagesFacts).items():
-        here = list(job.on(node))
-        if here:
-            began = min(one.process.started for one in here) / TICKS - _SLACK
-            recent = [message for message in facts.messages if message.seconds >= began]
-            ranks = {pid: one for one in here for pid in _pids(one)}
-            used = _gpus_of(ranks, cluster.facts(GpuActivityFacts).get(node))
+        began = _began(job, node, cluster)
+        if began is not None:
+            recent = [message for message in facts.messages if message.seconds >= began - _SLACK]
+            here = _Here.of(job, node, cluster.facts(ActivityFacts).get(node), recent)
+            used = _gpus_of(here.ranks, cluster.facts(GpuActivityFacts).get(node))
             own = [one for one in recent if not _is_of_another_gpu(one, used)]
-            yield from _clues(node, ranks, own, sure=bool(used))
+            yield from _clues(node, here, own, sure=bool(used))
+
+
+def _began(job: Job, node: str, cluster: Cluster) -> float | None:
+    """Return when the job began, in seconds since that node was booted; None where no rank may have been there."""
+    here = [one.process.started / TICKS for one in job.on(node)]
+    if here or not job.missing:
+        return min(here, default=None)
+    up = {name: facts.uptime for name, facts in cluster.facts(ProcessesFacts).items() if facts.uptime}
+    ages = [up[one.node] - one.process.started / TICKS for one in job.ranks if one.node in up]
+    if ages and node in up:
+        return up[node] - max(ages)
+    return min((one.started / TICKS for one in job.launchers.get(node, ()) if is_launcher(one)), default=None)
 
 
 def _gpus_of(ranks: Mapping[int, RankProcess], facts: GpuActivityFacts | None) -> tuple[str, ...]:
@@ -66,19 +83,68 @@ class _Found:
     rank: RankProcess | None
 
 
-def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMessage], *, sure: bool) -> Iterator[Clue]:
+@dataclass(frozen=True)
+class _Here:
+    """What of the job was, or may have been, on a node. `ranks` by the pids of all that is theirs.
+
+    `names`: what the job's processes are called. `missing`: ranks that no process is. `groups`: the innermost
+    control groups of the ranks; `victims`: that of each process which the kernel ended, by pid.
+    """
+
+    ranks: Mapping[int, RankProcess]
+    names: frozenset[str]
+    missing: tuple[int, ...]
+    groups: frozenset[str]
+    victims: Mapping[int, str]
+
+    @classmethod
+    def of(cls, job: Job, node: str, facts: ActivityFacts | None, messages: Sequence[KernelMessage]) -> _Here:
+        ranks = {pid: one for one in job.on(node) for pid in _pids(one)}
+        names = frozenset(one.process.name for one in job.ranks)
+        named = (
+            (_GROUP_ROOT.sub("", folder) for one in facts.processes.values() for folder in one.groups) if facts else ()
+        )
+        every = set(filter(None, named))
+        groups = frozenset(one for one in every if not any(it.startswith(one + "/") for it in every))
+        killed = (hit for message in messages if (hit := _VICTIM.search(message.text)))
+        return cls(ranks, names, job.missing, groups, {int(hit["pid"]): hit["group"] for hit in killed})
+
+    def may_be_own(self, pid: int, name: str) -> bool:
+        """Return whether a process that is none of the job's now was one: a rank that is missing, or in its group.
+
+        A process of the same program, in another group, is of another job.
+        """
+        group = self.victims.get(pid)
+        if name not in self.names and not name.startswith(LOADERS):
+            return False
+        if group is not None and any(group == own or group.startswith(own + "/") for own in self.groups):
+            return True
+        beside = group is None or not self.groups or any(_parent(group) == _parent(own) for own in self.groups)
+        return bool(self.missing) and beside
+
+
+# /sys/fs/cgroup/memory/slurm/uid_1000/job_812 | /sys/fs/cgroup/system.slice/docker-ab.scope
+_GROUP_ROOT = expression(r"^/sys/fs/cgroup(?:/(?:unified|memory|cpu(?:,cpuacct)?|cpuacct,cpu))?(?=/|$)")
+# oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=ab,mems_allowed=0,oom_memcg=/docker/ab,
+# task_memcg=/docker/ab,task=java,pid=77,uid=0
+_VICTIM = expression(r"task_memcg=(?P<group>[^,]{1,1024}),task=[^,]{1,32},pid=(?P<pid>\d{1,9})")
+
+
+def _parent(group: str) -> str:
+    return group.rpartition("/")[0]
+
+
+def _clues(node: str, here: _Here, messages: list[KernelMessage], *, sure: bool) -> Iterator[Clue]:
     """Yield a clue for each cause. `sure`: a GPU that a message is about is one of the job's."""
-    names = {one.process.name for one in ranks.values()}
     lasting = _lasting(messages)
     found: dict[tuple[str, int | None], list[_Found]] = {}
     for message in messages:
         reading = next(_readings(message.text), None) if message in lasting else None
-        if reading and (about := _about(reading, message, ranks, names)):
+        if reading and (about := _about(reading, message, here)):
             found.setdefault((about.reading.cause, about.rank.pid if about.rank else None), []).append(about)
     for several in found.values():
-        yield _clue(
-            node, max(several, key=lambda one: (one.reading.grade, one.message.seconds)), len(several), sure=sure
-        )
+        best = max(several, key=lambda one: (one.reading.grade, one.message.seconds))
+        yield _clue(node, best, len(several), here, sure=sure)
 
 
 def _readings(text: str) -> Iterator[Reading]:
@@ -130,17 +196,16 @@ _PROCESS = (
 )
 
 
-def _about(
-    reading: Reading, message: KernelMessage, ranks: Mapping[int, RankProcess], names: set[str]
-) -> _Found | None:
-    """Return what a message says of the job; None if it is about another process."""
+def _about(reading: Reading, message: KernelMessage, here: _Here) -> _Found | None:
+    """Return what a message says of the job; None if it is about another process, or about none that it names."""
     match = next((hit for pattern in _PROCESS if (hit := pattern.search(message.text))), None)
-    rank = ranks.get(int(match["pid"])) if match else None
-    if match and rank is None and reading.cause == "rank_crashed":
-        if match["name"] not in names:
+    rank = here.ranks.get(int(match["pid"])) if match else None
+    if reading.cause == "rank_crashed" and rank is None:
+        if match is None or not here.may_be_own(int(match["pid"]), match["name"] or ""):
             return None
-        # A process of the same program: a rank or a worker that is gone, or one of another job.
         reading = replace(reading, grade=Grade.LIKELY if reading.kind == "memory" else Grade.POSSIBLE)
+    elif not here.ranks:
+        return None  # what else happens to a node without ranks is no matter of the job
     if reading.cause == "node_failed":  # it works, as its agent answered
         reading = replace(
             reading, grade=Grade.POSSIBLE, meaning="the kernel of a node reports broken hardware or storage"
@@ -148,13 +213,15 @@ def _about(
     return _Found(reading, message, rank)
 
 
-def _clue(node: str, found: _Found, times: int, *, sure: bool) -> Clue:
+def _clue(node: str, found: _Found, times: int, here: _Here, *, sure: bool) -> Clue:
     reading, rank = found.reading, found.rank
     whose = f" about {rank.shown}" if rank else ""
     often = f", {times} such messages" if times > 1 else ""
     text = f"the kernel of {node} says{whose}{often}: {clean(found.message.text)}"
     certain = reading.grade is Grade.CERTAIN and (rank is not None or (sure and reading.cause == "gpu_fault"))
     ranks = () if rank is None or rank.rank is None else (rank.rank,)
+    if rank is None and reading.cause == "rank_crashed" and len(here.missing) == 1:
+        ranks = here.missing
     return Clue(
         "kernel", reading.cause, reading.grade, text, ranks, (node,), still=not certain, others=reading.others,
         kind=reading.kind, meaning=reading.meaning, fix=reading.fix,

@@ -123,3 +123,4 @@ def test_what_may_be_another_users_rank_is_named_by_its_command_line() -> None:
     command = f"{python} -c print(1, flush=True); input() train.py"
     assert {"pid": started.pid, "user": 4711, "command": command} in found["others"]
     assert (found["own_only"], started.pid in [one["pid"] for one in found["processes"]]) == (False, False)
+    assert found["uptime"] > 0

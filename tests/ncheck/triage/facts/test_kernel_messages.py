@@ -4,15 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Unread
+from ncheck.model.job import Process
+from ncheck.settings import Settings
 from ncheck.triage.facts.kernel_messages import (
+    FACTS,
     RECENT_DMESG,
     RECENT_JOURNAL,
     KernelMessage,
     KernelMessagesFacts,
     kernel_messages,
 )
+from ncheck.triage.facts.processes import ProcessesFacts
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
@@ -51,3 +56,17 @@ def test_a_command_that_hangs_and_a_refusal_of_sudo_are_told(answered: Answered)
     why = kernel_messages(answered({RECENT_JOURNAL: refused, RECENT_DMESG: refused}))
     assert isinstance(why, Unread)
     assert why.reason == "sudo refused, although --sudo was given: a password is required"
+
+
+def test_nodes_without_ranks_are_asked_where_a_rank_is_missing() -> None:
+    def asked(size: int) -> set[str]:
+        variables = {"RANK": "0", "WORLD_SIZE": str(size), "MASTER_ADDR": "gpu01", "MASTER_PORT": "29500"}
+        one = Process(4000, 1, 40000, "S", "python3", ("python3", "train.py"), 1000, 4000, "", variables)
+        found = ProcessesFacts((one,), {})
+        known = Cluster.of({"gpu01": {ProcessesFacts: found}, "gpu02": {ProcessesFacts: ProcessesFacts((), {})}})
+        (fact,) = FACTS
+        assert fact.questions
+        return set(fact.questions(known, Settings(), 1.0))
+
+    assert asked(1) == {"gpu01"}
+    assert asked(2) == {"gpu01", "gpu02"}

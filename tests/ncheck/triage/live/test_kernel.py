@@ -3,9 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ncheck.model.job import Job
 from ncheck.triage.clue import Clue
+from ncheck.triage.facts.activity import ActivityFacts, Look, ProcessActivity
 from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
+from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.kernel import signs
 from ncheck.triage.signature import Grade
 
@@ -42,10 +45,77 @@ def test_a_rank_or_its_child_that_the_kernel_killed_is_certain() -> None:
     ]  # fmt: skip
 
 
-def test_a_process_of_the_same_program_may_have_been_a_rank_and_another_program_is_none() -> None:
-    assert clues(OOM.format(77, "python3"))[0][:4] == ("rank_crashed", Grade.LIKELY, (), True)
-    assert clues(OOM.format(77, "chrome")) == []
-    assert clues("chrome[77]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libc.so.6[7f3a+200000]") == []
+ENDED = (
+    "{name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=ab,task_memcg={group},task={name},pid=77,uid=0",
+    "Memory cgroup out of memory: Killed process 77 ({name}) total-vm:9000kB, anon-rss:8000kB, file-rss:0kB, UID:0",
+    "oom_reaper: reaped process 77 ({name}), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
+)
+SHORT = job(rank(0, "gpu01"), rank(1, "gpu02"), size=3)
+GROUPS = ("/sys/fs/cgroup/slurm/job_7/task_0", "/sys/fs/cgroup/slurm/job_7", "/sys/fs/cgroup/slurm", "/sys/fs/cgroup")
+
+
+def of_an_end(job: Job, name: str, group: str) -> list[tuple[Any, ...]]:
+    """Return what the kernel of gpu01 says of a job when it has ended a process that is none of the job's now."""
+    messages = tuple(KernelMessage(900.0, line.format(name=name, group=group)) for line in ENDED)
+    own = ProcessActivity(4000, 4000, "python3", (Look("S"), Look("S")), groups=GROUPS)
+    known = {KernelMessagesFacts: KernelMessagesFacts(messages, "dmesg"), ActivityFacts: ActivityFacts({4000: own})}
+    found = signs(job, cluster({"gpu01": known, "gpu02": {}}))
+    return [(one.cause, one.grade, one.ranks, one.nodes) for one in found if isinstance(one, Clue)]
+
+
+@pytest.mark.parametrize(("name", "group"), [
+    ("java", "/docker/ab"),
+    ("java", "/slurm/job_7/task_0"),
+    ("python3", "/docker/ab"),
+    ("python3", "/slurm"),
+    ("python3", "/slurm/job_8/task_0"),
+    ("python3", "/slurm/job_7/task_1"),
+])  # fmt: skip
+def test_an_end_of_another_process_for_lack_of_memory_is_no_matter_of_a_job_that_is_whole(
+    name: str, group: str
+) -> None:
+    assert of_an_end(JOB, name, group) == []
+
+
+@pytest.mark.parametrize("group", ["/slurm/job_7/task_0", "/slurm/job_7/task_0/step_1"])
+def test_an_end_in_the_control_group_of_a_rank_is_one_of_the_job(group: str) -> None:
+    assert of_an_end(JOB, "python3", group) == [("rank_crashed", Grade.LIKELY, (), ("gpu01",))]
+    assert of_an_end(JOB, "pt_data_worker", group) == [("rank_crashed", Grade.LIKELY, (), ("gpu01",))]
+
+
+def test_an_end_of_the_same_program_may_be_that_of_a_missing_rank_and_another_job_s_is_not() -> None:
+    assert of_an_end(SHORT, "python3", "/slurm/job_7/task_1") == [("rank_crashed", Grade.LIKELY, (2,), ("gpu01",))]
+    assert of_an_end(SHORT, "python3", "/docker/ab/cd") == []
+    assert of_an_end(SHORT, "java", "/slurm/job_7/task_1") == []
+
+
+@pytest.mark.parametrize(("up", "said", "found"), [
+    (2000.0, 1700.0, [("rank_crashed", Grade.LIKELY, (2,), ("gpu03",))]),
+    (2000.0, 1200.0, []),  # before the job began, which is 600 s old
+    (0.0, 1700.0, []),  # it is not known when that was, by the clock of that node
+])  # fmt: skip
+def test_a_node_that_has_no_rank_is_looked_at_for_the_missing_one(up: float, said: float, found: list[Any]) -> None:
+    line, other = OOM.format(77, "python3"), "EXT4-fs (sda1): Remounting filesystem read-only"
+    known = cluster({
+        "gpu01": {ProcessesFacts: ProcessesFacts((), {}, uptime=1000.0)},
+        "gpu02": {},
+        "gpu03": {
+            ProcessesFacts: ProcessesFacts((), {}, uptime=up),
+            KernelMessagesFacts: KernelMessagesFacts((KernelMessage(said, line), KernelMessage(said, other)), "dmesg"),
+        },
+    })  # fmt: skip
+    clues = [(one.cause, one.grade, one.ranks, one.nodes) for one in signs(SHORT, known) if isinstance(one, Clue)]
+    assert clues == found
+    assert list(signs(JOB, known)) == []  # nobody is missing
+
+
+def test_a_crash_of_the_same_program_counts_where_a_rank_is_missing() -> None:
+    line = "python3[77]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libc.so.6[7f3a+200000]"
+    known = cluster({"gpu01": {KernelMessagesFacts: KernelMessagesFacts((KernelMessage(900.0, line),), "dmesg")}})
+    assert [one.grade for one in signs(SHORT, known) if isinstance(one, Clue)] == [Grade.POSSIBLE]
+    assert clues(line) == []
+    assert clues(line.replace("python3", "chrome")) == []
 
 
 def test_what_came_before_the_job_is_no_matter_of_it() -> None:
