@@ -50,6 +50,8 @@ class Motion:
 
     `moves` True: it computed, sent or received data, or finished a collective. False: it was looked at twice and did
     not. Nobody yields it who could not look. `waits`: it waits for other ranks; it is not itself what they wait for.
+    `aside`: what moves is not the rank's own step, such as a program beneath it, a download or its memory: it works on
+    something, and the job may stand still for that.
     """
 
     source: Source
@@ -59,6 +61,7 @@ class Motion:
     text: str
     waits: bool = False
     pid: int = 0
+    aside: bool = False
 
     @property
     def who(self) -> tuple[str, str, int] | None:

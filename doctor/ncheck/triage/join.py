@@ -75,10 +75,12 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     if job is None:
         return _no_job(target, cluster, unread)
     signs, broken = _signs(job, cluster, sources)
-    motions = [sign for sign in signs if isinstance(sign, Motion)]
+    seen = [sign for sign in signs if isinstance(sign, Motion)]
+    motions = [one for one in seen if not one.aside]
     work = _work(motions, job)
     waited_for = any(one.waits for one in motions) or (work is Work.STILL and len(job.ranks) > 1)
-    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for)]
+    counted = (one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for))
+    clues = [it for one in counted for it in _of_work(one, seen)]
     diagnoses = _diagnoses(clues, job, motions, work)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
@@ -191,6 +193,34 @@ def _counts(clue: Clue, work: Work, motions: Iterable[Motion], *, waited_for: bo
     if work is Work.MOVES:
         return not clue.still and clue.grade is not Grade.ECHO
     return not clue.slow
+
+
+# What a rank may be blamed for that others wait for, and what it does all the same if it works.
+_WAITED_FOR = {"deadlock": "slow_rank", **{cause: cause for cause in ("slow_rank", "data_loader", "checkpoint_write")}}
+
+
+def _of_work(clue: Clue, motions: Iterable[Motion]) -> Iterator[Clue]:
+    """Yield a clue as it is, or where all that it blames were seen to work: what they do, which accuses nobody."""
+    blamed = {(node, rank) for node in clue.nodes for rank in clue.ranks}
+    work = {
+        (one.node, one.rank): one for one in motions if one.moves and not one.waits and (one.node, one.rank) in blamed
+    }
+    working = {rank for _, rank in work}
+    open_to_doubt = clue.still and Grade.ECHO < clue.grade < Grade.CERTAIN and clue.cause in _WAITED_FOR
+    if clue.works or not open_to_doubt or not clue.ranks or set(clue.ranks) - working:
+        yield clue
+        return
+    who = f"rank {clue.ranks[0]}, which works" if len(working) == 1 else "ranks that work"
+    own = replace(
+        clue,
+        cause=_WAITED_FOR[clue.cause],
+        grade=Grade.POSSIBLE,
+        works=True,
+        meaning=f"the others wait for {who}",
+        fix="",
+    )
+    yield own
+    yield from (replace(own, source=one.source, text=one.text, nodes=(one.node,)) for one in work.values())
 
 
 # How much one clue says, from 0 to 1. Clues of different sources that agree add up.

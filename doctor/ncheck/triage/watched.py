@@ -37,6 +37,11 @@ class Watched:
         return self.own.cpu_seconds / max(self.facts.seconds, 0.1)
 
     @property
+    def wants(self) -> float:
+        """How many CPUs the rank itself would have kept busy on a node that is not crowded."""
+        return self.own.wanted_seconds / max(self.facts.seconds, 0.1)
+
+    @property
     def spins(self) -> bool:
         """Whether it may be busy while it only waits: NCCL, MPI, UCX and Horovod look again and again."""
         paths = self.own.libraries

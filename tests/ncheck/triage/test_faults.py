@@ -13,6 +13,7 @@ from ncheck.triage.live import cluster_of
 from tests.lab.job_faults import FAULTS
 
 KEPT = Path(__file__).parents[2] / "recorded/triage"
+WELL = Path(__file__).parents[2] / "recorded/triage_well"
 LEAST = 30  # faults that are proved
 # Not named yet: why.
 MISSED: dict[str, str] = {}
@@ -33,6 +34,15 @@ def test_the_cause_the_rank_and_the_node_of_a_saved_job_are_named(name: str, req
 
     wrong = FAULTS[name].truth.wrong([asdict(one) for one in report.diagnoses])
     assert not wrong, f"{wrong}: {report}"
+
+
+@pytest.mark.parametrize("name", ["tokenizes-in-a-pool", "downloads-by-a-program"])
+def test_a_saved_job_that_waits_for_a_rank_whose_children_work_is_not_accused(name: str) -> None:
+    """The machine was crowded: a child that computes got 4 % of a CPU, and one that downloads slept nearly always."""
+    evidence, target = load_archive(str(WELL / f"{name}.zip"))
+    report = examine_job(cluster_of(evidence), target)
+    assert [(one.confidence, one.ranks, one.works) for one in report.diagnoses] == [(0.4, (0,), True)]
+    assert report.diagnoses[0].meaning.startswith("the others wait for ")
 
 
 def test_enough_faults_are_proved() -> None:

@@ -162,6 +162,38 @@ def test_a_job_that_stands_still_for_no_reason_that_was_seen_is_said_so(monkeypa
     assert report.summary == ("not certain: the job makes no progress, and nothing seen in 4 processes shows why")
 
 
+WORKS = Motion("processes", 1, "n0", moves=True, text="pid 77 beneath rank 1 computes", aside=True)
+
+
+def test_a_rank_that_others_wait_for_is_not_accused_where_it_was_seen_to_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = clue("deadlock", Grade.LIKELY, 1, nodes=("n0",), fix="kill 77")
+    agrees = clue("deadlock", Grade.POSSIBLE, 1, nodes=("n0",), source="gpus")
+    (found,) = examined([*STILL, WORKS, stuck, agrees], monkeypatch).diagnoses
+    assert (found.cause, found.confidence, found.ranks, found.works, found.fix) == ("slow_rank", 0.4, (1,), True, "")
+    assert found.meaning == "the others wait for rank 1, which works"
+    assert [one.text for one in found.evidence] == [
+        "deadlock of (1,)", "pid 77 beneath rank 1 computes", "deadlock of (1,)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [
+    clue("deadlock", Grade.LIKELY, 2, nodes=("n1",)),  # of another rank
+    clue("deadlock", Grade.LIKELY, 1, 2, nodes=("n0", "n1")),  # of one more
+    clue("deadlock", Grade.LIKELY, 1, nodes=("n1",)),  # what works is on another node
+    clue("deadlock", Grade.CERTAIN, 1, nodes=("n0",)),
+    clue("storage_hang", Grade.LIKELY, 1, nodes=("n0",)),
+    clue("collective_mismatch", Grade.LIKELY, 1, nodes=("n0",)),
+])  # fmt: skip
+def test_work_beside_it_excuses_nothing_else(other: Clue, monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = [*STILL, WORKS, other]
+    assert answers(examined(signs, monkeypatch)) == answers(examined([*STILL, other], monkeypatch))
+
+
+def test_programs_that_compute_beneath_waiting_ranks_do_not_move_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = [Motion("processes", rank, f"n{rank // 2}", moves=True, text="", aside=True) for rank in range(RANKS)]
+    assert examined([*STILL, *beside], monkeypatch).work is join.Work.STILL
+
+
 def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (clue("data_loader", Grade.POSSIBLE, 2, source=source) for source in ("stacks", "processes"))
     assert answers(examined([*STILL, one], monkeypatch)) == [("data_loader", 0.5, (2,))]

@@ -15,7 +15,8 @@ from ncheck.agent.answers.nccl_loaded import built_as
 from ncheck.agent.mount_table import mount_of, read_mounts
 
 READS = (
-    "/proc/PID/{stat,status,io,task,fd,fdinfo,cwd,limits,cgroup,mountinfo,maps,oom_score_adj} of ranks and children",
+    "/proc/PID/{stat,status,io,fd,fdinfo,cwd,limits,cgroup,mountinfo,maps,oom_score_adj} of ranks and children",
+    "/proc/PID/task/*/{stat,schedstat,wchan,syscall}",
     "/proc/{stat,meminfo,vmstat,loadavg,diskstats,pressure}, and the limits of the ranks' control groups",
     "stat -f: free space of the folders that the ranks work in and write to, and of their /tmp",
 )
@@ -125,13 +126,17 @@ def _swap(pid):
 
 
 def _threads(pid):
-    """Return [state, name, nanoseconds on a CPU, times it was given one] of each thread; null: the kernel has none."""
+    """Return [state, name, nanoseconds on a CPU, times it was given one, nanoseconds it waited for one] of each thread.
+
+    null: the kernel has none.
+    """
     found = {}
     for tid in sorted(_names("/proc/{}/task".format(pid)), key=int)[:_MOST_THREADS]:
         stat = _stat("{}/task/{}".format(pid, tid))
         if stat:
             ran = (_text("/proc/{}/task/{}/schedstat".format(pid, tid)) or "").split()
-            found[int(tid)] = [stat["state"], stat["name"], int(ran[0]) if ran else None, int(ran[2]) if ran else None]
+            numbers = [int(ran[at]) if len(ran) > 2 else None for at in (0, 2, 1)]
+            found[int(tid)] = [stat["state"], stat["name"], *numbers]
     return found
 
 
@@ -182,10 +187,12 @@ def _short(look):
     stat, io = look["stat"], look["io"] or [None] * 4
     ran = [thread[2] for thread in look["threads"].values()]
     turns = [thread[3] for thread in look["threads"].values()]
+    delays = [thread[4] for thread in look["threads"].values()]
     return {
         "state": stat["state"], "user": stat["user"], "system": stat["system"], "minor": stat["minor"],
         "major": stat["major"], "exit_code": stat["exit_code"], "rss": stat["rss"], "swap": look["swap"],
         "ran": None if None in ran else sum(ran), "turns": None if None in turns else sum(turns),
+        "delay": None if None in delays else sum(delays),
         "read": io[0], "written": io[1], "disk_read": io[2], "disk_written": io[3],
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from ncheck.triage.agent import own_files
 
 READS = (
     "py-spy dump --nonblocking of each rank and its children (no pause; with --native one more, which pauses them)",
-    "/proc/PID/task/*/{stat,status,wchan,syscall,stack}, and the lines of source code at the frames of the stacks",
+    "/proc/PID/task/*/{stat,status,schedstat,wchan,syscall,stack}, and the lines of source code at the frames",
     "/proc/locks, for who holds the lock on a file that a rank waits for",
 )
 
@@ -260,13 +260,15 @@ def _task(pid, tid):
     fields = rest.split()
     if len(fields) < 13:
         return None
+    ran = _text(pid, folder + "schedstat").split()  # nanoseconds on a CPU, and ready without one
     switches = re.search(r"(?m)^voluntary_ctxt_switches:\s*(\d+)", _text(pid, folder + "status"))
     call = _text(pid, folder + "syscall").strip()
     words = call.split()
     first = int(words[1], 16) if len(words) > 1 and words[1].startswith("0x") else 1 << 32
     return {
         "tid": tid, "name": name[:_LONGEST], "state": fields[0], "ticks": int(fields[11]) + int(fields[12]),
-        "switches": int(switches.group(1)) if switches else None, "wchan": _text(pid, folder + "wchan")[:_LONGEST],
+        "switches": int(switches.group(1)) if switches else None, "delay": int(ran[1]) if len(ran) > 2 else None,
+        "wchan": _text(pid, folder + "wchan")[:_LONGEST],
         "syscall": call[:_LONGEST], "file": _link(pid, "fd/{}".format(first))[:_LONGEST] if first < 1 << 31 else "",
         "stack": _text(pid, folder + "stack").splitlines()[:16] if fields[0] == "D" else [],
     }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Key, reading
+from ncheck.facts.answers import OPTIONAL, Key, reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
@@ -21,6 +21,8 @@ TICKS = 100  # clock ticks per second, of all kernels that show them to programs
 @dataclass(frozen=True)
 class Look:
     """One look at a process. `user` and `system` are clock ticks, `ran` nanoseconds on a CPU, of all its threads.
+
+    `delay`: nanoseconds that they were ready and waited for a CPU, as others had it; None: the kernel does not say it.
 
     `read` and `written` are bytes of all system calls, `disk_read` and `disk_written` of file systems; None: this user
     may not read it. `exit_code` is that of a process that has ended, as wait() returns it; 0 if it cannot be read.
@@ -40,6 +42,7 @@ class Look:
     written: int | None = 0
     disk_read: int | None = 0
     disk_written: int | None = 0
+    delay: Annotated[int | None, OPTIONAL] = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ class ProcessActivity:
         """The CPU time between the looks."""
         ran = self.grown("ran")
         return (self.grown("user") or 0) / TICKS + (self.grown("system") or 0) / TICKS if ran is None else ran / 1e9
+
+    @property
+    def wanted_seconds(self) -> float:
+        """The CPU time that it would have had between the looks on a node that is not crowded."""
+        return self.cpu_seconds + (self.grown("delay") or 0) / 1e9
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ class Task:
     """One thread as the kernel knows it. `cpu`: seconds that it computed; `sleeps`: how often it went to sleep so far.
 
     `call` is the system call that it is in, "" if it is in none or this cannot be read; `file` what the call reads or
-    writes: a path, "pipe:[1]", "socket:[1]". `wchan` is the kernel's function that it sleeps in.
+    writes: a path, "pipe:[1]", "socket:[1]". `wchan` is the kernel's function that it sleeps in. `delay`: seconds that
+    it was ready and waited for a CPU so far, None where the kernel does not say it.
     """
 
     number: int
@@ -69,6 +70,7 @@ class Task:
     call: str = ""
     file: str = ""
     stack: tuple[str, ...] = ()
+    delay: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,9 @@ class ThreadAnswer:
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """`switches`: how often it went to sleep; `syscall`: its file in /proc; `file`: the first argument of the call."""
+    """`switches`: how often it went to sleep; `syscall`: its file in /proc; `file`: the first argument of the call;
+    `delay`: nanoseconds.
+    """
 
     tid: int
     name: Annotated[str, printable]
@@ -137,6 +141,7 @@ class TaskAnswer:
     syscall: str
     file: Annotated[str, _clean]
     stack: tuple[Annotated[str, printable], ...]
+    delay: Annotated[int | None, OPTIONAL] = None
 
 
 @dataclass(frozen=True)
@@ -264,7 +269,7 @@ def _task(one: TaskAnswer, answer: StacksAnswer) -> Task:
     call = known.get(int(number), "") if re.fullmatch(r"[0-9]{1,4}", number) else ""
     return Task(
         one.tid, one.name, one.state[:1], one.ticks / answer.ticks_per_second, one.switches, one.wchan, call,
-        one.file if call in _ON_FILES else "", one.stack,
+        one.file if call in _ON_FILES else "", one.stack, None if one.delay is None else one.delay / 1e9,
     )  # fmt: skip
 
 

@@ -184,16 +184,17 @@ def _alone(seen: Sequence[Watched]) -> Iterator[Sign]:
         if one.share >= _MOSTLY and max(others) <= _LITTLE and not one.spins:
             meaning = f"the others wait for {_who(one)}, which works"
             yield one.clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, works=True, meaning=meaning)
-        short_of_cpu = one.facts.node.cpu >= _BUSY  # where others want it too, a loop does not get all of one
-        if one.share >= (3 * _IDLE if short_of_cpu else _BUSY) and max(others) <= _IDLE:
-            yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader"))
-        elif one.share <= _IDLE and min(others) >= _BUSY:
+        short_of_cpu = one.facts.node.cpu >= _BUSY  # where others want it too, it does not get all of one
+        if (one.wants >= _BUSY or (short_of_cpu and one.share >= 3 * _IDLE)) and max(others) <= _IDLE:
+            meaning = f"the others wait for {_who(one)}, which computes"
+            yield one.clue("slow_rank", Grade.POSSIBLE, pace, works=True, others=("deadlock",), meaning=meaning)
+        elif one.wants <= _IDLE and min(others) >= _BUSY:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("data_loader", "storage_hang", "slow_rank"))
 
 
 def _programs(seen: Sequence[Watched]) -> Iterator[Sign]:
     """Yield the one rank whose program, which it started, computes while all ranks wait."""
-    busy = [(one, it) for one in seen for it in one.beneath if not one.is_loader(it) and it.cpu_seconds >= _LITTLE]
+    busy = [(one, it) for one in seen for it in one.beneath if not one.is_loader(it) and _computes(it)]
     if busy and len({one.rank.pid for one, _ in busy}) == 1 < len(seen) and all(one.share <= _IDLE for one in seen):
         one, child = max(busy, key=lambda pair: pair[1].cpu_seconds)
         share = child.cpu_seconds / max(one.facts.seconds, 0.1)
@@ -249,11 +250,36 @@ def _loaders(seen: Sequence[Watched]) -> Iterator[Sign]:
         (one,) = active
         count = sum(map(_works, one.loaders))
         text = f"data loaders of {one.rank.shown} work ({count}), while all ranks wait"
-        yield one.clue("data_loader", Grade.LIKELY, text, still=False)
+        yield one.clue("data_loader", Grade.LIKELY, text, still=False, slow=True)
+        meaning = f"the others wait for the data loaders of {_who(one)}, which work"
+        yield one.clue("data_loader", Grade.POSSIBLE, text, works=True, meaning=meaning)
 
 
 def _works(process: ProcessActivity) -> bool:
-    return process.cpu_seconds >= _LITTLE or (process.grown("disk_read") or 0) >= _MUCH
+    return _computes(process) or (process.grown("disk_read") or 0) >= _MUCH
+
+
+def _computes(process: ProcessActivity) -> bool:
+    """Return whether a process computed, or would have if others had not had the CPU."""
+    return process.wanted_seconds >= _LITTLE or (process.states == "RR" and process.cpu_seconds > 0)
+
+
+_GROWS = 1 << 22  # bytes of memory: what a program reads, makes or loads
+
+
+def _aside(one: Watched) -> str:
+    """Return what works for a rank while the rank itself may wait, as a program, a download, a table that grows."""
+    for it in one.beneath:
+        name = f"pid {it.pid} ({clean(it.name)}) beneath {one.rank.shown}"
+        if _computes(it):
+            return f"{name} computes"
+        amount = (it.grown("read") or 0) + (it.grown("written") or 0)
+        if amount >= _ENOUGH:
+            return f"{name} moved {moved(amount)} in {one.facts.seconds:.0f} s"
+    more = max(it.grown("rss") or 0 for it in (one.own, *one.beneath))
+    return (
+        f"the memory of {one.rank.shown} grew by {moved(more)} in {one.facts.seconds:.0f} s" if more >= _GROWS else ""
+    )
 
 
 _NOTHING, _SOME, _TRAFFIC = 0.005, 0.05, 4096  # CPUs, and bytes
@@ -266,6 +292,8 @@ def _motions(seen: Sequence[Watched]) -> Iterator[Motion]:
             moves, text = motion
             number = one.rank.rank
             yield Motion(SOURCE, number, one.rank.node, moves, f"{one.rank.shown} {text}", pid=one.rank.pid)
+        if text := _aside(one):
+            yield Motion(SOURCE, one.rank.rank, one.rank.node, moves=True, text=text, pid=one.rank.pid, aside=True)
 
 
 def _motion(one: Watched, *, alone: bool) -> tuple[bool, str] | None:  # noqa: PLR0911  one for each sign

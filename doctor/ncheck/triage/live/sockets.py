@@ -337,6 +337,7 @@ def _within(seen: Connections, end: End) -> bool:
 # Whether data flows
 
 _LEAST = 4096  # bytes: less is a keepalive, more is data
+_LEAST_OUTSIDE = 1 << 16  # from a server: more than figures and signs of life
 _LEAST_WITH_RAS = 1 << 20  # where NCCL's RAS runs, whose ranks talk to each other when somebody asks, as triage does
 
 
@@ -353,6 +354,7 @@ def _motions(job: Job, seen: Connections, waiting: Sequence[End]) -> Iterator[Mo
         if end.party.rank and peer and peer.party.rank and peer.party != end.party and not store and amount is not None:
             moved.setdefault(end.party, []).append(amount)
     stuck = {end.party for end in waiting if end.party.rank}
+    yield from _outside(seen, ports)
     for party in (one for one in seen.parties if one.rank):
         amounts = moved.get(party, [])
         total = sum(amounts)
@@ -365,3 +367,15 @@ def _motions(job: Job, seen: Connections, waiting: Sequence[End]) -> Iterator[Mo
         elif amounts and not total:
             text = f"{party.shown} exchanged nothing with other ranks by TCP in 2 s"
             yield Motion("sockets", party.number, party.node, moves=False, text=text, pid=party.pid)
+
+
+def _outside(seen: Connections, ports: frozenset[int]) -> Iterator[Motion]:
+    """Yield the ranks that exchange data with a server that is none of the job's, or a program beneath them does."""
+    for end in seen.ends:
+        amount, one = end.socket.moved or 0, end.socket
+        store = {one.local_port, one.remote_port} & ports
+        if end.party.rank and amount >= _LEAST_OUTSIDE and not store and not seen.peer(end):
+            text = f"{end.party.shown}, or a program beneath it, exchanged {size(amount)} with {end.remote} in 2 s"
+            yield Motion(
+                "sockets", end.party.number, end.party.node, moves=True, text=text, pid=end.party.pid, aside=True
+            )

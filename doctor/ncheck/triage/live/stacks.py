@@ -51,8 +51,8 @@ class _Rank:
     `busy`: the share of the time that it computed. `stopped`: the letter of its state, if it is stopped or traced.
     `owner`: another thread, which holds the interpreter's lock all the time; `beside`: where one waits for a lock.
     `holds`: it holds that lock itself. `awake`: it ran, or wanted to, all the time, as on a busy machine. `woke`: it
-    slept and woke up in between. `waited`: whether it waited for others, at each look. `calls`: whether a line that it
-    was at calls something. `ended`: so many of its children ended between the looks.
+    slept and woke up in between. `waited`: whether it waited for others, at each look. `endless`: the lines that it was
+    at are those of a loop that calls nothing. `ended`: so many of its children ended between the looks.
     """
 
     rank: RankProcess
@@ -68,7 +68,7 @@ class _Rank:
     awake: bool = False
     woke: bool = False
     waited: tuple[bool, ...] = ()
-    calls: bool = True
+    endless: bool = False
     lock: FileLock | None = None
     beside: Position | None = None
     children: tuple[ProcessStacks, ...] = ()
@@ -82,7 +82,7 @@ class _Rank:
     @property
     def spins(self) -> bool:
         """Whether it computed all the time at one place, as far as there was a CPU for it."""
-        return self.busy is not None and (self.busy >= _SPINS or (self.awake and self.busy >= _BUSY))
+        return self.busy is not None and (self.busy >= _SPINS or self.awake)
 
     @property
     def loader_works(self) -> bool:
@@ -173,7 +173,7 @@ def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
         position, works = replace(position, kind=Kind.CODE, name=""), True  # it computes
     # What waits at the same place at each look, and both computed and slept often, went on meanwhile and came back.
     came_back = not works and watched.asleep > _OFTEN and watched.busy is not None and _BUSY <= watched.busy < _SPINS
-    still = not moved and watched.asleep <= _POLLS and watched.busy is not None
+    still = not moved and watched.asleep <= _POLLS and watched.busy is not None and not watched.awake
     owner = _owner(looks)
     holds = owner is not None and (owner.name, owner.number) == (acting.name, acting.number)
     holds = holds or (circles and all(thread.gil for thread in threads))
@@ -184,9 +184,9 @@ def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
     lines = [thread.frames[0].source for thread in threads if thread.frames]
     return _Rank(
         rank, position, (moved and not circles) or came_back,
-        still and watched.busy is not None and not _BUSY <= watched.busy < _SPINS, circles, works, watched.busy,
+        still and watched.busy is not None and watched.busy < _BUSY, circles, works, watched.busy,
         stopped, None if holds else owner, holds, watched.awake, 1 < watched.asleep < math.inf, waited,
-        not lines or any(not line or re.search("[(@]", line) for line in lines), None,
+        _is_endless(lines), None,
         _other_lock(looks[-1], acting) if position.kind is Kind.LOCK else None,
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ class _Watched(NamedTuple):
     busy: float | None
     asleep: float
     blocked: Position | None
-    awake: bool = False
+    awake: bool = False  # it computed, or was ready to, all the time
 
 
 def _watched(process: ProcessStacks, number: int | None) -> _Watched:
@@ -215,8 +215,21 @@ def _watched(process: ProcessStacks, number: int | None) -> _Watched:
         return _Watched(None, math.inf, None)
     asleep = after.sleeps - before.sleeps
     same = (before.call, before.file) == (after.call, after.file) and asleep == 0
-    awake = asleep <= _POLLS and before.state == after.state == "R"
-    return _Watched((after.cpu - before.cpu) / process.seconds, asleep, of_task(after) if same else None, awake)
+    busy = (after.cpu - before.cpu) / process.seconds
+    if before.delay is None or after.delay is None:
+        awake = before.state == after.state == "R" and (asleep == 0 or (asleep <= _POLLS and busy >= _BUSY))
+    else:
+        awake = asleep <= _POLLS and busy + (after.delay - before.delay) / process.seconds >= _SPINS
+    return _Watched(busy, asleep, of_task(after) if same else None, awake)
+
+
+# x = x @ x | f(x) | for sample in samples: | [x * x for x in numbers], but not: while not free: | tries += 1
+_COMES_TO_AN_END = expression(r"[(@]|\bfor\b")
+
+
+def _is_endless(lines: Sequence[str]) -> bool:
+    """Return whether these lines call nothing and go through nothing that has an end."""
+    return bool(lines) and all(line and not _COMES_TO_AN_END.search(line) for line in lines)
 
 
 def _distinct(looks: Sequence[tuple[Thread, ...]]) -> Iterator[tuple[Thread, ...]]:
@@ -287,7 +300,7 @@ def _motion(one: _Rank) -> Iterator[Motion]:
         )
     elif one.loader_works:
         yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"the data loader of {shown} works", pid=rank.pid)
-    elif one.still or (one.waits and one.spins):
+    elif one.still or (one.waits and one.spins) or _is_hung(one):
         text = f"{shown} {_doing(one)}"
         yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, waits=one.waits, pid=rank.pid)
 
@@ -366,16 +379,25 @@ def _fault(one: _Rank) -> _Fault:  # noqa: PLR0911  one for each kind
 
 def _code_fault(one: _Rank) -> _Fault:
     """Return how sure it is that code comes to no end: it matches a pattern, or goes round and calls nothing."""
-    if one.position.name == PATTERN and one.spins and not one.circles:
-        return _Fault("deadlock", others=(_LATE,), meaning="a regular expression of a rank's does not come to an end")
-    if one.holds and one.spins and not one.calls:
-        return _Fault("deadlock", others=(_LATE,), meaning="a rank loops in its own code, and the others wait for it")
-    return _Fault("deadlock", Grade.LIKELY if one.still and not one.spins else Grade.POSSIBLE, (_LATE,))
+    if _is_hung(one):
+        what = "a regular expression of a rank's does not come to an end"
+        loop = "a rank loops in its own code, and the others wait for it"
+        return _Fault("deadlock", others=(_LATE,), meaning=what if one.position.name == PATTERN else loop)
+    if one.still or one.busy is None:
+        return _Fault("deadlock", Grade.LIKELY if one.still else Grade.POSSIBLE, (_LATE,))
+    return _at_work(one, _Fault(_LATE, others=("deadlock",)), "it runs its own code")
+
+
+def _is_hung(one: _Rank) -> bool:
+    """Return whether a rank computes, and it shows that this comes to no end."""
+    in_pattern = one.position.name == PATTERN and not one.circles
+    return one.position.kind is Kind.CODE and one.spins and (in_pattern or (one.holds and one.endless))
 
 
 def _child_fault(one: _Rank, fault: _Fault) -> _Fault:
     """Return whether the program that a rank waits for works."""
-    busy = [(share, it.pid) for it in one.children if (share := _watched(it, it.pid).busy or 0.0) >= _BUSY]
+    shares = ((_watched(it, it.pid), it.pid) for it in one.children)
+    busy = [(at.busy or 0.0, pid) for at, pid in shares if at.awake or (at.busy or 0.0) >= _BUSY]
     names = {it.pid: printable(it.name) for it in one.rank.children}
     if not busy and not one.ended:
         waits = [it.pid for it in one.children]

@@ -8,7 +8,7 @@ from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
 from ncheck.model.job import RankProcess
 from ncheck.triage.clue import Clue, Motion
-from ncheck.triage.facts.activity import ActivityFacts, MountUse, Thread, Written
+from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity, Thread, Written
 from ncheck.triage.live.activity import signs
 from ncheck.triage.signature import Grade
 
@@ -168,27 +168,47 @@ def test_a_rank_with_fewer_data_loaders_than_all_others_is_a_lead() -> None:
 
 def test_one_rank_whose_loaders_work_while_all_ranks_wait_is_slow_to_load() -> None:
     loaders = [watched(5000 + pid, pid, **IDLE) for pid in (4000, 4002, 4003)]
+    text = f"data loaders of {R1} work (1), while all ranks wait"
+    meaning = "the others wait for the data loaders of rank 1, which work"
     assert clues(watched(9001, 4001, cpu=1.9), *loaders, usual=IDLE) == [
-        clue("data_loader", Grade.LIKELY, f"data loaders of {R1} work (1), while all ranks wait", still=False),
-    ]  # fmt: skip
+        clue("data_loader", Grade.LIKELY, text, still=False, slow=True),
+        clue("data_loader", Grade.POSSIBLE, text, works=True, meaning=meaning),
+    ]
 
 
-def test_one_busy_rank_among_waiting_ones_is_a_lead_and_does_not_move_the_job() -> None:
+def test_one_busy_rank_among_waiting_ones_works_and_does_not_move_the_job() -> None:
     busy = watched(4001, cpu=2.0, traffic=9000)
     pace = f"{R1} uses 100% of a CPU, the others 0% to 0%"
+    words = {"works": True, "meaning": "the others wait for rank 1, which works"}
+    computes = {"works": True, "others": ("deadlock",), "meaning": "the others wait for rank 1, which computes"}
     assert clues(busy, usual=IDLE) == [
-        clue(
-            "slow_rank",
-            Grade.POSSIBLE,
-            pace,
-            still=False,
-            slow=True,
-            works=True,
-            meaning="the others wait for rank 1, which works",
-        ),
-        clue("deadlock", Grade.POSSIBLE, pace, others=("slow_rank", "data_loader")),
+        clue("slow_rank", Grade.POSSIBLE, pace, still=False, slow=True, **words),
+        clue("slow_rank", Grade.POSSIBLE, pace, **computes),
     ]
     assert [moves for _, moves, _ in motions(busy, usual=IDLE)] == [False] * 3
+    starved = watched(4001, cpu=0.08, traffic=0, delay=19 * 10**8)
+    pace = f"{R1} uses 4% of a CPU, the others 0% to 0%"
+    assert clues(starved, usual=IDLE) == [clue("slow_rank", Grade.POSSIBLE, pace, **computes)]
+
+
+CHILD = "pid 9001 (python3) beneath"
+
+
+@pytest.mark.parametrize(("odd", "text"), [
+    (watched(9001, 4001, cpu=1.9), f"{CHILD} {R1} computes"),
+    (watched(9001, 4001, states="RR", cpu=0.07, traffic=0), f"{CHILD} {R1} computes"),
+    (watched(9001, 4001, cpu=0.01, traffic=0, delay=10**9), f"{CHILD} {R1} computes"),
+    (watched(9001, 4001, cpu=0.01, traffic=10**6), f"{CHILD} {R1} moved 1 MB in 2 s"),
+    (watched(4001, cpu=0.1, traffic=0, rss=9 * 10**6), f"the memory of {R1} grew by 9 MB in 2 s"),
+])  # fmt: skip
+def test_what_works_for_a_rank_that_waits_is_said_and_does_not_move_the_job(odd: ProcessActivity, text: str) -> None:
+    found = [one for one in signs(*seen(odd, usual=IDLE)) if isinstance(one, Motion) and one.aside]
+    assert found == [Motion("processes", 1, "node0", moves=True, text=text, pid=4001, aside=True)]
+
+
+def test_programs_beneath_a_rank_that_only_wait_work_on_nothing() -> None:
+    idle = watched(9001, 4001, cpu=0.01, traffic=4000, rss=1 << 16)
+    assert not [one for one in signs(*seen(idle, usual=IDLE)) if isinstance(one, Motion) and one.aside]
 
 
 def test_one_idle_rank_among_those_that_spin_is_what_they_wait_for() -> None:

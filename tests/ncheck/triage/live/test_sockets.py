@@ -16,7 +16,7 @@ from ncheck.triage.live.sockets import signs
 from ncheck.triage.signature import Grade
 
 from .jobs import job, process, spread
-from .wired import SPACE, both, cluster, connected, dials, ip, listens, named, pair, place
+from .wired import COUNTED, SPACE, both, cluster, connected, dials, ip, listens, named, pair, place
 
 STUCK = {"sent": 5000, "timer": 1, "retransmits": 4, "resent": 4}
 
@@ -79,6 +79,21 @@ def test_what_the_store_says_to_its_clients_is_no_motion() -> None:
     two = job(*ranks)
     much = {"acknowledged": 900_000, "received": 900_000}
     assert motions(list(signs(two, cluster(two, *connected(ranks[1], ranks[0], much, much))))) == {}
+
+
+def test_a_download_shows_that_its_rank_works_on_something_and_a_few_figures_to_a_server_do_not() -> None:
+    of = spread(2)
+    first = Seen("ESTABLISHED", **COUNTED)
+
+    def said(received: int) -> list[Motion]:
+        last = replace(first, received=1000 + received)
+        outside = (of.ranks[1], Socket(9001, SPACE, "10.0.0.2", 40001, "192.0.2.9", 443, first, last))
+        found = signs(of, cluster(of, *meshed(of), outside))
+        return [one for one in found if isinstance(one, Motion) and one.aside]
+
+    text = "rank 1 (pid 4001 on node1), or a program beneath it, exchanged 1 MiB with 192.0.2.9:443 in 2 s"
+    assert said(1 << 20) == [Motion("sockets", 1, "node1", moves=True, text=text, pid=4001, aside=True)]
+    assert said(4000) == []
 
 
 def test_data_that_is_lost_on_the_way_names_both_nodes_and_the_direction() -> None:

@@ -94,9 +94,11 @@ def accused(found: Sequence[Sign]) -> list[tuple[str, Grade, tuple[int, ...]]]:
         (LOCKED, {}, "deadlock", Grade.LIKELY,
          'waits for a lock, a queue or a thread at train.py:12 in step ("with lock:")'),
         (COMPUTES, {}, "deadlock", Grade.LIKELY, 'is at train.py:12 in step ("x = x @ x")'),
-        (COMPUTES, {"busy": 1.0}, "deadlock", Grade.POSSIBLE, 'computes at train.py:12 in step ("x = x @ x")'),
-        (COMPUTES, {"busy": 1.0, "gil": True}, "deadlock", Grade.POSSIBLE,
+        (COMPUTES, {"busy": 1.0}, "slow_rank", Grade.POSSIBLE, 'computes at train.py:12 in step ("x = x @ x")'),
+        (COMPUTES, {"busy": 1.0, "gil": True}, "slow_rank", Grade.POSSIBLE,
          'computes at train.py:12 in step ("x = x @ x"), and does not release the GIL'),
+        (COMPUTES, {"busy": 0.3, "sleeps": 30}, "slow_rank", Grade.POSSIBLE,
+         'is at train.py:12 in step ("x = x @ x")'),
         ((own("step", 12, "time.sleep(99)"), MAIN), {}, "slow_rank", Grade.LIKELY,
          'sleeps at train.py:12 in step ("time.sleep(99)")'),
         ((Frame("_wait", "/usr/lib/python3.11/subprocess.py", "subprocess.py", 1), TRAIN), {}, "slow_rank",
@@ -132,7 +134,8 @@ def test_the_rank_that_all_others_wait_for_is_named(  # noqa: PLR0913, PLR0917  
     assert (clue.cause, clue.grade, clue.ranks, clue.nodes, clue.still) == (cause, grade, (1,), (node,), True)
     assert {clue.cause, *clue.others} <= set(CAUSES)
     assert motions(found)[0] == (False, True)
-    assert motions(found).get(1) == (None if words.get("busy") and place is not COMPUTES else (False, False))
+    assert motions(found).get(1) == (None if words.get("busy") else (False, False))
+    assert clue.works == bool(words.get("busy"))
 
 
 @pytest.mark.parametrize(
@@ -306,7 +309,7 @@ def test_a_loop_is_named_where_all_others_wait_and_only_there() -> None:
     of = spread(4)
     loops = looked(4001, (own("spin", 12), MAIN), (own("spin", 13), MAIN), busy=0.98)
     (clue,) = clues(said(of, at(of, WAITS, r1=loops)))
-    assert (clue.cause, clue.grade, clue.ranks) == ("deadlock", Grade.POSSIBLE, (1,))
+    assert (clue.cause, clue.grade, clue.ranks, clue.works) == ("slow_rank", Grade.POSSIBLE, (1,), True)
     assert clue.text == "rank 1 (pid 4001 on node0) loops at train.py:13 in spin, while 3 other ranks wait"
     others = at(of, WAITS, r1=loops, r2=looked(4002, COMPUTES, BACKWARD, busy=0.9))
     assert accused(said(of, others)) == []
@@ -346,12 +349,29 @@ def test_what_comes_to_no_end_by_itself_is_sure_and_a_loop_that_calls_something_
     matches = looked(4001, (own("clean", 8, "PATTERN.sub('', text)"), MAIN), busy=1.0)
     circles = [(own("spin", line, source), MAIN) for line, source in ((3, "while free < 1:"), (4, "tries += 1"))]
     calls = [(own("spin", line, source), MAIN) for line, source in ((3, "while free < 1:"), (4, "tries += step()"))]
+    comes_to_an_end = (own("build", 5, "table = [{'text': line, 'n': n} for n, line in rows]"), MAIN)
     found = [
-        accused(said(of, at(of, WAITS, r1=process)))[0]
-        for process in (matches, looked(4001, *circles * 2, busy=1.0, gil=True),
-                        looked(4001, *calls * 2, busy=1.0, gil=True))
+        accused(said(of, at(of, WAITS, r1=process)))[0][:2]
+        for process in (matches, *(looked(4001, *lines * 2, busy=1.0, gil=True)
+                                   for lines in (circles, calls, [comes_to_an_end])))
     ]  # fmt: skip
-    assert found == [("deadlock", grade, (1,)) for grade in (Grade.LIKELY, Grade.LIKELY, Grade.POSSIBLE)]
+    assert found == [("deadlock", Grade.LIKELY)] * 2 + [("slow_rank", Grade.POSSIBLE)] * 2
+
+
+@pytest.mark.parametrize(("ran", "waited", "works"), [
+    (0.05, 1.9, True),  # what is ready all the time computes: others have the CPU
+    (0.05, 0.0, False),
+    (0.05, 0.1, False),
+])  # fmt: skip
+def test_a_rank_that_gets_little_of_a_crowded_cpu_works(ran: float, waited: float, *, works: bool) -> None:
+    of = spread(3)
+    looks = ((Thread("MainThread", COMPUTES, 4001),),) * 8
+    first, last = (Task(4001, "python3", "R", 5 + cpu, 9, delay=7 + delay) for cpu, delay in ((0, 0), (ran, waited)))
+    found = said(of, at(of, WAITS, r1=ProcessStacks(4001, looks, (), (first,), (last,), 2.0)))
+    grade, cause = (Grade.POSSIBLE, "slow_rank") if works else (Grade.LIKELY, "deadlock")
+    (clue,) = clues(found)
+    assert (clue.cause, clue.grade, clue.works) == (cause, grade, works)
+    assert motions(found).get(1) == (None if works else (False, False))
 
 
 def test_a_program_that_computes_for_a_rank_is_what_the_others_wait_for() -> None:

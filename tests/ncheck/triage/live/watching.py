@@ -19,7 +19,7 @@ ROOM = Space(1 << 40, 1 << 39, 1000, 900)
 
 def looks(states: str = "SS", cpu: float = 1.0, traffic: int = 1 << 20, **more: Any) -> tuple[Look, ...]:
     """Return looks at a process that used so many seconds of CPU and moved so many bytes in between."""
-    first = Look(states[0], read=100, written=100, ran=10**9)
+    first = Look(states[0], read=100, written=100, ran=10**9, delay=0)
     if len(states) == 1:
         return (first,)
     grown = {"state": states[1], "read": 100 + traffic, "ran": 10**9 + int(cpu * 1e9), **more}
