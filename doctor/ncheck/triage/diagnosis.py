@@ -6,6 +6,7 @@ from ncheck.lazy_dataclass import dataclass
 
 MOST_DIAGNOSES, MOST_NEXT = 8, 4
 SURE = 0.8  # from here on, nine answers in ten are right
+NAMED = 0.5  # from here on, a diagnosis names what is wrong; below, it says what may be looked at
 
 
 @dataclass(frozen=True)

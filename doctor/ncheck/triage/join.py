@@ -348,9 +348,9 @@ def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collect
 
 def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
-    # A rank that exchanges no data may compute.
+    # A rank that exchanges no data may compute, and so may one of which nothing is known.
     waiting = [one for one in motions if one.who and not one.moves and one.source != "sockets"]
-    if not waiting or any(one.moves and not one.waits for one in motions):
+    if len({one.who for one in waiting}) < len(job.ranks) or any(one.moves and not one.waits for one in motions):
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job makes no progress, and nothing seen in {len(job.ranks)} processes shows why"

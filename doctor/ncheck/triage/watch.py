@@ -1,7 +1,8 @@
 """Watch a running job: cheap looks as long as it works, and the whole of triage when it stands still or is slow.
 
 A look asks each node for a few sums (triage/facts/pulse.py). Where these say that the job no longer gets on, triage
-examines it, and only that decides: what a rank does while the others wait for it may be right, and take its time.
+examines it, and only that decides: what a rank does while the others wait for it may be right, and take its time. An
+alarm may end the job: it takes two examinations, some looks apart, that accuse the same ranks of what is no work.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ncheck.model.job import Job, Target
 from ncheck.model.phase import Phase, Questions
 from ncheck.phases import collection_phases, with_needs
 from ncheck.text import printable, span
+from ncheck.triage.causes import UNKNOWN
+from ncheck.triage.diagnosis import NAMED
 from ncheck.triage.facts.jobs import SeveralJobsError, job_of, jobs_of, questions_about
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PULSE, PulseFacts
@@ -102,16 +105,23 @@ def watch(
             yield from watching.events(fleet)
 
 
-def is_trouble(report: LiveReport, why: Reason, *, before: LiveReport | None) -> bool:
-    """Return whether an examination is a reason for an alarm. `before`: the last one, where that was none."""
-    best = report.diagnoses[0] if report.diagnoses else None
-    if not report.ranks:  # it ended meanwhile, or is where nobody can look: no accusation
+def accuses(report: LiveReport) -> bool:
+    """Return whether an examination found what is no work, or that all ranks wait and nothing shows why.
+
+    A job that ended meanwhile, or that nobody can look into, is accused of nothing.
+    """
+    if not report.ranks or not report.diagnoses:
         return False
-    if report.work is Work.MOVES:
-        return best is not None and not best.works
-    if report.work is Work.UNKNOWN and best is None:  # perhaps it is in a step that nothing shows
-        return before is not None and before.work is Work.UNKNOWN and why is not Reason.SLOW
-    return best is None or not best.works
+    best = report.diagnoses[0]
+    return not best.works and (best.confidence >= NAMED or best.cause == UNKNOWN)
+
+
+def is_trouble(report: LiveReport, *, before: LiveReport | None) -> bool:
+    """Return whether an examination is a reason for an alarm. `before`: the last one, some looks earlier."""
+    if before is None or not (accuses(report) and accuses(before)):
+        return False
+    first, last = before.diagnoses[0], report.diagnoses[0]
+    return first.cause == last.cause or bool({*first.ranks} & {*last.ranks} or {*first.nodes} & {*last.nodes})
 
 
 class _Watch:
@@ -134,6 +144,7 @@ class _Watch:
             set()
         )  # causes and ranks that made the job slow: said once each
         self.calm: LiveReport | None = None  # the last examination, which was no reason for an alarm
+        self.puzzled = False  # the job stands still, nothing shows why, and that was said
         self.calm_at = self.next_examination = 0.0
 
     def events(self, fleet: Fleet) -> Iterator[Event]:
@@ -203,6 +214,7 @@ class _Watch:
 
     def _begun(self, job: Job, *, again: bool) -> Note:
         self.progress, self.ended, self.alarm, self.calm = Progress(self.stalled), {}, None, None
+        self.puzzled = False
         self.next_examination, self.noted, self.reported = 0.0, set(), set()
         count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
         started = "the job has started again" if again else "the job is watched"
@@ -246,6 +258,8 @@ class _Watch:
             self.alarm, self.next_examination = None, 0.0
             yield Note("the job makes progress again")
         self.slowed = self.slowed and self.progress.slower is not None
+        if stands is None and not self.ended and self.progress.slower is None:
+            self.calm, self.puzzled = None, False  # what was suspected before has passed
         if why := self._reason(now, stands):
             yield from self._examine(session, why)
 
@@ -268,8 +282,9 @@ class _Watch:
         evidence = session.examined(target)
         cluster = cluster_of(evidence)
         report, now = examine_job(cluster, target), time.monotonic()
-        self.next_examination = now + (self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled)
-        trouble, before = is_trouble(report, why, before=self.calm), self.calm
+        trouble, before = is_trouble(report, before=self.calm), self.calm
+        again = self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled
+        self.next_examination = now + (2 * self.every if accuses(report) and not trouble else again)
         slow = report.work is Work.MOVES
         if trouble and slow:
             cause = report.diagnoses[0].cause, report.diagnoses[0].ranks
@@ -280,8 +295,8 @@ class _Watch:
         if trouble:
             self.slowed, self.alarm = slow, None if slow else why
             yield Alarm(slow, time.time() - (now - began) - ago, text, report, evidence, job_of(cluster, target))
-        elif why is Reason.SLOW and before and not self.slowed:
-            self.slowed = True
+        elif before and not (report.diagnoses or before.diagnoses or self.slowed or self.puzzled):
+            self.slowed, self.puzzled = why is Reason.SLOW, True
             yield Note(f"{text}; nothing that was seen shows why")
 
     def _exactly(self) -> Target:

@@ -16,7 +16,7 @@ from ncheck.triage.diagnosis import Diagnosis
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PulseFacts, RankPulse
 from ncheck.triage.join import LiveReport, SeenRank, Work
-from ncheck.triage.watch import Reason, _Watch, is_trouble
+from ncheck.triage.watch import _Watch, is_trouble
 
 from tests.ncheck.triage.live.jobs import process
 
@@ -126,26 +126,70 @@ def report(work: Work, *diagnoses: Diagnosis, ranks: tuple[SeenRank, ...] = (See
     )
 
 
-def diagnosis(*, works: bool = False) -> Diagnosis:
-    return Diagnosis("slow_rank", 0.4, "", "", (), (0,), ("gpu01",), "", (), works)
+def diagnosis(cause: str = "slow_rank", sure: float = 0.8, rank: int = 0, *, works: bool = False) -> Diagnosis:
+    return Diagnosis(cause, sure, "", "", (), (rank,), (NODES[rank],), "", (), works)
 
 
-def test_what_an_examination_must_say_for_an_alarm() -> None:
-    accused, at_work = diagnosis(), diagnosis(works=True)
-    unclear = report(Work.UNKNOWN)
-    still = Reason.STILL
-    judged = {
-        "it stands, and somebody is accused": is_trouble(report(Work.STILL, accused), still, before=None),
-        "it stands, and nothing shows why": is_trouble(report(Work.STILL), still, before=None),
-        "ranks wait for one that works": is_trouble(report(Work.STILL, at_work), still, before=None),
-        "it moves": is_trouble(report(Work.MOVES), still, before=None),
-        "it moves, and a rank is slow": is_trouble(report(Work.MOVES, accused), Reason.SLOW, before=None),
-        "it moves, and waits for one that works": is_trouble(report(Work.MOVES, at_work), Reason.SLOW, before=None),
-        "nothing shows whether it moves": is_trouble(unclear, still, before=None),
-        "nor at the second time": is_trouble(unclear, still, before=unclear),
-        "it has ended meanwhile": is_trouble(report(Work.STILL, ranks=()), still, before=None),
+def test_what_two_examinations_must_say_for_an_alarm() -> None:
+    still = Work.STILL
+    accused = report(still, diagnosis())
+    examined = {
+        "it stands, and one rank is accused twice": (accused, accused),
+        "of two causes": (report(still, diagnosis("deadlock", 0.5)), accused),
+        "nobody is accused of what no rank shows, twice": (report(still, diagnosis("unknown", 0.3)),) * 2,
+        "it moves, and the same rank is slow twice": (report(Work.MOVES, diagnosis()),) * 2,
+        "once": (None, accused),
+        "another rank each time": (report(still, diagnosis("deadlock", rank=1)), accused),
+        "it is in doubt": (report(still, diagnosis(sure=0.4)),) * 2,
+        "ranks wait for one that works": (report(still, diagnosis(works=True)),) * 2,
+        "it worked the first time": (report(still, diagnosis(works=True)), accused),
+        "and works the second time": (accused, report(still, diagnosis(works=True))),
+        "nothing shows why": (report(still),) * 2,
+        "it moves": (report(Work.MOVES),) * 2,
+        "nothing shows whether it moves": (report(Work.UNKNOWN),) * 2,
+        "it has ended meanwhile": (accused, report(still, diagnosis(), ranks=())),
     }
-    assert [words for words, trouble in judged.items() if trouble] == [
-        "it stands, and somebody is accused", "it stands, and nothing shows why", "it moves, and a rank is slow",
-        "nor at the second time",
-    ]  # fmt: skip
+    judged = [words for words, (before, now) in examined.items() if is_trouble(now, before=before)]
+    assert judged == list(examined)[:4]
+
+
+class Examined(Played):
+    """Nodes on which nothing moves; each examination of the job finds the next of these reports."""
+
+    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *reports: LiveReport) -> None:
+        super().__init__(cluster)
+        self.reports = list(reports)
+        monkeypatch.setattr("ncheck.triage.watch.examine_job", lambda *_: self.reports.pop(0))
+        monkeypatch.setattr("ncheck.triage.watch.time.monotonic", self.clock)
+        self.now = 1000.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def look_for(self, watch: _Watch, seconds: float) -> list[tuple[float, str]]:
+        """Look again and again for so long, as a watch does; return what it says, and when."""
+        found, began = [], self.now
+        while self.now < began + seconds and self.reports:
+            self.now += watch.every
+            found += [(self.now - began, type(event).__name__) for event in watch._look(self)]  # type: ignore[arg-type]
+        return found
+
+
+ACCUSED, NOBODY = report(Work.STILL, diagnosis()), report(Work.STILL)
+AT_WORK = report(Work.STILL, diagnosis(sure=0.4, works=True))
+
+
+@pytest.mark.parametrize(("reports", "said"), [
+    ((ACCUSED, ACCUSED), [(180.0, "Alarm")]),  # two looks of 20 s after the first, which was after 120 s of stillness
+    ((ACCUSED, AT_WORK, ACCUSED), []),
+    ((AT_WORK, AT_WORK), []),
+    ((NOBODY, NOBODY), [(380.0, "Note")]),
+])  # fmt: skip
+def test_a_watch_alarms_on_what_is_seen_twice_and_some_looks_apart(
+    reports: tuple[LiveReport, ...], said: list[tuple[float, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, _, _ = begun(seen(ranks()))
+    session = Examined(seen(ranks()), monkeypatch, *reports)
+    assert watch.job
+    session.watch(watch.job)
+    assert session.look_for(watch, 900.0) == said
