@@ -81,8 +81,9 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     signalled, stopped or changed. All logs are read together: of two failures the first one counts, and a rank that
     failed counts more than ranks that only waited for it. docs/causes.md explains each cause.
 
-    Exit codes: 0 nothing wrong found, 1 a diagnosis, or something that could not be looked at or was empty, 2 usage
-    error.
+    Exit codes: 0 the job gets on, or waits for a rank that works; no known failure in the logs. 1 something is named at
+    50 % or more, the job stands still and nothing shows why, or something could not be looked at or was empty; of logs,
+    any diagnosis. 2 usage error.
     """  # noqa: D301  click ends a paragraph's folding at \b
     if given["watch"]:
         return _watched(context, paths, given, logs=logs, output=output)
@@ -93,8 +94,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
         click.echo(as_json(report), nl=False)
     else:
         print_triage(report, sys.stdout, os.environ)
-    something_read = not logs or bool(getattr(report, "lines", False))
-    return EXIT_CLEAN if something_read and not report.diagnoses and not report.unread else EXIT_FINDINGS
+    return EXIT_FINDINGS if report.wrong else EXIT_CLEAN
 
 
 def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:

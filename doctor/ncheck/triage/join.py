@@ -16,7 +16,7 @@ from ncheck.redact import redact
 from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
 from ncheck.triage.clue import Clue, Motion
-from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, SURE, Diagnosis, Evidence
+from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, NAMED, SURE, Diagnosis, Evidence
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live import Reader, readers
@@ -63,6 +63,17 @@ class LiveReport:
     unread: tuple[Unreadable, ...]
     notes: tuple[str, ...] = ()
     work: Work = Work.UNKNOWN
+
+    @property
+    def wrong(self) -> bool:
+        """Whether something is named with a confidence of 0.5 or more, or the job stands still for an unknown reason.
+
+        What could not be looked at counts as well. A job that gets on, or waits for a rank that works, is well.
+        """
+        if self.unread or any(one.confidence >= NAMED and not one.works for one in self.diagnoses):
+            return True
+        waits_for_work = bool(self.diagnoses) and self.diagnoses[0].works
+        return bool(self.ranks) and self.work is not Work.MOVES and not waits_for_work
 
 
 def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | None = None) -> LiveReport:
@@ -259,7 +270,8 @@ class _Theory:
 
     @property
     def best(self) -> Clue:
-        return max(self.clues, key=lambda clue: (clue.grade, clue.works))
+        # Of clues that are as sure, the stacks say best what a rank does.
+        return max(self.clues, key=lambda clue: (clue.grade, clue.works, clue.source == "stacks"))
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -36,6 +36,11 @@ class LogReport:
     unread: tuple[Unreadable, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def wrong(self) -> bool:
+        """Whether a failure was found, or something could not be read or was empty."""
+        return bool(self.diagnoses or self.unread or not self.lines)
+
 
 def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
     """Read these logs and return what they show. Raises NcheckError for a path that does not exist."""

@@ -32,7 +32,7 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
     from ncheck.report.page import Page
 
     page = Page(stream, environ)
-    color = "red" if report.diagnoses else "green" if report.healthy else "yellow"
+    color = "red" if report.diagnoses and report.wrong else "green" if report.healthy else "yellow"
     page.say(Text(_headline(report), f"bold {color}"))
     for number, found in enumerate(report.diagnoses):
         page.gap()

@@ -17,6 +17,7 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.read.text import read_text
 
+RECORDED = Path(__file__).parents[2] / "recorded"
 OOM = "node03:1:1 [0] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
 
 
@@ -44,6 +45,13 @@ def test_the_exit_code_says_whether_anything_is_wrong(
     path = tmp_path / "job.log"
     path.write_text(text)
     assert run(capsys, "--logs", str(path), "-o", "json")[0] == code
+
+
+@pytest.mark.parametrize(("saved", "code"), [
+    ("triage_well/tokenizes-in-a-pool", 0), ("triage/healthy", 0), ("triage/lock", 1),
+])  # fmt: skip
+def test_the_exit_code_says_whether_a_job_is_well(capsys: pytest.CaptureFixture[str], saved: str, code: int) -> None:
+    assert run(capsys, str(RECORDED / f"{saved}.zip"))[0] == code
 
 
 def test_what_cannot_be_read_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:

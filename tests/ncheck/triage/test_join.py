@@ -194,6 +194,22 @@ def test_programs_that_compute_beneath_waiting_ranks_do_not_move_the_job(monkeyp
     assert examined([*STILL, *beside], monkeypatch).work is join.Work.STILL
 
 
+@pytest.mark.parametrize(("signs", "wrong"), [
+    (MOVING, False),
+    ([*STILL, WORKS, clue("deadlock", Grade.LIKELY, 1, nodes=("n0",))], False),  # the others wait for a rank that works
+    ([*STILL, clue("deadlock", Grade.LIKELY, 1)], True),
+    ([*STILL, clue("deadlock", Grade.POSSIBLE, 1)], True),
+    ([*MOVING, clue("rank_stopped", Grade.CERTAIN, 1, still=False)], True),
+    (STILL, True),  # nothing shows why
+    (STILL[:3], True),
+    ([], True),
+])  # fmt: skip
+def test_a_job_is_well_where_it_gets_on_or_waits_for_work(
+    signs: list[Sign], *, wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert examined(signs, monkeypatch).wrong == wrong
+
+
 def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (clue("data_loader", Grade.POSSIBLE, 2, source=source) for source in ("stacks", "processes"))
     assert answers(examined([*STILL, one], monkeypatch)) == [("data_loader", 0.5, (2,))]
