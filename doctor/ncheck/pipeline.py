@@ -198,10 +198,24 @@ def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded:
     return replace(report, news=remembered(judged, settings, kind, recorded).news)
 
 
-def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
+_JUDGING = 0.5  # seconds of a CPU: what judging and printing take
+
+
+def time_for_nodes(deadline: float, running: float, cpu: float) -> float:
+    """Return how long the nodes may be looked at from now on, so that the answer is there at the deadline.
+
+    The command has been `running` for so long, and got `cpu` seconds of a CPU. On a crowded machine what is still to be
+    done takes as many times longer. The nodes get a third of the time whatever happens.
+    """
+    crowded = max(1.0, running / cpu) if cpu > 0 else 1.0
+    return max(deadline / 3, deadline - running - _JUDGING * crowded)
+
+
+def triage(settings: Settings, observer: Observer, running: float | None = None) -> tuple[Evidence, ...]:
     """Look at the job that the settings name, and return what the nodes answered. Raises NcheckError.
 
-    The job is found first, on all nodes; then its ranks are watched, on the nodes that have some.
+    The job is found first, on all nodes; then its ranks are watched, on the nodes that have some. `running`: the
+    seconds since the command began, which are part of the deadline.
     """
     from ncheck.triage.live import facts_read
 
@@ -221,6 +235,9 @@ def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
     observer.started(nodes)
     engine_for = engines(settings, nodes=nodes)
     try:
+        if running is not None:
+            left = time_for_nodes(settings.deadline, running, time.process_time())
+            settings = replace(settings, deadline=left)
         with Fleet(nodes, settings, engine_for, observer) as fleet:
             fleet.keep(asked_later(phases, cluster))
             for phase in phases:

@@ -129,13 +129,13 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
 
         writable(save, "--save", settings.nodes_file)
     from ncheck.cli.examine import observer_for
-    from ncheck.cli.process import prepare_fan_out
+    from ncheck.cli.process import prepare_fan_out, process_seconds
     from ncheck.pipeline import triage as looked_at
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
     began = time.time()
     try:
-        evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
+        evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline), process_seconds())
     except InventoryError as error:
         if not paths or paths[0] == "-":
             raise

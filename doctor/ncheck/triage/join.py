@@ -85,6 +85,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     unread = tuple(_unread(cluster))
     if job is None:
         return _no_job(target, cluster, unread)
+    unread += tuple(_late(cluster, job))
     signs, broken = _signs(job, cluster, sources)
     seen = [sign for sign in signs if isinstance(sign, Motion)]
     motions = [one for one in seen if not one.aside]
@@ -102,7 +103,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     healthy = work is Work.MOVES and not diagnoses and not unread
     ranks = tuple(SeenRank(one.rank, one.node, one.pid) for one in job.ranks)
     return LiveReport(
-        diagnoses, healthy, _summary(diagnoses, work), job.key, job.size, ranks, job.missing, unread,
+        diagnoses, healthy, _summary(diagnoses, work, unread), job.key, job.size, ranks, job.missing, unread,
         tuple(_notes(cluster, job)), work,
     )  # fmt: skip
 
@@ -118,6 +119,17 @@ def _unread(cluster: Cluster) -> Iterator[Unreadable]:
             yield Unreadable(name, why)
         elif facts.left_out:
             yield Unreadable(name, f"{facts.left_out} processes are too many for one answer, and were left out")
+
+
+def _late(cluster: Cluster, job: Job) -> Iterator[Unreadable]:
+    """Yield what nodes with ranks did not answer in time. Without it nobody knows that the job gets on."""
+    for node in job.nodes:
+        known, login = cluster.known.get(node, {}), cluster.facts(LoginFacts).get(node)
+        cut = login is not None and login.login.cause is not None
+        for fact in dict.fromkeys(fact for reader in readers() for fact in reader.reads):
+            why = known.get(fact)
+            if isinstance(why, Unread) and (why.hung or (cut and why.unanswered)):
+                yield Unreadable(node, why.reason)
 
 
 def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) -> LiveReport:
@@ -406,12 +418,14 @@ def _filled(command: str, ranks: Sequence[int], job: Job) -> str:
     return filled(command, one.pid if one else None)
 
 
-def _summary(diagnoses: Sequence[Diagnosis], work: Work) -> str:
+def _summary(diagnoses: Sequence[Diagnosis], work: Work, unread: Sequence[Unreadable]) -> str:
     if diagnoses:
         best = diagnoses[0]
         return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
     return {
-        Work.MOVES: "nothing wrong: the job makes progress",
+        Work.MOVES: "nothing wrong was seen: something moved, and not all of the job could be looked at"
+        if unread
+        else "nothing wrong: the job makes progress",
         Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
         Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
     }[work]
@@ -424,6 +438,7 @@ def _notes(cluster: Cluster, job: Job) -> Iterator[str]:
     """Yield which evidence could not be read, once for all nodes with the same reason."""
     if job.missing:
         yield f"{ranks_text(job.missing)} of {job.size} not found on the nodes that were looked at"
+    late = {(one.name, one.reason) for one in _late(cluster, job)}
     reasons: dict[str, list[str]] = {}
     for reader in readers():
         for fact in reader.reads:
@@ -431,6 +446,7 @@ def _notes(cluster: Cluster, job: Job) -> Iterator[str]:
                 held = cluster.known.get(node, {}).get(fact)
                 for why in (held,) if isinstance(held, Unread) else getattr(held, "unread", ()):
                     reason = f"{reader.name}: {why.reason}" + (f" ({why.fix})" if why.fix else "")
-                    reasons.setdefault(reason, []).append(node)
+                    if (node, why.reason) not in late:
+                        reasons.setdefault(reason, []).append(node)
     for reason, nodes in list(reasons.items())[:_MOST_NOTES]:
         yield f"{', '.join(dict.fromkeys(nodes))}: {reason}"

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Login
+from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.triage import join
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.facts.kernel_messages import KernelMessagesFacts
 from ncheck.triage.facts.processes import OtherProcess, ProcessesFacts
+from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.join import LiveReport, examine_job
 from ncheck.triage.live import Reader
 from ncheck.triage.signature import Grade
@@ -273,6 +275,27 @@ def test_a_node_that_was_not_reached_keeps_the_job_from_being_healthy(monkeypatc
         False,
         [("n9", "connection refused")],
     )
+
+
+def test_what_nodes_did_not_answer_in_time_is_named_and_keeps_the_job_from_being_healthy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = Unread("the agent's stacks: the run's deadline passed", unanswered=True)
+    hung = Unread("dmesg --kernel did not end within 10 s and was killed", hung="dmesg --kernel")
+    whole = cluster()
+    facts: dict[str, Any] = {name: dict(whole.known[name]) for name in whole.names}
+    cut = Login(reached=True, cause=Cause.DEADLINE, detail="the run's deadline passed")
+    facts["n1"] |= {LoginFacts: LoginFacts(cut), StacksFacts: late}
+    facts["n0"] |= {KernelMessagesFacts: hung, StacksFacts: late}  # nobody asked it: its session did not end early
+    monkeypatch.setattr(join, "readers", lambda: (Reader("stacks", (StacksFacts, KernelMessagesFacts), said),))
+
+    def said(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
+        return iter(MOVING)
+
+    report = examine_job(Cluster.of(facts), Target())
+    assert [(one.name, one.reason) for one in report.unread] == [("n0", hung.reason), ("n1", late.reason)]
+    assert (report.healthy, report.wrong, report.work, report.diagnoses) == (False, True, join.Work.MOVES, ())
+    assert report.summary == "nothing wrong was seen: something moved, and not all of the job could be looked at"
 
 
 def test_processes_that_could_not_be_looked_into_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
