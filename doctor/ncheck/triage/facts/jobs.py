@@ -90,7 +90,22 @@ def _described(job: Job) -> str:
     first = next(((one.node, one.process) for one in job.ranks), None)
     node, process = first or next((node, one) for node, above in job.launchers.items() for one in above)
     processes = f"{len(job.ranks)} processes" if job.ranks else "a launcher without ranks"
-    return f"{node}:{process.pid} ({processes}): {printable(process.command, 100)}"
+    name = run_id(one for above in job.launchers.values() for one in above)
+    under = f", --rdzv-id={printable(name, 200)}" if name else ""
+    return f"{node}:{process.pid} ({processes}{under}): {printable(process.command, 100)}"
+
+
+# torchrun --nnodes 2 --rdzv-id=job-812 train.py | --rdzv_id job-812
+_RUN_ID = expression(r"^--rdzv[-_]id(?:=(.{1,200}))?$")
+
+
+def run_id(launchers: Iterable[Process]) -> str:
+    """Return the id under which torchrun meets the other nodes; "" where none was given."""
+    for one in launchers:
+        for word, following in zip(one.argv, (*one.argv[1:], ""), strict=True):
+            if found := _RUN_ID.match(word):
+                return found[1] or following
+    return ""
 
 
 def _is_meant(job: Job, target: Target) -> bool:

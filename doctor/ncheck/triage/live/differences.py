@@ -55,7 +55,12 @@ def _missing(job: Job, cluster: Cluster) -> Iterator[Sign]:
     if missing and len(looked_at) == len(cluster) and nodes <= len(cluster):
         text = f"{listed('rank', sorted(missing))} of {job.size}: no process on {listed('', cluster.names)}"
         sure = len(cluster) > 1 or nodes == len(cluster)
-        yield Clue(SOURCE, "rank_missing", Grade.LIKELY if sure else Grade.POSSIBLE, text, tuple(sorted(missing)),
+        bare = tuple(name for name in cluster.names if name not in job.nodes)
+        if len(bare) > len(missing):
+            bare = ()  # the job need not have been on all of these
+        elif bare:
+            text += f"; {listed('', bare)} {'has' if len(bare) == 1 else 'have'} no rank"
+        yield Clue(SOURCE, "rank_missing", Grade.LIKELY if sure else Grade.POSSIBLE, text, tuple(sorted(missing)), bare,
                    others=("rank_crashed", "rendezvous_misconfig"))  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from ncheck.triage.connections import (
     leads_nowhere,
     ports_of_masters,
 )
+from ncheck.triage.facts.jobs import run_id
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.sockets import Listener, SocketsFacts, master_port
 from ncheck.triage.signature import Grade
@@ -40,7 +41,8 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     yield from _names(masters)
     yield from _loopback(job, masters)
     yield from _master_port(job, facts, seen, masters)
-    yield from _chosen_interfaces(job, facts)
+    yield from _chosen_interfaces(job, facts, seen)
+    yield from _run_ids(job)
     yield from _listening(job, seen)
 
 
@@ -85,6 +87,19 @@ def _odd(what: str, variable: str, values: Sequence[tuple[RankProcess, int]]) ->
 def _misconfig(text: str, ranks: Sequence[int], who: Sequence[RankProcess]) -> Clue:
     nodes = tuple(dict.fromkeys(one.node for one in who))
     return Clue("sockets", "rendezvous_misconfig", Grade.CERTAIN, text, tuple(ranks), nodes)
+
+
+def _run_ids(job: Job) -> Iterator[Clue]:
+    """Yield the nodes whose torchrun waits for others under another id than most."""
+    ids = {node: one for node, above in job.launchers.items() if (one := run_id(above))}
+    (common, times), *others = Counter(ids.values()).most_common() or [("", 0)]
+    if others:
+        odd = tuple(node for node, one in ids.items() if one != common) if 2 * times > len(ids) else ()
+        shown = ", ".join(f"--rdzv-id={printable(one, 200)} on {node}" for node, one in ids.items())
+        yield Clue(
+            "sockets", "rendezvous_misconfig", Grade.CERTAIN, f"torchrun was started with different ids: {shown}",
+            nodes=odd or tuple(ids), meaning="torchrun of these nodes waits for a run of another id than the others",
+        )  # fmt: skip
 
 
 # Where MASTER_ADDR leads
@@ -209,11 +224,22 @@ def _strangers(job: Job, node: str, facts: SocketsFacts, port: int) -> list[List
 # Interfaces
 
 
+_A_STEP = 4096  # bytes that two ranks have exchanged: more than who they are
 _BY_NAME = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include")
 
 
-def _chosen_interfaces(job: Job, facts: Mapping[str, SocketsFacts]) -> Iterator[Clue]:
-    """Yield the variables that name no interface of a rank's node, or only ones that lead to no other node."""
+def _chosen_interfaces(job: Job, facts: Mapping[str, SocketsFacts], seen: Connections) -> Iterator[Clue]:
+    """Yield the variables that name no interface of a rank's node, or only ones that lead to no other node.
+
+    Of a rank that has exchanged data with one of another node this is a note: it found its way.
+    """
+    ports, met = ports_of_masters(job), set()
+    for end in seen.ends:
+        peer, last = seen.peer(end), end.socket.last
+        store = not ports.isdisjoint((end.socket.local_port, end.socket.remote_port))
+        other = peer is not None and peer.party.rank is not None and peer.party.node != end.party.node
+        if other and last and not store and (last.acknowledged or 0) + (last.received or 0) >= _A_STEP:
+            met.add((end.party.node, end.party.pid))
     found: dict[tuple[str, str, str, str], list[RankProcess]] = {}
     for one in job.ranks:
         known = facts.get(one.node)
@@ -232,7 +258,8 @@ def _chosen_interfaces(job: Job, facts: Mapping[str, SocketsFacts]) -> Iterator[
         setting = f"{variable}={printable(value, 80)} of {who}"
         if names:
             text = f"{setting} selects {names} on {node}, which leads to no other node"
-            yield Clue("sockets", "wrong_nic", Grade.LIKELY, text, numbers, (node,))
+            done = all((one.node, one.pid) in met for one in ranks)
+            yield Clue("sockets", "wrong_nic", Grade.ECHO if done else Grade.LIKELY, text, numbers, (node,))
         else:
             text = f"{setting} names no interface of {node}"
             yield Clue("sockets", "no_interface", Grade.LIKELY, text, numbers, (node,), next=("ip -br address",))

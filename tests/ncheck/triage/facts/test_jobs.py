@@ -145,6 +145,18 @@ def test_two_jobs_are_two_and_the_target_chooses() -> None:
     assert job_of(both, Target(pid=99)) is None
 
 
+def test_jobs_of_torchrun_are_listed_with_their_whole_ids() -> None:
+    def node(pid: int, name: str) -> list[Process]:
+        words = ("python3", "/usr/bin/torchrun", *(f"--a-long-option-{at}=1" for at in range(9)), f"--rdzv-id={name}")
+        agent = process(pid, argv=words, name="torchrun", variables={})
+        return [agent, process(pid + 1, parent=pid, argv=TRAIN, variables=torch(0, TORCHELASTIC_RUN_ID=name))]
+
+    with pytest.raises(SettingsError) as refused:
+        job_of(cluster(gpu01=[*node(10, "job-811"), *node(20, "job-812")]), Target())
+    listed = "gpu01:{} (1 processes, --rdzv-id={}): python3 -u train.py"
+    assert str(refused.value).endswith(f"{listed.format(11, 'job-811')}; {listed.format(21, 'job-812')}")
+
+
 def test_runs_that_their_launchers_name_differently_are_never_one_job() -> None:
     first, second = (
         [process(20 + at, argv=TRAIN, variables=torch(base + at, TORCHELASTIC_RUN_ID=run)) for at in range(2)]

@@ -47,7 +47,13 @@ def test_a_node_without_any_rank_is_missing_only_if_every_node_was_looked_at() -
     per_node = {"LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2"}
     half = job(*(_rank(number, "node0", number, per_node) for number in (0, 1)), size=4)
     assert clues(half, "node0", "node1") == [
-        ("rank_missing", Grade.LIKELY, "ranks 2, 3 of 4: no process on node0, node1", (2, 3), ())
+        (
+            "rank_missing",
+            Grade.LIKELY,
+            "ranks 2, 3 of 4: no process on node0, node1; node1 has no rank",
+            (2, 3),
+            ("node1",),
+        )
     ]
     assert clues(half, "node0") == []  # the job has a node that was not asked for
     assert clues(half, "node0", unread=("node1",)) == []  # not reached: unknown

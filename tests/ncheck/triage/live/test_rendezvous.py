@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from ncheck.facts.names import Resolved
 from ncheck.model.cluster import Cluster
-from ncheck.model.job import Job, RankProcess
+from ncheck.model.job import Job, Process, RankProcess
+from ncheck.triage.clue import Clue
 from ncheck.triage.facts.sockets import Listener, SocketsFacts
 from ncheck.triage.live.rendezvous import signs
 from ncheck.triage.signature import Grade
@@ -167,6 +168,36 @@ def test_an_interface_variable_must_select_an_interface_that_leads_to_others(
     )
     expected = [(cause, Grade.LIKELY, (2,), ("node2",))] if cause else []
     assert said(three, known(three, node2=there)) == expected
+
+
+@pytest.mark.parametrize(("moved", "grade"), [(100_000, Grade.ECHO), (300, Grade.LIKELY)])
+def test_an_interface_that_leads_nowhere_is_a_note_once_its_rank_has_done_steps_with_others(
+    moved: int, grade: Grade
+) -> None:
+    three = job(*THREE[:2], one(2, GLOO_SOCKET_IFNAME="lo"))
+    near = {"acknowledged": moved, "received": moved}
+    talks = connected(three.ranks[2], three.ranks[1], near, near)
+    found = [one for one in signs(three, known(three, *talks)) if isinstance(one, Clue) and one.cause == "wrong_nic"]
+    assert [(one.grade, one.ranks) for one in found] == [(grade, (2,))]
+
+
+def torchrun(pid: int, name: str) -> Process:
+    argv = ("python3", "/opt/venv/bin/torchrun", "--nnodes", "3", "--rdzv-backend", "c10d", *name.split(), "train.py")
+    return process(pid, name="torchrun", argv=argv)
+
+
+def test_a_torchrun_that_waits_under_another_id_is_named_with_its_node() -> None:
+    ids = ("--rdzv-id=job-812", "--rdzv_id job-812", "--rdzv-id job-811")
+    waiting = Job("launcher torchrun", (), None, {f"n{at}": (torchrun(9, name),) for at, name in enumerate(ids)})
+    (found,) = signs(waiting, Cluster.of({}))
+    assert isinstance(found, Clue)
+    assert (found.cause, found.grade, found.nodes) == ("rendezvous_misconfig", Grade.CERTAIN, ("n2",))
+    assert found.text == (
+        "torchrun was started with different ids:"
+        " --rdzv-id=job-812 on n0, --rdzv-id=job-812 on n1, --rdzv-id=job-811 on n2"
+    )
+    alike = Job("launcher torchrun", (), None, {f"n{at}": (torchrun(9, ids[0]),) for at in range(3)})
+    assert list(signs(alike, Cluster.of({}))) == []
 
 
 def test_a_rank_that_listens_on_its_hostnames_loopback_alone_is_named() -> None:
