@@ -28,7 +28,7 @@ def _option(*names: str, heading: str = "Running job", **words: Any) -> Any:  # 
 
 RUNNING = (
     _option("--job", metavar="PID", help="The job of this rank or launcher: 4711, or gpu02:4711."),
-    _option("--match", metavar="REGEX", help="The job with a command line that this regular expression matches."),
+    _option("--match", metavar="REGEX", help="The job, or the processes, with a command line that this matches."),
     _option("--slurm", "slurm_job", metavar="JOBID", help="This job of Slurm; without NODES, on its own nodes."),
     _option("--no-stacks", is_flag=True, help="Do not read the stacks of the ranks."),
     _option("--native", is_flag=True, help="Native frames too: pauses each rank for some milliseconds."),

@@ -71,10 +71,11 @@ def job_of(cluster: Cluster, target: Target) -> Job | None:
     """Return the job that is asked about; None if no process of one was found.
 
     Launchers without any rank are a job only where none with ranks fits: somebody's mpirun that waits is no second job.
+    Where no job fits a regular expression, the processes that it matches are one: engines and actors, say.
     Raises SeveralJobsError where the target fits more than one.
     """
     meant = [job for job in jobs_of(cluster) if _is_meant(job, target)]
-    chosen = [job for job in meant if job.ranks] or meant
+    chosen = [job for job in meant if job.ranks] or meant or list(_matched(cluster, target.match))
     if len(chosen) > 1:
         listed = "; ".join(_described(job) for job in chosen[:_MOST_LISTED])
         raise SeveralJobsError(
@@ -84,6 +85,19 @@ def job_of(cluster: Cluster, target: Target) -> Job | None:
 
 
 _MOST_LISTED = 8
+
+
+def _matched(cluster: Cluster, match: str | None) -> Iterator[Job]:
+    """Yield the job of all processes that a regular expression matches: of one and those beneath it the highest."""
+    found: list[RankProcess] = []
+    for node, facts in cluster.facts(ProcessesFacts).items() if match is not None else ():
+        table = {one.pid: one for one in facts.processes}
+        fits = {pid for pid, one in table.items() if re.search(match or "", one.command) and not _wraps(one)}
+        for pid in sorted(pid for pid in fits if fits.isdisjoint(_above(pid, table))):
+            beneath = tuple(it for it in table.values() if pid in _above(it.pid, table))
+            found.append(RankProcess(None, node, table[pid], children=beneath))
+    if found:
+        yield Job(f"--match {match}", tuple(found))
 
 
 def _described(job: Job) -> str:

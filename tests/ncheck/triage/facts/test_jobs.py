@@ -188,6 +188,20 @@ def test_a_job_is_named_by_its_command_or_by_its_number_in_slurm() -> None:
     assert job_of(two, Target(slurm="813")) is None
 
 
+def test_processes_that_no_launcher_started_are_the_job_that_a_regular_expression_names() -> None:
+    engine, worker = (("python3", "serve.py", role) for role in ("engine", "worker"))
+    nodes = cluster(
+        gpu01=[process(10, argv=("sh", "-c", "serve.py"), name="sh"), process(11, parent=10, argv=engine),
+               process(12, parent=11, argv=engine)],
+        gpu02=[process(20, argv=worker), process(21, argv=("python3", "other.py"))],
+    )  # fmt: skip
+    found = job(nodes, match=r"serve\.py")
+    assert places(found) == [(None, "gpu01", 11), (None, "gpu02", 20)]
+    assert (found.size, found.missing, [one.pid for one in found.ranks[0].children]) == (None, (), [12])
+    assert job_of(nodes, Target(match="nothing")) is None
+    assert job_of(nodes, Target()) is None
+
+
 def test_a_process_that_holds_a_gpu_is_of_a_job_without_numbers() -> None:
     held = ProcessesFacts((process(20, argv=TRAIN), process(21, argv=TRAIN, parent=20)), {20: ("nvidia0",)})
     found = job_of(Cluster.of({"gpu01": {ProcessesFacts: held}}), Target())
