@@ -6,10 +6,10 @@ Importing this package does no I/O and pulls in nothing heavy; each name is load
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ncheck.version import __version__
 
+TYPE_CHECKING = False  # typing's own would be imported while a typing.py of the current folder may still come first
 if TYPE_CHECKING:
     from ncheck.api import diagnose, replay, run
     from ncheck.errors import NcheckError

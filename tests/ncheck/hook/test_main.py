@@ -18,12 +18,13 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import ncheck
 import pytest
-from ncheck.hook.__main__ import UsageError, read_job, split_command_line
+from ncheck.hook.command_line import UsageError, read_job, split_command_line
 
 pytestmark = pytest.mark.slow  # ranks as real processes, or meetings that wait
 
@@ -257,13 +258,17 @@ def test_a_command_that_cannot_run_ends_as_in_a_shell(folder: Path) -> None:
     assert ended(folder, [*HOOK, "--", "./train.py"]) == (126, "", "ncheck: cannot run ./train.py: Permission denied\n")
 
 
-def test_files_of_the_current_folder_shadow_nothing_of_ours(folder: Path) -> None:
-    for name in ("json", "socket", "subprocess", "select", "dataclasses", "threading", "ncheck_checks"):
-        (folder / f"{name}.py").write_text(f"raise SystemExit('shadowed by {name}')")
-    (folder / "train.py").write_text("print('here')")
+def test_files_of_the_current_folder_shadow_nothing_of_ours_and_for_the_script_what_they_did(folder: Path) -> None:
+    of_python = subprocess.check_output([sys.executable, "-Ic", "import runpy, sys; print(*sys.modules)"], text=True)
+    for name in {*sys.stdlib_module_names, "ncheck_checks"}.difference(of_python.split(), ["__future__", "this"]):
+        if find_spec(name):
+            (folder / f"{name}.py").write_text(f"raise SystemExit('shadowed by {name}')")
+    (folder / "train.py").write_text("print('here', flush=True)\nimport typing")
+    shadowed = (1, "here\n", "shadowed by typing\n")
 
-    assert ended(folder, [*HOOK, "train.py"]) == (0, "here\n", "")
-    assert ended(folder, [*HOOK, "--select", "NC201", "train.py"], {}) == (0, "here\n", "")
+    assert ended(folder, ["train.py"]) == shadowed
+    assert ended(folder, [*HOOK, "train.py"]) == shadowed
+    assert ended(folder, [*HOOK, "--select", "NC201", "train.py"], {}) == shadowed
 
 
 @pytest.mark.parametrize(
