@@ -5,6 +5,8 @@ Soft limits of a non-interactive ssh login, as launchers use it, under which a j
 files (nofile), fewer than 512 processes and threads of one user (nproc; root is exempt), an address space (as) smaller
 than the memory of all GPUs or than 4 GiB, less than 7 days of CPU time for each process (cpu), files (fsize) of less
 than 1 GiB. A shell that you open yourself may have other limits. memlock-limited reports locked memory.
+Inside a job, whose number of ranks is known, fewer than 1024 open files are a warning where they are enough for it: 96,
+and 4 for each rank and 32 for each GPU of the node.
 
 ## Why it matters
 1024 open files is the kernel's own default: NCCL and MPI use several for each peer, CUDA dozens for each GPU. Beyond
@@ -27,6 +29,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.lazy_dataclass import dataclass
 
 MIB = 2**20
@@ -43,9 +46,10 @@ class Limit:
     unit: str = ""
     scale: int = 1
     wanted: str = "unlimited"
+    suffices: int | None = None  # this job runs with so many
 
 
-@node_check("NC605", Severity.ERROR, LimitsFacts, also=(GpuFacts, IdentityFacts, InterpreterFacts))
+@node_check("NC605", Severity.ERROR, LimitsFacts, also=(GpuFacts, IdentityFacts, InterpreterFacts, RanksFacts))
 def job_limit_low(node: NodeView) -> Iterator[Problem]:
     python = node.maybe(InterpreterFacts)
     contained = isinstance(python, InterpreterFacts) and python.container != ""
@@ -53,18 +57,28 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
         if limit.soft is not None and limit.soft < limit.least:
             has, needs = (f"{number // limit.scale}{limit.unit}" for number in (limit.soft, limit.least))
             fix = f"docker run --ulimit {limit.name}={_in_docker(limit.wanted)}" if contained else _in_file(limit)
-            yield Problem(f"{limit.what} ({limit.name}) limited to {has}; a job needs {needs}", fix)
+            runs = limit.suffices is not None and limit.soft >= limit.suffices
+            job = f"enough for this job, a larger one needs {needs}" if runs else f"a job needs {needs}"
+            severity = Severity.WARNING if runs else None
+            yield Problem(f"{limit.what} ({limit.name}) limited to {has}; {job}", fix, severity=severity)
 
 
 def _limits(node: NodeView) -> Iterator[Limit]:
     limits, gpus, identity = node[LimitsFacts], node.maybe(GpuFacts), node.maybe(IdentityFacts)
-    yield Limit("nofile", "open files", limits.open_files, 1024, wanted="1048576")
+    yield Limit("nofile", "open files", limits.open_files, 1024, wanted="1048576", suffices=_files_of_job(node))
     if not isinstance(identity, IdentityFacts) or identity.user_id != 0:
         yield Limit("nproc", "processes and threads", limits.processes, 512)
     memory = sum(gpu.memory_total or 0 for gpu in gpus.gpus) if isinstance(gpus, GpuFacts) else 0
     yield Limit("as", "address space", limits.address_space, max(memory, 4096 * MIB), " MiB", MIB)
     yield Limit("cpu", "CPU time of each process", limits.cpu_seconds, 7 * 24 * 3600, " s")
     yield Limit("fsize", "the size of a file", limits.file_size, 1024 * MIB, " MiB", MIB)
+
+
+def _files_of_job(node: NodeView) -> int | None:
+    """Return how many files a rank of this job opens at most; None where the number of ranks is not known."""
+    ranks, gpus = node.maybe(RanksFacts), node.maybe(GpuFacts)
+    boards = len(gpus.gpus) if isinstance(gpus, GpuFacts) else 0
+    return 96 + 4 * ranks.size + 32 * boards if isinstance(ranks, RanksFacts) else None
 
 
 def _in_file(limit: Limit) -> str:

@@ -6,6 +6,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
@@ -25,6 +26,7 @@ def node(user: int = 1000, container: str = "", gpus: int = 0, **limits: int) ->
             IdentityFacts: IdentityFacts("n1", "b00t", "net:[4026531840]", user),
             InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
             GpuFacts: GpuFacts(boards, "550", "12.4", "nvml") if boards else Absent("no NVIDIA GPU"),
+            RanksFacts: Absent("no job"),
         }
     }
 
@@ -39,6 +41,21 @@ def test_few_open_files_are_an_error_with_a_line_that_allows_more() -> None:
         Finding("NC605", "job-limit-low", Severity.ERROR, ("n1",),
                 "open files (nofile) limited to 64; a job needs 1024", (), fix),
     ]  # fmt: skip
+
+
+def test_few_open_files_that_are_enough_for_the_ranks_of_a_job_are_a_warning() -> None:
+    enough = "open files (nofile) limited to 512; enough for this job, a larger one needs 1024"
+    few = "open files (nofile) limited to 512; a job needs 1024"
+    for size, gpus, found in (
+        (2, 0, (Severity.WARNING, enough)),
+        (16, 8, (Severity.WARNING, enough)),
+        (64, 8, (Severity.ERROR, few)),
+        (105, 0, (Severity.ERROR, few)),
+    ):
+        nodes = {"n1": {**node(open_files=512, gpus=gpus)["n1"], RanksFacts: RanksFacts(size, (0,))}}
+        assert [(one.severity, one.message) for one in judge([job_limit_low], nodes).findings] == [found], (size, gpus)
+    kernels_own = {"n1": {**node(open_files=1024)["n1"], RanksFacts: RanksFacts(100_000, (0,))}}
+    assert messages(kernels_own) == []
 
 
 def test_each_limit_has_a_least() -> None:
