@@ -33,7 +33,11 @@ class Member:
     @property
     def shown(self) -> str:
         """As a message names it: rank 3 (pid 4711 on gpu02)."""
-        return f"rank {self.rank} (pid {self.pid} on {self.node_name or self.host_name})"
+        return f"rank {self.rank} (pid {self.pid} on {self.place})"
+
+    @property
+    def place(self) -> str:
+        return self.node_name or self.host_name
 
 
 @dataclass(frozen=True)

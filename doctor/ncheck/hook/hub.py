@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ncheck.hook.attendance import Attendance, Member, NotMet, Trouble, member_from
+from ncheck.hook.attendance import Attendance, Member, NotMet, Trouble, member_from, not_met_from
 from ncheck.hook.connection import ENDED, MISUSE, Connection
 from ncheck.hook.doors import Place, PortsTakenError, is_taken, listen, one_machine, open_first, plain
 from ncheck.hook.examination import Examination
@@ -22,6 +22,7 @@ from ncheck.hook.gate import Gate
 from ncheck.hook.link import LONGER
 from ncheck.hook.neighbours import other_listener
 from ncheck.hook.peer_user import is_other
+from ncheck.hook.rules import Double, certain, contradictions, doubted, may_come, other_job, size_text
 from ncheck.hook.search import connecting
 from ncheck.hook.wire import End
 from ncheck.text import printable
@@ -45,8 +46,6 @@ _MORE_ENTRIES = 64
 _SHOWN = 8  # ranks in a message
 _OTHER_FILES = 24  # for the hub and its children, in addition to one for each rank
 
-_DOUBT = "one may be a stranger: set NCHECK_TOKEN to a secret of this job"
-
 _ATTENDANCE, _CHANNELS, _EXAMINATION, _SENDING, _DONE = range(5)
 
 
@@ -58,14 +57,28 @@ class _Peer:
         self.ended = False
         self.left = False  # it continues without a verdict, and sent a message about that
         self.sure = False  # no stranger: the token is secret, or it is a process of this user on this machine
+        self.news = b""  # what it gets instead of the verdict
 
 
 class _Rival:
-    """The owner of a port that is ours by the token: another job with the same id, or any other process."""
+    """The owner of a port that is ours by the token: another job with the same id, or any other process.
 
-    def __init__(self, selector: selectors.BaseSelector, port: int, token: bytes) -> None:
-        self.port = port
-        self.is_ours = self.is_stranger = False  # it knows the token, and belongs to this user, or to another
+    Where it is rank 0 of another job of this user, this rank 0 comes to it as a rank, and all ranks of both jobs get
+    its verdict: `follow(message)`.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        port: int,
+        token: bytes,
+        own: Mapping[str, object],
+        follow: Callable[[Mapping[str, object]], None],
+    ) -> None:
+        self._own, self._follow = own, follow
+        self.other: Member | None = None  # rank 0 of another job of this user, since it said welcome
+        self.leads = False  # it is there, and a verdict is to come
+        self.is_stranger = False  # it knows the token, and belongs to another user
         self._connection: Connection | None = None
         with suppress(OSError):
             sock = connecting(socket.AF_INET, ("127.0.0.1", port))
@@ -77,14 +90,23 @@ class _Rival:
 
     def proved(self, connection: Connection) -> None:
         self.is_stranger = is_other(connection.user)
-        self.is_ours = not self.is_stranger
-        connection.close()
+        if self.is_stranger:
+            connection.close()
+        else:
+            connection.say(self._own)
 
     def heard(self, connection: Connection, message: object) -> None:
-        """Do nothing: the connection was closed."""
+        try:
+            if isinstance(message, dict) and message.get("what") == "welcome":
+                self.other, self.leads = member_from(message.get("member"), ""), True
+            elif isinstance(message, dict) and message.get("what") in ("verdict", "no verdict"):
+                self._follow(message)
+        except ValueError:
+            connection.close()
+            self.leads = False
 
-    def over(self, connection: Connection, reason: str) -> None:
-        """Do nothing: it is not of this job."""
+    def over(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
+        self.leads = False
 
 
 class Hub:
@@ -106,7 +128,9 @@ class Hub:
         start_examiner: StartExaminer,
         show: Callable[[Mapping[str, Any]], None],
         patience: float = 0.0,
+        inherited: bool = False,
     ) -> None:
+        self._inherited = inherited  # this process may be none of the job's: a rank has started it
         self._rank, self._own, self._place, self._selector = rank, own, place, selector
         self._timeout, self._room = timeout, room
         self._start_examiner, self._show = start_examiner, show
@@ -130,6 +154,7 @@ class Hub:
         self._taken = False  # the attendance
         self._troubles: list[Trouble] = []
         self._doubts: list[Trouble] = []  # problems reported by processes that may be strangers
+        self._doubles: list[Double] = []
         self._doubted: set[int] = set()  # ranks that several processes claim, one of which may be a stranger
         self._doubted_late = ""  # such a claim during the examination
         self._unwell: set[int] = set()  # ranks whose process ended or has another size, and may be a stranger
@@ -176,7 +201,7 @@ class Hub:
         if self._stage == _ATTENDANCE:
             if self._wants_master_port and now >= self._master_port_at:
                 self._open_master_port()
-            if self._all_came or (now >= self._attendance_ends and not self._waits_longer(now)):
+            if (self._all_came and not self._is_led) or (now >= self._attendance_ends and not self._waits_longer(now)):
                 self._take_attendance(now)
         if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
             self._examine()
@@ -218,7 +243,9 @@ class Hub:
             listener = open_first(self._place.ports)
             self._gate.listen(listener)
             taken = self._place.ports[: self._place.ports.index(listener.getsockname()[1])]
-            self._rivals = [_Rival(self._selector, port, self._token) for port in taken]
+            seconds = max(0.0, self._deadline - time.monotonic())
+            own = {"what": "rank", "member": asdict(self._own), "seconds": seconds}
+            self._rivals = [_Rival(self._selector, port, self._token, own, self._follow) for port in taken]
         except PortsTakenError as error:
             self._conclude(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
 
@@ -256,16 +283,25 @@ class Hub:
             self._unwell.add(peer.member.rank)
 
     @property
+    def _is_led(self) -> bool:
+        """Whether another job meets here, whose rank 0 gives the verdict."""
+        return any(rival.leads for rival in self._rivals)
+
+    @property
     def _attendance_ends(self) -> float:
+        if self._is_led:
+            return self._verdict_due
         spare = min(5.0, self._timeout / 4)
         ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
         if len(self._by_rank) - len(self._unwell) + self._extras >= self._rank.size:  # one has the place of another
             return min(ends, self._entered + _TO_SETTLE)
+        if len(self._by_rank) == self._rank.size:  # perhaps a stranger has the place of one, which still has some time
+            return min(ends, max(self._entered + _TO_SETTLE, self._opened + self._timeout / 3))
         return ends
 
     def _waits_longer(self, now: float) -> bool:
-        """Whether the missing ranks may still connect: each has a process on a node of connected ranks."""
-        if now >= self._patient_until:
+        """Whether the missing ranks may still connect, after a look for their processes on the nodes of the others."""
+        if now >= self._patient_until or self._is_led:
             return False
         if self._look is None:
             missing, leaders = self._missing(), dict[str, _Peer]()
@@ -280,7 +316,7 @@ class Hub:
         if looking and now < until:
             return True
         self._look, missing = None, self._missing()
-        if not missing or not self._alive.issuperset(missing):
+        if not may_come(self._rank, self._attendance(), self._alive, now - self._opened):
             return False
         self._deadline += LONGER
         for peer in self._peers.values():
@@ -327,8 +363,8 @@ class Hub:
         if not self._taken:
             self._register(peer)
             self._shorten(self._entered + seconds, sure=peer.sure)
-        elif earlier and not same and not (peer.sure and earlier.sure):
-            self._doubted_late = f"rank {member.rank} came twice: {earlier.member.shown} and {member.shown}; {_DOUBT}"
+        elif earlier and not same:
+            self._come_late(Double(earlier.member, member, peer.sure and earlier.sure), peer)
         connection.say({"what": "welcome", "member": asdict(self._own)})
         if self._stage >= _SENDING:
             self._send([peer])
@@ -336,6 +372,19 @@ class Hub:
             self._see_address(connection, member)
         else:
             self._open()
+
+    def _come_late(self, double: Double, peer: _Peer) -> None:
+        """Handle another process of a rank that is examined: it alone is stopped, if neither may be a stranger."""
+        if not double.sure:
+            self._doubted_late = doubted(Trouble("", (), double.text), self._meets_at).text
+            return
+        text = double.text if peer.member.rank else other_job([double.first.pid], self._meets_at, double.text)
+        peer.news = json.dumps({"what": "no verdict", **asdict(NotMet("ranks", text, is_error=True))}).encode()
+
+    @property
+    def _meets_at(self) -> str:
+        port = self._rank.master_port
+        return f"{self._rank.master}:{port}" if self._rank.master and port else "the same place"
 
     def _shorten(self, deadline: float, *, sure: bool) -> None:
         """End in time for a rank. One that may be a stranger leaves the others enough time to connect."""
@@ -353,16 +402,12 @@ class Hub:
         else:
             self._extras += peer.sure
         if first and not first.ended:
-            text = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
-            self._note("duplicate-rank", member, text, sure=peer.sure and first.sure)
+            double = Double(first.member, member, peer.sure and first.sure)
+            self._doubles.append(double)
+            self._doubted |= set() if double.sure else {member.rank}
         if member.size != self._rank.size:
-            text = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
-            self._note("world-size", member, text, sure=peer.sure)
-
-    def _note(self, kind: str, member: Member, text: str, *, sure: bool) -> None:
-        (self._troubles if sure else self._doubts).append(Trouble(kind, (member.rank,), text))
-        if not sure and kind == "duplicate-rank":
-            self._doubted.add(member.rank)
+            trouble = Trouble("world-size", (member.rank,), size_text(member, self._own))
+            (self._troubles if peer.sure else self._doubts).append(trouble)
 
     def _gives_way(self, first: _Peer, later: _Peer) -> bool:
         """Whether the later process of a rank replaces the first: that one ended, or may be a stranger."""
@@ -374,9 +419,9 @@ class Hub:
         """
         rank = gone.member.rank
         others = [peer for peer in self._peers.values() if peer.member.rank == rank]
-        if rank in self._doubted and len(others) == 1:
+        if rank in self._doubted and len(others) <= 1:
             self._doubted.discard(rank)
-            self._doubts = [doubt for doubt in self._doubts if (doubt.kind, doubt.ranks) != ("duplicate-rank", (rank,))]
+            self._doubles = [double for double in self._doubles if double.sure or double.later.rank != rank]
         if self._by_rank.get(rank) is not gone:
             return
         if others:
@@ -495,25 +540,23 @@ class Hub:
             members=tuple(self._placed(peer.member) for _, peer in present),
             missing=tuple(self._missing()),
             ended=tuple(number for number, peer in present if peer.ended and peer.sure),
-            problems=(*self._troubles, *self._judged_doubts(), *self._other_jobs()),
+            problems=(*self._troubles, *self._contradictions(), *self._other_jobs()),
             remote_came=self._remote_came,
             doors=self._gate.doors,
             evidence=self._evidence(),
             strangers=tuple(self._gate.turned_away),
         )
 
-    def _judged_doubts(self) -> list[Trouble]:
-        """Return the problems that strangers reported: real if the job is incomplete, else marked as doubtful."""
+    def _contradictions(self) -> list[Trouble]:
         complete = len(self._by_rank) == self._rank.size and all(map(self._is_well, self._by_rank.values()))
-        if not complete and self._evidence():
-            return self._doubts
-        return [Trouble("doubted", doubt.ranks, f"{doubt.text}; {_DOUBT}") for doubt in self._doubts]
+        incomplete = not complete and bool(self._evidence())
+        return contradictions(self._doubles, self._doubts, self._meets_at, incomplete=incomplete)
 
     def _other_jobs(self) -> list[Trouble]:
-        """Return the problem of another job with the same id: ranks of both find either rank 0."""
-        shared = f"MASTER_PORT {self._rank.master_port}" if self._rank.master_port else "its id"
-        text = f"another job has {shared} too: its rank 0 waits on this host, at port"
-        return [Trouble("duplicate-rank", (0,), f"{text} {rival.port}") for rival in self._rivals if rival.is_ours]
+        """Return the problem of another job with the same id, whose verdict did not come."""
+        pids = [rival.other.pid for rival in self._rivals if rival.other]
+        text = other_job(pids, self._meets_at, "its rank 0 waits on this host too")
+        return [Trouble("duplicate-rank", (0,), text)] if pids else []
 
     def _taken_port(self) -> list[Trouble]:
         """Return the problem of a taken MASTER_PORT, if no launcher keeps it for the ranks."""
@@ -529,6 +572,8 @@ class Hub:
         return replace(member, address=self._reached_at) if local and self._reached_at else member
 
     def _evidence(self) -> str:
+        if self._inherited:
+            return ""
         if self._gate.turned_away or any(rival.is_stranger for rival in self._rivals):
             return ""  # these may be the missing ranks, with another NCHECK_TOKEN or user, which the job tolerates
         if self._shortened:
@@ -540,6 +585,14 @@ class Hub:
         return "master-port-open" if self._place.master_port in self._gate.doors else ""
 
     # The verdict
+
+    def _follow(self, message: Mapping[str, object]) -> None:
+        """Take over the verdict of another job that meets here. Raises ValueError."""
+        verdict = message.get("verdict")
+        if message["what"] == "no verdict":
+            self._conclude(not_met_from(message))
+        elif isinstance(verdict, dict):
+            self._conclude(verdict)
 
     def _conclude(self, result: dict[str, Any] | NotMet | None) -> None:
         if result is None or self._stage >= _SENDING:
@@ -564,24 +617,25 @@ class Hub:
         attendance, present = self._attendance(), {peer.member.rank for peer in self._peers.values()}
         missing = [number for number in attendance.missing if number not in present]
         if isinstance(result, NotMet):
-            return self._even_unchecked(result, missing, is_error=attendance.missing_is_error)
+            return self._even_unchecked(result, attendance, missing)
         if attendance.missing and not missing:
             late = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
             return NotMet("late", f"{late} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
         return result
 
-    def _even_unchecked(self, outcome: NotMet, missing: list[int], *, is_error: bool) -> NotMet:
-        """Return the outcome with the ranks that have ended or are missing, without which the job cannot run."""
+    def _even_unchecked(self, outcome: NotMet, attendance: Attendance, missing: list[int]) -> NotMet:
+        """Return the outcome with the ranks that are of no one job, have ended or are missing: the job cannot run."""
         gone = (peer.member for peer in self._by_rank.values() if peer.ended and peer.sure)
         ended = [*gone, *self._ended_later]
-        ranks = [f"{member.shown} ended" for member in ended[:_SHOWN]]
+        apart = certain(attendance.problems)
+        ranks = [*apart[:_SHOWN], *(f"{member.shown} ended" for member in ended[:_SHOWN])]
         ranks += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
         if not ranks:
             return outcome
-        more = len(ended[_SHOWN:]) + len(missing[_SHOWN:])
+        more = len(apart[_SHOWN:]) + len(ended[_SHOWN:]) + len(missing[_SHOWN:])
         ranks += [f"and {more} more"] if more else []
         text = printable(f"{', '.join(ranks)}; {outcome.text}", 1000)
-        return NotMet("ranks", text, is_error=is_error or bool(ended))
+        return NotMet("ranks", text, is_error=attendance.missing_is_error or bool(ended or apart))
 
     def _where(self, number: int) -> str:
         host = self._attendance().host_of(self._rank, number)
@@ -590,7 +644,7 @@ class Hub:
     def _send(self, peers: list[_Peer]) -> None:
         self._until = time.monotonic() + _TO_HANG_UP
         for peer in peers:
-            peer.connection.say_text(self._news)
+            peer.connection.say_text(peer.news or self._news)
 
     def _all_sent(self, now: float) -> bool:
         """Whether all ranks have hung up. Ranks that connect late, after an early end, get the verdict as well."""

@@ -106,15 +106,21 @@ class Link:
             self._hub.say({"what": "leave", "kind": kind})
 
     def _waits_longer(self) -> bool:
-        """Whether rank 0, which was not found, is on its way: it has a process on this machine."""
-        patient = self._searching and time.monotonic() < self._patient_until
-        if patient and self._search and self._living([0]):
-            self._deadline += LONGER
-            self._search.wait_until(self._deadline)
-            if self._own.rank == 1:  # one of those that wait
-                self._show({"note": "still waiting for rank 0, which has a process on this host"})
-            return True
-        return False
+        """Whether rank 0, which was not found, may still come: it has a process on this machine, or the job would be
+        stopped because nobody listens where it should be, and it may still start there.
+        """
+        now = time.monotonic()
+        if not self._searching or self._search is None or now >= self._patient_until:
+            return False
+        lives = bool(self._living([0]))
+        if not lives and not self._search.may_start(now):
+            return False
+        self._deadline += LONGER
+        self._search.wait_until(self._deadline)
+        if self._own.rank == 1:  # one of those that wait
+            process = ", which has a process on this host" if lives else ""
+            self._show({"note": f"still waiting for rank 0{process}: NCHECK_TIMEOUT=SECONDS limits this"})
+        return True
 
     def _give_up(self) -> None:
         if self._hub_member:

@@ -18,7 +18,7 @@ from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Tr
 from ncheck.hook.doors import place_of
 from ncheck.hook.hub import Hub
 from ncheck.hook.link import Link
-from ncheck.hook.neighbours import living
+from ncheck.hook.neighbours import inherited_from, living
 from ncheck.hook.wire import job_token
 from ncheck.text import printable
 from ncheck.version import __version__
@@ -51,7 +51,9 @@ def meet(  # noqa: PLR0913  the words of one call
     """Meet the other ranks, and return the verdict on the job: the same one on every rank, within `timeout` seconds.
 
     It waits longer, up to `patience` seconds, for ranks that have a process on a node from which others came: they are
-    slow, and the job would wait for them too. `show({"note": ...})` says so every 30 s.
+    slow, and the job would wait for them too; and up to 75 s for ranks that may still start: see ncheck.hook.rules.
+    `show({"note": ...})` says so every 30 s. A process that a rank has started waits for nobody longer, and who
+    does not come is no error there: the others may have met, with that rank.
 
     `token` comes from `job_token`. `rendezvous` is NCHECK_RENDEZVOUS: HOST or HOST:PORT; SettingsError if it is not.
 
@@ -67,6 +69,8 @@ def meet(  # noqa: PLR0913  the words of one call
     if rank.rank != 0 and not place.hosts:
         return NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
     own = _own_member(rank)
+    inherited = bool(inherited_from(rank))
+    patience = 0.0 if inherited else patience
     with ExitStack() as stack:
         stack.callback(_close_all, _hold_standard_files())
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -78,7 +82,7 @@ def meet(  # noqa: PLR0913  the words of one call
         room = _room_for(rank.size, stack)
         hub = Hub(
             rank, own, token=token, place=place, selector=selector, timeout=timeout, room=room,
-            start_examiner=start_examiner, show=show, patience=patience,
+            start_examiner=start_examiner, show=show, patience=patience, inherited=inherited,
         )  # fmt: skip
         stack.callback(hub.close)
         link.call(_pair_with(hub), token, lambda: _pair_with(hub))

@@ -64,7 +64,8 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
 
     `on_problem`: "warn" prints the report and lets the job go on. `select` and `ignore`: names of checks, as for `run`.
     `timeout`: seconds within which every rank returns or raises, from its own call;
-    None is 30, and up to ten minutes while processes of missing ranks are seen to start. `apply`: sets the variables of
+    None is 30, up to 90 where a rank that is missing may still start, and up to ten minutes while the process of each
+    is seen to start. `apply`: sets the variables of
     the launch plan in this process, so that NCCL and gloo read them; those that are set already stay as they are. An
     error that these variables mend then stops nothing. `strict`: stops the job also for what could not be checked, and
     for trouble of ncheck itself. `probe`: "quick" measures an all-reduce for a few seconds, if no GPU is in use, and
@@ -212,9 +213,11 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
     if not isinstance(outcome, NotMet):
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
     chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
-    if outcome.is_error and not (outcome.kind == "ranks" and chosen):
-        return _stopped(f"{STOPPED}: {outcome.text}{_heir(rank)}", None, options, speaks=speaks)
-    return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
+    heir = _heir(rank)
+    absent = outcome.kind in ("refused", "ranks", "ended") and heir  # the others have met, with the rank
+    if outcome.is_error and not absent and not (outcome.kind == "ranks" and chosen):
+        return _stopped(f"{STOPPED}: {outcome.text}{heir}", None, options, speaks=speaks)
+    return _went_wrong(f"the nodes of this job were not checked: {outcome.text}{heir}", options, speaks=speaks)
 
 
 # What a verdict means for this rank
@@ -237,9 +240,11 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         who = ", ".join(member.shown for member in told.ended)
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
+    heir = _heir(rank) if verdict.get("missing") else ""
     if options.forbid(told):
-        heir = _heir(rank) if verdict.get("missing") else ""
         return _stopped(_clean(verdict["short"]) + heir, report, options, speaks=False)
+    if heir and speaks:
+        _say(heir.strip())
     return report
 
 

@@ -13,6 +13,7 @@ from ncheck.hook.attendance import NotMet
 from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, Connection, Listener, reason_of
 from ncheck.hook.doors import Address, Place, on_another_machine, resolve
 from ncheck.hook.peer_user import is_other
+from ncheck.hook.rules import UNSEEN
 from ncheck.hook.wire import End
 from ncheck.text import printable
 
@@ -109,6 +110,11 @@ class Search:
                 self._note(door, reason)
                 return
         self._owner.over(connection, reason)
+
+    def may_start(self, now: float) -> bool:
+        """Whether rank 0 may still start, and the job would be stopped without it."""
+        failure = self.failure()
+        return failure.kind == "refused" and failure.is_error and now - self._started < UNSEEN
 
     def failure(self) -> NotMet:
         """Return why there was no meeting, and whether the job could not meet there either."""

@@ -54,8 +54,8 @@ def test_few_open_files_that_are_enough_for_the_ranks_of_a_job_are_a_warning() -
     ):
         nodes = {"n1": {**node(open_files=512, gpus=gpus)["n1"], RanksFacts: RanksFacts(size, (0,))}}
         assert [(one.severity, one.message) for one in judge([job_limit_low], nodes).findings] == [found], (size, gpus)
-    kernels_own = {"n1": {**node(open_files=1024)["n1"], RanksFacts: RanksFacts(100_000, (0,))}}
-    assert messages(kernels_own) == []
+    kernels_own = {**node(open_files=1024)["n1"], RanksFacts: RanksFacts(100_000, (0,))}
+    assert messages({"n1": kernels_own}) == []
 
 
 def test_each_limit_has_a_least() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import subprocess
@@ -15,13 +16,13 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.hook.attendance import NotMet, Told, Trouble
+from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.doors import listen
 from ncheck.hook.launchers import read_rank
 from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, free_port, nothing_left  # noqa: F401  a fixture
 
 # Ranks as real processes, or meetings that wait.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
@@ -249,17 +250,51 @@ def test_two_jobs_with_one_master_port_do_not_meet() -> None:
     assert [job.attendances[0].problems for job in jobs] == [(), ()]
 
 
-def test_a_second_job_with_the_same_id_on_the_same_host_says_so() -> None:
-    earlier = Job(2, timeout=6.0)
-    waiting = earlier.start(0)
+def test_all_ranks_of_two_jobs_with_one_id_get_one_verdict_that_names_the_other_job() -> None:
+    earlier, verdict = Job(3, timeout=9.0), {"problems": "two jobs"}
+
+    def examine(*seen: Any) -> subprocess.Popen[bytes]:
+        earlier.note(*seen)
+        return earlier.keep(child("echo", json.dumps(verdict), stdout=subprocess.PIPE))
+
+    waiting = earlier.start(0, start_examiner=examine)
     with closing(dial(earlier.ports[0])):  # it is open
-        later = Job(**earlier.fields, timeout=2.0)
-        assert later.meet(0) == TOLD
-    assert waiting.result(20) == TOLD
-    words = f"another job has MASTER_PORT {earlier.fields['master_port']} too: its rank 0 waits on this host, at port"
-    (trouble,) = later.attendances[0].problems
-    assert trouble == Trouble("duplicate-rank", (0,), f"{words} {earlier.ports[0]}")
-    assert earlier.attendances[0].problems == ()
+        later = Job(**earlier.fields, timeout=9.0)
+        futures = [waiting, later.start(0), later.start(1), earlier.start(1)]
+    assert [future.result(20) for future in futures] == [Told(verdict)] * 4
+    ((trouble,),) = (attendance.problems for attendance in earlier.attendances)
+    zero = earlier.attendances[0].members[0].shown
+    words = f"another job (pid {os.getpid()}) meets at 127.0.0.1:{earlier.fields['master_port']}: rank 0 came twice: "
+    assert (trouble.kind, trouble.ranks[0]) == ("duplicate-rank", 0)
+    assert trouble.text.startswith(f"{words}{zero} and {zero}")
+    assert later.attendances == []
+
+
+def test_another_process_of_a_rank_that_comes_while_the_nodes_are_checked_is_stopped_alone() -> None:
+    job, examined = Job(2, timeout=9.0), threading.Event()
+    read_end, write_end = os.pipe()
+
+    def examine(*seen: Any) -> subprocess.Popen[bytes]:
+        job.note(*seen)
+        process = child("sh", "-c", f"read line; echo '{json.dumps(VERDICT)}'", stdin=read_end, stdout=subprocess.PIPE)
+        examined.set()
+        return job.keep(process)
+
+    futures = [job.start(number, start_examiner=examine) for number in (0, 1)]
+    assert examined.wait(10)
+    with Bare(dial(job.ports[0]), job.token) as twice, Bare(dial(job.ports[0]), job.token) as other:
+        twice.prove().enter(job.member(1))
+        other.prove().enter(job.member(0))
+        os.write(write_end, b"\n")
+        zero, one = (member.shown for member in job.attendances[0].members)
+        texts = [f"rank 1 came twice: {one} and rank 1 (pid 1001 on host1)"]
+        words = f"another job (pid {os.getpid()}) meets at 127.0.0.1:{job.fields['master_port']}"
+        texts += [f"{words}: rank 0 came twice: {zero} and rank 0 (pid 1000 on host0)"]
+        news = [{"what": "no verdict", "kind": "ranks", "text": text, "is_error": True} for text in texts]
+        assert [twice.hear(), other.hear()] == news
+    assert [future.result(10) for future in futures] == [TOLD, TOLD]
+    for number in (read_end, write_end):
+        os.close(number)
 
 
 def test_another_program_on_rank_0s_port_is_named_in_a_job_without_a_launcher() -> None:
@@ -411,31 +446,28 @@ def test_a_machine_name_is_not_taken_for_an_error_without_proof() -> None:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_a_rank_that_has_a_process_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_rank_that_may_still_come_is_waited_for_longer(
+    monkeypatch: pytest.MonkeyPatch, late: int, *, alive: bool
+) -> None:
     job, looked, notes = Job(2, timeout=2.0), threading.Event(), list[Any]()
 
     def living(_: object, numbers: list[int]) -> list[int]:
         assert numbers == [late]
         looked.set()
-        return numbers
+        return numbers if alive else []
 
     monkeypatch.setattr("ncheck.hook.meeting.living", living)
     first = job.start(1 - late, patience=60.0, show=notes.append)
     assert looked.wait(10)
     assert [job.meet(late, patience=60.0), first.result(20)] == [TOLD, TOLD]
     notes = [one["note"] for one in notes if "note" in one]
+    process = ", which has a process on this host" if alive else ""
     assert notes == [
         "still waiting for rank 1, since 2 s: NCHECK_TIMEOUT=SECONDS limits this"
         if late
-        else "still waiting for rank 0, which has a process on this host"
+        else f"still waiting for rank 0{process}: NCHECK_TIMEOUT=SECONDS limits this"
     ]
-
-
-def test_one_without_a_process_is_not() -> None:
-    job = Job(2, timeout=2.0)
-    assert job.meet(0, patience=60.0) == TOLD
-    assert job.attendances[0].missing == (1,)
-    assert kind(Job(2, timeout=1.5).meet(1, patience=60.0)) == ("refused", True)
 
 
 def test_the_processes_of_a_job_are_known_by_their_variables() -> None:

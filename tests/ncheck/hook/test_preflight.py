@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -15,7 +16,7 @@ import ncheck
 import pytest
 from ncheck.errors import SettingsError
 
-from tests.ncheck.hook.ranks import PATIENCE, Ended, ended, job, marked, plug_in, run, start, wait_for
+from tests.ncheck.hook.ranks import PATIENCE, SCRIPT, Ended, ended, job, marked, plug_in, run, start, wait_for
 
 pytestmark = pytest.mark.slow  # ranks as real processes, or meetings that wait
 
@@ -112,6 +113,19 @@ if __name__ == "__main__":
         capture_output=True, check=False,
     )  # fmt: skip
     assert (process.stdout, process.stderr, process.returncode) == (f"[{HOST!r}] [[]]\n", "", 0)
+
+
+def test_a_program_that_a_rank_starts_is_not_stopped_where_the_others_do_not_come_again() -> None:
+    program = SCRIPT.format(words=json.dumps({"select": RANKS, "timeout": 4}), before="", after="")
+    rank = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}])"
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK")}
+    for number, said in ((0, {**WELL, "findings": ["NC802"]}), (1, {"findings": [], "nodes": [], "exit_code": 0})):
+        environ = {**bare, **job(2), "RANK": str(number)}
+        done = subprocess.run([sys.executable, "-c", rank], env=environ, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == said
+        assert (
+            f"has RANK={number} too: if that is the rank, and this one only a part of it, set NCHECK=off" in done.stderr
+        )
 
 
 def test_a_second_call_meets_nobody_and_says_the_same() -> None:
