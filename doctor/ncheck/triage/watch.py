@@ -137,6 +137,7 @@ class _Watch:
         self.looks = 0
         self.unreached: dict[str, str] = {}
         self.ended: dict[Rank, float] = {}  # ranks that were seen to have ended, and when
+        self.absent: set[int] = set()  # ranks that the first look did not find: they may have yet to start
         self.noted: set[Rank] = set()  # those of them that were named: at the next look, as a job ends rank by rank
         self.alarm: Reason | None = None  # that was raised, and is not over yet
         self.slowed = False  # the job is slow, and that was said
@@ -189,6 +190,10 @@ class _Watch:
             session.watch(found)
             if before is None or not _ranks(before) & _ranks(found):
                 yield self._begun(found, again=bool(self.ended) or before is not None)
+            elif absent := self.absent & {*found.missing}:
+                names = listed("rank", sorted(absent))
+                yield Note(f"{names} of {found.size} not found: not started, or ended before the watch")
+                self.absent = set()
         elif before and cluster.facts(ProcessesFacts).keys() >= set(before.nodes):  # else it may go on, unseen
             self.job = None
             yield Note(self._end(before, restarts=found is not None))
@@ -218,8 +223,8 @@ class _Watch:
         self.next_examination, self.noted, self.reported = 0.0, set(), set()
         count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
         started = "the job has started again" if again else "the job is watched"
-        missing = f"; {listed('rank', job.missing)} of {job.size} not found" if job.missing else ""
-        return Note(f"{started}: {count}{missing}")
+        self.absent = set(job.missing)
+        return Note(f"{started}: {count}")
 
     def _end(self, job: Job, *, restarts: bool) -> str:
         words = (

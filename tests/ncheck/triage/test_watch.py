@@ -81,6 +81,19 @@ def test_a_job_is_found_starts_again_and_ends() -> None:
     assert watch.over
 
 
+def test_a_rank_that_starts_late_or_has_ended_is_missing_only_where_it_is_not_there_later_either() -> None:
+    whole = ranks()
+    half = {"gpu01": whole["gpu01"]}
+    watch, session, found = begun(seen(half))
+    assert found == ["the job is watched: 1 rank on node gpu01"]
+    session.cluster = seen(whole)
+    assert words(watch._find(session)) == []
+    watch, session, _ = begun(seen(half))
+    assert [words(watch._find(session)) for _ in range(2)] == [
+        ["rank 1 of 2 not found: not started, or ended before the watch"], [],
+    ]  # fmt: skip
+
+
 def test_a_watch_waits_for_the_job_and_for_a_restart_by_its_launcher() -> None:
     torchrun = {"gpu01": [process(9, argv=("python3", "/usr/bin/torchrun", "train.py"), name="torchrun", variables={})]}
     watch, session, found = begun(seen())
