@@ -212,7 +212,7 @@ class ProbeFacts:
 @dataclass(frozen=True)
 class MeetingFacts:
     """Where ranks can meet at this node. `ids`: NCCL identifiers, each for one step; `address` and `port`: those of
-    a store. `why`: why there is none, "" if there is.
+    a store. `why`: why there is none, "" if there is. `late`: because its time was over, which is no fault.
     """
 
     ids: tuple[str, ...] = ()
@@ -221,6 +221,7 @@ class MeetingFacts:
     version: str = ""
     library: str = ""
     why: str = ""
+    late: bool = False
 
 
 # The commands that help where nothing was measured, by the names that are recorded.

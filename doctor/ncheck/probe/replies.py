@@ -74,7 +74,7 @@ def meeting(evidence: Evidence) -> Read[MeetingFacts]:
     if isinstance(why, Absent) and reply.status is Status.NOT_ASKED:
         return why
     if why:
-        return MeetingFacts(why=_words(reply.reason) or why.reason)
+        return MeetingFacts(why=_words(reply.reason) or why.reason, late=reply.status is Status.TIMEOUT)
     try:
         return _meeting(mapping(reply.value))
     except (ValueError, LookupError, TypeError) as error:
@@ -229,12 +229,16 @@ def _failure(value: JsonValue) -> Failure | None:
 
 
 def _meeting(value: Mapping[str, JsonValue]) -> MeetingFacts:
+    if value.get("importing") is not None:
+        return MeetingFacts(
+            why=f"torch takes more than {number(value['importing'], _MOST_SECONDS):.0f} s to import", late=True
+        )
     ids = tuple(_id(identifier) for identifier in items(value.get("ids") or [], _MOST_IDS))
-    address, number = "", 0
+    address, at = "", 0
     if value.get("address") is not None:
-        address, number = str(ip_address(_text(value["address"], 64))), port(value.get("port"))
+        address, at = str(ip_address(_text(value["address"], 64))), port(value.get("port"))
     version, library = _text(value.get("version"), 100), _text(value.get("path"), _LONGEST_PATH)
-    return MeetingFacts(ids, address, number, version, library)
+    return MeetingFacts(ids, address, at, version, library)
 
 
 def _id(value: JsonValue) -> str:

@@ -6,7 +6,7 @@ fault it makes a check inconclusive, and the report shows it in any case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ _ALIKE = 2.0  # the factor by which the nodes' times of one all-reduce may diffe
 
 @dataclass(frozen=True)
 class Collective:
-    """One step, with the results of all its nodes. `silent` are the nodes of the group that reported nothing.
+    """One step, with the results of all its nodes. `silent` are the nodes of the group that were asked in vain.
 
     `rows` are the means over all ranks, for the sizes that every node has; empty if the step failed.
     """
@@ -79,12 +79,13 @@ def results_by_step(probed: Mapping[str, ProbeFacts]) -> dict[Step, dict[str, No
 
 def collectives(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
     """Return every step in which the nodes took part, in the order in which they ran."""
-    return tuple(_collective(step, results) for step, results in results_by_step(probed).items())
+    skipped = {(node, one.step) for node, facts in probed.items() for one in facts.skipped}
+    return tuple(_collective(step, results, skipped) for step, results in results_by_step(probed).items())
 
 
-def _collective(step: Step, results: Mapping[str, NodeResult]) -> Collective:
-    silent = tuple(node for node in step.group if node not in results)
-    failed = silent or any(result.failure for result in results.values())
+def _collective(step: Step, results: Mapping[str, NodeResult], skipped: Collection[tuple[str, Step]]) -> Collective:
+    silent = tuple(node for node in step.group if node not in results and (node, step) not in skipped)
+    failed = len(results) < len(step.group) or any(result.failure for result in results.values())
     return Collective(step, results, silent, () if failed else _means(step, results))
 
 

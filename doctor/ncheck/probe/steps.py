@@ -351,7 +351,7 @@ def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
     driver = next((driver for driver in (*chosen.drivers.values(), *chosen.beside.values()) if driver.meets), None)
     if not driver:
         return progress
-    seconds = min(driver.to_meet, (progress.ends - now) / 3)
+    seconds = min(driver.to_meet, (progress.ends - now) * (1.0 - KEPT) - PATIENCE)
     count = most_rounds(len(context.nodes)) + len(context.nodes).bit_length() + _SPARE
 
     arguments: dict[str, dict[str, JsonValue]] = {
@@ -367,6 +367,20 @@ def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
         return {node: (replace(MEETING, arguments=own, timeout=timeout),) for node, own in arguments.items()}
 
     return ProbeStep("meeting", frozenset(context.nodes), ask, seconds=seconds + PATIENCE, begun=progress)
+
+
+def _without_late(progress: Progress, _now: float) -> Progress:
+    """Measure nothing with nodes whose time to meet was over: a limit of time is no fault of theirs."""
+    context, driver = progress.context, progress.chosen.drivers.get(Stage.ALL)
+    late = {node: one.why for node in context.nodes if (one := context.meeting(node)) and one.late}
+    if not late or not driver:
+        return progress
+    progress = replace(progress, out={**progress.out, **late})
+    if len(progress.remaining()) < _FEW:
+        return progress  # nothing is measured of all, and that says it
+    whys = {why: [node for node in late if late[node] == why] for why in late.values()}
+    text = "; ".join(f"{why} on {fold(nodes)}" for why, nodes in whys.items())
+    return progress.skipping(driver, Stage.ALL, text, tuple(late))
 
 
 def _inside(progress: Progress, _now: float) -> Progress:
@@ -430,7 +444,8 @@ def _together(progress: Progress, _now: float) -> Progress:
     group = progress.remaining()
     if len(group) >= _FEW:
         return replace(progress, waiting=(Round(driver, Stage.ALL, [group], "measuring all"),))
-    gone = "; ".join(f"{node}: {why}" for node, why in progress.out.items())
+    whys = {why: [node for node in progress.out if progress.out[node] == why] for why in progress.out.values()}
+    gone = "; ".join(f"{fold(nodes)}: {why}" for why, nodes in whys.items())
     return progress.skipping(driver, Stage.ALL, f"fewer than two nodes are left to measure ({gone})", nodes)
 
 
@@ -450,7 +465,18 @@ def _refusal(settings: Settings, refused: Refused) -> NotAsked:
 
 
 _ALONE: tuple[Part, ...] = (_test_gpus,)
-_PARTS: tuple[Part, ...] = (*_ALONE, _meet, _inside, _pairs, _rails_again, _end_search, _scaling, _together, _diagnose)
+_PARTS: tuple[Part, ...] = (
+    *_ALONE,
+    _meet,
+    _without_late,
+    _inside,
+    _pairs,
+    _rails_again,
+    _end_search,
+    _scaling,
+    _together,
+    _diagnose,
+)
 
 
 def cut_short(cluster: Cluster, why: str) -> list[Evidence]:

@@ -45,6 +45,19 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
     assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
 
 
+def test_a_node_where_ranks_cannot_meet_is_named_alone_and_those_that_were_not_asked_are_not_gone() -> None:
+    trio, why = step(3, "n1", "n2", "n3", stage=Stage.ALL), "n1 cannot take part in this step"
+    no_meeting = ProbeFacts((NodeResult(trio, (), failure=Failure("meeting", "it has no address for a store")),))
+    nodes = probed(n1=(), n2=(), n3=())
+    nodes["n1"] = {ProbeFacts: no_meeting}
+    nodes |= {name: {ProbeFacts: ProbeFacts((), (Skipped(trio, why),))} for name in ("n2", "n3")}
+    assert [(one.nodes, one.message, one.evidence) for one in found(nodes)] == [
+        (("n1",), "the all-reduce on 3 nodes failed in meeting on n1: it has no address for a store",
+         ("it has no address for a store",)),
+    ]  # fmt: skip
+    assert outcomes(nodes) == {"n1": Outcome.FAILED, "n2": Outcome.UNKNOWN, "n3": Outcome.UNKNOWN}
+
+
 def test_one_cause_over_many_steps_and_nodes_is_one_finding() -> None:
     other, whole = step(2, "n1", "n3"), step(3, "n1", "n2", "n3", stage=Stage.ALL)
     full = "Error: failed to extend /dev/shm/nccl-{} to 9637892 bytes, error: No space left on device (28)"

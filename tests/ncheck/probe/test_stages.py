@@ -97,7 +97,7 @@ def test_where_all_pairs_fail_nothing_is_measured_of_all_and_that_is_told() -> N
     assert "measuring all" not in driven.stages()
     last = driven.probed("gpu01").skipped[-1]
     assert (last.step.stage, last.step.group) == (Stage.ALL, ALL)
-    assert last.why.startswith("fewer than two nodes are left to measure (gpu01: it failed with ")
+    assert last.why.startswith("fewer than two nodes are left to measure (gpu[01,03]: it failed with gpu[02,04]; ")
 
 
 def test_little_time_is_kept_for_all_nodes_together_and_the_rest_says_so() -> None:
@@ -134,6 +134,24 @@ def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_othe
         Failure("meeting", "it has no meeting point for the ranks")
     ]
     assert driven.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
+
+
+def test_a_node_that_imports_torch_longer_than_there_is_time_is_not_measured_and_the_others_are() -> None:
+    def driven(*slow: str) -> Driven:
+        return Driven(meeting=lambda asked: {"importing": 31.7} if asked["node"] in slow else meets(asked)).run()
+
+    one = driven("gpu01")
+    (note,) = one.probed("gpu01").skipped
+    assert (note.step.stage, note.why) == (Stage.ALL, "torch takes more than 32 s to import on gpu01")
+    assert one.probed("gpu01").results == ()
+    assert one.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
+    assert [failed for node in one.known for failed in one.probed(node).results if failed.failure] == []
+
+    every = driven("gpu01", "gpu02", "gpu03", "gpu04")
+    assert every.stages() == []
+    assert [one.why for one in every.probed("gpu03").skipped] == [
+        "fewer than two nodes are left to measure (gpu[01-04]: torch takes more than 32 s to import)"
+    ]
 
 
 def test_named_sizes_are_those_of_the_nodes_and_of_all_and_bound_the_others() -> None:

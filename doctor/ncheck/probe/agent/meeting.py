@@ -48,7 +48,7 @@ def answer(sources, arguments, timeout):
 
     Asked as {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; it says for NCCL
     {"ids": [256 hex digits], "version", "path"} (each good for one turn). For gloo it is asked "address", an own ip,
-    too, and says {"address", "port", "version", "path"}: a store that is good for all turns.
+    too, and says {"address", "port", "version", "path"}: a store that is good for all turns; or {"importing": seconds}.
     """
     if arguments["means"] in OPENED_BY:
         module = import_module("ncheck.probe.agent." + OPENED_BY[arguments["means"]])

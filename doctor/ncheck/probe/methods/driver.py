@@ -74,7 +74,7 @@ class Driver:
     least    seconds; a step with less time is not started
     most     seconds after which a step counts as hung; both include the start of the ranks
     meets    nodes must prepare a meeting point (NCCL identifiers, a store) before the first step
-    to_meet  seconds for that
+    to_meet  seconds for that, as far as all nodes together keep theirs
     ids      every step uses up one identifier
     across   name of the driver that measures between nodes, "" if this one does
     """

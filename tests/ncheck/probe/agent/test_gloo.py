@@ -147,6 +147,19 @@ def test_an_interpreter_without_torch_says_so(tmp_path: Path) -> None:
     agent.bye()
 
 
+def test_a_torch_that_is_still_imported_when_the_time_is_over_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import sys; sys.stdin.read()")
+    slow = tmp_path / "python3"
+    slow.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} -S "$@"\n')
+    slow.chmod(0o755)
+    agent = Agent(python=str(slow))
+    meeting: JsonValue = {"means": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
+    said: Any = agent.ask(Answer("meeting", 1.5, meeting)).value
+    assert 0 < said.pop("importing") <= 3.0
+    assert said == {}
+    agent.bye()
+
+
 def listening() -> list[Any]:
     """Return the sockets on which what this test started listens; neighbours have their own."""
     started = {child.pid for child in psutil.Process().children(recursive=True)}
