@@ -75,7 +75,8 @@ class Launch:
     `meeting_port` is where the ranks meet on the first node, 0 if they need none. `interfaces` are the names of all
     interfaces of each node. `out_of_band` is the network of Open MPI's own daemons, `pass_library_path` whether
     LD_LIBRARY_PATH is set anywhere, and `local_host` the machine on which the line is typed. `excluding` are Open MPI's
-    lists of interfaces to leave out that every node has (btl_tcp_if_exclude).
+    lists of interfaces to leave out that every node has (btl_tcp_if_exclude). `slurm_left_over`: where the line is
+    typed, Slurm's variables are set, and the nodes are not taken from them.
     """
 
     hosts: tuple[Host, ...]
@@ -93,6 +94,7 @@ class Launch:
     pass_library_path: bool = False
     local_host: LocalHost | None = None
     excluding: frozenset[str] = frozenset()
+    slurm_left_over: bool = False
 
     @property
     def ranks(self) -> int:

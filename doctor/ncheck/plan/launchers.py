@@ -63,6 +63,10 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Both are needed (4.1.4): without the first mpirun takes the nodes of the Slurm job, without the second it calls srun.
+_OUTSIDE_SLURM = {"ras": "^slurm", "plm": "^slurm"}
+
+
 @mpi_launcher("Open MPI", "mpirun")
 def open_mpi(launch: Launch) -> Line:
     """Return the line for the installed release of Open MPI.
@@ -95,6 +99,8 @@ def open_mpi(launch: Launch) -> Line:
         )
     if launch.out_of_band and launch.out_of_band.why:
         reasons.append(launch.out_of_band.why)
+    if launch.slurm_left_over:
+        reasons.append("without Slurm: the variables of a Slurm job are set here, and mpirun would start that job's nodes alone")
     if launch.prefix:
         reasons.append(f"--prefix {launch.prefix}: on some node a plain login does not find Open MPI's daemon")
     return one_command("mpirun", [*words, *launch.program_anywhere], [*reasons, *_ssh_reason(launch)])
@@ -109,6 +115,8 @@ def _mca_parameters(launch: Launch, *, five: bool) -> dict[str, str]:
         parameters["btl_tcp_if_include"] = ranks_in
     if daemons is not None and daemons.names:
         parameters["oob_tcp_if_include"] = ",".join(daemons.names) if five else daemons.where
+    if launch.slurm_left_over:
+        parameters |= _OUTSIDE_SLURM
     if launch.ssh_arguments:
         parameters["plm_rsh_args"] = launch.ssh_arguments
     return parameters
@@ -198,8 +206,9 @@ def horovodrun(launch: Launch) -> Line:
     name, subnet = _unambiguous_name(launch), launch.network.subnet if launch.network else ""
     subnet = "" if ":" in subnet else subnet  # Open MPI takes IPv4 subnets only
     selected = launch.several and bool(name or subnet)
-    words = env_words({key: value for key, value in launch.variables.items() if not (selected and key == IFNAME)})
-    words += ["horovodrun", "-np", str(launch.ranks), "-H", launch.host_list]
+    outside = {f"OMPI_MCA_{name}": value for name, value in _OUTSIDE_SLURM.items() if launch.slurm_left_over}
+    variables = {key: value for key, value in launch.variables.items() if not (selected and key == IFNAME)}
+    words = [*env_words(outside | variables), "horovodrun", "-np", str(launch.ranks), "-H", launch.host_list]
     words += ["-p", str(launch.ssh.port)] if launch.ssh.port not in (None, 22) else []
     words += ["-i", launch.ssh.identity] if launch.ssh.identity else []
     rounds = math.ceil(len(launch.hosts) / _HOSTS_IN_THAT_TIME)

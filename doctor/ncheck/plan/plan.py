@@ -16,6 +16,7 @@ from ncheck.facts.mpi_settings import MpiSettingsFacts, excluded_everywhere
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
+from ncheck.inventory.read import SLURM_LISTS
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
@@ -138,7 +139,18 @@ def _launch(  # noqa: PLR0913  what a plan is made of
         or any("LD_LIBRARY_PATH" in names for names in (*set_somewhere, *on_local_host)),
         local_host=local_host,
         excluding=excluded_everywhere(reached.facts(MpiSettingsFacts)),
+        slurm_left_over=settings.via != "srun" and _slurm_left_over(cluster, local_host),
     )
+
+
+def _slurm_left_over(cluster: Cluster, local_host: LocalHost | None) -> bool:
+    """Tell whether Slurm's variables are set where the line is typed, and the nodes were not taken from them.
+
+    They may be those of an allocation that has ended, as in a tmux that was begun in it. In one that lives, a launch by
+    ssh works too, as ncheck's own logins did.
+    """
+    job = local_host is not None and not local_host.variables.isdisjoint(("SLURM_JOB_ID", "SLURM_JOBID"))
+    return job and not any(place in SLURM_LISTS for node in cluster.nodes for place in node.places)
 
 
 def _variables(reached: Cluster, advice: Advice) -> dict[str, str]:

@@ -55,6 +55,16 @@ def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_n
     assert "said why" in open_mpi(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
 
 
+def test_where_the_variables_of_a_slurm_job_are_left_over_open_mpi_starts_without_slurm() -> None:
+    left_over = launch(slurm_left_over=True)
+    assert " --mca ras '^slurm' --mca plm '^slurm' -x " in mpi_line("Open MPI", "4.1.4", left_over)
+    assert open_mpi(replace(left_over, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons == (
+        f"pinned to {SUBNET}: otherwise Open MPI tries every interface, including docker0, and may hang",
+        "without Slurm: the variables of a Slurm job are set here, and mpirun would start that job's nodes alone",
+    )
+    assert line("horovodrun", left_over).startswith("env 'OMPI_MCA_ras=^slurm' 'OMPI_MCA_plm=^slurm' ")
+
+
 @pytest.mark.parametrize("implementation", ["MPICH", "Intel MPI"])
 def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: str) -> None:
     here, elsewhere = (

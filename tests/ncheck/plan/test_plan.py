@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,23 @@ def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_
     assert allowed(user_is_root=True, local_host=None)
     assert allowed(user_is_root=False, local_host=LocalHost(here, root=True))
     assert not allowed(user_is_root=False, local_host=LocalHost(here))
+
+
+def test_slurm_is_left_out_where_its_variables_are_set_and_the_nodes_are_not_those_of_its_job() -> None:
+    found = linked({"n1": node("eth0 10.1.0.1"), "n2": node("eth0 10.1.0.2")})
+
+    def without_slurm(*names: str, place: str = "nodes.txt:1", via: str = "auto") -> bool:
+        listed = Cluster(tuple(replace(one, places=(place,)) for one in NODES), found)
+        here = LocalHost({"10.1.0.9": "eth0"}, frozenset(names))
+        made = propose(listed, Settings(via=via), user_is_root=False, local_host=here)
+        return "--mca ras '^slurm' --mca plm '^slurm'" in made.lines["mpirun"]
+
+    assert without_slurm("SLURM_JOBID", "SLURM_NODELIST")
+    assert without_slurm("SLURM_JOB_ID")
+    assert not without_slurm()
+    assert not without_slurm("SLURM_CONF")
+    assert not without_slurm("SLURM_JOB_ID", place="SLURM_JOB_NODELIST")
+    assert not without_slurm("SLURM_JOB_ID", via="srun")
 
 
 def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> None:
