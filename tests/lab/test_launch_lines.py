@@ -6,6 +6,7 @@ Every test shows both: the line as it was printed, then the trap that it goes ro
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ import pytest
 from tests.skips import cannot
 
 from . import faults, hosts
-from .command import Run
+from .command import Run, built, listing
 from .conftest import once, why_not
 from .hosts import Lab
 from .launching import Launched, Watch, launched
 from .layers import ADA
 from .node import Node
-from .promises import nothing_left, planned
+from .promises import PATIENT, nothing_left, planned
 from .wiring import SEVERAL_NICS
 
 PROGRAM = ("--for", "mpirun", "--", "allreduce")
@@ -91,6 +92,19 @@ def test_the_line_runs_from_a_head_that_is_on_the_other_network_alone(wide_lab: 
     # mpirun's own race with each ssh that it starts, told now and then, is none of the line's.
     said = [line for line in done.said.splitlines() if "Warning: setpgid(" not in line]
     assert not [line for line in said if "warning" in line.lower()], done
+
+
+def test_variables_of_a_slurm_job_that_is_over_do_not_stop_the_line(wide_lab: Lab, line: str) -> None:
+    listing(wide_lab, [f"{name} slots=1" for name in wide_lab.names])
+    left_over = "export SLURM_JOB_ID=7 SLURM_JOBID=7 SLURM_NODELIST=n9 SLURM_NNODES=1 SLURM_TASKS_PER_NODE=1; "
+    typed = f'line=$({shlex.join([*built(), "plan", "nodes.txt", *PATIENT, *PROGRAM])} 2>/dev/null) && eval "$line"'
+
+    done = launched(wide_lab, left_over + typed)
+    assert ended_well(done), done
+
+    trapped = launched(wide_lab, left_over + line, Watch(enough="already filled"))
+    assert "already filled" in trapped.said, trapped
+    wide_lab.remake(*wide_lab.nodes)
 
 
 def test_one_subnet_under_two_names_is_named_by_its_addresses(wide_lab: Lab, line: str) -> None:

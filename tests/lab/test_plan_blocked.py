@@ -65,3 +65,17 @@ def test_what_the_login_of_an_ordinary_user_meets_is_named_and_really_ends_the_l
     assert found == {"NC607": foreign.name, "NC229": strange.name}
     assert [name for name, run in ended.items() if SUMMED in run.said] == [lab.names[0]], ended
     assert "fish: " in ended[strange.name].said
+
+
+def test_a_second_address_on_the_jobs_interface_is_named_and_really_stops_the_ranks(lab: Lab) -> None:
+    last = lab.nodes[-1]
+    last.sh("ip address add 10.77.0.250/32 dev eth0")
+    hosts = ",".join(f"{name}:1" for name in lab.names)
+    line = LINE.format(hosts, f"--mca btl_tcp_if_include 10.77.0.0/24 {PROGRAM}").replace("-np 1", "-np 4")
+
+    found = blocked(lab)
+    tried = launched(lab, line.replace(f"{hosts}:1", hosts), Watch(limit=60, enough="dropped inbound", then=2))
+
+    assert found == {"NC237": last.name}
+    assert "10.77.0.250" in tried.said, tried
+    assert SUMMED not in tried.said, tried

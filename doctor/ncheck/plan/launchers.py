@@ -100,7 +100,9 @@ def open_mpi(launch: Launch) -> Line:
     if launch.out_of_band and launch.out_of_band.why:
         reasons.append(launch.out_of_band.why)
     if launch.slurm_left_over:
-        reasons.append("without Slurm: the variables of a Slurm job are set here, and mpirun would start that job's nodes alone")
+        reasons.append(
+            "without Slurm: the variables of a Slurm job are set here, and mpirun would start that job's nodes alone"
+        )
     if launch.prefix:
         reasons.append(f"--prefix {launch.prefix}: on some node a plain login does not find Open MPI's daemon")
     return one_command("mpirun", [*words, *launch.program_anywhere], [*reasons, *_ssh_reason(launch)])
