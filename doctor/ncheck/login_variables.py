@@ -1,6 +1,6 @@
-"""The command that removes or changes a variable of every login, in the start-up file that sets it.
+"""The command that removes or changes a variable or a limit of every login, in the file that sets it.
 
-A line such as `unset X` changes the shell that it is typed in, and no login of a launcher.
+A line such as `unset X` or `ulimit -n 4096` changes the shell that it is typed in, and no login of a launcher.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from collections.abc import Collection
 from shlex import quote
 
 from ncheck.facts.environment import Assignment, EnvironmentFacts
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.mpi_settings import MpiSetting
 from ncheck.model.check import Fix
 from ncheck.text import sudo_for
@@ -46,6 +48,40 @@ def parameter_removed(setting: MpiSetting) -> Fix:
     return Fix(f"{sudo_for(setting.file)}sed -i --follow-symlinks {edit} {_typed(setting.file)}")
 
 
+_ULIMIT = {
+    "memlock": "l", "nofile": "n", "nproc": "u", "as": "v", "cpu": "t", "fsize": "f", "stack": "s", "data": "d",
+}  # fmt: skip
+
+
+def limit_set_to(wanted: str, name: str, limits: LimitsFacts, identity: object = None, *, hard: bool = True) -> Fix:
+    """Return the command that gives logins another limit, by its name in limits.conf: `ulimit`'s line is removed, and
+    PAM's line changed. Where a line does more than that, it is shown. Where no file is known, PAM gets a line.
+
+    PAM's "*" is any user but root.
+    """
+    places = limits.set_in.get(name, ())
+    files = dict.fromkeys(place.file for place in places)
+    if not all(place.sets == (name,) for place in places):
+        return Fix(f"grep -nE {quote(f'ulimit|{name}')} {' '.join(map(_typed, files))}", look=True)
+    if files:
+        ulimit = rf"/^[[:space:]]*ulimit( +-[SH]+)* +-[SH]*{_ULIMIT[name]} +[0-9a-z]+ *(#.*)?$/d"
+        pam = rf"s/^([^#]*[[:space:]]{name}[[:space:]]+)[^[:space:]#]+/\1{wanted}/"
+        edits = ((file, pam if file.startswith("/etc/security/") else ulimit) for file in files)
+        return Fix(
+            "; ".join(
+                f"{sudo_for(file)}sed -i --follow-symlinks -E {quote(edit)} {_typed(file)}" for file, edit in edits
+            )
+        )
+    who = "root" if isinstance(identity, IdentityFacts) and identity.user_id == 0 else "*"
+    lines = "".join(rf"{who} {kind} {name} {wanted}\n" for kind in ("soft", *(["hard"] if hard else [])))
+    return Fix(f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{name}.conf")
+
+
+def set_at(limits: LimitsFacts, name: str) -> tuple[str, ...]:
+    """Return where the limit is set, as evidence."""
+    return tuple(f"set in {place.file}, line {place.line}" for place in limits.set_in.get(name, ()))
+
+
 def where_set(*names: str) -> Fix:
     """Return the command that shows where variables are set, for a person to read."""
     return Fix(f"grep -snE {quote(f'{_one_of(names)}=')} {' '.join(_USUAL)}", look=True)
@@ -57,9 +93,12 @@ def _edited(places: Collection[Assignment], names: Collection[str], edit: str) -
     if not places:
         return where_set(*names)
     if all(place.sets and set(place.sets) <= set(names) for place in places):
-        edits = (f"{sudo_for(file)}sed -i --follow-symlinks -E {quote(edit)} {_typed(file)}" for file in files)
-        return Fix("; ".join(edits))
+        return Fix("; ".join(_sed(edit, file) for file in files))
     return Fix(f"grep -nE {quote(f'{_one_of(names)}=')} {' '.join(map(_typed, files))}", look=True)
+
+
+def _sed(edit: str, file: str) -> str:
+    return f"{sudo_for(file)}sed -i --follow-symlinks -E {quote(edit)} {_typed(file)}"
 
 
 def _one_of(names: Collection[str]) -> str:

@@ -46,6 +46,7 @@ ROWS = (
     Row("btl_tcp_if_include=lo", "NC213", bashrc("export OMPI_MCA_btl_tcp_if_include=lo")),
     Row("no NCCL", "NC201", on(faults.remove_nccl)),
     Row("another NCCL", "NC201", on(faults.nccl, "2.21.5")),
+    Row("128 KiB of stack", "NC605", bashrc("ulimit -s 128"), "the stack of each thread (stack) limited to 128 KiB"),
     Row("2000 open files", "NC615", bashrc("ulimit -S -n 2000"), "open files (nofile) limited to 2000 on "),
     Row("an unlimited stack", "NC616", bashrc("ulimit -S -s unlimited")),
     Row(
@@ -63,7 +64,6 @@ ROWS = (
 # Whose fix is typed by no test here, and why.
 NOT_TYPED = {
     "NC201": "pip would fetch another NCCL from an index",
-    **dict.fromkeys(("NC605", "NC615", "NC616"), "a start-up file sets the limit, and PAM's is not asked here"),
     "NC607": "no folder can be made in /proc",
     "NC619": "the limit is a control group's of this machine",
     "NC659": "no systemd is there to cancel a shutdown",

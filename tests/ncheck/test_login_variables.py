@@ -10,9 +10,12 @@ import pytest
 from ncheck.agent.answers.environment import START_UP_FILES, places
 from ncheck.facts.answers import decoded
 from ncheck.facts.environment import Assignment, EnvironmentFacts
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.mpi_settings import MpiSetting
-from ncheck.login_variables import changed, parameter_removed, to_remove, where_set
+from ncheck.login_variables import changed, limit_set_to, parameter_removed, to_remove, where_set
 from ncheck.model.check import Fix
+from ncheck.model.fact import Unread
 
 BASHRC = """# export NCCL_ALGO=Tree
 case $- in *i*) ;; *) export NCCL_PROTO=LL;; esac
@@ -109,3 +112,30 @@ def test_start_up_files_are_read_within_bounds(home: Path) -> None:
     (home / ".bash_login").write_text("export RANK=1\n" * 100)
     assert len(places(["RANK"])["RANK"]) == 8
     assert "~/.zshenv" in START_UP_FILES
+
+
+def limits(file: str, *sets: str) -> LimitsFacts:
+    return LimitsFacts(None, Unread("not asked"), set_in={"stack": (Assignment(file, 1, sets or ("stack",)),)})
+
+
+def test_the_line_that_sets_a_limit_is_removed_and_that_of_pam_changed(home: Path) -> None:
+    (home / ".bashrc").write_text("ulimit -s 128\nulimit -S -s 128 # why\nulimit -n 64\nulimit -s 128 -n 64\n")
+    typed(limit_set_to("8192", "stack", limits("~/.bashrc")))
+    assert (home / ".bashrc").read_text() == "ulimit -n 64\nulimit -s 128 -n 64\n"
+
+    fix = limit_set_to("8192", "stack", limits("/etc/security/limits.d/20-hpc.conf"))
+    pam = home / "20-hpc.conf"
+    pam.write_text("# * soft stack 1\n@hpc\tsoft  stack 128 # small\n* soft nofile 1024\n")
+    typed(Fix(fix.line.replace("sudo ", "").replace("/etc/security/limits.d/20-hpc.conf", str(pam))))
+    assert pam.read_text() == "# * soft stack 1\n@hpc\tsoft  stack 8192 # small\n* soft nofile 1024\n"
+
+
+def test_a_line_that_sets_more_is_shown_and_without_one_pam_gets_a_line_for_this_user() -> None:
+    assert limit_set_to("8192", "stack", limits("~/.bashrc", "stack", "nofile")) == Fix(
+        "grep -nE 'ulimit|stack' ~/.bashrc", look=True
+    )
+    root, user = (IdentityFacts("n1", "b", "net:[1]", number) for number in (0, 1000))
+    unknown = LimitsFacts(None, Unread("not asked"))
+    assert [limit_set_to("8192", "stack", unknown, who, hard=False).line for who in (root, user)] == [
+        rf"printf '{name} soft stack 8192\n' | sudo tee /etc/security/limits.d/90-stack.conf" for name in ("root", "*")
+    ]

@@ -1,4 +1,4 @@
-r"""Locked memory is limited on a node with InfiniBand or RoCE
+"""Locked memory is limited on a node with InfiniBand or RoCE
 
 ## What it finds
 Nodes with an Active HCA port where a non-interactive login, as launchers use it, has a limit on locked memory. Who has
@@ -10,8 +10,8 @@ The HCA accesses memory that must stay in place, so NCCL and MPI lock it. With t
 "ibv_reg_mr failed" or "ibv_create_qp failed", although everything works in a shell with a raised limit.
 
 ## What to type
-As root on the named nodes, then log in again:
-`printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf`.
+The line of the finding on the named nodes, then log in again: it edits the start-up file or the file of PAM that sets
+the limit, where one was found, or else adds one in /etc/security/limits.d.
 For a container, start it with `docker run --ulimit memlock=-1`.
 """
 
@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import Fix, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
-
-FIX = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf"
+from ncheck.login_variables import limit_set_to, set_at
 
 
 @node_check(
@@ -38,8 +37,12 @@ def memlock_limited(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if not any(port.state == "Active" for port in node[InfinibandFacts].ports):
         yield NotApplicable("no Active HCA port")
     elif limit is not None and not _exempt(node, contained=contained):
-        fix = "docker run --ulimit memlock=-1" if contained else FIX
-        yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix)
+        limits = node[LimitsFacts]
+        fix = limit_set_to("unlimited", "memlock", limits, node.maybe(IdentityFacts))
+        if contained and not limits.set_in.get("memlock"):
+            fix = Fix("docker run --ulimit memlock=-1")
+        evidence = set_at(limits, "memlock")
+        yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix.line, evidence, look=fix.look)
 
 
 def _exempt(node: NodeView, *, contained: bool) -> bool:

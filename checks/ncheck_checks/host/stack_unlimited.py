@@ -18,16 +18,21 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.login_variables import limit_set_to, set_at
 from ncheck.nccl.settings import release_of
 
 ASKS_BY_ITSELF = (2, 28)
-FIX = r"printf '* soft stack 8192\n' | sudo tee /etc/security/limits.d/90-stack.conf"
 
 
-@node_check("NC616", Severity.WARNING, HostSettingsFacts, LoadedNcclFacts)
+@node_check("NC616", Severity.WARNING, HostSettingsFacts, LoadedNcclFacts, LimitsFacts, also=(IdentityFacts,))
 def stack_unlimited(node: NodeView) -> Iterator[Problem]:
     release = release_of(node[LoadedNcclFacts].version)
     if node[HostSettingsFacts].stack_unlimited and () < release < ASKS_BY_ITSELF:
         version = node[LoadedNcclFacts].version
-        yield Problem(f"the stack is unlimited: threads of NCCL {version} get 2 MB and may crash", FIX)
+        limits = node[LimitsFacts]
+        fix = limit_set_to("8192", "stack", limits, node.maybe(IdentityFacts), hard=False)
+        message = f"the stack is unlimited: threads of NCCL {version} get 2 MB and may crash"
+        yield Problem(message, fix.line, set_at(limits, "stack"), look=fix.look)

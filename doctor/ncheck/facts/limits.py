@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import Annotated
 
-from ncheck.facts.answers import Count
+from ncheck.facts.answers import OPTIONAL, Count
 from ncheck.facts.definition import Fact
+from ncheck.facts.environment import Assignment
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Unread
@@ -31,8 +33,9 @@ def _of_shm(read: SharedMemory | Unread) -> SharedMemory | Unread:
 class LimitsFacts:
     """Soft limits of a non-interactive login, None where unlimited, and shared memory.
 
-    `memlock`, `address_space` and `file_size` are in bytes; `cpu_seconds`: seconds of one process. `open_files`:
-    how many of one process; `processes`: how many of the user, threads included.
+    `memlock`, `address_space`, `file_size`, `stack` and `data` are in bytes; `cpu_seconds`: seconds of one process.
+    `open_files`: how many of one process; `processes`: how many of the user, threads included. `set_in`: by the name in
+    limits.conf ("nofile"), the lines of start-up files and of PAM's files that set a limit to the value that it has.
     """
 
     memlock: Count | None
@@ -42,6 +45,9 @@ class LimitsFacts:
     address_space: Count | None = None
     cpu_seconds: Count | None = None
     file_size: Count | None = None
+    stack: Annotated[Count | None, OPTIONAL] = None
+    data: Annotated[Count | None, OPTIONAL] = None
+    set_in: Annotated[Mapping[str, tuple[Assignment, ...]], OPTIONAL] = field(default_factory=dict)
 
 
 LIMITS = Answer("limits", shape=LimitsFacts)

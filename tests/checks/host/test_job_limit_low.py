@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ncheck.facts.environment import Assignment
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
@@ -63,6 +66,22 @@ def test_each_limit_has_a_least() -> None:
     assert messages(node(address_space=GIB)) == ["address space (as) limited to 1024 MiB; a job needs 4096 MiB"]
     assert messages(node(cpu_seconds=60)) == ["CPU time of each process (cpu) limited to 60 s; a job needs 604800 s"]
     assert messages(node(file_size=MIB)) == ["the size of a file (fsize) limited to 1 MiB; a job needs 1024 MiB"]
+    assert messages(node(stack=128 * 1024)) == [
+        "the stack of each thread (stack) limited to 128 KiB; a job needs 1024 KiB"
+    ]
+    assert messages(node(data=GIB)) == ["memory of each process (data) limited to 1024 MiB; a job needs 4096 MiB"]
+    assert messages(node(stack=8 * MIB, data=64 * GIB)) == []
+
+
+def test_where_a_file_sets_the_limit_the_fix_edits_it_in_a_container_too() -> None:
+    nodes = node(container="docker", stack=128 * 1024, cpu_seconds=60)
+    set_in = {"stack": (Assignment("~/.bashrc", 3, ("stack",)),)}
+    nodes["n1"] = {**nodes["n1"], LimitsFacts: replace(nodes["n1"][LimitsFacts], set_in=set_in)}  # type: ignore[type-var]
+    edit = "/^[[:space:]]*ulimit( +-[SH]+)* +-[SH]*s +[0-9a-z]+ *(#.*)?$/d"
+    assert [(one.fix, one.evidence) for one in judge([job_limit_low], nodes).findings] == [
+        ("docker run --ulimit cpu=-1", ()),
+        (f"sed -i --follow-symlinks -E '{edit}' ~/.bashrc", ("set in ~/.bashrc, line 3",)),
+    ]
 
 
 def test_an_address_space_smaller_than_the_memory_of_the_gpus_is_too_small() -> None:

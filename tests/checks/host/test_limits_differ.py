@@ -36,6 +36,10 @@ def test_a_limit_where_the_others_have_none_is_named() -> None:
     assert messages(node(), node(cpu_seconds=many), node()) == [
         f"CPU time of each process (cpu) limited to {many} on n1; other nodes have unlimited"
     ]
+    small = node(stack=2**20)
+    assert messages(node(stack=2**23), small, node(stack=2**23)) == [
+        "the stack of each thread (stack) limited to 1048576 on n1; other nodes have 8388608"
+    ]
 
 
 def test_differences_that_no_job_feels_are_silent() -> None:
@@ -43,6 +47,7 @@ def test_differences_that_no_job_feels_are_silent() -> None:
     assert messages(node(open_files=65536), node(open_files=1048576)) == []
     assert messages(node(processes=30000), node(processes=8000000)) == []
     assert messages(node(open_files=1024), node(open_files=4096)) == []
+    assert messages(node(stack=2**23), node(), node()) == []
 
 
 def test_what_is_an_error_of_its_own_is_not_named_twice_and_root_is_exempt_from_nproc() -> None:

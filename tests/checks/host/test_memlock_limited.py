@@ -30,7 +30,8 @@ def node(memlock: int | None, user: int = 1000, container: str = "", state: str 
 
 
 def test_the_limit_of_an_ordinary_user_is_reported_with_a_fix() -> None:
-    fix = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf"
+    lines = r"* soft memlock unlimited\n* hard memlock unlimited\n"
+    fix = f"printf '{lines}' | sudo tee /etc/security/limits.d/90-memlock.conf"
     assert judge([memlock_limited], node(MIB8)).findings == [
         Finding("NC602", "memlock-limited", Severity.ERROR, ("n1",), "locked memory is limited to 8192 KiB", (), fix),
     ]

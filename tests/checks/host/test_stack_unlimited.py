@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
-from ncheck.model.fact import Absent
+from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck_checks.host.stack_unlimited import FIX, stack_unlimited
+from ncheck_checks.host.stack_unlimited import stack_unlimited
 
 
 def node(version: str, *, unlimited: bool = True) -> dict[str, Facts]:
     settings = HostSettingsFacts(8, stack_unlimited=unlimited)
-    return {"n1": {HostSettingsFacts: settings, LoadedNcclFacts: LoadedNcclFacts(version, "/lib/libnccl.so.2")}}
+    limits = LimitsFacts(None, Unread("no /dev/shm"))
+    nccl = LoadedNcclFacts(version, "/lib/libnccl.so.2")
+    facts: Facts = {HostSettingsFacts: settings, LoadedNcclFacts: nccl, LimitsFacts: limits}
+    return {"n1": {**facts, IdentityFacts: IdentityFacts("n1", "b00t", "net:[1]", 1000)}}
 
 
 def test_it_is_named_with_the_symptom() -> None:
     assert judge([stack_unlimited], node("2.27.7")).findings == [
         Finding("NC616", "stack-unlimited", Severity.WARNING, ("n1",),
-                "the stack is unlimited: threads of NCCL 2.27.7 get 2 MB and may crash", (), FIX),
+                "the stack is unlimited: threads of NCCL 2.27.7 get 2 MB and may crash", (),
+                r"printf '* soft stack 8192\n' | sudo tee /etc/security/limits.d/90-stack.conf"),
     ]  # fmt: skip
 
 

@@ -31,8 +31,8 @@ def test_the_address_that_open_mpi_drops_is_named(other: str) -> None:
     ip = other.partition("/")[0]
     assert found(nic("eth0", "10.1.0.2/24", other)) == [
         Finding("NC237", "mpi-second-address", Severity.ERROR, ("n2",),
-                f"eth0 has 10.1.0.2 and {ip}: Open MPI connects from 10.1.0.2, other nodes know {ip} alone and drop it, "
-                "and the job hangs", (), "ip -br address show eth0", kind="look",
+                f"eth0 has 10.1.0.2 and {ip}: Open MPI connects from 10.1.0.2, other nodes know {ip} alone and drop "
+                "it, and the job hangs", (), "ip -br address show eth0", kind="look",
                 summary="Open MPI hangs with two addresses on an interface"),
     ]  # fmt: skip
 

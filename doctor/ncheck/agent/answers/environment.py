@@ -65,7 +65,7 @@ def places(names):
         return {}
     sets = re.compile(r"(?:^|[\s;&])({})=".format("|".join(map(re.escape, names))))
     found = {}
-    for path, text in _start_up_files():
+    for path, text in texts(START_UP_FILES):
         for number, line in enumerate(text.splitlines(), 1):
             for name in [] if line.lstrip().startswith("#") else sets.findall(line):
                 known = found.setdefault(name, [])
@@ -83,9 +83,10 @@ def _only_sets(line):
     return re.findall(_ASSIGNMENT, line.partition(" #")[0]) if _PLAIN_LINE.match(line) else []
 
 
-def _start_up_files():
+def texts(patterns):
+    """Yield the files that match, with their texts; those of the home as "~/.bashrc"."""
     home = os.path.expanduser("~")
-    for pattern in START_UP_FILES:
+    for pattern in patterns:
         for path in matching(os.path.expanduser(pattern)):
             try:
                 with os.fdopen(open_regular(path), "rb") as file:
