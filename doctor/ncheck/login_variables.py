@@ -5,7 +5,7 @@ A line such as `unset X` or `ulimit -n 4096` changes the shell that it is typed 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from shlex import quote
 
 from ncheck.facts.environment import Assignment, EnvironmentFacts
@@ -77,9 +77,9 @@ def limit_set_to(wanted: str, name: str, limits: LimitsFacts, identity: object =
     return Fix(f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{name}.conf")
 
 
-def set_at(limits: LimitsFacts, name: str) -> tuple[str, ...]:
-    """Return where the limit is set, as evidence."""
-    return tuple(f"set in {place.file}, line {place.line}" for place in limits.set_in.get(name, ()))
+def set_at(places: Iterable[Assignment]) -> tuple[str, ...]:
+    """Return where something is set, as evidence."""
+    return tuple(f"set in {place.file}, line {place.line}" for place in places)
 
 
 def where_set(*names: str) -> Fix:

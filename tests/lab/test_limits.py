@@ -55,6 +55,10 @@ ROWS = (
     ),
     Row("an NCCL_ALGO that was left behind", "NC333 NC335", bashrc("export NCCL_ALGO=Tree")),
     Row("an rsh agent that is gone", "NC228 NC219", bashrc("export OMPI_MCA_plm_rsh_agent=/opt/gone/rsh")),
+    Row(
+        "an OPAL_PREFIX that is gone", "NC238 NC002", bashrc("export OPAL_PREFIX=/opt/openmpi-5"),
+        "OPAL_PREFIX=/opt/openmpi-5: there is no such folder",
+    ),
     Row("a UCX_TLS of one node", "NC219", bashrc("export UCX_TLS=tcp")),
     Row("a GPU hidden by a start-up file", "NC211", bashrc("export CUDA_VISIBLE_DEVICES=0")),
     Row("a shutdown in two days", "NC659", on(faults.schedule_shutdown, 48 * 3600), " UTC, in 48 h"),

@@ -68,7 +68,7 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
             yield Problem(
                 f"{limit.what} ({limit.name}) limited to {has}; {job}",
                 fix.line,
-                set_at(node[LimitsFacts], limit.name),
+                set_at(node[LimitsFacts].set_in.get(limit.name, ())),
                 look=fix.look,
                 severity=Severity.WARNING if runs else None,
             )

@@ -69,7 +69,7 @@ def limits_differ(cluster: Cluster) -> Iterator[Problem]:
         rows: dict[str, tuple[float, Fix, tuple[str, ...]]] = {}
         for node, own in low.items():
             fix = limit_set_to(wanted, limit.name, facts[node], identities.get(node))
-            rows[node] = own, fix, set_at(facts[node], limit.name)
+            rows[node] = own, fix, set_at(facts[node].set_in.get(limit.name, ()))
         for (own, fix, evidence), nodes in nodes_by_value(rows).items():
             there = f"limited to {_text(own)} on {fold(nodes)}"
             yield Problem(

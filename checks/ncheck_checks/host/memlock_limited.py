@@ -41,7 +41,7 @@ def memlock_limited(node: NodeView) -> Iterator[Problem | NotApplicable]:
         fix = limit_set_to("unlimited", "memlock", limits, node.maybe(IdentityFacts))
         if contained and not limits.set_in.get("memlock"):
             fix = Fix("docker run --ulimit memlock=-1")
-        evidence = set_at(limits, "memlock")
+        evidence = set_at(limits.set_in.get("memlock", ()))
         yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix.line, evidence, look=fix.look)
 
 

@@ -35,4 +35,4 @@ def stack_unlimited(node: NodeView) -> Iterator[Problem]:
         limits = node[LimitsFacts]
         fix = limit_set_to("8192", "stack", limits, node.maybe(IdentityFacts), hard=False)
         message = f"the stack is unlimited: threads of NCCL {version} get 2 MB and may crash"
-        yield Problem(message, fix.line, set_at(limits, "stack"), look=fix.look)
+        yield Problem(message, fix.line, set_at(limits.set_in.get("stack", ())), look=fix.look)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from ncheck import HERE, Cluster, Problem, Severity, Unread, cluster_check
 from ncheck.facts.gpus import DRIVER_FAILS, DRIVER_HANGS, OF_DRIVER
+from ncheck.facts.mpi import MPI_FAILS
 from ncheck.facts.run import UnreadFacts
 
 
@@ -35,7 +36,9 @@ def fact_unread(cluster: Cluster) -> Iterator[Problem]:
     for (names_of_facts, unread), members in nodes.items():
         failure, typed = _failure(names_of_facts), unread.fix or "ncheck explain NC002"
         where = HERE if typed.startswith("ncheck ") else ""
-        follows = (DRIVER_HANGS if unread.hung else DRIVER_FAILS) if OF_DRIVER.issuperset(names_of_facts) else ""
+        follows = MPI_FAILS if names_of_facts == ("MpiFacts",) else ""
+        if OF_DRIVER.issuperset(names_of_facts):
+            follows = DRIVER_HANGS if unread.hung else DRIVER_FAILS
         yield Problem(
             f"{failure}: {unread.reason}", typed, nodes=tuple(members), where=where, look=True, summary=failure,
             follows=follows,

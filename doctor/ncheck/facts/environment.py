@@ -38,8 +38,8 @@ class Assignment:
 @dataclass(frozen=True)
 class EnvironmentFacts:
     """The variables that control NCCL, MPI and gloo, as a non-interactive login sets them, and the lines of NCCL's
-    configuration files by path. `missing_files`: NCCL's variables that name a file that does not exist. `start_up`: by
-    variable, the lines of start-up files that set it.
+    configuration files by path. `missing_files`: variables of NCCL that name a file that does not exist, and those of
+    Open MPI that name such a folder. `start_up`: by variable, the lines of start-up files that set it.
     """
 
     variables: Mapping[str, str]

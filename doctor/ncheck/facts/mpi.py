@@ -74,3 +74,4 @@ def _line(evidence: Evidence, command: Command) -> str:
 
 
 FACTS = (Fact(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH, MPI_DAEMON), mpi, exempt=exempt_in_job_unless("mpirun")),)
+MPI_FAILS = "failing mpirun"  # what mpi-folder-missing explains

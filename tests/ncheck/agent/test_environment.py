@@ -54,3 +54,5 @@ def test_a_variable_whose_file_is_not_there_is_named_wherever_it_is_set(
     assert answer(Sources({}), None, 5.0)["missing"] == ["NCCL_TOPO_FILE"]
     outweighed = {"NCCL_TOPO_FILE": f"{tmp_path}/there.xml", "NCCL_GRAPH_FILE": f"{tmp_path}/none.xml"}
     assert answer(Sources(outweighed), None, 5.0)["missing"] == ["NCCL_GRAPH_FILE"]
+    of_open_mpi = {"OPAL_PREFIX": f"{tmp_path}/openmpi", "OPAL_LIBDIR": str(tmp_path), "OPAL_MANDIR": "/nowhere"}
+    assert answer(Sources(of_open_mpi), None, 5.0)["missing"] == ["NCCL_TOPO_FILE", "OPAL_PREFIX"]

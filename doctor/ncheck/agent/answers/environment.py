@@ -24,6 +24,9 @@ SECRET = (
 # Variables whose value is a file that NCCL reads.
 FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 
+# Variables whose value is a folder without which no program of Open MPI starts (seen with 4.1.4).
+FOLDERS = ("OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR", "OPAL_DESTDIR")
+
 # Where a login may get its variables from: the shells' files, PAM's, sshd's.
 START_UP_FILES = (
     "~/.bashrc", "~/.bash_profile", "~/.bash_login", "~/.profile", "~/.zshenv", "~/.ssh/environment",
@@ -36,7 +39,7 @@ READS = (
     "the agent's own environment variables, by name: " + " ".join(PATTERNS),
     "values of names like " + " ".join(SECRET) + " stay on the node",
     "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
-    "whether the files that " + " and ".join(FILES) + " name are there",
+    "whether what " + ", ".join(FILES + FOLDERS) + " name is there",
     "the numbers of the lines that set one of these variables in " + " ".join(START_UP_FILES),
 )
 
@@ -97,9 +100,9 @@ def texts(patterns):
 
 
 def _missing(environment, files):
-    """Name the variables of FILES that lead nowhere."""
+    """Name the variables of FILES and FOLDERS that lead nowhere."""
     values = _in_force(environment, files)
-    return [name for name in FILES if values.get(name) and not os.path.exists(values[name])]
+    return [name for name in FILES + FOLDERS if values.get(name) and not os.path.exists(values[name])]
 
 
 def _in_force(environment, files):
