@@ -16,8 +16,8 @@ from .ward import Row, Ward, hold, hold_whole, on, sh, typed_fixes, ward
 from .wiring import ip
 
 MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
-MENDED = {"NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"}
-OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (*range(350, 363), 371, 372)))
+MENDED = {"NC339", "NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"}
+OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (339, *range(350, 363), 371, 372)))
 
 
 def second_card(lab: Lab, node: Node) -> None:
@@ -57,8 +57,9 @@ ROWS = (
     Row("a name that resolves to another address", "NC361", on(name_astray, "node03", "10.77.0.99"),
         "node03 resolves to 10.77.0.99, which is not its address"),
     Row("RANK left over in a start-up file", "NC372", on(leave_rank)),
-    Row("a name that resolves first to another address", "NC361", on(name_first_astray),
-        "node02 resolves first to 10.77.0.15, which is not its address, and only then to its own"),
+    Row("a name that resolves first to a dead address", "NC339", on(name_first_astray),
+        "node02 resolves to 10.77.0.15 (/etc/hosts, line 1), which does not answer and is no listed node's; "
+        "10.77.0.2 answers"),
     Row("connections reset", "NC310", on(faults.firewall, f"tcp dport {MESH} {faults.SYN} reject with tcp reset"),
         "node11 cannot be reached on 10.77.0.0/24 by any node: refused; "),
     Row("connections dropped", "NC311", on(faults.firewall, f"tcp dport {MESH} {faults.SYN} drop"),

@@ -2,14 +2,16 @@
 
 ## What it finds
 Nodes where TMPDIR (or TEMP, TMP, Open MPI's orte_tmpdir_base) names a folder that does not exist, and that the job's
-user may make. temporary-folder-unusable reports one that the user cannot make.
+user may make, or where it or /tmp is a symbolic link to such a folder: perhaps a file system is not mounted there.
+temporary-folder-unusable reports one that the user cannot make.
 
 ## Why it matters
 Open MPI makes the folder itself. Python quietly uses /tmp instead, which may be small or shared; most other programs
 that write to $TMPDIR fail.
 
 ## What to type
-`mkdir -p DIR` on the named nodes, or unset the variable in the start-up file that sets it.
+For a link, mount the file system of its target, or else make that folder. `mkdir -p DIR` on the named nodes, or unset
+the variable in the start-up file that sets it.
 """
 
 from __future__ import annotations
@@ -27,4 +29,5 @@ def temporary_folder_missing(node: NodeView) -> Iterator[Problem | Inconclusive]
         if isinstance(folder, Unread):
             yield Inconclusive(folder.reason)
         elif not folder.exists and folder.writable:
-            yield Problem(f"{folder.label} does not exist", f"mkdir -p {quote(folder.path)}")
+            mode = "-m 1777 " if folder.target and not folder.named_by else ""
+            yield Problem(folder.missing, f"mkdir -p {mode}{quote(folder.target or folder.path)}")

@@ -41,8 +41,8 @@ def _problem(folder: Folder) -> Problem:
     if folder.read_only:
         return Problem(f"{folder.label} is on a read-only file system", f"findmnt -T {path}", look=True)
     if not folder.exists:
-        fix = f"sudo mkdir -p -m 1777 {path}"
-        return Problem(f"{folder.label} does not exist, and the job's user cannot make it", fix)
+        fix = f"sudo mkdir -p -m 1777 {quote(folder.target or folder.path)}"
+        return Problem(f"{folder.missing}, and the job's user cannot make it", fix)
     if not folder.named_by and folder.path != USUAL:
         message = f"the job's user cannot write to {folder.path}, where Open MPI keeps the user's session"
         return Problem(message, f"ls -ld {path}", look=True)

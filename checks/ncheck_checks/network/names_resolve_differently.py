@@ -51,7 +51,7 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
         if found and failed:
             unresolved[name] = (failed, answers[failed[0]].error)
         yield from _wrong_addresses(name, found, own.get(name, frozenset()))
-        yield from _wrong_first(name, {node: answers[node].addresses for node in found}, own.get(name, frozenset()))
+        yield from _wrong_first(name, {node: _answering(answers[node]) for node in found}, own.get(name, frozenset()))
     for (nodes, error), names in nodes_by_value(unresolved).items():
         message = f"{fold(names)} {'does' if len(names) == 1 else 'do'} not resolve: {error}"
         yield Problem(message, _fix(names[0]), nodes=nodes, look=True)
@@ -90,6 +90,12 @@ def _wrong_first(name: str, found: Mapping[str, tuple[str, ...]], own: frozenset
     for ip, nodes in nodes_by_value(first).items():
         message = f"{name} resolves first to {ip}, which is not its address, and only then to its own"
         yield Problem(message, _fix(name), nodes=nodes, look=True)
+
+
+def _answering(answer: Resolved) -> tuple[str, ...]:
+    """Return the addresses but those that do not answer: name-leads-nowhere reports these."""
+    silent = {one.ip for one in answer.silent}
+    return tuple(ip for ip in answer.addresses if ip not in silent)
 
 
 def _own_addresses(nics: NicFacts) -> frozenset[str]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check, fold
-from ncheck.facts.login import IdentityFacts
+from ncheck.facts.login import ONE_CONNECTION, IdentityFacts
 
 
 @cluster_check("NC102", Severity.ERROR, IdentityFacts, blocks_plan=True)
@@ -45,4 +45,5 @@ def one_machine_twice(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
                 where=HERE,
                 look=True,
                 summary="the same machine",
+                follows=ONE_CONNECTION,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ncheck.facts.answers import AtMost, Count, Maybe, Path, not_empty
+from ncheck.facts.answers import OPTIONAL, AtMost, Count, Maybe, Path, PathOrEmpty, not_empty
 from ncheck.facts.definition import Fact
 from ncheck.facts.environment import variable_or_empty
 from ncheck.lazy_dataclass import dataclass
@@ -20,7 +20,8 @@ class Folder:
     where it is not known. `files_free`: how many more files fit, None where the file system does not count them.
 
     For a folder that does not exist, writable and what follows are those of the nearest folder above it: it can be
-    made there.
+    made there. `target`: where a symbolic link leads that leads nowhere, else "". `no_exec`: no program or library can
+    be loaded from its file system.
     """
 
     path: Path
@@ -32,6 +33,14 @@ class Folder:
     files_free: Count | None = None
     size: Maybe[int] = None
     kind: Maybe[str] = None
+    target: Annotated[PathOrEmpty, OPTIONAL] = ""
+    no_exec: Annotated[bool, OPTIONAL] = False
+
+    @property
+    def missing(self) -> str:
+        """Return what is missing: "/tmp does not exist", "/tmp is a link to /scratch/tmp, which does not exist"."""
+        leads = f" is a link to {self.target}, which" if self.target else ""
+        return f"{self.label}{leads} does not exist"
 
     @property
     def label(self) -> str:

@@ -81,3 +81,4 @@ FACTS = (
     Fact(LoginFacts, (), _login),
     Fact(IdentityFacts, (), _identity),
 )
+ONE_CONNECTION = "one connection"  # what control-path-shared explains: all names lead to one machine

@@ -8,7 +8,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import OPTIONAL, Maybe, Words
+from ncheck.facts.answers import OPTIONAL, Count, Maybe, Seconds, Words
 from ncheck.facts.definition import Fact, exempt_in_job, exempt_without_peers
 from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted
@@ -26,14 +26,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class SilentAddress:
+    """An address that does not answer. `line`: that of /etc/hosts, from 1, which names it; 0 if none does."""
+
+    ip: Annotated[str, _address]
+    line: Count = 0
+
+
+@dataclass(frozen=True)
 class Resolved:
     """The addresses of a name. `addresses` are in the resolver's order, in which programs try them. `error`: the
-    resolver's message where there is no address. `late`: the resolver did not answer in time.
+    resolver's message where there is no address. `late`: the resolver did not answer in time. `seconds`: how long it
+    needed, 0 where it was quick. `silent`: the addresses that do not answer on the node, where another one does.
     """
 
     addresses: tuple[str, ...] = ()
     error: str = ""
     late: bool = False
+    seconds: float = 0.0
+    silent: tuple[SilentAddress, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,17 +73,21 @@ class LookedUp:
     addresses: Maybe[tuple[Annotated[str, _address], ...]] = None
     error: Maybe[Words] = None
     late: Annotated[bool, OPTIONAL] = False
+    seconds: Annotated[Seconds, OPTIONAL] = 0.0
+    silent: Annotated[tuple[SilentAddress, ...], OPTIONAL] = ()
 
 
 def resolved(what: LookedUp) -> Resolved:
     """Return what a name resolves to. Raises ValueError for an answer that says nothing."""
     if what.late:
-        return Resolved(late=True)
+        return Resolved(late=True, seconds=what.seconds)
     if what.error is not None:
-        return Resolved(error=what.error or "it does not resolve")
+        return Resolved(error=what.error or "it does not resolve", seconds=what.seconds)
     if what.addresses is None:
         raise ValueError("neither addresses nor an error")
-    return Resolved(what.addresses) if what.addresses else Resolved(error="it resolves to no address")
+    if not what.addresses:
+        return Resolved(error="it resolves to no address")
+    return Resolved(what.addresses, seconds=what.seconds, silent=what.silent)
 
 
 HOST_NAME = Answer("host-name", shape=HostNameFacts)

@@ -210,6 +210,7 @@ class Login:
     other_port: int = 0  # where the port refused, another one on which an SSH server answers there; 0 for none known
     options: tuple[str, ...] = ()  # of ssh, without which a login by hand is not the same: ("-F", FILE, "-i", KEY)
     host_key_warning: str = ""  # why it should not be trusted, where StrictHostKeyChecking no trusts it all the same
+    shared_socket: str = ""  # the ControlPath, where it is one for all hosts: ssh reaches the same machine by each name
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Options map a keyword in lower case to its values as they were written, whether 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import stat
 from collections.abc import Callable, Mapping
@@ -67,6 +68,7 @@ class Target:
     address_family: str = "any"  # any, inet, inet6
     bind_address: str = ""
     control_path: str = ""  # tokens expanded
+    shared_socket: str = ""  # that path, where ssh uses or makes it and it is one for all hosts
     algorithms: Wanted = AS_DEFAULT
     needs_openssh: str = ""
     unsure: str = ""
@@ -86,7 +88,8 @@ def target_of(name: str, options: Options, user: LocalUser, ticket: Callable[[],
     maker = _TargetMaker(name, options, user, unsure)
     target = maker.target()
     reason = needs_openssh(options, target, ticket)
-    return replace(target, needs_openssh=reason) if reason else target
+    target = replace(target, needs_openssh=reason) if reason else target
+    return replace(target, shared_socket=target.control_path) if _shares_socket(options, target) else target
 
 
 class _TargetMaker:
@@ -310,6 +313,21 @@ def _live_master(target: Target) -> str:
         return f"ControlPath {path} is open" if stat.S_ISSOCK(Path(path).stat().st_mode) else ""
     except (OSError, ValueError):
         return ""
+
+
+_OF_A_HOST = ("%h", "%n", "%k", "%C")  # the tokens of which a ControlPath has one, to be another for each host
+# ~/.ssh/cm-ab93e1...: ssh -G prints %C expanded
+_HASH = r"[0-9a-f]{40}"
+
+
+def _shares_socket(options: Options, target: Target) -> bool:
+    """Tell whether ssh reaches this host over one connection for all hosts: a ControlPath without a host's name."""
+    if not target.control_path or re.search(_HASH, target.control_path):
+        return False
+    names = (*_OF_A_HOST, target.host_name, target.name)
+    if any(name in options["controlpath"][0] for name in names):
+        return False
+    return options.get("controlmaster", ("no",))[0] not in ("no", "false") or bool(_live_master(target))
 
 
 def _only_security_keys(target: Target) -> str:

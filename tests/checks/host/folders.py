@@ -10,7 +10,7 @@ GIB = 2**30
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108  only names
 
 
-def folder(path: str, named_by: str = "", **state: bool | int) -> Folder:
+def folder(path: str, named_by: str = "", **state: bool | int | str) -> Folder:
     return Folder(path, named_by, **{"free": 100 * GIB, "files_free": 10**6, **state})  # type: ignore[arg-type]
 
 

@@ -18,6 +18,14 @@ def test_a_folder_that_is_not_there_is_a_warning() -> None:
     ]  # fmt: skip
 
 
+def test_a_link_that_leads_nowhere_is_named_with_its_target() -> None:
+    linked = folder(TMP, exists=False, target="/scratch/tmp")
+    found = judge([temporary_folder_missing], {"n1": node(linked), "n2": node()}).findings
+    assert [(one.message, one.fix) for one in found] == [
+        (f"{TMP} is a link to /scratch/tmp, which does not exist", "mkdir -p -m 1777 /scratch/tmp")
+    ]
+
+
 def test_it_is_silent_about_one_that_is_there_and_about_one_that_is_an_error_already() -> None:
     lost = node(folder("/scratch/x", "TMPDIR", exists=False, writable=False))
     judgement = judge([temporary_folder_missing], {"n1": node(), "n2": lost})

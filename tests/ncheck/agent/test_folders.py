@@ -47,6 +47,17 @@ def test_one_that_is_not_there_is_judged_by_the_nearest_above_and_is_not_made(tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_that_leads_nowhere_has_a_target_and_what_is_above_that_decides(tmp_path: Path) -> None:
+    (tmp_path / "good").mkdir()
+    targets = {"gone": tmp_path / "scratch" / "tmp", "proc": "/proc/none", "there": tmp_path / "good"}
+    for name, target in targets.items():
+        (tmp_path / name).symlink_to(target)
+    found = [folder(str(tmp_path / name)) for name in targets]
+    assert [(one["exists"], one["writable"], one["target"]) for one in found] == [
+        (False, True, str(tmp_path / "scratch" / "tmp")), (False, os.geteuid() == 0, "/proc/none"), (True, True, ""),
+    ]  # fmt: skip
+
+
 def test_one_that_others_own_cannot_be_written_to() -> None:
     child = os.fork()  # root may write anywhere, so somebody else asks
     if child == 0:

@@ -227,6 +227,24 @@ def test_a_connection_that_is_open_already_is_used(tmp_path: Path) -> None:
     assert target.needs_openssh == f"ControlPath {tmp_path}/cm-node01-22 is open"
 
 
+@pytest.mark.parametrize(("lines", "shared"), [
+    ("ControlMaster auto\nControlPath ~/cm", True), ("ControlMaster autoask\nControlPath ~/cm-%r@%p", True),
+    ("ControlMaster auto\nControlPath ~/cm-%h", False), ("ControlMaster auto\nControlPath ~/cm-%C", False),
+    ("ControlMaster auto\nControlPath ~/cm-%n", False), ("ControlMaster auto\nControlPath none", False),
+    ("ControlMaster no\nControlPath ~/cm", False), ("ControlPath ~/cm", False),
+    (f"ControlMaster auto\nControlPath ~/cm-{'0a' * 20}", False), ("ControlMaster auto", False),
+])  # fmt: skip
+def test_a_control_path_without_a_hosts_name_is_one_for_all_hosts(tmp_path: Path, lines: str, shared: bool) -> None:  # noqa: FBT001
+    target = read(tmp_path, lines)
+    assert target.shared_socket == (target.control_path if shared else "")
+
+
+def test_one_that_is_open_is_used_without_a_control_master_too(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as master:
+        master.bind(str(tmp_path / "cm"))
+        assert read(tmp_path, "ControlPath ~/cm").shared_socket == f"{tmp_path}/cm"
+
+
 def test_a_security_key_that_is_the_only_key_needs_ssh(tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_ed25519_sk").touch()

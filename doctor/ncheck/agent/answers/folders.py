@@ -62,8 +62,10 @@ def _set_in(environment):
 
 
 def folder(path, named_by=""):
-    """Describe a folder; one that does not exist is as writable, and as large, as the nearest one above it."""
-    there = path
+    """Describe a folder; one that does not exist is as writable, and as large, as the nearest one above it. Of a link
+    that leads nowhere, that is what is above its target.
+    """
+    wanted = there = path if os.path.isdir(path) else os.path.realpath(path)
     while not os.path.isdir(there) and there != "/":
         there = os.path.dirname(there)
     try:
@@ -73,7 +75,9 @@ def folder(path, named_by=""):
     return {
         "path": path,
         "named_by": named_by,
-        "exists": there == path,
+        "exists": there == wanted,
+        "target": wanted if there != wanted and os.path.islink(path) else "",
+        "no_exec": bool(found.f_flag & os.ST_NOEXEC),
         "writable": os.access(there, os.W_OK | os.X_OK),
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "free": found.f_frsize * found.f_bavail,

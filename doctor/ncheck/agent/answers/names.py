@@ -1,12 +1,19 @@
 """What names lead to by this node's own resolver, asked as any program asks it: several at once, and with an end."""
 
+import errno
 import queue
+import select
 import socket
 import threading
 import time
 
 AT_ONCE = 16
-READS = ("getaddrinfo(3) of listed nodes' names, as /etc/nsswitch.conf says: the hosts file, DNS",)
+READS = (
+    "getaddrinfo(3) of listed nodes' names, as /etc/nsswitch.conf says: the hosts file, DNS",
+    "where a name has several addresses: a connection to port 22 of each, and the numbers of its lines in /etc/hosts",
+)
+_SLOW = 1.0  # seconds: a quicker lookup is not told
+_PATIENCE = 2.5  # seconds for an address to answer: a lost SYN is sent again after one
 
 
 def answer(sources, arguments, timeout):
@@ -27,7 +34,7 @@ def resolved(names, timeout):
         thread.start()
     for thread in threads:
         thread.join(max(0.0, ends - time.monotonic()))
-    return {name: said.get(name, {"late": True}) for name in names}
+    return {name: said.get(name, {"late": True, "seconds": timeout}) for name in names}
 
 
 def _look_up(waiting, said):
@@ -36,7 +43,15 @@ def _look_up(waiting, said):
             name = waiting.get_nowait()
         except queue.Empty:
             return
-        said[name] = _looked_up(name)
+        begun = time.monotonic()
+        found = _looked_up(name)
+        seconds = time.monotonic() - begun
+        if seconds >= _SLOW:
+            found["seconds"] = round(seconds, 1)
+        said[name] = dict(found)  # what follows takes longer, and what was found counts if there is no time for it
+        silent = _silent(found.get("addresses", ()))
+        if silent:
+            said[name] = dict(found, silent=[{"ip": ip, "line": _line_of(name, ip)} for ip in silent])
 
 
 def _looked_up(name):
@@ -50,3 +65,42 @@ def _looked_up(name):
         if ip not in addresses:
             addresses.append(ip)
     return {"addresses": addresses}
+
+
+def _silent(addresses):
+    """Return the IPv4 addresses of a name that do not answer, where another one does."""
+    several = [ip for ip in addresses if ":" not in ip and not ip.startswith("127.")]
+    if len(several) < 2:
+        return []
+    waiting, silent = {}, []
+    for ip in several:
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection.settimeout(0)
+        waiting[connection.fileno()] = (ip, connection, connection.connect_ex((ip, 22)))
+    poll, ends = select.poll(), time.monotonic() + _PATIENCE
+    for number, (_, _, begun) in waiting.items():
+        if begun == errno.EINPROGRESS:
+            poll.register(number, select.POLLOUT)
+    ended = {number: begun for number, (_, _, begun) in waiting.items() if begun != errno.EINPROGRESS}
+    while len(ended) < len(waiting) and time.monotonic() < ends:
+        for number, _ in poll.poll(max(0, int(1000 * (ends - time.monotonic())))):
+            ended[number] = waiting[number][1].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            poll.unregister(number)
+    for number, (ip, connection, _) in waiting.items():
+        connection.close()
+        if ended.get(number, errno.ETIMEDOUT) not in (0, errno.ECONNREFUSED, errno.ECONNRESET):
+            silent.append(ip)
+    return silent if len(silent) < len(several) else []
+
+
+def _line_of(name, ip):
+    """Return the number of the line of /etc/hosts that gives a name this address, 0 where none does."""
+    try:
+        with open("/etc/hosts", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                words = line.partition("#")[0].split()
+                if words[:1] == [ip] and name in words[1:]:
+                    return number
+    except OSError:
+        pass
+    return 0

@@ -28,8 +28,8 @@ _MOST_NODES = 8  # whose other ports are tried: it is a hint, and must not cost 
 class SshStream:
     """A stream of the ssh client, with the login as evidence has it."""
 
-    def __init__(self, stream: ssh.Stream, options: tuple[str, ...]) -> None:
-        self.login = replace(login_of(stream.record), options=options)
+    def __init__(self, stream: ssh.Stream, options: tuple[str, ...], shared_socket: str) -> None:
+        self.login = replace(login_of(stream.record), options=options, shared_socket=shared_socket)
         self.send, self.receive, self.close = stream.send, stream.receive, stream.close
         self.stderr, self.exit_status = stream.stderr, stream.exit_status
         self.lossy: Callable[[], bool] | None = getattr(stream, "lossy", None)  # the ssh program does not tell
@@ -82,7 +82,9 @@ class SshEngine:
             other = answering(refused.login.address or node.name, ports)
             raise LoginFailedError(replace(refused.login, other_port=other))
         try:
-            return SshStream(self.client.connect(host_of(node), timeout), self.options)
+            host = host_of(node)
+            stream = self.client.connect(host, timeout)
+            return SshStream(stream, self.options, printable(self.client.target(host).shared_socket))
         except ssh.LoginFailedError as error:
             raise self._failed(error) from None
 
