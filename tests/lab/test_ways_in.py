@@ -76,3 +76,21 @@ def test_too_many_keys_offered_and_a_login_that_wants_a_person_are_causes_of_the
     failed = {"NC001": {few.name, asking.name}, "NC121": {few.name}, "NC122": {asking.name}}
     assert run.failed() == failed, (run.not_passed(few.name), run.not_passed(asking.name))
     others_whole(run, healthy, few.name, asking.name)
+
+
+def test_one_control_path_for_all_hosts_is_the_cause_of_one_machine_under_all_names(lab: Lab) -> None:
+    config = "Host *\n  ControlMaster auto\n  ControlPersist 300\n  ControlPath ~/.ssh/cm\n"
+    with lab.file_on_head("root/.ssh/config", config):
+        closed = examined(lab, "--select", "NC102,NC104")
+        lab.head("ssh", "-fN", "node01")
+        lab.head("ssh", "node01", "true")  # the server process has its last name from here on
+        try:
+            opened = examined(lab, "--select", "NC102,NC104")
+        finally:
+            lab.head("ssh", "-O", "exit", "node01")
+
+    everywhere = set(lab.names)
+    assert closed.failed() == {"NC104": everywhere}
+    assert opened.failed() == {"NC104": everywhere, "NC102": everywhere}
+    assert "ControlPath /root/.ssh/cm is the same for node[01-04]" in opened.finding("NC104")["message"]
+    assert opened.finding("NC102")["see"] == ["NC104"]
