@@ -73,6 +73,23 @@ def test_nothing_else_is_named(broken: Run) -> None:
     assert red(broken).keys() == {"NC312", "NC313", "NC316", "NC318"}, broken.failed()
 
 
+def test_a_node_that_loses_half_of_the_flows_is_one_error_and_not_links_by_chance(lab: Lab) -> None:
+    """One leg of a bond is dead: which connections get through is chance, and the same for all packets of each."""
+    node = lab.nodes[1]
+    half = "jhash ip saddr . ip daddr . tcp sport . tcp dport mod 2 seed 0x5eed == 0"
+    faults.firewall(node, f"tcp sport {MESH} tcp dport {MESH} {half} drop")
+
+    run = examined(lab, "--select", "NC3")
+
+    assert red(run) == {"NC366": {node.name}}, run.not_passed(node.name)
+    finding = run.finding("NC366")
+    assert (
+        "connections from and to node02 on 10.77.0.0/24 get no answer, the others are quick: a part of the"
+        in (finding["message"])
+    )
+    assert (finding["where"], finding["fix"]) == ("node02", "ip -s -s link")
+
+
 def test_what_breaks_in_a_faster_network_is_an_error_and_beside_one_that_is_as_fast_a_warning(
     wide_lab: Lab, wide_healthy: Run
 ) -> None:

@@ -95,7 +95,7 @@ class Loss:
 @dataclass(frozen=True)
 class Burst:
     """Connections that began at once. `begun`: how many; `late`: how many were not open within 0.9 seconds, in two
-    tries.
+    tries; `lost`: how many of these got no answer to their first three packets, sent over 3.3 seconds.
     """
 
     source: str
@@ -104,6 +104,12 @@ class Burst:
     subnet: str
     begun: int
     late: int
+    lost: int = 0
+
+    @property
+    def of_flows(self) -> bool:
+        """Whether a part of the connections never gets an answer, and all others get theirs at once."""
+        return 0 < self.lost == self.late < self.begun
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,8 @@ def _loss(said: Mapping[str, JsonValue]) -> Loss:
 
 def _burst(said: Mapping[str, JsonValue]) -> Burst:
     begun = whole(said["begun"])
-    return Burst(*_ends_of(said), begun, whole(said["late"], begun))
+    late = whole(said["late"], begun)
+    return Burst(*_ends_of(said), begun, late, whole(said.get("lost", 0), late))
 
 
 def _ends_of(said: Mapping[str, JsonValue]) -> tuple[str, str, str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 
-from ncheck.facts.links import LinkCause, LinkFacts, addresses_to_try
+from ncheck.facts.links import Burst, Link, LinkCause, LinkFacts, addresses_to_try
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts, SubnetAddress
 from ncheck.hostlist import fold
@@ -42,6 +42,7 @@ class Trouble(str, Enum):
     ONE_WAY = "one-way"
     LARGE_LOST = "large-lost"
     CUT = "cut"
+    PARTLY = "partly"  # a part of the connections gets no answer, the others are quick
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,59 @@ def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[Fault, 
 def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
     known = dict(links)
     seen = {link.cause for facts in known.values() for link in facts.broken if link.subnet == subnet}
-    nets = (Matrix(known, subnet, known, causes) for causes in (CONNECT, LARGE, CUT) if causes & seen)
-    return tuple(fault for net in nets if net.broken for fault in _FaultFinder(net).faults())
+    partly = _lost_flows(Matrix(known, subnet, known, CONNECT))
+    ends = frozenset(end for ends, _ in partly for end in ends)
+    nets = (Matrix(known, subnet, known, causes, ends) for causes in (CONNECT, LARGE, CUT) if causes & seen)
+    found = (fault for net in nets if net.broken for fault in _FaultFinder(net).faults())
+    return (*(fault for _, fault in partly), *found)
+
+
+def _lost_flows(net: Matrix) -> list[tuple[tuple[str, ...], Fault]]:
+    """Return the faults of endpoints that lose some of several connections each time, with these endpoints.
+
+    The end that the most others share is at fault; of two that meet nobody else, both are named.
+    """
+    seen: dict[frozenset[str], list[tuple[str, Burst]]] = {}
+    for node, facts in net.heard.items():
+        for burst in facts.bursts:
+            if burst.subnet == net.subnet and burst.target in net.heard and burst.of_flows:
+                ends = net.endpoint(node, burst.source), net.endpoint(burst.target, burst.address)
+                if net.endpoints.keys() >= set(ends):  # a node may say anything of addresses that nobody has
+                    seen.setdefault(frozenset(ends), []).append((node, burst))
+    found: list[tuple[tuple[str, ...], Fault]] = []
+    while seen:
+        shared = Counter(end for pair in seen for end in sorted(pair))
+        worst, count = shared.most_common(1)[0]
+        pairs = [pair for pair in seen if worst in pair]
+        blamed = (worst,) if count > 1 else tuple(sorted(pairs[0]))
+        bursts = [burst for pair in pairs for burst in seen.pop(pair)]
+        if sum(burst.lost for _, burst in bursts) >= _LEAST_FLOWS:
+            found.append((blamed, _flows_lost(net, blamed, bursts)))
+    return found
+
+
+_LEAST_FLOWS = 3  # connections that get no answer: fewer may be chance
+
+
+def _flows_lost(net: Matrix, blamed: tuple[str, ...], bursts: list[tuple[str, Burst]]) -> Fault:
+    lost, begun = sum(burst.lost for _, burst in bursts), sum(burst.begun for _, burst in bursts)
+    between = f"from and to {blamed[0]}" if len(blamed) == 1 else f"between {' and '.join(blamed)}"
+    summary = (
+        f"{lost} of {begun} connections {between} {_where(net.subnet)} get no answer, the others are quick: "
+        "a part of the flows is lost (one leg of a bond, one path)"
+    )
+    links = tuple(
+        Tried(
+            node,
+            Link(
+                burst.source, burst.target, burst.address, burst.subnet, LinkCause.FILTERED,
+                f"{burst.lost} of {burst.begun} connections that began at once",
+            ),
+        )
+        for node, burst in bursts
+    )  # fmt: skip
+    nodes = tuple(dict.fromkeys(net.endpoints[end] for end in blamed))
+    return Fault(net.subnet, Trouble.PARTLY, Shape.CUT_OFF, summary, nodes, nodes, (), links)
 
 
 def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive | None:

@@ -49,12 +49,16 @@ def shown(links: Sequence[Tried]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The paths between those members of a subnet whose links were read, judged by some causes of failure."""
+    """The paths between those members of a subnet whose links were read, judged by some causes of failure.
+
+    `partly`: endpoints that lose a part of all connections: that a single one there got no answer is chance.
+    """
 
     known: Known
     subnet: str
     members: Collection[str]
     causes: frozenset[LinkCause]
+    partly: frozenset[str] = frozenset()
 
     @cached_property
     def heard(self) -> dict[str, LinkFacts]:
@@ -120,8 +124,9 @@ class Matrix:
         """The broken paths, with the links that show it."""
         found: dict[Path, tuple[Tried, ...]] = {}
         for tried in self.failed:
-            if tried.link.cause in self.causes:
-                there = self.path(tried)
+            there = self.path(tried)
+            by_chance = tried.link.cause is LinkCause.FILTERED and not self.partly.isdisjoint(there)
+            if tried.link.cause in self.causes and not by_chance:
                 path = there[::-1] if tried.link.cause is LinkCause.LARGE_LOST_BACK else there
                 found[path] = (*found.get(path, ()), tried)  # one or two: each end may have tried it
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 
@@ -17,11 +18,13 @@ from ncheck.facts.nics import Interface, NicFacts, SubnetAddress
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
+from ncheck.model.finding import Severity
 from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
 from ncheck.network.subnets import SubnetMembers, best_first, shared
+from ncheck.parse.interface_names import Kind
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS, *SLOWDOWN_FACTS)
@@ -65,9 +68,18 @@ def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -
     """Yield one problem for each fault of this weight (and this trouble), and the links that were not tried."""
     assessment = _Assessment(cluster)
     for weighed in assessment.weighed():
-        if weighed.weight is weight and trouble in (None, weighed.fault.trouble):
+        partly = weighed.fault.trouble is Trouble.PARTLY  # these have one check, whatever they weigh
+        if weighed.weight is weight and trouble in (None, weighed.fault.trouble) and not partly:
             yield _problem(cluster, weighed)
     yield from doubts(assessment.known, cluster.facts(NicFacts))
+
+
+def lost_flows(cluster: Cluster) -> Iterator[Problem]:
+    """Yield one problem for each node, or two, that lose a part of their connections."""
+    for weighed in _Assessment(cluster).weighed():
+        if weighed.fault.trouble is Trouble.PARTLY:
+            spare = weighed.weight in (Weight.SLOWER, Weight.SPARE)
+            yield replace(_problem(cluster, weighed), severity=Severity.WARNING if spare else None)
 
 
 @dataclass(frozen=True)
@@ -149,6 +161,8 @@ _HEADERS = {4: 28, 6: 48}  # bytes of the IP and ICMP headers of a ping
 def _fix(fault: Fault, nics: Nics) -> Fix:
     """Return the command that removes a fault, or that shows more of it than ncheck can see."""
     first = fault.links[0]
+    if fault.trouble is Trouble.PARTLY:
+        return _legs(fault, nics)
     if fault.trouble is Trouble.LARGE_LOST:
         return _mtu_fix(first, nics)
     if fault.trouble is Trouble.CUT:
@@ -158,6 +172,15 @@ def _fix(fault: Fault, nics: Nics) -> Fix:
         return on(own.node, "ip", "route", "get", own.link.address, "from", own.link.source)
     one_sided = fault.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
     return on(fault.left[0] if one_sided else first.link.target, "sudo", "nft", "list", "ruleset")
+
+
+def _legs(fault: Fault, nics: Nics) -> Fix:
+    """Return the command that shows each leg of a bond, or what an interface dropped."""
+    tried, node = fault.links[0], fault.nodes[0]
+    ends = {tried.node: tried.link.source, tried.link.target: tried.link.address}
+    nic = _interface(nics, node, ends[node])
+    bond = nic and nic.kind is Kind.BOND
+    return on(node, "cat", f"/proc/net/bonding/{nic.name}") if nic and bond else on(node, "ip", "-s", "-s", "link")
 
 
 def _mtus(fault: Fault, nics: Nics) -> str:

@@ -72,16 +72,20 @@ def test_what_a_node_of_many_was_to_dial_is_what_this_machine_keeps_and_not_what
 
 def test_lost_packets_and_late_connections_are_read_and_an_older_recording_has_neither() -> None:
     ends = {"source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "10.0.0.0/24"}
-    lossy, late = {**ends, "there": [9, 181], "back": [0, 190], "alone": True}, {**ends, "begun": 10, "late": 8}
+    lossy, late = (
+        {**ends, "there": [9, 181], "back": [0, 190], "alone": True},
+        {**ends, "begun": 10, "late": 8, "lost": 7},
+    )
     found = said(LinkFacts, {**LINKS, "lossy": [lossy], "late": [late]})
     assert isinstance(found, LinkFacts)
     assert found.losses == (Loss("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 9, 181, 0, 190, alone=True),)
-    assert found.bursts == (Burst("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 10, 8),)
+    assert found.bursts == (Burst("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 10, 8, 7),)
     without = found.among(frozenset({"gpu02"}))
     assert (without.losses, without.bursts) == ((), ())
     wrongs: tuple[dict[str, Any], ...] = (
         {"lossy": [{**lossy, "there": [182, 181]}]}, {"lossy": [{**lossy, "back": [1]}]}, {"lossy": {}},
         {"lossy": [{**lossy, "target": "$(reboot)"}]}, {"late": [{**late, "late": 11}]},
+        {"late": [{**late, "lost": 9}]},
     )  # fmt: skip
     for wrong in wrongs:
         assert isinstance(said(LinkFacts, {**LINKS, **wrong}), Unread)

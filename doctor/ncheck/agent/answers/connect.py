@@ -31,6 +31,7 @@ AGAIN = 10.0  # seconds in which links are measured again
 LOSSY, TIMES = 8, 4  # links of one subnet that are measured again, and how often until packets are lost
 BURST, BURSTS = 10, 3  # connections that begin at once to one address, and nodes to which they do
 SOON = 0.9  # seconds for them: a kernel that gets no answer sends its SYN again after one second
+AGAIN_SYN = 2.4  # seconds more, in which it sends it again twice
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PHASES = {  # what silence means, by what was waited for
     "connect": ("filtered", "no answer within {:.0f} s"),
@@ -55,7 +56,7 @@ def answer(sources, arguments, timeout):
     without those of which not every broken one is listed], "lossy": [{"source", "target", "address", "subnet", "there":
     [segments lost, sent], "back": the same of the other side, "alone": bool (no other link was tried meanwhile)}] of
     the links that lost some, "counted": bool (this kernel counts them), "late": [{"source", "target", "address",
-    "subnet", "begun": connections, "late": of these}]}.
+    "subnet", "begun": connections, "late": of these, "lost": of the late ones, those that never got an answer}]}.
 
     Asked as {"token", "timeout": seconds, "sources": {subnet: [its own ips]}, "targets": [[node, ip, port, subnet, is
     the port the job's: bool, source ip (without it: all sources of the subnet)]]}; or, where all nodes are asked the
@@ -69,7 +70,8 @@ def answer(sources, arguments, timeout):
     whole = [link for link in links if not link.cause and not link.job]
     _once_more(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
     lossy = _lossy(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
-    late = _late_again(whole, min(ends, time.monotonic() + AGAIN))
+    trying = [link for link in links if link.cause in ("", "filtered") and not link.job]
+    late = _late_bursts(trying, min(ends, time.monotonic() + AGAIN))
     broken = list(_told_once(link for link in links if link.cause))
     unlisted = {link.node for link in broken[MOST_BROKEN:]}
     return {
@@ -79,7 +81,7 @@ def answer(sources, arguments, timeout):
         "lossy": [link.losses(alone=False) for link in whole if link.lost()][:MOST_BROKEN]
         + [link.losses(alone=True) for link in lossy],
         "counted": counted(),
-        "late": [dict(link.ends(), begun=BURST, late=count) for link, count in late],
+        "late": late,
     }
 
 
@@ -177,7 +179,7 @@ class _Tries:
                 self.handle(key.data)
             self.spent += min(time.monotonic() - before, PATIENCE)
             for link in [link for link in self.open if before - link.moved > PATIENCE or self.spent > link.until]:
-                self.close(link, *_late(link, silent=before - link.moved > PATIENCE))
+                self.close(link, *_silence(link, silent=before - link.moved > PATIENCE))
         for link in list(self.open):
             self.close(link, "untried", "the time limit came before the result")
         self.selector.close()
@@ -273,7 +275,7 @@ class _Tries:
         link.sock = link.talk = None
 
 
-def _late(link, silent):
+def _silence(link, silent):
     """Return the cause and the detail of a link that is silent, or that takes too long."""
     if link.phase == "hello" and link.talk.held:
         return "stranger", "something other than the agent of {} answers there".format(link.node)
@@ -330,44 +332,88 @@ def _lossy(links, token, ends):
     return found
 
 
-def _late_again(links, ends):
-    """Return (link, how many) where several connections that begin at once are late twice."""
-    nodes, firsts = [], {}
-    for link in links:
-        if link.node not in nodes:
-            nodes.append(link.node)
-        if link.node in nodes[:BURSTS]:
+class _Burst:
+    """Connections that begin at once on the way of one link. `opened`: how many did soon; None: none could begin."""
+
+    def __init__(self, link):
+        self.link, self.opened, self.silent, self.answered = link, 0, {}, []
+        try:
+            for _ in range(BURST):
+                sock = socket_from(link.source)
+                self.silent[sock.fileno()] = sock
+                sock.setblocking(0)
+                sock.connect_ex((link.address, link.port))
+        except OSError:  # this node has no sockets for them: nothing is known
+            self.close()
+            self.opened = None
+
+    def late(self):
+        return 0 if self.opened is None else BURST - self.opened
+
+    def hang_up(self):
+        """Close those that got an answer: what allows only so many at once then lets the others in."""
+        while self.answered:
+            hang_up(self.answered.pop())
+
+    def close(self):
+        self.answered += self.silent.values()
+        self.silent = {}
+        self.hang_up()
+
+
+def _late_bursts(links, ends):
+    """Return the bursts of which connections are late, twice; of links that get no answer, those of which some open."""
+    nodes = list(dict.fromkeys(link.node for link in links))[:BURSTS]
+    firsts = {}
+    for link in sorted(links, key=lambda link: bool(link.cause)):
+        if link.node in nodes:
             firsts.setdefault((link.node, link.subnet), link)
-    suspects = [link for link in firsts.values() if time.monotonic() < ends and _late_of_burst(link)]
-    again = [(link, _late_of_burst(link)) for link in suspects if time.monotonic() < ends]
-    return [(link, count) for link, count in again if count]
+    suspects = [link for link in firsts.values() if not link.cause and _tried([link], ends, hold=False)]
+    silent = _tried([link for link in firsts.values() if link.cause], ends, hold=False)
+    suspects += [burst.link for burst in silent if burst.opened]
+    bursts = [burst for link in suspects for burst in _tried([link], ends, hold=True)]
+    told = [dict(burst.link.ends(), begun=BURST, late=burst.late(), lost=0) for burst in bursts]
+    if ends - time.monotonic() > AGAIN_SYN:
+        _wait(bursts, AGAIN_SYN)
+        for one, burst in zip(told, bursts):  # noqa: B905  Python 3.6
+            one["lost"] = len(burst.silent)
+    for burst in bursts:
+        burst.close()
+    return told
 
 
-def _late_of_burst(link):
-    """Return how many of the connections were not open soon; 0 where this node has no sockets for them."""
-    poll, socks = select.poll(), {}
-    try:
-        for _ in range(BURST):
-            sock = socket_from(link.source)
-            socks[sock.fileno()] = sock
-            sock.setblocking(0)
-            poll.register(sock, select.POLLOUT)
-            sock.connect_ex((link.address, link.port))
-        waiting, until = set(socks), time.monotonic() + SOON
-        while waiting:
-            left = until - time.monotonic()
-            ready = {number for number, _ in poll.poll(max(0.0, left) * 1000)} & waiting
-            waiting -= {number for number in ready if not socks[number].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)}
-            for number in ready:
-                poll.unregister(number)
-            if left <= 0 and not ready:
-                break
-        return len(waiting)
-    except OSError:
-        return 0
-    finally:
-        for sock in socks.values():
-            hang_up(sock)
+def _tried(links, ends, hold):
+    """Begin a burst on each of these links; return those of which some are late. `hold`: these go on waiting."""
+    bursts = [_Burst(link) for link in links] if time.monotonic() < ends else []
+    for burst, count in _wait(bursts, SOON):
+        burst.opened += count
+    for burst in bursts:
+        if hold:
+            burst.hang_up()
+        else:
+            burst.close()
+    return [burst for burst in bursts if burst.late()]
+
+
+def _wait(bursts, seconds):
+    """Wait for the answers to connections; return (burst, how many opened) of those with some."""
+    poll, opened, until = select.poll(), {}, time.monotonic() + seconds
+    waiting = {number: burst for burst in bursts for number in burst.silent}
+    for number in waiting:
+        poll.register(number, select.POLLOUT)
+    while waiting:
+        left = until - time.monotonic()
+        ready = [number for number, _ in poll.poll(max(0.0, left) * 1000)]
+        for number in ready:
+            poll.unregister(number)
+            burst = waiting.pop(number)
+            sock = burst.silent.pop(number)
+            burst.answered.append(sock)
+            if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                opened[burst] = opened.get(burst, 0) + 1
+        if left <= 0 and not ready:
+            break
+    return list(opened.items())
 
 
 def _told_once(links):
