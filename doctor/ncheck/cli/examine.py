@@ -125,6 +125,8 @@ def _may_exist(path: str) -> bool:
 def _no_such_file(context: click.Context, path: str) -> str:
     from difflib import get_close_matches
 
+    from ncheck.inventory.read import instead_of_file
+
     parent = context.parent
     commands = ["--help", "--version"] if parent else []
     if parent and isinstance(parent.command, click.Group):
@@ -134,8 +136,7 @@ def _no_such_file(context: click.Context, path: str) -> str:
     with suppress(OSError):  # no such folder, or one that cannot be listed: no file in it is suggested
         files = [str(folder / entry.name) for entry in folder.iterdir()]
     similar = get_close_matches(path, [*commands, *files], n=1, cutoff=0.7)
-    by_name = "" if "/" in path else f"; to check a host by name: -H {printable(path)}"
-    hint = f"; did you mean {printable(similar[0])}?" if similar else by_name
+    hint = f"; did you mean {printable(similar[0])}?" if similar else instead_of_file(path)
     return f"no such file or command: {quoted(path)}{hint}"
 
 

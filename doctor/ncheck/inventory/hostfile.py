@@ -59,6 +59,7 @@ def listed_line(text: str, place: str) -> Listed:
     _refuse_other_formats(text)
     if len(text) > _LONGEST_LINE:
         raise ValueError(f"{quoted(text)} is too long for a line with one host")
+    _refuse_look_alikes(text)
     host, *words = " ".join(text.split()).replace(" =", "=").replace("= ", "=").split()
     if "=" in host:
         raise ValueError(f"{quoted(host)}: write the host first, as in: node01 slots=8")
@@ -72,7 +73,10 @@ def listed_line(text: str, place: str) -> Listed:
 
 def listed_host(text: str, place: str) -> Listed:
     """Read one host as in -H: `node[01-16]`, `host:8`, `user@host`, `[v6]:port`, a plain IPv6 address."""
-    if len(split_list(text)) > 1:
+    _refuse_look_alikes(text)
+    if len(parts := split_list(text)) > 1:
+        if len([part for part in parts if part]) < 2:  # noqa: PLR2004  "node01,"
+            raise ValueError(f"{quoted(text)} has a comma too many: write one host per line, without commas")
         raise ValueError(f"{quoted(text)} names several hosts: write one host per line, or use -H for a list")
     user, at, rest = ("", "", text) if text.startswith("@") else text.rpartition("@")
     if at and not _USER.fullmatch(user):
@@ -161,9 +165,28 @@ _WITH: Mapping[str, Callable[[Listed, str], Listed]] = {
 
 def _refuse_other_formats(text: str) -> None:
     """Refuse other formats by name."""
+    if '"' in text or "'" in text or text in ("[", "]", "],"):
+        raise ValueError(
+            f"{quoted(text)} is from a list in JSON, YAML or Python; write one host per line, without quotes"
+        )
+    if text.startswith("- "):
+        raise ValueError(f"{quoted(text)} is an item of a YAML list; write one host per line, without the dash")
     if text.startswith("[") and text.endswith("]") and ":" not in text:
         raise ValueError(f"{quoted(text)} is a section of an Ansible inventory; write one host per line")
     if text.startswith("rank "):
         raise ValueError(f"{quoted(text)} is a line of a rankfile; write one host per line, as in: node01 slots=8")
     if text.startswith("^"):
         raise ValueError(f"{quoted(text)} excludes a host; remove the line instead")
+
+
+def _refuse_look_alikes(text: str) -> None:
+    """Name a full-width character, such as Chinese and Japanese input methods write in place of one of ASCII."""
+    for character in text:
+        wide = _WIDE[0] <= character <= _WIDE[1]
+        meant = chr(ord(character) - _FROM_ASCII_TO_WIDE) if wide else _OTHER_WIDE.get(character)
+        if meant:
+            raise ValueError(f"{quoted(text)} has the full-width character {character}; write {meant} in its place")
+
+
+_WIDE, _FROM_ASCII_TO_WIDE = ("\uff01", "\uff5e"), 0xFEE0  # the forms of "!" to "~"
+_OTHER_WIDE = {"\u3001": ",", "\u3002": "."}

@@ -142,7 +142,7 @@ def _text(name: str, path: str, stdin: BinaryIO) -> str:
     try:
         data = stdin.read(LARGEST + 1) if path == "-" else _read(path)
     except FileNotFoundError:
-        raise InventoryError(f"{name}: no such file{_host_hint(path)}") from None
+        raise InventoryError(f"{name}: no such file{instead_of_file(path)}") from None
     except IsADirectoryError:
         raise InventoryError(f"{name}: is a directory; expected a file with one host per line") from None
     except PermissionError:
@@ -167,13 +167,17 @@ def _read(path: str) -> bytes:
         return file.read(LARGEST + 1)
 
 
-def _host_hint(path: str) -> str:
-    """Return a hint if a host was given instead of a file."""
+def instead_of_file(path: str) -> str:
+    """Return what helps where a file is not there: how a host is named, if this is not the name of a file."""
+    if "/" in path:
+        return ""
+    if path.endswith((".txt", ".list", ".hosts", ".ini", ".yaml", ".yml", ".json")):
+        return "; write one host per line into it"
     try:
-        names = unfold(path)
+        unfold(path)
     except ValueError:
         return ""
-    return f"; to check a host by name: -H {path}" if names and "/" not in path else ""
+    return f"; to check a host by name: -H {path}"
 
 
 def _nodelist(environ: Mapping[str, str]) -> str:

@@ -11,7 +11,9 @@ import random
 import re
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from ncheck.lazy_dataclass import dataclass
@@ -103,9 +105,50 @@ def key_changed(target: Target, presented: str, known: str, file: str) -> Failur
 
 
 def name_unknown(target: Target, why: str) -> Failure:
-    via = "" if target.host_name == target.name else f" (HostName of {target.name})"
-    detail = f"the name {target.host_name}{via} does not resolve on this machine: {why}"
+    same = target.host_name.lower() == target.name.lower()  # ssh asks for the name in lower case
+    via = "" if same else f" (HostName of {target.name})"
+    name = target.name if same else target.host_name
+    meant = _meant(target.host_name.lower(), _names_here(target.known_hosts_files[:1]))
+    hint = f"; did you mean {meant}?" if meant else ""
+    detail = f"the name {name}{via} does not resolve on this machine: {why}{hint}"
     return Failure(Cause.NAME_UNKNOWN, detail, f"getent hosts {shlex.quote(target.host_name)}")
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return a known name of which this one is a slip: a letter that looks like a digit, or letters astray. Another
+    number is another node.
+    """
+    from difflib import get_close_matches
+
+    by_look = {one.translate(_LOOKS_LIKE): one for one in known if one != name}
+    if found := by_look.get(name.translate(_LOOKS_LIKE)):
+        return found
+    alike = [one for one in by_look.values() if _DIGITS.sub("", one) == _DIGITS.sub("", name)]
+    return next(iter(get_close_matches(name, alike, n=1, cutoff=0.7)), "")
+
+
+_LOOKS_LIKE = str.maketrans("oli", "011")
+_DIGITS = re.compile(r"\D")  # all else
+
+
+@lru_cache(maxsize=4)
+def _names_here(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the host names that /etc/hosts and known_hosts files have in clear."""
+    names: dict[str, None] = {}
+    for file in ("/etc/hosts", *files):
+        try:
+            text = Path(file).read_bytes()[:_MOST_READ].decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in text.lower().splitlines():
+            fields = line.partition("#")[0].split()
+            found = fields[1:] if file == "/etc/hosts" else fields[:1] and fields[0].split(",")
+            names |= dict.fromkeys(name for name in found if _NAME.fullmatch(name))
+    return tuple(names)
+
+
+_MOST_READ = 4 * 2**20  # bytes
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,252}")  # gpu-07.rack2.example.com
 
 
 def refused(target: Target, address: str) -> Failure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ncheck.facts.login import LoginFacts
+from ncheck.facts.login import ListingFacts, LoginFacts
 from ncheck.judge import Judgement
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
@@ -28,7 +28,7 @@ def only_its_cause_is_red(  # noqa: PLR0913  the check, and what its finding say
     """
 
     def judged(login: Login) -> Judgement:
-        return judge([check], {"a": {LoginFacts: LoginFacts(login)}})
+        return judge([check], {"a": {LoginFacts: LoginFacts(login), ListingFacts: ListingFacts(())}})
 
     (finding,) = judged(replace(HEARD, cause=cause)).findings
     assert finding == Finding(

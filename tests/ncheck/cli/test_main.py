@@ -144,6 +144,14 @@ def test_a_host_in_place_of_a_file_is_told_the_way(capsys: pytest.CaptureFixture
     assert line == "ncheck: no such file or command: 'gpu-17.cluster'; to check a host by name: -H gpu-17.cluster\n"
 
 
+def test_a_list_of_nodes_that_is_not_there_is_no_host(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = refused(capsys, "nodes.txt")
+    assert line == "ncheck: no such file or command: 'nodes.txt'; write one host per line into it\n"
+
+
 def test_a_file_in_a_folder_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'no/such/nodes.txt'" in refused(capsys, "no/such/nodes.txt")
 

@@ -89,6 +89,16 @@ def test_comments_empty_lines_byte_order_marks_and_line_endings_of_windows_are_r
         ("node01 10001", "'10001' after 'node01' is not understood; write slots=10001 or port=10001"),
         ("node01 node02", "'node02' after 'node01' is not understood; one host per line, as in: node01 slots=8"),
         ("a:8,b:8", "'a:8,b:8' names several hosts: write one host per line, or use -H for a list"),
+        ("n0,", "'n0,' has a comma too many: write one host per line, without commas"),
+        (",n0", "',n0' has a comma too many: write one host per line, without commas"),
+        ('["n0"]', "'[\"n0\"]' is from a list in JSON, YAML or Python; write one host per line, without quotes"),
+        ("'n0',", "''n0',' is from a list in JSON, YAML or Python; write one host per line, without quotes"),
+        ("[", "'[' is from a list in JSON, YAML or Python; write one host per line, without quotes"),
+        ("- n0", "'- n0' is an item of a YAML list; write one host per line, without the dash"),
+        ("n0\uff1a8", "'n0\uff1a8' has the full-width character \uff1a; write : in its place"),
+        ("n0\uff0cn1", "'n0\uff0cn1' has the full-width character \uff0c; write , in its place"),
+        ("n0 slots\uff1d8", "'n0 slots\uff1d8' has the full-width character \uff1d; write = in its place"),
+        ("n0、n1", "'n0、n1' has the full-width character 、; write , in its place"),
         ("slots=8", "'slots=8': write the host first, as in: node01 slots=8"),
         ("node01 slots=eight", "slots='eight' is not a number of slots, as in slots=8"),
         ("node01 slots=0", "slots=0 gives the host no work; remove the line, or write slots=8"),
@@ -124,6 +134,13 @@ def test_a_bad_line_of_any_length_makes_one_short_line_of_message(line: str, tex
     assert len(message) < 200
 
 
+def test_a_full_width_space_parts_words_and_a_full_width_comma_is_named_on_the_command_line_too() -> None:
+    assert listed("node01　slots=8") == (node("node01", slots=8),)
+    with pytest.raises(InventoryError) as caught:
+        from_hosts("n0\uff0cn1")
+    assert str(caught.value) == "-H: 'n0\uff0cn1' has the full-width character \uff0c; write , in its place"
+
+
 @pytest.mark.parametrize("data", ["", "\n\n", "# only a comment\n", "\ufeff"])
 def test_a_file_without_a_host_is_an_error_and_never_a_green_report(data: str) -> None:
     assert refused(data) == "standard input: contains no host; write one host per line, as in: node01 slots=8"
@@ -154,6 +171,7 @@ def test_a_path_that_is_no_file_is_told_apart(tmp_path: Path) -> None:
 
     assert message(f"{tmp_path}/none") == f"{tmp_path}/none: no such file"
     assert message("no-such-node07") == "no-such-node07: no such file; to check a host by name: -H no-such-node07"
+    assert message("no-such-nodes.txt") == "no-such-nodes.txt: no such file; write one host per line into it"
     assert message(str(tmp_path)) == f"{tmp_path}: is a directory; expected a file with one host per line"
     assert message("a\0b") == "a?b: embedded null byte"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from ncheck.ssh.failures import cause_of, main_line
+from ncheck.ssh.failures import cause_of, main_line, name_unknown
 from ncheck.ssh.login import Cause
+from ncheck.ssh.target import Target
 
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
@@ -83,3 +86,20 @@ def test_the_line_that_is_shown_is_the_one_that_names_the_cause() -> None:
 
 def test_a_key_that_ssh_leaves_out_is_what_is_shown_and_not_the_refusal_that_follows() -> None:
     assert main_line(OPEN_KEY) == "Permissions 0644 for '/root/.ssh/id_ed25519' are too open."
+
+
+@pytest.mark.parametrize(
+    ("listed", "meant"),
+    [
+        ("nO", "; did you mean n0?"), ("gpuo1", "; did you mean gpu01?"), ("ndoe02", "; did you mean node02?"),
+        ("nod02", "; did you mean node02?"), ("node99", ""), ("gpu09", ""), ("other", ""), ("hidden", ""),
+    ],
+)  # fmt: skip
+def test_a_name_that_does_not_resolve_is_compared_with_those_that_are_known_here(
+    tmp_path: Path, listed: str, meant: str
+) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text("n0,10.0.0.1 ssh-ed25519 AAAA\ngpu01 ssh-rsa AAAA\nnode02 ssh-rsa A\n|1|a=|b= ssh-rsa A\n\x00\n")
+    target = Target(listed, listed.lower(), known_hosts_files=(str(known),))
+    detail = f"the name {listed} does not resolve on this machine: Name or service not known{meant}"
+    assert name_unknown(target, "Name or service not known").detail == detail
