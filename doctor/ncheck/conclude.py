@@ -14,7 +14,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import Judgement, excused_pairs, judge
-from ncheck.model.check import PLAN, Check, Fix
+from ncheck.model.check import PLAN, Check, Fix, kind_of
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
@@ -100,7 +100,7 @@ def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Clus
     if not all(fix and typable(fix.line) for fix in fixes.values()):
         return [replace(finding, kind="look")]
     return [
-        replace(finding, nodes=nodes, fix=fix.line, where="", kind="look" if fix.look else "fix")
+        replace(finding, nodes=nodes, fix=fix.line, where="", kind=kind_of(fix))
         for fix, nodes in nodes_by_value(fixes).items() if fix
     ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold, unfold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.check import HERE, Check, ClusterJudge, NodeJudge, NotApplicable, Problem, Said
+from ncheck.model.check import HERE, Check, ClusterJudge, NodeJudge, NotApplicable, Problem, Said, kind_of
 from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -278,10 +278,10 @@ class _Judging:
                 return
             self.listed.update((name, self.listed.get(name, 0) + 1) for name in nodes)
             if not typable(word.fix):  # text of a node is in it that no terminal and no shell should get
-                word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
+                word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True, do=False)
             finding = Finding(
                 check.code, check.name, severity, nodes, bounded(word.message), evidence,
-                word.fix, where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
+                word.fix, where=word.where, kind=kind_of(word), summary=bounded(word.summary),
                 see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)

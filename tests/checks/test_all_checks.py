@@ -13,6 +13,8 @@ from pathlib import Path
 import ncheck
 import ncheck_checks
 import pytest
+from ncheck.model.check import PLAN
+from ncheck.model.finding import DO
 from ncheck.registry import checks_of
 from ncheck.text import typable
 
@@ -29,6 +31,11 @@ HEADINGS = ["## What it finds", "## Why it matters", "## What to type"]
 TOPICS = {
     "NC0": "ncheck", "NC1": "ssh", "NC2": "versions", "NC3": "network", "NC4": "infiniband", "NC5": "gpus",
     "NC6": "host", "NC7": "measured", "NC8": "ranks", "NC9": "expected",
+}  # fmt: skip
+
+# What a reader would have to replace.
+PLACEHOLDERS = {
+    "ADDRESS", "COMMAND", "DIR", "FILE", "HOST", "IMAGE", "KEY", "NAME", "NODE", "PATH", "PID", "PORT", "USER", "VALUE",
 }  # fmt: skip
 
 LOADS_A_DRIVER = ("NC533", "NC540")  # by a reboot: no GPU is broken, and nothing is lost
@@ -177,10 +184,38 @@ def test_a_check_has_a_test_file_in_which_it_fires_and_one_healthy_case_at_least
 
 
 def test_every_fix_is_one_line_whose_programs_exist() -> None:
-    fixes = {(check.name, finding.fix) for check in ALL for finding in watched(check).findings}
+    found = (finding for check in ALL for finding in watched(check).findings)
+    fixes = {(finding.check, finding.fix) for finding in found if finding.kind != DO}
     words = {found: commands(found[1]) for found in fixes}
     assert [found for found in fixes if not words[found] or "\n" in found[1]] == []
     assert [(found, word) for found in fixes for word in words[found] if word not in PROGRAMS] == []
+
+
+def test_what_is_to_be_typed_is_whole() -> None:
+    """A reader fills in nothing, no command only changes the shell that it is typed in, and docker has an image."""
+    for finding in (finding for check in ALL for finding in watched(check).findings if finding.kind != DO):
+        words = shlex.split(finding.fix)
+        assert not PLACEHOLDERS.intersection(words), finding
+        assert not [word for word in words if re.search(r"<[a-z ]+>|\.\.\.", word)], finding
+        assert words[:2] != ["docker", "run"], finding
+        if finding.kind == "fix":
+            assert words[0] not in ("export", "unset", "ulimit"), finding
+
+
+def test_a_fix_does_not_only_print() -> None:
+    """Where the plan has a value for the variable that mends a finding, its fix becomes the command that sets it."""
+    sets = {check.code for check in ALL if check.mended_by.startswith("NCCL_")}
+    for finding in (finding for check in ALL for finding in watched(check).findings if finding.kind == "fix"):
+        assert not finding.fix.startswith("ncheck plan") or (finding.fix == PLAN and finding.code in sets), finding
+
+
+def test_what_is_no_command_is_a_sentence() -> None:
+    sentences = [finding for check in ALL for finding in watched(check).findings if finding.kind == DO]
+    assert {"NC111", "NC540", "NC602", "NC604", "NC605", "NC619", "NC627", "NC628"} <= {one.code for one in sentences}
+    for one in sentences:
+        verb, *rest = one.fix.split()
+        assert (verb.isalpha() and verb.islower(), len(rest) > 3, one.fix[-1] == ".") == (True, True, False), one
+        assert verb not in PROGRAMS, one
 
 
 def test_a_check_whose_fix_resets_a_gpu_says_so() -> None:
@@ -197,7 +232,8 @@ def test_a_check_whose_fix_resets_a_gpu_says_so() -> None:
 @pytest.mark.slow
 def test_a_shell_reads_every_fix() -> None:
     """One shell reads all and runs none, each in a function of its own; hostile texts of nodes are in many."""
-    fixes = sorted({one.fix for check in ALL for one in (*watched(check).findings, *fuzzed(check))})
+    found = (one for check in ALL for one in (*watched(check).findings, *fuzzed(check)))
+    fixes = sorted({one.fix for one in found if one.kind != DO})
     script = "\n".join(f"fix() {{\n{fix}\n}}" for fix in fixes)
     read = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, check=False, timeout=60)
     assert (read.returncode, read.stderr) == (0, ""), (REPEAT, fixes)

@@ -27,7 +27,7 @@ def test_the_nodes_and_the_login_of_this_run_are_in_the_command(settings: Settin
 
 def test_an_option_that_the_command_has_itself_is_not_repeated() -> None:
     settings = Settings(nodes_file="n", port=22, user="ada")
-    assert with_nodes_of_run("ncheck -p PORT nodes.txt", settings) == "ncheck -p PORT n -l ada"
+    assert with_nodes_of_run("ncheck -p 2222 nodes.txt", settings) == "ncheck -p 2222 n -l ada"
 
 
 @pytest.mark.parametrize("line", ["ip -br address", "ssh n cat nodes.txt", "ncheck explain NC201", ""])

@@ -56,6 +56,7 @@ from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
 from ncheck.facts.gpu_log import GPU_ERROR, GPU_UNUSABLE, KernelLogFacts, broken_gpus
 from ncheck.facts.gpus import DRIVER_HANGS, GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.model.check import Fix
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 # cuda.h, CUresult
@@ -65,7 +66,8 @@ _OF_LIBRARY = (_STUB, DRIVER_MISMATCH, _NO_COMPATIBILITY)
 
 _EMPTY = "file too short"  # the loader's words
 _PATH, _PIPES = "LD_LIBRARY_PATH", "CUDA_MPS_PIPE_DIRECTORY"
-_CONTAINER = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+_AGAIN = Fix("start the container again with --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility", do=True)
+_LIBRARIES = Fix("ldconfig -p | grep libcuda.so", look=True)
 _LOG = "sudo journalctl -k -g NVRM"
 _LIST = "nvidia-smi --query-gpu=index,pci.bus_id,name,compute_mode --format=csv"
 
@@ -117,7 +119,7 @@ def _words(failure: CudaFailure) -> str:
 
 
 def _not_started(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> Problem:
-    cause, fix, look = _cause(node, cuda, failed)
+    cause, fix = _cause(node, cuda, failed)
     if failed.function == "dlopen":
         follows = NO_LIBRARY
     elif failed.code in (SYSTEM_NOT_READY, DRIVER_MISMATCH):
@@ -125,36 +127,36 @@ def _not_started(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> Pr
     else:
         follows = _worse(node)
     return Problem(
-        f"CUDA does not start: {_words(failed)}{cause}", fix, _evidence(node, cuda), look=look,
+        f"CUDA does not start: {_words(failed)}{cause}", fix.line, _evidence(node, cuda), look=fix.look, do=fix.do,
         summary="CUDA does not start", follows=follows,
     )  # fmt: skip
 
 
-def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[str, str, bool]:
-    """Return the cause, behind the error; the command; and whether it only looks."""
+def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[str, Fix]:
+    """Return the cause, behind the error, and the command."""
     code, contained = failed.code, _container(node)
     if code is None:
         empty = "; the driver's library is empty" if _EMPTY in failed.words else ""
-        return (empty, _CONTAINER, False) if contained else (empty, "ldconfig -p | grep libcuda.so", True)
+        return empty, _AGAIN if contained else _LIBRARIES
     if code in _OF_LIBRARY:
         return _of_library(node, cuda, code)
     if code == SYSTEM_NOT_READY:
         cause = "; the fabric manager has not set up the NVSwitches, or confidential computing is not set ready"
         if state := starting(node.maybe(GpuHealthFacts), node.maybe(FabricManagerFacts)):
             cause = f"; not ready yet: the fabric manager is {state} and sets the NVSwitches up"
-        return cause, "sudo systemctl status nvidia-fabricmanager", True
+        return cause, Fix("sudo systemctl status nvidia-fabricmanager", look=True)
     if code in _OF_MPS:
         folder = _variables(node).get(_PIPES, "")
         asked = f"{_PIPES}={quote(folder)} nvidia-cuda-mps-control" if folder else "nvidia-cuda-mps-control"
         cause = f"; it asks MPS, whose pipes are in {folder or '/tmp/nvidia-mps'}"  # noqa: S108  MPS's own
-        return cause, f"echo get_server_list | {asked}", True
+        return cause, Fix(f"echo get_server_list | {asked}", look=True)
     if cuda.uvm:
-        fix = _CONTAINER if contained else "sudo nvidia-modprobe -u -c 0"
-        return f"; /dev/nvidia-uvm does not open: {cuda.uvm}", fix, False
-    return "", "nvidia-smi -L" if code == _NO_DEVICE else _LOG, True
+        fix = _AGAIN if contained else Fix("sudo nvidia-modprobe -u -c 0")
+        return f"; /dev/nvidia-uvm does not open: {cuda.uvm}", fix
+    return "", Fix("nvidia-smi -L" if code == _NO_DEVICE else _LOG, look=True)
 
 
-def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, str, bool]:
+def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, Fix]:
     """Return the cause where another libcuda than that of the driver is loaded, and what to type."""
     found, driver = _VERSION.search(PurePosixPath(cuda.library).name), node.maybe(NvidiaDriverFacts)
     module = driver.module if isinstance(driver, NvidiaDriverFacts) else ""
@@ -162,10 +164,10 @@ def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, st
     if code == DRIVER_MISMATCH and found and module and found[1] != module:
         cause += f", and the kernel module is {module}"
     if _PATH in _variables(node):
-        return f"{cause}; {_PATH} may lead to it", f"env -u {_PATH} {TRY}", True
+        return f"{cause}; {_PATH} may lead to it", Fix(f"env -u {_PATH} {TRY}", look=True)
     if code != DRIVER_MISMATCH:
-        return cause, "ldconfig -p | grep libcuda.so", True
-    return cause, _CONTAINER if _container(node) else "sudo systemctl reboot", False
+        return cause, _LIBRARIES
+    return cause, _AGAIN if _container(node) else Fix("sudo systemctl reboot")
 
 
 def _container(node: NodeView) -> bool:

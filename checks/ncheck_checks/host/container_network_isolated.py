@@ -52,7 +52,8 @@ def container_network_isolated(cluster: Cluster) -> Iterator[Problem | Inconclus
 def _isolated(node: str, address: str) -> Problem:
     return Problem(
         f"{node} is a container with a network of its own ({address}), and reaches no other node",
-        "docker run --network=host --ipc=host",
+        "start the container again with --network=host --ipc=host",
         nodes=(node,),
+        do=True,
         summary="a container's network reaches no other node",
     )

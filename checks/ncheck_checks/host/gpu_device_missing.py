@@ -30,4 +30,4 @@ def gpu_device_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("no container on a machine with NVIDIA GPUs")
     elif not node[HostSettingsFacts].gpu_devices:
         message = f"this container has none of the {len(gpus)} GPUs of its machine: no /dev/nvidia0"
-        yield Problem(message, "docker run --gpus all", summary="a container has no GPU")
+        yield Problem(message, "start the container again with --gpus all", do=True, summary="a container has no GPU")

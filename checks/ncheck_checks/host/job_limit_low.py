@@ -62,7 +62,7 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
             has, needs = (f"{number // limit.scale}{limit.unit}" for number in (limit.soft, limit.least))
             fix = limit_set_to(limit.wanted, limit.name, node[LimitsFacts], node.maybe(IdentityFacts))
             if contained and not node[LimitsFacts].set_in.get(limit.name):
-                fix = Fix(f"docker run --ulimit {limit.name}={_in_docker(limit.wanted)}")
+                fix = Fix(_in_docker(limit), do=True)
             runs = limit.suffices is not None and limit.soft >= limit.suffices
             job = f"enough for this job, a larger one needs {needs}" if runs else f"a job needs {needs}"
             yield Problem(
@@ -70,6 +70,7 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
                 fix.line,
                 set_at(node[LimitsFacts].set_in.get(limit.name, ())),
                 look=fix.look,
+                do=fix.do,
                 severity=Severity.WARNING if runs else None,
             )
 
@@ -94,5 +95,6 @@ def _files_of_job(node: NodeView) -> int | None:
     return 96 + 4 * ranks.size + 32 * boards if isinstance(ranks, RanksFacts) else None
 
 
-def _in_docker(wanted: str) -> str:
-    return "-1" if wanted == "unlimited" else wanted
+def _in_docker(limit: Limit) -> str:
+    value = "-1" if limit.wanted == "unlimited" else limit.wanted
+    return f"start the container again with --ulimit {limit.name}={value}"

@@ -40,9 +40,9 @@ def memlock_limited(node: NodeView) -> Iterator[Problem | NotApplicable]:
         limits = node[LimitsFacts]
         fix = limit_set_to("unlimited", "memlock", limits, node.maybe(IdentityFacts))
         if contained and not limits.set_in.get("memlock"):
-            fix = Fix("docker run --ulimit memlock=-1")
+            fix = Fix("start the container again with --ulimit memlock=-1", do=True)
         evidence = set_at(limits.set_in.get("memlock", ()))
-        yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix.line, evidence, look=fix.look)
+        yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix.line, evidence, look=fix.look, do=fix.do)
 
 
 def _exempt(node: NodeView, *, contained: bool) -> bool:

@@ -41,8 +41,10 @@ def node_limit_low(node: NodeView) -> Iterator[Problem]:
         message = f"a control group allows {group.limit} processes and threads; a job here needs {needed}"
         python = node.maybe(InterpreterFacts)
         contained = isinstance(python, InterpreterFacts) and python.container != ""
-        fix = "docker run --pids-limit=-1" if contained else "cat /proc/self/cgroup"
-        yield Problem(message, fix, (group.folder,), look=not contained, summary="few processes are allowed")
+        fix = "start the container again with --pids-limit=-1" if contained else "cat /proc/self/cgroup"
+        yield Problem(
+            message, fix, (group.folder,), look=not contained, do=contained, summary="few processes are allowed"
+        )
     elif group is not None and group.used is not None and group.used >= NEARLY * group.limit:
         message = f"{group.used} of the {group.limit} processes and threads of a control group are in use"
         yield Problem(message, MOST_THREADS, (group.folder,), look=True, summary="few processes can start")

@@ -22,7 +22,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.settings import release_of, settings_of
+from ncheck.nccl.settings import lasting, release_of, settings_of
 
 FROM, FALLS_BACK = (2, 24, 3), (2, 26, 5)
 DRIVER = (12, 6)
@@ -36,4 +36,5 @@ def numa_calls_refused(node: NodeView) -> Iterator[Problem]:
     affected = FROM <= release_of(nccl.version) < FALLS_BACK and release_of(node[GpuFacts].cuda) >= DRIVER
     if node[HostSettingsFacts].numa_refused and affected and not off:
         message = f"NUMA calls are refused in this container, and NCCL {nccl.version} needs them"
-        yield Problem(message, "export NCCL_CUMEM_HOST_ENABLE=0")
+        fix = lasting(SWITCHES[0], "0", node[EnvironmentFacts], release_of(nccl.version))
+        yield Problem(message, fix.line, look=fix.look)

@@ -49,14 +49,13 @@ def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     running = isinstance(job, JobFacts) and job.running
     stops = several and shm.free < FULL and not running
     if not stops and ((several and shm.total < ENOUGH) or shm.total < FULL):
-        contained = isinstance(python, InterpreterFacts) and python.container
-        with_gpus = "--gpus all " if isinstance(gpus, GpuFacts) else ""
-        start = f"docker run -it {with_gpus}--network=host --shm-size=1g IMAGE"
+        contained = isinstance(python, InterpreterFacts) and python.container != ""
+        start = "start the container again with --shm-size=1g or --ipc=host"
         fix = start if contained else "sudo mount -o remount,size=50% /dev/shm"
         need = "a job on several GPUs may need 1 GiB" if several else "one batch of a data loader may need more"
         yield Problem(
-            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, summary="shared memory is too small",
-            severity=Severity.WARNING,
+            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; {need}", fix, do=contained,
+            summary="shared memory is too small", severity=Severity.WARNING,
         )  # fmt: skip
     elif shm.free < (LEAST_FREE if several else FULL):
         yield Problem(

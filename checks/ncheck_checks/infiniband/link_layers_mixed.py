@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, export_line, node_check
+from ncheck import HERE, PLAN, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.hca import nccl_value, selected, value_for
+from ncheck.nccl.hca import nccl_value, selected
 
 
 @node_check(
@@ -39,4 +39,4 @@ def link_layers_mixed(node: NodeView) -> Iterator[Problem | NotApplicable]:
         if rivals:
             names = ", ".join(port.name for port in infiniband)
             message = f"NCCL would use {', '.join(rivals)} (Ethernet) together with {names} (InfiniBand)"
-            yield Problem(message, export_line("NCCL_IB_HCA", value_for(infiniband)), summary="link layers are mixed")
+            yield Problem(message, PLAN, where=HERE, summary="link layers are mixed")

@@ -34,6 +34,8 @@ from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
 _MOST_EVIDENCE = 9
 _SURE = 0  # index in Confidence: a line names the cause
+_OF_ITS_SHELL = ("export ", "ulimit ")  # what these set is gone when the shell ends in which they are typed
+_IN_JOB = "put into the script of the job, before it starts the ranks"
 _TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 
@@ -441,8 +443,10 @@ def all_reduce_failed(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     probed = cluster.facts(ProbeFacts)
     for broken in breakdowns(probed, address_owners(cluster.facts(NicFacts))):
         where = HERE if "ncheck " in broken.command else broken.to_type_on
+        of_shell = broken.mends and broken.command.startswith(_OF_ITS_SHELL)
+        fix = f"{_IN_JOB}: {broken.command}" if of_shell else broken.command
         yield Problem(
-            message(broken), broken.command, broken.evidence, broken.nodes, where=where, look=not broken.mends,
+            message(broken), fix, broken.evidence, broken.nodes, where=where, look=not broken.mends, do=of_shell,
             summary="all-reduce failed",
         )  # fmt: skip
     for unknown in unfinished(probed):

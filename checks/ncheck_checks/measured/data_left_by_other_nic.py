@@ -164,6 +164,7 @@ def _lines(result: NodeResult) -> Iterator[str]:
 def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = strayed(node[ProbeFacts], node[NicFacts])
     if found:
-        yield Problem(found.message, PLAN, found.evidence, where=HERE, summary="data left by another interface")
+        summary = "data left by another interface"
+        yield Problem(found.message, PLAN, found.evidence, where=HERE, look=True, summary=summary)
     elif why := unjudged(node[ProbeFacts]):
         yield NotApplicable(why)

@@ -101,8 +101,7 @@ def _instead(used: list[str], planned: list[str]) -> tuple[str, str]:
 def net_fell_back(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = fallen_back(node[ProbeFacts])
     if found:
-        look = found.fix == _SHOWS_HCAS
-        where = "" if look else HERE
-        yield Problem(found.message, found.fix, found.evidence, where=where, look=look)
+        where = "" if found.fix == _SHOWS_HCAS else HERE
+        yield Problem(found.message, found.fix, found.evidence, where=where, look=True)
     elif silent_about(node[ProbeFacts]):
         yield NotApplicable("NCCL's log does not show the network of any step with other nodes")

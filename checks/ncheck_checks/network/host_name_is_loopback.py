@@ -38,7 +38,9 @@ def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive |
     for node in cluster:
         resolved, addresses, own = node[HostNameFacts].leads_to, best[node.name], (node.name,)
         # The plan sets what gloo needs; without an address to use, there is only the lookup to see.
-        fix = partial(Problem, fix=PLAN, where=HERE) if addresses else partial(Problem, fix=LOOKUP, look=True)
+        fix = (
+            partial(Problem, fix=PLAN, where=HERE, look=True) if addresses else partial(Problem, fix=LOOKUP, look=True)
+        )
         environment = node.maybe(EnvironmentFacts)
         if isinstance(environment, EnvironmentFacts) and environment.variables.get(GLOO):
             yield NotApplicable(f"{GLOO} is set, so gloo does not look up the hostname", own)

@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import HERE, Cluster, Problem, Severity, cluster_check
-from ncheck.facts.ranks import RanksFacts, missing_ranks
+from ncheck.facts.ranks import WAIT_LONGER, RanksFacts, missing_ranks
 
 
 @cluster_check("NC801", Severity.ERROR, RanksFacts, alone=True, blocks_plan=True)
 def rank_missing(cluster: Cluster) -> Iterator[Problem]:
     if missing := missing_ranks(cluster.facts(RanksFacts), could_come=True):
         yield Problem(
-            missing.message, "export NCHECK_TIMEOUT=120", missing.evidence, missing.nodes, where=HERE,
+            missing.message, WAIT_LONGER, missing.evidence, missing.nodes, where=HERE, do=True,
             summary="ranks did not start",
         )  # fmt: skip

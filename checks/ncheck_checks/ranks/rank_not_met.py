@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import HERE, Cluster, Problem, Severity, cluster_check
-from ncheck.facts.ranks import RanksFacts, missing_ranks
+from ncheck.facts.ranks import WAIT_LONGER, RanksFacts, missing_ranks
 
 
 @cluster_check("NC802", Severity.WARNING, RanksFacts, alone=True)
 def rank_not_met(cluster: Cluster) -> Iterator[Problem]:
     if missing := missing_ranks(cluster.facts(RanksFacts), could_come=False):
         yield Problem(
-            f"{missing.message}; a firewall may block ncheck's ports", "export NCHECK_TIMEOUT=120", missing.evidence,
-            missing.nodes, where=HERE, summary="ranks did not come",
+            f"{missing.message}; a firewall may block ncheck's ports", WAIT_LONGER, missing.evidence,
+            missing.nodes, where=HERE, do=True, summary="ranks did not come",
         )  # fmt: skip

@@ -21,16 +21,17 @@ needs no ssh.
 from __future__ import annotations
 
 from ncheck import HERE, Problem
-from ncheck.network.logins import Cause, Login, login_check
+from ncheck.network.logins import USE_KEY, Cause, Login, login_check
 
 
 @login_check("NC120", Cause.AUTH_REFUSED)
 def authentication_refused(node: str, login: Login) -> Problem:
     user = login.user or "your user"
-    offered = "no key was accepted" if login.offered_keys else "no key was offered: make one, or name yours with -i KEY"
-    fix = f"ssh-copy-id {_port(login)}{node}" if login.offered_keys else "ncheck -i KEY nodes.txt"
+    offered = "no key was accepted" if login.offered_keys else "no key was offered"
+    fix = f"ssh-copy-id {_port(login)}{node}" if login.offered_keys else USE_KEY
     look = login.fix.startswith("ssh ")  # a login by hand, to see why
-    return Problem(f"{user} refused: {offered}", fix, where=HERE, look=look, summary="SSH key refused")
+    do = (login.fix or fix) == USE_KEY
+    return Problem(f"{user} refused: {offered}", fix, where=HERE, look=look, do=do, summary="SSH key refused")
 
 
 def _port(login: Login) -> str:

@@ -60,12 +60,13 @@ def _all_refuse(logins: Mapping[str, Login]) -> Problem:
     ports = ", ".join(sorted({str(login.port) for login in logins.values()}))
     others = {login.other_port for login in logins.values()}
     answers = others.pop() if len(others) == 1 else 0
-    hint = f"an SSH server answers on port {answers}" if answers else "if ssh listens on another port, name it with -p"
+    hint = f": an SSH server answers on port {answers}" if answers else ""
     return Problem(
-        f"every node refuses port {ports}: {hint}",
-        f"ncheck -p {answers or 'PORT'} nodes.txt",
+        f"every node refuses port {ports}{hint}",
+        f"ncheck -p {answers} nodes.txt" if answers else "name the port of ssh with -p, or start ssh on the nodes",
         tuple(f"{node}: {login.detail}" for node, login in logins.items() if login.detail),
         tuple(logins),
         where=HERE,
+        do=not answers,
         summary=f"SSH refused on port {ports}",
     )

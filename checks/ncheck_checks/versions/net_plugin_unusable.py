@@ -27,14 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, login_variables, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import OF_INFINIBAND, EfaFacts, NetPlugin, NetPluginFacts
+from ncheck.model.check import Fix
 from ncheck.nccl.hca import active, nccl_value
 from ncheck.nccl.net_plugin import NO_PLUGIN, why_not_loaded
-from ncheck.nccl.settings import release_of
+from ncheck.nccl.settings import release_of, settings_of
 
 _SUMMARY = "the network plug-in cannot be used"
 _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
@@ -46,26 +47,34 @@ _FIND = "ldconfig -p | grep libnccl-net; echo $LD_LIBRARY_PATH"
 )  # fmt: skip
 def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
     library, found = node[LoadedNcclFacts].library, node[NetPluginFacts]
-    plugin, fix = found.plugin, _FIND
+    plugin = found.plugin
     if library != "NCCL":
         yield NotApplicable(f"{library} names its plug-ins in another way")
     elif fault := _fault_of(plugin, node) if plugin else _lacking(found, node):
         evidence = [plugin.path] if plugin else []
         elsewhere = found.elsewhere if not plugin or plugin.kind == OF_INFINIBAND else ()
         evidence += [f"{path} is there, and the loader does not look for it there" for path in elsewhere]
-        if found.off:
-            fix = "unset NCCL_NET_PLUGIN"
-        elif elsewhere:
-            fix = f"export LD_LIBRARY_PATH={quote(elsewhere[0].rpartition('/')[0])}:$LD_LIBRARY_PATH"
-        elif plugin:
-            fix = f"ldd {quote(plugin.path)}"
+        fix = _to_load(found, node, elsewhere[0].rpartition("/")[0] if elsewhere else "")
         may_be_set_later = elsewhere and not (plugin or found.named or found.off)  # by the job's own script
         yield Problem(
-            fault, fix, tuple(evidence), look=not (found.off or elsewhere), summary=_SUMMARY,
+            fault, fix.line, tuple(evidence), look=fix.look, do=fix.do, summary=_SUMMARY,
             severity=Severity.WARNING if may_be_set_later or _does_without(node) else None,
         )  # fmt: skip
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
+
+
+def _to_load(found: NetPluginFacts, node: NodeView, folder: str) -> Fix:
+    """Return the command that leads the loader to a plug-in in this folder, or that removes what keeps NCCL from it."""
+    environment = node.maybe(EnvironmentFacts)
+    if found.off and isinstance(environment, EnvironmentFacts):
+        setting = settings_of(environment, node[LoadedNcclFacts]).get("NCCL_NET_PLUGIN")
+        return setting.set_to("") if setting else login_variables.where_set("NCCL_NET_PLUGIN")
+    if found.off or not folder:
+        return Fix(f"ldd {quote(found.plugin.path)}" if found.plugin else _FIND, look=True)
+    if found.plugin:  # the loader takes the first that it finds
+        return Fix(f"put {quote(folder)} first in LD_LIBRARY_PATH of the job", do=True)
+    return Fix(f"echo {quote(folder)} | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig")
 
 
 def _does_without(node: NodeView) -> bool:

@@ -78,6 +78,9 @@ class MissingRanks:
     evidence: tuple[str, ...]
 
 
+WAIT_LONGER = "set NCHECK_TIMEOUT=120 for all ranks, if they need longer to start"  # a sentence
+
+
 def missing_ranks(known: Mapping[str, RanksFacts], *, could_come: bool) -> MissingRanks | None:
     """Return the ranks that did not come and that could, or could not; None where there are none."""
     nodes = {name: facts for name, facts in known.items() if facts.could_come == could_come}

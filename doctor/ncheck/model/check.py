@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster, FactType, NodeView
 from ncheck.model.fact import name_of
-from ncheck.model.finding import Severity
+from ncheck.model.finding import DO, Severity
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,8 +31,10 @@ SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce be
 class Problem:
     """What is wrong. A check of a cluster names the nodes; one of a node is about the node that it was shown.
 
-    `fix` is one command line. `where`: on which machines to type it: empty, on the nodes of the finding; HERE, on
-    the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and mends nothing.
+    `fix` is one command line that mends it, typed as it is. `where`: on which machines to type it: empty, on the nodes
+    of the finding; HERE, on the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and
+    mends nothing. `do`: it is no command but a sentence, since what to type is known in part only: "start the container
+    again with --gpus all".
 
     `summary` is the problem in a few words for the headline, without node names; by default the message, if it is
     short, else the name of the check. `follows` is what it may be a consequence of, such as SLOW_NETWORK: where checks
@@ -49,15 +51,22 @@ class Problem:
     summary: str = ""
     follows: str = ""
     severity: Severity | None = None
+    do: bool = False
 
 
 @dataclass(frozen=True)
 class Fix:
-    """A command line, and `where` and `look` as a Problem has them."""
+    """A command line or a sentence, and `where`, `look` and `do` as a Problem has them."""
 
     line: str
     where: str = ""
     look: bool = False
+    do: bool = False
+
+
+def kind_of(one: Problem | Fix) -> str:
+    """Return the kind of a fix, as a finding has it."""
+    return DO if one.do else "look" if one.look else "fix"
 
 
 @dataclass(frozen=True)

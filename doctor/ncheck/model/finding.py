@@ -39,12 +39,15 @@ class Outcome(str, Enum):
     __hash__ = str.__hash__  # that of Enum is a function in Python, and outcomes are counted by the thousand
 
 
+DO = "do"  # the kind of a fix that is no command
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, on the nodes that have it. `fix` is something to type.
+    """One thing that is wrong, on the nodes that have it. `fix` is something to type, or to do.
 
     `where`: "here" or the names of nodes; empty, it is to be typed on the finding's nodes. `kind` is that of the
-    fix: "fix", or "look" for one that shows more and mends nothing.
+    fix: "fix", a command that mends it as it is; "look", one that shows more and mends nothing; "do", a sentence.
     `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
     `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
     `title`: of the check's page. `page`: the command that prints it. `hardware`: it is a fault of the machine or of a

@@ -41,7 +41,7 @@ class LaunchCommand:
 class Blocker:
     """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts.
 
-    `where` and `kind` are those of the finding: where the fix is typed (empty: on the nodes), and "fix" or "look".
+    `where` and `kind` are those of the finding: where the fix is typed (empty: on the nodes), and "fix", "look", "do".
     """
 
     message: str

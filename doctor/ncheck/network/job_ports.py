@@ -34,7 +34,7 @@ def _fix(node: str, state: PortState, *, elsewhere: bool) -> Fix:
     """Return the command that shows the port's owner or, if nobody requested this port, plans with the next one."""
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
-        return Fix(f"{PLAN} --master-port {other}", HERE)
+        return Fix(f"{PLAN} --master-port {other}", HERE, look=True)
     if found := _PID.search(state.taken_by):
         return on(node, "ps", "-o", "user,lstart,args", "-p", found[1])
     return on(node, "sudo", "ss", "-tnap", f"sport = :{state.port}")

@@ -15,13 +15,14 @@ from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
-from ncheck.ssh.failures import RESTART_SSH, SHOW_HOST_KEYS
+from ncheck.ssh.failures import RESTART_SSH, SHOW_HOST_KEYS, USE_KEY
 
 __all__ = [
     "INFRASTRUCTURE",
     "RESTART_SSH",
     "SHOW_HOST_KEYS",
     "STEPS",
+    "USE_KEY",
     "WITHOUT_SSH",
     "Cause",
     "Login",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from ncheck.expression import expression
+from ncheck.model.finding import DO
 from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
@@ -96,7 +97,9 @@ def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator
     if lines:
         more = [f"... {len(lines) - EVIDENCE_LINES} more lines"] if len(lines) > EVIDENCE_LINES else []
         yield code_block("\n".join([*lines[:EVIDENCE_LINES], *more]))
-    if one.fix:
+    if one.kind == DO:
+        yield f"{escaped(fix_label(one))}: {escaped(one.fix)}"
+    elif one.fix:
         yield f"{escaped(fix_label(one))}:"
         yield code_block(one.fix)
     if said := [f"- {escaped(so_also(consequence))}" for consequence in following]:

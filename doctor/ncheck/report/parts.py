@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ncheck.model.finding import Severity
+from ncheck.model.finding import DO, Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.page import Page
@@ -61,8 +61,10 @@ def severity_sign(page: Page, finding: FoldedFinding) -> str:
 
 
 def print_fix(page: Page, finding: FoldedFinding) -> None:
-    """Print "→ fix on gpu04: COMMAND"; the command is whole, on one line."""
-    for line in words.lines(finding.fix):
+    """Print "→ fix on gpu04: COMMAND", the command whole and on one line; a sentence has no arrow."""
+    if finding.kind == DO:
+        page.say(words.line(finding.fix), Text(f"  {fix_label(finding)}: ", "dim"))
+    for line in words.lines(finding.fix) if finding.kind != DO else ():
         first = Text.assemble((f"  {page.signs.type_this} ", "green"), (f"{fix_label(finding)}: ", "dim"))
         page.verbatim(line, first, style="bold green")
     if finding.example and len(finding.nodes) > 1:

@@ -9,7 +9,7 @@ from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE
-from ncheck.model.finding import Finding, Severity, Verdict
+from ncheck.model.finding import DO, Finding, Severity, Verdict
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 
@@ -185,11 +185,12 @@ _SHORT = 40  # characters of a message that fits into a headline
 
 
 def fix_label(finding: FoldedFinding | Blocker) -> str:
-    """Return what a fix is and where to type it: "fix on gpu04", "look here"."""
+    """Return what a fix is and where to type it: "fix on gpu04", "look here"; of a sentence only where: "on gpu04"."""
+    kind = "" if finding.kind == DO else f"{finding.kind} "
     if finding.where == HERE:
-        return f"{finding.kind} here"
+        return f"{kind}here"
     example = finding.example if isinstance(finding, FoldedFinding) else ""
-    return f"{finding.kind} on {line(finding.where or example) or node_set(finding.nodes)}"
+    return f"{kind}on {line(finding.where or example) or node_set(finding.nodes)}"
 
 
 def so_also(finding: FoldedFinding) -> str:

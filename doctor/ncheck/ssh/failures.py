@@ -32,7 +32,7 @@ NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 # A server tells neither which of these it is, nor which types it accepts.
 WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
-USE_KEY = "ncheck -i KEY nodes.txt"
+USE_KEY = "name a key that is in authorized_keys there, with -i"  # a sentence
 
 
 @dataclass(frozen=True)

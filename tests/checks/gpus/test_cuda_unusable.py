@@ -31,7 +31,8 @@ from .health import node as health
 
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.15"
 COMPAT = "/usr/local/cuda-12.8/compat/libcuda.so.570.86.10"
-LOG, CONTAINER = "sudo journalctl -k -g NVRM", "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+LOG = "sudo journalctl -k -g NVRM"
+CONTAINER = "start the container again with --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 FABRIC = "sudo systemctl status nvidia-fabricmanager"
 LIBRARIES = "ldconfig -p | grep libcuda.so"
 LATE = "the fabric manager has not set up the NVSwitches, or confidential computing is not set ready"
@@ -105,14 +106,14 @@ SHORT = "/usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short"
 
 @pytest.mark.parametrize(("facts", "behind", "fix", "kind"), [
     (node(failing(None, NOT_FOUND)), NOT_FOUND, LIBRARIES, "look"),
-    (node(failing(None, NOT_FOUND), container="docker"), NOT_FOUND, CONTAINER, "fix"),
-    (node(failing(None, SHORT), container="docker"), f"{SHORT}; the driver's library is empty", CONTAINER, "fix"),
+    (node(failing(None, NOT_FOUND), container="docker"), NOT_FOUND, CONTAINER, "do"),
+    (node(failing(None, SHORT), container="docker"), f"{SHORT}; the driver's library is empty", CONTAINER, "do"),
     (node(failing(34, "", library=STUB)), f"cuInit: error 34; it loads {STUB}", LIBRARIES, "look"),
     (node(failing(802, "a")),
      f"cuInit: error 802, a; {LATE}", FABRIC, "look"),
     (node(failing(803, "a"), module="550.90.07"),
      f"cuInit: error 803, a; it loads {LIBRARY}, and the kernel module is 550.90.07", "sudo systemctl reboot", "fix"),
-    (node(failing(803, "a"), container="docker"), f"cuInit: error 803, a; it loads {LIBRARY}", CONTAINER, "fix"),
+    (node(failing(803, "a"), container="docker"), f"cuInit: error 803, a; it loads {LIBRARY}", CONTAINER, "do"),
     (node(failing(805, "a"), CUDA_MPS_PIPE_DIRECTORY="/run/my mps"),
      "cuInit: error 805, a; it asks MPS, whose pipes are in /run/my mps",
      "echo get_server_list | CUDA_MPS_PIPE_DIRECTORY='/run/my mps' nvidia-cuda-mps-control", "look"),

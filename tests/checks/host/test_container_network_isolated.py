@@ -32,7 +32,8 @@ def test_a_container_that_reaches_nobody_is_named() -> None:
     assert judge([container_network_isolated], nodes).findings == [
         Finding("NC627", "container-network-isolated", Severity.ERROR, ("b",),
                 "b is a container with a network of its own (172.17.0.2), and reaches no other node", (),
-                "docker run --network=host --ipc=host",
+                "start the container again with --network=host --ipc=host",
+                kind="do",
                 summary="a container's network reaches no other node"),
     ]  # fmt: skip
 

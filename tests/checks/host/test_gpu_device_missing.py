@@ -31,7 +31,7 @@ def test_a_container_without_any_is_named() -> None:
     assert judge([gpu_device_missing], node(0)).findings == [
         Finding("NC628", "gpu-device-missing", Severity.WARNING, ("n1",),
                 "this container has none of the 8 GPUs of its machine: no /dev/nvidia0", (),
-                "docker run --gpus all", summary="a container has no GPU"),
+                "start the container again with --gpus all", kind="do", summary="a container has no GPU"),
     ]  # fmt: skip
 
 

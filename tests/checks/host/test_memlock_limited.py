@@ -39,7 +39,9 @@ def test_the_limit_of_an_ordinary_user_is_reported_with_a_fix() -> None:
 
 def test_in_a_container_root_is_limited_too() -> None:
     judgement = judge([memlock_limited], node(MIB8, user=0, container="docker"))
-    assert [finding.fix for finding in judgement.findings] == ["docker run --ulimit memlock=-1"]
+    assert [(finding.kind, finding.fix) for finding in judgement.findings] == [
+        ("do", "start the container again with --ulimit memlock=-1")
+    ]
 
 
 def test_it_is_silent_without_a_limit_and_for_root_on_the_machine_itself() -> None:

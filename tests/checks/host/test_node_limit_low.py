@@ -42,7 +42,8 @@ def test_podmans_default_is_too_low_for_eight_gpus() -> None:
     assert judge([node_limit_low], node(2048)).findings == [
         Finding("NC619", "node-limit-low", Severity.WARNING, ("n1",),
                 "a control group allows 2048 processes and threads; a job here needs 4096", (FOLDER,),
-                "docker run --pids-limit=-1", summary="few processes are allowed"),
+                "start the container again with --pids-limit=-1", kind="do",
+                summary="few processes are allowed"),
     ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_it_is_named_with_the_variable_that_avoids_it() -> None:
     assert judge([numa_calls_refused], node()).findings == [
         Finding("NC626", "numa-calls-refused", Severity.WARNING, ("n1",),
                 "NUMA calls are refused in this container, and NCCL 2.25.1 needs them", (),
-                "export NCCL_CUMEM_HOST_ENABLE=0"),
+                "echo NCCL_CUMEM_HOST_ENABLE=0 >> ~/.nccl.conf"),
     ]  # fmt: skip
 
 

@@ -34,6 +34,9 @@ def without_gpus(total: int, free: int | None = None) -> dict[str, Facts]:
     return {"n1": {**facts, GpuFacts: Absent("no NVIDIA device")}}
 
 
+CONTAINER = "start the container again with --shm-size=1g or --ipc=host"
+
+
 def found(message: str, fix: str, kind: str, summary: str) -> list[Finding]:
     return [Finding("NC604", "shm-small", Severity.WARNING, ("n1",), message, (), fix, kind=kind, summary=summary)]
 
@@ -42,11 +45,11 @@ def outcomes(nodes: dict[str, Facts]) -> list[Outcome]:
     return [verdict.outcome for verdict in judge([shm_small], nodes).verdicts]
 
 
-def test_the_default_size_in_a_container_is_reported_with_a_line_that_starts_a_larger_one() -> None:
+def test_the_default_size_in_a_container_is_reported_with_the_option_for_a_larger_one() -> None:
     assert judge([shm_small], node(64 * MIB, container="docker")).findings == found(
         "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB",
-        "docker run -it --gpus all --network=host --shm-size=1g IMAGE",
-        "fix",
+        CONTAINER,
+        "do",
         "shared memory is too small",
     )
 
@@ -78,8 +81,8 @@ def test_what_is_too_small_for_a_data_loader_is_reported_without_gpus_too() -> N
     assert [judge([shm_small], case).findings for case in (without_gpus(16 * MIB), without_gpus(GIB, MIB))] == [
         found(
             "shared memory (/dev/shm) has 16 MiB; one batch of a data loader may need more",
-            "docker run -it --network=host --shm-size=1g IMAGE",
-            "fix",
+            CONTAINER,
+            "do",
             "shared memory is too small",
         ),
         found(

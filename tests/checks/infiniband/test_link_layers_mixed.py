@@ -15,7 +15,7 @@ def test_an_ethernet_port_that_is_as_fast_is_named() -> None:
     assert judge([link_layers_mixed], {"n1": node(port(), ETHERNET)}).findings == [
         Finding("NC420", "link-layers-mixed", Severity.WARNING, ("n1",),
                 "NCCL would use mlx5_1:1 (Ethernet) together with mlx5_0:1 (InfiniBand)", (),
-                "export NCCL_IB_HCA='=mlx5_0:1'", summary="link layers are mixed"),
+                "ncheck plan nodes.txt", where="here", summary="link layers are mixed"),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def test_the_node_whose_addresses_are_in_another_order_is_named() -> None:
     assert judge([roce_gid_network_differs], nodes).findings == [
         Finding("NC417", "roce-gid-network-differs", Severity.WARNING, ("n3",),
                 "mlx5_0 port 1: NCCL would use different networks: 10.1.0.0/16 on n[1-2], 10.9.0.0/16 on n3 (2 to 1)",
-                (), "export NCCL_IB_ADDR_RANGE=10.1.0.0/16", summary="mlx5_0 would use another network"),
+                (), "echo NCCL_IB_ADDR_RANGE=10.1.0.0/16 >> ~/.nccl.conf", summary="mlx5_0 would use another network"),
     ]  # fmt: skip
 
 

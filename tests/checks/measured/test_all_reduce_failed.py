@@ -80,7 +80,8 @@ def test_two_sure_causes_on_two_nodes_are_both_told() -> None:
     files = "NCCL WARN socketTryAccept: Accept failed: Too many open files"
     nodes = probed(n1=broken(PAIR, "invalid usage", duplicate), n2=broken(PAIR, "unhandled system error", files))
     assert [(one.nodes, one.fix, one.kind) for one in found(nodes)] == [
-        (("n1",), "nvidia-smi -L", "look"), (("n2",), "ulimit -n 131072", "fix"),
+        (("n1",), "nvidia-smi -L", "look"),
+        (("n2",), "put into the script of the job, before it starts the ranks: ulimit -n 131072", "do"),
     ]  # fmt: skip
 
 

@@ -156,7 +156,9 @@ def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
         n1=(broken(one, "system error", nccl("10.1.0.3", "Connection refused")),),
         n3=(broken(one, "system error", files),),
     )
-    assert (finding.nodes, finding.fix) == (("n3",), "ulimit -n 131072")
+    assert (finding.nodes, finding.fix) == (
+        ("n3",), "put into the script of the job, before it starts the ranks: ulimit -n 131072"
+    )  # fmt: skip
 
 
 def test_what_ranks_of_gloo_wait_for_names_the_other_ends() -> None:

@@ -52,7 +52,7 @@ def test_the_card_that_carried_the_data_instead_is_named_with_what_each_moved() 
                 "data left through eth0 instead of eth1: 1.07 GB through eth0, 1.05 MB through the planned devices",
                 ("lo: 5.37 GB sent, 5.37 GB received", "eth0: 1.07 GB sent, 1.07 GB received",
                  "eth1 (planned): 1.05 MB sent, 1.05 MB received"),
-                "ncheck plan nodes.txt", where="here", summary="data left by another interface"),
+                "ncheck plan nodes.txt", where="here", kind="look", summary="data left by another interface"),
     ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ def test_it_is_a_warning_with_another_port_to_plan_with() -> None:
     assert judge([default_port_taken], node(state)).findings == [
         Finding("NC317", "default-port-taken", Severity.WARNING, ("n1",),
                 "port 29500 (a launcher's default) is taken by a program of ada", (),
-                "ncheck plan nodes.txt --master-port 29501", where="here"),
+                "ncheck plan nodes.txt --master-port 29501", where="here", kind="look"),
     ]  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def judged(resolved: Resolved, *nics: Interface) -> Judgement:
 def test_debians_default_is_named_with_the_interface_for_gloo() -> None:
     assert judged(Resolved(("127.0.1.1",))).findings == [
         Finding("NC360", "host-name-is-loopback", Severity.WARNING, ("n1",),
-                "its hostname resolves to 127.0.1.1 there", (), "ncheck plan nodes.txt", where="here"),
+                "its hostname resolves to 127.0.1.1 there", (), "ncheck plan nodes.txt", where="here", kind="look"),
     ]  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.ranks.rank_missing import rank_missing
 
+WAIT = "set NCHECK_TIMEOUT=120 for all ranks, if they need longer to start"
+
 
 def facts(came: tuple[int, ...], missing: tuple[int, ...] = (), **other: object) -> dict[type[object], object]:
     return {RanksFacts: RanksFacts(16, came, missing=missing, waited=30.2, **other)}  # type: ignore[arg-type]
@@ -14,7 +16,7 @@ def facts(came: tuple[int, ...], missing: tuple[int, ...] = (), **other: object)
 
 def finding(nodes: tuple[str, ...], message: str, *evidence: str) -> Finding:
     return Finding(
-        "NC801", "rank-missing", Severity.ERROR, nodes, message, evidence, "export NCHECK_TIMEOUT=120", where="here",
+        "NC801", "rank-missing", Severity.ERROR, nodes, message, evidence, WAIT, where="here", kind="do",
         summary="ranks did not start",
     )  # fmt: skip
 

@@ -20,5 +20,7 @@ def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
 def test_without_a_key_to_offer_one_is_to_be_named() -> None:
     login = Login(reached=False, cause=Cause.AUTH_REFUSED, port=22, user="ann")
     (finding,) = judge([authentication_refused], {"a": {LoginFacts: LoginFacts(login)}}).findings
-    assert finding.message == "ann refused: no key was offered: make one, or name yours with -i KEY"
-    assert (finding.where, finding.kind, finding.fix) == ("here", "fix", "ncheck -i KEY nodes.txt")
+    assert finding.message == "ann refused: no key was offered"
+    assert (finding.where, finding.kind, finding.fix) == (
+        "here", "do", "name a key that is in authorized_keys there, with -i"
+    )  # fmt: skip

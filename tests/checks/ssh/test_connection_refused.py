@@ -23,8 +23,8 @@ def test_where_every_node_refuses_another_port_is_suggested_once() -> None:
     assert judge([connection_refused], nodes).findings == [
         Finding(
             "NC111", "connection-refused", Severity.ERROR, ("a", "b"),
-            "every node refuses port 22: if ssh listens on another port, name it with -p", ("a: no", "b: no"),
-            "ncheck -p PORT nodes.txt", where="here", summary="SSH refused on port 22",
+            "every node refuses port 22", ("a: no", "b: no"), "name the port of ssh with -p, or start ssh on the nodes",
+            where="here", kind="do", summary="SSH refused on port 22",
         )
     ]  # fmt: skip
 

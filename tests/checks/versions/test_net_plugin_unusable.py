@@ -40,9 +40,12 @@ def test_efa_without_a_plug_in_is_a_fault() -> None:
                 "NCCL uses TCP and not the 2 EFA devices: NCCL finds no network plug-in", (), FIND, kind="look",
                 summary="the network plug-in cannot be used"),
     ]  # fmt: skip
-    (off,) = judge([check], {"n1": node(NetPluginFacts(None, off=True, elsewhere=(OFI.path,)))}).findings
-    assert (off.severity, off.message, off.fix) == (
-        Severity.ERROR, "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none", "unset NCCL_NET_PLUGIN",
+    facts = node(NetPluginFacts(None, off=True, elsewhere=(OFI.path,)))
+    set_in = EnvironmentFacts({}, {"/etc/nccl.conf": ("NCCL_NET_PLUGIN=none",)})
+    (off,) = judge([check], {"n1": {**facts, EnvironmentFacts: set_in}}).findings
+    assert (off.severity, off.message, off.fix, off.kind) == (
+        Severity.ERROR, "NCCL uses TCP and not the 2 EFA devices: NCCL_NET_PLUGIN is none",
+        "sudo sed -i '/^NCCL_NET_PLUGIN=/d' /etc/nccl.conf", "fix",
     )  # fmt: skip
 
 
@@ -50,7 +53,8 @@ def test_where_it_lies_is_shown_with_the_line_that_leads_the_loader_there() -> N
     lost = NetPluginFacts(None, not_found=("libnccl-net.so",), elsewhere=(OFI.path,))
     (finding,) = judge([check], {"n1": node(lost)}).findings
     assert (finding.severity, finding.fix, finding.kind, finding.evidence) == (
-        Severity.WARNING, "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH", "fix",
+        Severity.WARNING, "echo /opt/amazon/ofi-nccl/lib | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig",
+        "fix",
         (f"{OFI.path} is there, and the loader does not look for it there",),
     )  # fmt: skip
 
@@ -59,10 +63,10 @@ def test_the_plug_in_of_infiniband_that_hides_that_of_efa_is_a_fault() -> None:
     path = "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"
     sharp = NetPluginFacts(NetPlugin("libnccl-net.so", path, "nccl-rdma-sharp", net=(8, 9)), elsewhere=(OFI.path,))
     (finding,) = judge([check], {"n1": node(sharp)}).findings
-    assert (finding.message, finding.fix) == (
+    assert (finding.message, finding.fix, finding.kind) == (
         "NCCL loads nccl-rdma-sharp, which cannot use the 2 EFA devices",
-        "export LD_LIBRARY_PATH=/opt/amazon/ofi-nccl/lib:$LD_LIBRARY_PATH",
-    )
+        "put /opt/amazon/ofi-nccl/lib first in LD_LIBRARY_PATH of the job", "do",
+    )  # fmt: skip
     assert message(node(sharp, Absent("no EFA device"))) == ""
 
 

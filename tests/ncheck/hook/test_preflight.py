@@ -27,7 +27,7 @@ RANKS = "NC8"  # checks that cost nothing
 STOPPED = """\
 ncheck stopped this job before it started: 1 error
 NC801 rank-missing on {host}: rank 1 did not call ncheck.preflight() within {seconds} s
-  fix here: export NCHECK_TIMEOUT=120
+  here: set NCHECK_TIMEOUT=120 for all ranks, if they need longer to start
   more: ncheck explain NC801"""
 
 UNCHANGED = """

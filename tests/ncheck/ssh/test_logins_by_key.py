@@ -135,7 +135,14 @@ def test_a_key_with_a_passphrase_is_never_asked_for(site: Site, sshd: Sshd, know
 def test_no_key_at_all(site: Site, sshd: Sshd, known: Known) -> None:
     known(port := sshd())
     login = site.with_lines(Port=port, IdentityFile=site.folder / "none").failure()
-    assert (login.cause, login.offered_keys, login.fix) == (Cause.AUTH_REFUSED, (), "ncheck -i KEY nodes.txt")
+    assert (login.cause, login.offered_keys, login.fix) == (
+        Cause.AUTH_REFUSED,
+        (),
+        NAME_ONE,
+    )
+
+
+NAME_ONE = "name a key that is in authorized_keys there, with -i"
 
 
 def test_who_has_no_key_is_shown_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,10 +150,10 @@ def test_who_has_no_key_is_shown_how_to_make_one(tmp_path: Path, monkeypatch: py
     usual = tuple(str(tmp_path / ".ssh" / name) for name in ("id_rsa", "id_ed25519"))
     target = Target("n1", "n1", port=10001, user="ann", identity_files=usual)
     assert to_have_a_key(target) == "ssh-keygen -t ed25519; ssh-copy-id -p 10001 ann@n1"
-    assert to_have_a_key(replace(target, identity_files=("/opt/key",))) == "ncheck -i KEY nodes.txt"
+    assert to_have_a_key(replace(target, identity_files=("/opt/key",))) == NAME_ONE
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id_rsa").touch()  # it is there, and cannot be read
-    assert to_have_a_key(target) == "ncheck -i KEY nodes.txt"
+    assert to_have_a_key(target) == NAME_ONE
 
 
 def test_too_many_keys(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:
