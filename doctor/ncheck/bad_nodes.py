@@ -70,16 +70,12 @@ def to_drain(report: Report, checks: Sequence[Check], settings: Settings) -> tup
     return tuple(bad.node for bad in faulty[:most])
 
 
-_NOBODY_ANSWERS = {one.value for one in (
-    Cause.REFUSED, Cause.FILTERED, Cause.UNROUTABLE, Cause.SILENT, Cause.STEP_NOT_STARTED
-)}  # fmt: skip
-
-
 def _dead(report: Report) -> set[str]:
-    """Return the nodes on which nothing answers, while other nodes of the run do: else this machine may be cut off."""
+    """Return the nodes that nobody reaches: no other node that was asked does, or Slurm itself does not."""
     if not any(node.reached for node in report.nodes):
         return set()
-    return {node.name for node in report.nodes if not node.reached and node.cause in _NOBODY_ANSWERS}
+    lost = (node for node in report.nodes if not node.reached)
+    return {node.name for node in lost if node.peers_reach is False or node.cause == Cause.STEP_NOT_STARTED.value}
 
 
 def _unreached(report: Report) -> dict[str, BadNode]:

@@ -12,6 +12,7 @@ from ncheck.blockers import blockers, mended
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
+from ncheck.facts.lost_peers import greeted_by_peers
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import Judgement, excused_pairs, judge
 from ncheck.model.check import PLAN, Check, Fix, kind_of
@@ -57,9 +58,15 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     verdicts = tuple(judgement.joined)
     unreached = _unreached(cluster, checks, excused)
     measurements, probe = _measured(cluster)
+    by_peers = greeted_by_peers(cluster)
     report = redact_record(Report(
         exit_code=EXIT_INTERRUPTED if interrupted else exit_code(verdicts, findings, excused, unreached, settings),
-        nodes=tuple(summarise(node, cluster.known[node.name], recorded=recorded) for node in cluster.nodes),
+        nodes=tuple(
+            replace(
+                summarise(node, cluster.known[node.name], recorded=recorded), peers_reach=by_peers.get(node.name)
+            )
+            for node in cluster.nodes
+        ),
         verdicts=verdicts,
         findings=findings,
         plan=plan,

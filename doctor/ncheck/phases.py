@@ -36,14 +36,15 @@ UNTIL: Mapping[str, float] = {
 
 
 def wanted_facts(of_checks: Collection[FactType], settings: Settings) -> tuple[FactType, ...]:
-    """Return the facts that a run reads: those of its checks, those of the plan unless --select leaves it out, and
-    those that the questions about these need.
+    """Return the facts that a run reads: those of its checks, unless --select leaves these out those of the plan
+    and of nodes that only this machine may not reach, and those that the questions about all these need.
     """
     if settings.select:
         return with_needs(of_checks)
+    from ncheck.facts.lost_peers import LostPeerFacts
     from ncheck.facts.of_plan import PLAN_FACTS
 
-    return with_needs((*of_checks, *PLAN_FACTS))
+    return with_needs((*of_checks, *PLAN_FACTS, LostPeerFacts))
 
 
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:

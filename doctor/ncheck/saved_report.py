@@ -1,8 +1,8 @@
 """What the last report of this machine (`ncheck local -o json=FILE`) says of it, for a Slurm prolog and the like.
 
-A batch system takes a node away for what is said here. So only an error that the report names on this node is a
-reason; whatever is not certain is none: no report, an old one, one of another machine or boot, one that others can
-write to, a check that could not run. Nothing here waits: not for the network, and not for a file system.
+A batch system takes a node away for what is said here. So only a fault of its hardware that the report names on this
+node is a reason; whatever is not certain is none: no report, an old one, one of another machine or boot, one that
+others can write to, a check that could not run. Nothing here waits: not for the network, and not for a file system.
 """
 
 from __future__ import annotations
@@ -94,11 +94,17 @@ def verdict_in(text: bytes, max_age: float, here: Now) -> SavedVerdict:
     age = _age(begun, max_age, here)
     if interrupted:
         raise UnusableReportError(f"that run was interrupted ({age} ago)")
-    names = {one["code"]: one["check"] for one in findings if isinstance(one, dict) and _is_text(one, "code", "check")}
+    known = [one for one in findings if isinstance(one, dict) and _is_text(one, "code", "check")]
+    names = {one["code"]: one["check"] for one in known}
+    hardware = {one["code"]: one["hardware"] for one in known if isinstance(one.get("hardware"), bool)}
     match bad:
-        case [{"reached": True, "unknown": False, "codes": [_, *_] as codes, "reason": str(reason)}]:
-            codes = [str(code) for code in codes]
-            return SavedVerdict(drain_reason(codes, names), f"{here.host}: {printable(reason, 300)} ({age} ago)")
+        case [{"reached": True, "unknown": False, "codes": [_, *_] as codes, "reason": str(reason)}] if (
+            hardware.keys() >= set(map(str, codes))
+        ):
+            broken = [str(code) for code in codes if hardware[str(code)]]
+            mild = "" if broken else ", which is no fault of the hardware"
+            drain = drain_reason(broken, names) if broken else ""
+            return SavedVerdict(drain, f"{here.host}: {printable(reason, 300)}{mild} ({age} ago)")
         case []:
             return SavedVerdict("", f"{here.host}: no error ({age} ago)")
         case [{"reason": str(reason)}]:

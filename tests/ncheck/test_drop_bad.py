@@ -192,7 +192,7 @@ def test_a_consequence_makes_no_node_bad() -> None:
 
 
 def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None:
-    lost = NodeSummary("a", reached=False, cause="refused", detail="connect: Connection refused")
+    lost = NodeSummary("a", reached=False, cause="refused", detail="connect: Connection refused", peers_reach=False)
     one = replace(report(POLLING, verdicts=(UNKNOWN,)), nodes=(lost, *report().nodes[1:]))
     assert found_bad(one, load_checks().select(()), Settings()) == (
         BadNode("a", "not reached: refused: connect: Connection refused", (), reached=False, proved=True),
@@ -229,12 +229,13 @@ def test_of_all_errors_only_faults_of_the_hardware_take_a_node_from_the_schedule
     assert {errors[code] for code in ("NC117", "NC120", "NC316", "NC223", "NC205", "NC220", "NC003")} == {()}
 
 
-def test_a_node_on_which_nothing_answers_is_drained_and_none_that_only_this_user_cannot_enter() -> None:
-    def lost(cause: Cause, *, others: bool = True) -> Report:
+def test_a_node_that_no_other_node_reaches_is_drained_and_none_that_only_this_machine_cannot_enter() -> None:
+    def lost(cause: Cause, *, others: bool = True, by_peers: bool | None = None) -> Report:
         nodes = (NodeSummary("a", reached=others, cause="" if others else "refused"), NodeSummary("b", reached=False))
-        return replace(report(), nodes=(nodes[0], replace(nodes[1], cause=cause.value)))
+        return replace(report(), nodes=(nodes[0], replace(nodes[1], cause=cause.value, peers_reach=by_peers)))
 
-    assert [cause.value for cause in Cause if drained(lost(cause))] == [
-        "step-not-started", "refused", "filtered", "unroutable", "silent",
-    ]  # fmt: skip
-    assert [cause for cause in Cause if drained(lost(cause, others=False))] == []
+    assert drained(lost(Cause.FILTERED, by_peers=False)) == ("b",)
+    assert drained(lost(Cause.FILTERED, by_peers=True)) == drained(lost(Cause.FILTERED)) == ()
+    # what Slurm itself could not start is seen by more than this machine; of all else, no other node was asked
+    assert [cause for cause in Cause if drained(lost(cause))] == [Cause.STEP_NOT_STARTED]
+    assert [cause for cause in Cause if drained(lost(cause, others=False, by_peers=None))] == []

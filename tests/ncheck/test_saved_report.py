@@ -1,4 +1,4 @@
-"""The verdict of the last report: an error on this node is a reason to drain it, and nothing uncertain is."""
+"""The verdict of the last report: a fault of its hardware is a reason to drain a node, and nothing uncertain is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGUN = "2026-11-22T13:04:05+01:00"
 HERE = Now("gpu01", 1795349045.0 + 240, 1795349045.0 - 3600)
 POLLING = {"node": "gpu01", "codes": ["NC402"], "reached": True, "unknown": False,
            "reason": "NC402 ib-port-polling: mlx5_3 has no link partner"}  # fmt: skip
-FINDING = {"code": "NC402", "check": "ib-port-polling", "severity": "error"}
+FINDING = {"code": "NC402", "check": "ib-port-polling", "severity": "error", "hardware": True}
 HEALTHY: Mapping[str, object] = {
     "schema": "ncheck.report/2", "host": "gpu01", "time": BEGUN, "interrupted": False, "findings": [], "bad": [],
     "nodes": [{"name": "gpu01", "transport": "local", "recorded": False}],
@@ -29,7 +29,7 @@ def verdict(report: object, here: Now = HERE, max_age: float = 1800) -> SavedVer
     return verdict_in(json.dumps(report).encode(), max_age, here)
 
 
-def test_an_error_on_this_node_is_the_reason_to_drain_it() -> None:
+def test_a_fault_of_the_hardware_is_the_reason_to_drain_it() -> None:
     message = "gpu01: NC402 ib-port-polling: mlx5_3 has no link partner (4 min ago)"
     assert verdict(FAULTY) == SavedVerdict("ncheck: NC402 ib-port-polling", message)
     assert verdict({**FAULTY, "schema": "ncheck.report/1"}) == verdict(FAULTY)  # of an earlier version
@@ -37,6 +37,15 @@ def test_an_error_on_this_node_is_the_reason_to_drain_it() -> None:
 
 def test_a_node_without_an_error_keeps_its_jobs() -> None:
     assert verdict(HEALTHY) == SavedVerdict("", "gpu01: no error (4 min ago)")
+
+
+def test_an_error_that_a_user_may_have_made_drains_no_node_and_one_beside_it_does() -> None:
+    port = {"code": "NC316", "check": "job-port-taken", "severity": "error", "hardware": False}
+    bad = {**POLLING, "codes": ["NC316"], "reason": "NC316 job-port-taken: 29500"}
+    message = "gpu01: NC316 job-port-taken: 29500, which is no fault of the hardware (4 min ago)"
+    assert verdict({**HEALTHY, "findings": [port], "bad": [bad]}) == SavedVerdict("", message)
+    both = verdict({**HEALTHY, "findings": [port, FINDING], "bad": [{**bad, "codes": ["NC316", "NC402"]}]})
+    assert both.drain == "ncheck: NC402 ib-port-polling"
 
 
 def test_a_reason_is_short_and_has_nothing_that_a_shell_or_scontrol_would_read() -> None:
@@ -59,6 +68,8 @@ def test_a_reason_is_short_and_has_nothing_that_a_shell_or_scontrol_would_read()
      "not reached: no-python (4 min ago)"),
     ({**FAULTY, "bad": [{**POLLING, "codes": [], "reason": "?"}]}, "? (4 min ago)"),
     ({**FAULTY, "bad": [POLLING, POLLING]}, "it is not a report of this version of ncheck"),
+    ({**FAULTY, "findings": [{"code": "NC402", "check": "ib-port-polling"}]},
+     "NC402 ib-port-polling: mlx5_3 has no link partner (4 min ago)"),
     ({**FAULTY, "bad": ["NC402"]}, "it is not a report of this version of ncheck"),
     ({**HEALTHY, "interrupted": True}, "that run was interrupted (4 min ago)"),
     ([FAULTY], "it is not a report of this version of ncheck"),

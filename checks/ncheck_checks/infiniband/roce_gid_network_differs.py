@@ -24,7 +24,6 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.model.check import Fix
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
 from ncheck.nccl.settings import lasting, releases_of
 from ncheck.network.hca_ports import Place, usable
@@ -49,17 +48,19 @@ def roce_gid_network_differs(cluster: Cluster) -> Iterator[Problem | NotApplicab
         if parted is None or usual is None:
             continue
         wrong = tuple(node for node in parted.odd if usual in networks[node][place])
-        for fix, nodes in nodes_by_value({node: _to_use(usual, cluster[node]) for node in wrong}).items():
+        for (fix, look), nodes in nodes_by_value({node: _to_use(usual, cluster[node]) for node in wrong}).items():
             yield Problem(
-                f"{place[0]} port {place[1]}: NCCL would use different networks: {parted.summary()}", fix.line,
-                nodes=nodes, look=fix.look, summary=f"{place[0]} would use another network",
+                f"{place[0]} port {place[1]}: NCCL would use different networks: {parted.summary()}", fix, nodes=nodes,
+                look=look, summary=f"{place[0]} would use another network",
             )  # fmt: skip
 
 
-def _to_use(network: str, node: NodeView) -> Fix:
+def _to_use(network: str, node: NodeView) -> tuple[str, bool]:
+    """Return the command that lets a node's jobs use this network, and whether it only looks."""
     environment = node.maybe(EnvironmentFacts)
     known = environment if isinstance(environment, EnvironmentFacts) else EnvironmentFacts({}, {})
-    return lasting(STEERING[0], network, known, releases_of(node.maybe(LoadedNcclFacts))[-1])
+    fix = lasting(STEERING[0], network, known, releases_of(node.maybe(LoadedNcclFacts))[-1])
+    return fix.line, fix.look
 
 
 def _networks(cluster: Cluster) -> dict[str, dict[Place, list[str]]]:

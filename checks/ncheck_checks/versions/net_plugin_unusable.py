@@ -32,7 +32,6 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import OF_INFINIBAND, EfaFacts, NetPlugin, NetPluginFacts
-from ncheck.model.check import Fix
 from ncheck.nccl.hca import active, nccl_value
 from ncheck.nccl.net_plugin import NO_PLUGIN, why_not_loaded
 from ncheck.nccl.settings import release_of, settings_of
@@ -54,27 +53,29 @@ def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
         evidence = [plugin.path] if plugin else []
         elsewhere = found.elsewhere if not plugin or plugin.kind == OF_INFINIBAND else ()
         evidence += [f"{path} is there, and the loader does not look for it there" for path in elsewhere]
-        fix = _to_load(found, node, elsewhere[0].rpartition("/")[0] if elsewhere else "")
+        fix, kind = _to_load(found, node, elsewhere[0].rpartition("/")[0] if elsewhere else "")
         may_be_set_later = elsewhere and not (plugin or found.named or found.off)  # by the job's own script
         yield Problem(
-            fault, fix.line, tuple(evidence), look=fix.look, do=fix.do, summary=_SUMMARY,
+            fault, fix, tuple(evidence), look=kind == "look", do=kind == "do", summary=_SUMMARY,
             severity=Severity.WARNING if may_be_set_later or _does_without(node) else None,
         )  # fmt: skip
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
 
 
-def _to_load(found: NetPluginFacts, node: NodeView, folder: str) -> Fix:
-    """Return the command that leads the loader to a plug-in in this folder, or that removes what keeps NCCL from it."""
-    environment = node.maybe(EnvironmentFacts)
-    if found.off and isinstance(environment, EnvironmentFacts):
-        setting = settings_of(environment, node[LoadedNcclFacts]).get("NCCL_NET_PLUGIN")
-        return setting.set_to("") if setting else login_variables.where_set("NCCL_NET_PLUGIN")
-    if found.off or not folder:
-        return Fix(f"ldd {quote(found.plugin.path)}" if found.plugin else _FIND, look=True)
+def _to_load(found: NetPluginFacts, node: NodeView, folder: str) -> tuple[str, str]:
+    """Return what leads the loader to a plug-in in this folder, or removes what keeps NCCL from it, and its kind."""
+    if found.off:
+        environment = node.maybe(EnvironmentFacts)
+        known = settings_of(environment, node[LoadedNcclFacts]) if isinstance(environment, EnvironmentFacts) else {}
+        set_here = known.get("NCCL_NET_PLUGIN")
+        removal = set_here.set_to("") if set_here else login_variables.where_set("NCCL_NET_PLUGIN")
+        return removal.line, "look" if removal.look else "fix"
+    if not folder:
+        return f"ldd {quote(found.plugin.path)}" if found.plugin else _FIND, "look"
     if found.plugin:  # the loader takes the first that it finds
-        return Fix(f"put {quote(folder)} first in LD_LIBRARY_PATH of the job", do=True)
-    return Fix(f"echo {quote(folder)} | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig")
+        return f"put {quote(folder)} first in LD_LIBRARY_PATH of the job", "do"
+    return f"echo {quote(folder)} | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig", "fix"
 
 
 def _does_without(node: NodeView) -> bool:

@@ -31,10 +31,11 @@ def verdict(file: str, max_age: float) -> int:
     ncheck local --probe none -o json=/run/ncheck/local.json     from time to time
     ncheck verdict /run/ncheck/local.json --max-age 30m          before each job
 
-    If the report names an error on this machine, one line is printed on standard output, as a reason for scontrol, and
-    the exit code is 1. In all other cases nothing is printed there and the exit code is 0: no report, one that is too
-    old or was made before the last start of this machine, a check that could not run. Standard error has one line for
-    a log. Nothing is checked or connected. A file system that hangs is given up after 2 seconds.
+    If the report names a fault of this machine's hardware, one line is printed on standard output, as a reason for
+    scontrol, and the exit code is 1. In all other cases nothing is printed there and the exit code is 0: an error of
+    another kind, which a user may have made, no report, one that is too old or was made before the last start of this
+    machine, a check that could not run. Standard error has one line for a log. Nothing is checked or connected. A
+    file system that hangs is given up after 2 seconds.
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.saved_report import now, saved_verdict
 

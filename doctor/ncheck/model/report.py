@@ -53,6 +53,7 @@ class NodeSummary:
     cause: str = ""  # why it was not reached, or not wholly: "host-key-changed"
     detail: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {"eno1": ("10.1.0.7/24",)}
+    peers_reach: bool | None = None  # of one that was not reached from here; None: no other node was asked
 
     @property
     def examined(self) -> bool:

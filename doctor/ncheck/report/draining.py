@@ -15,6 +15,12 @@ from ncheck.report.text import grouped
 from ncheck.saved_report import drain_reason
 
 _ANSWERS = {NOT_READY: "Not ready", NOT_VERIFIED: "Not verified", WARNINGS: "No errors", CLEAN: "No problems found"}
+# Of a node that was not reached: what other nodes say.
+_FROM_HERE = {
+    True: "not reached from here, but other nodes reach it",
+    False: "not reached",
+    None: "not reached from here, and no other node was asked",
+}
 _UNSAFE = expression(r"[^\w ,.:/@%+=\[\]-]", re.ASCII)  # in a comment that a shell may take for a command
 
 
@@ -39,7 +45,12 @@ def _comments(report: Report) -> Iterator[str]:
     elif spared:
         allowed = f"--max-drain allows {len(report.drain)} of {len(report.nodes)} nodes"
         yield f"held back, bad too: {words.node_set(spared)}, {allowed}"
-    others = {bad.node: ", ".join(bad.codes) or "not reached" for bad in report.bad if not (bad.proved or bad.unknown)}
+    lost = {node.name: _FROM_HERE[node.peers_reach] for node in report.nodes if not node.reached}
+    others = {
+        bad.node: ", ".join(bad.codes) or lost.get(bad.node, "")
+        for bad in report.bad
+        if not (bad.proved or bad.unknown)
+    }
     for codes, nodes in grouped(others):
         yield f"not drained, no fault of the node is proved: {words.node_set(nodes)}: {codes}"
     unknown = {bad.node: ", ".join(bad.codes) for bad in report.bad if bad.unknown}

@@ -147,6 +147,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "cause": "Why the node was not reached, or its session was cut, such as host-key-changed; empty on success.",
         "detail": "The original error message of the library, ssh or the node.",
         "addresses": "The addresses of its interfaces with their prefix length, such as 10.1.0.7/24, by interface.",
+        "peers_reach": "Of a node that was not reached from here: whether its SSH server greets other nodes of the "
+        "run; null: none was asked.",
     },
     "System": {
         "nodes": "The nodes that have all of this.",

@@ -30,7 +30,7 @@ def printed(form: str) -> str:
 ])  # fmt: skip
 def test_a_sentence_has_no_arrow_and_nothing_to_copy(form: str, shown: str) -> None:
     assert shown in printed(form)
-    assert [mark for mark in ("→", 'class="fix"', "```") if mark in printed(form)] == []
+    assert [mark for mark in ("→", 'class="fix"', f"\n{SENTENCE}\n") if mark in printed(form)] == []
 
 
 def test_a_program_that_types_fixes_can_tell_a_sentence_apart() -> None:

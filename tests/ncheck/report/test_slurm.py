@@ -98,6 +98,21 @@ def test_what_is_not_proved_to_be_the_fault_of_the_node_is_a_comment(reports: di
     ]
 
 
+@pytest.mark.parametrize(("by_peers", "words"), [
+    (True, "not reached from here, but other nodes reach it"),
+    (None, "not reached from here, and no other node was asked"),
+])  # fmt: skip
+def test_a_node_that_may_only_be_cut_off_from_here_is_held_back(
+    by_peers: bool | None,  # noqa: FBT001
+    words: str,
+    reports: dict[str, Report],
+) -> None:
+    report = sick(reports["healthy"], replace(LOST, proved=False))
+    lost = replace(report.nodes[3], reached=False, cause="filtered", peers_reach=by_peers)
+    commands, comments = drains(replace(report, nodes=(*report.nodes[:3], lost)))
+    assert (commands, comments[2]) == ([], f"# not drained, no fault of the node is proved: node04: {words}")
+
+
 def test_where_every_node_is_bad_nothing_is_ready_to_run(reports: dict[str, Report]) -> None:
     every = tuple(replace(LOST, node=node.name) for node in reports["healthy"].nodes)
     commands, comments = drains(sick(reports["healthy"], *every))
