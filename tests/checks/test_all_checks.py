@@ -13,7 +13,9 @@ from pathlib import Path
 import ncheck
 import ncheck_checks
 import pytest
+from ncheck.facts.learning import definition_of
 from ncheck.model.check import PLAN
+from ncheck.model.evidence import Command
 from ncheck.model.finding import DO
 from ncheck.registry import checks_of
 from ncheck.text import typable
@@ -69,7 +71,8 @@ PROGRAMS = {
         "grep": "grep",
         "hostname": "hostname",
         "ibverbs-utils": "ibv_devinfo",
-        "infiniband-diags": "iblinkinfo ibportstate ibstat sminfo",
+        "infiniband-diags": "iblinkinfo ibnetdiscover ibportstate ibstat sminfo",
+        "mft": "mlxfwmanager mlxlink",
         "iproute2": "dcb devlink ip ss",
         "iputils-ping": "ping",
         "iputils-tracepath": "tracepath",
@@ -200,6 +203,16 @@ def test_what_is_to_be_typed_is_whole() -> None:
         assert words[:2] != ["docker", "run"], finding
         if finding.kind == "fix":
             assert words[0] not in ("export", "unset", "ulimit"), finding
+
+
+def test_a_look_is_not_the_command_that_the_finding_was_read_from() -> None:
+    """Ibstat alone prints all that it prints of one port."""
+    for check in ALL:
+        sources = [one for fact in check.facts if (found := definition_of(fact)) for one in found.sources]
+        read = [one.argv for one in sources if isinstance(one, Command)]
+        for look in (shlex.split(one.fix) for one in watched(check).findings if one.kind == "look"):
+            typed = tuple(look[1:] if look[0] == "sudo" else look)
+            assert not [argv for argv in read if typed == argv or argv == ("ibstat",) == typed[:1]], (check.code, look)
 
 
 def test_a_fix_does_not_only_print() -> None:

@@ -8,7 +8,8 @@ An adapter without a driver, or one that fell off the bus, is a rail that the jo
 comparing them shows nothing.
 
 ## What to type
-`ibstat` and `lspci -d 15b3:` on the named nodes.
+`lspci -nn | grep -Ei 'ethernet|infiniband'` on the named nodes: what is listed and not counted has no
+driver.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.infiniband import InfinibandFacts
+
+_ON_BUS = "lspci -nn | grep -Ei 'ethernet|infiniband'"
 
 
 @node_check("NC904", Severity.ERROR, ExpectedFacts, also=(InfinibandFacts,))
@@ -32,4 +35,4 @@ def hca_count_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | No
         count = 0 if isinstance(hcas, Absent) else len({port.hca for port in hcas.ports})
         if count != expected:
             message = f"{count} HCAs, expected {expected}"
-            yield Problem(message, "ibstat", look=True, summary="unexpected number of HCAs")
+            yield Problem(message, _ON_BUS, look=True, summary="unexpected number of HCAs")

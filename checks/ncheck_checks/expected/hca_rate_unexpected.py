@@ -19,6 +19,8 @@ from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Sever
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.infiniband import InfinibandFacts
 
+_ON_BUS = "lspci -nn | grep -Ei 'ethernet|infiniband'"
+
 
 @node_check("NC905", Severity.ERROR, ExpectedFacts, also=(InfinibandFacts,))
 def hca_rate_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
@@ -29,7 +31,7 @@ def hca_rate_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | Not
     elif isinstance(hcas, Unread):
         yield Inconclusive(hcas.reason)
     elif isinstance(hcas, Absent):
-        yield Problem(f"no HCA, expected {expected:.0f} Gb/s", "ibstat", look=True, summary="no HCA")
+        yield Problem(f"no HCA, expected {expected:.0f} Gb/s", _ON_BUS, look=True, summary="no HCA")
     else:
         active = [port for port in hcas.ports if port.state == "Active"]
         for port in active:
@@ -37,7 +39,7 @@ def hca_rate_unexpected(node: NodeView) -> Iterator[Problem | Inconclusive | Not
                 yield Inconclusive(f"{port.name}: its rate could not be read")
             elif port.rate < expected:
                 yield Problem(
-                    f"{port.name} has {port.rate:.0f} Gb/s, expected {expected:.0f}", "ibstat", look=True,
+                    f"{port.name} has {port.rate:.0f} Gb/s, expected {expected:.0f}", "sudo iblinkinfo", look=True,
                     summary="HCA ports slower than expected",
                 )  # fmt: skip
         if not active:

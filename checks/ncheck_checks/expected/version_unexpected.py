@@ -9,7 +9,8 @@ expected numbers: 550.54.15 is 550.
 Nodes that agree can agree on the wrong version: an image that was rolled back everywhere looks like a healthy cluster.
 
 ## What to type
-`nvidia-smi`, `mpirun --version` or `python3 -m pip list` on the named nodes.
+`modinfo -F version nvidia` (which driver is installed, loaded or not), `mpirun --version` or `python3 -m pip list` on
+the named nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ncheck.facts.nccl import LoadedNcclFacts
 
 # Under which name a version is expected: what people call it, and the command that shows it.
 _NAMES = {
-    "driver": ("NVIDIA driver", "nvidia-smi"), "cuda": ("CUDA of the driver", "nvidia-smi"),
+    "driver": ("NVIDIA driver", "modinfo -F version nvidia"),
+    "cuda": ("CUDA of the driver", "modinfo -F version nvidia"),
     "nccl": ("NCCL", "ldconfig -p | grep nccl"), "mpi": ("MPI", "mpirun --version"),
     "horovod": ("Horovod", "horovodrun --check-build"), "python": ("Python", "python3 --version"),
 }  # fmt: skip

@@ -51,7 +51,13 @@ def driver_too_old_for_cuda(node: NodeView) -> Iterator[Problem | NotApplicable]
             f"{what} was built for CUDA {builds[what]}: driver {needed} or later" for what, needed in needs.items()
         )
         message = f"driver {gpus.driver} is too old: {lines[0]}"
-        yield Problem(message, "nvidia-smi", lines, look=True, summary="the GPU driver is too old for the job's CUDA")
+        yield Problem(
+            message,
+            "modinfo -F version nvidia",
+            lines,
+            look=True,
+            summary="the GPU driver is too old for the job's CUDA",
+        )
 
 
 def _needed(gpus: GpuFacts, cuda: str) -> str:

@@ -31,7 +31,7 @@ def gpu_missing_from_topology(node: NodeView) -> Iterator[Problem]:
         evidence = (f"read from {topology.source}",)
         yield Problem(
             message,
-            "nvidia-smi topo -m",
+            "nvidia-smi -L",
             evidence,
             look=True,
             summary="a GPU is missing from the matrix",

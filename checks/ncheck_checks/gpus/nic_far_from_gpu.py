@@ -31,4 +31,4 @@ def nic_far_from_gpu(node: NodeView) -> Iterator[Problem | NotApplicable]:
     for remark in rail_remarks(topology):
         if remark.level == "warning":
             evidence = (f"read from {topology.source}",)
-            yield Problem(remark.text, "nvidia-smi topo -m", evidence, look=True, summary="a GPU has no NIC near it")
+            yield Problem(remark.text, "lspci -tv", evidence, look=True, summary="a GPU has no NIC near it")

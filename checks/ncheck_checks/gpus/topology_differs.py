@@ -12,7 +12,8 @@ An NVLink is down, a card is in another slot, or a BIOS setting differs. NCCL bu
 node: the deviating node gets slower ones, and all others wait for it.
 
 ## What to type
-`nvidia-smi topo -m` on the named node and on a healthy one; then `nvidia-smi nvlink -s` shows links that are down.
+`lspci -tv` on the named node and on a healthy one shows behind which slot or switch each device is;
+`nvidia-smi nvlink -s` shows links that are down.
 """
 
 from __future__ import annotations
@@ -77,8 +78,7 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         evidence = tuple(f"{pair[0]} to {pair[1]}: {split.summary()}" for pair, split in pairs)
         message = f"{_described(first)}: {_in_words(parted)}{more}"
         summary = "the GPU topology differs"
-        shown_by = gpus[nodes[0]].links_shown_by if nodes[0] in gpus else "nvidia-smi topo -m"
-        yield Problem(message, shown_by, evidence, nodes, look=True, summary=summary, follows=UNEVEN)
+        yield Problem(message, "lspci -tv", evidence, nodes, look=True, summary=summary, follows=UNEVEN)
 
 
 def _of_other_sources(parted: Split[str], matrices: Mapping[str, TopologyFacts]) -> bool:

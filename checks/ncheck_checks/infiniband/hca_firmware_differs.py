@@ -10,8 +10,8 @@ Firmware decides congestion control, adaptive routing and the handling of link e
 slower or less stable in ways that look like a bad cable, on that node only.
 
 ## What to type
-`sudo ibstat` shows the firmware; `sudo mlxfwmanager` (or `sudo mlxup`) compares it with the newest release for the
-card, and `sudo mlxfwmanager -u` updates it. To accept it: `ncheck --ignore hca-firmware-differs nodes.txt`.
+`sudo mlxfwmanager` (or `sudo mlxup`) compares it with the newest release for the card, and `sudo mlxfwmanager -u`
+updates it. To accept it: `ncheck --ignore hca-firmware-differs nodes.txt`.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ def hca_firmware_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
             continue
         summary = "the firmware of HCAs differs"
         yield Problem(
-            f"firmware of {product} differs: {message}", "sudo ibstat", nodes=nodes, look=True, summary=summary
+            f"firmware of {product} differs: {message}", "sudo mlxfwmanager", nodes=nodes, look=True, summary=summary
         )

@@ -12,7 +12,7 @@ two with one LID, packets reach the wrong node: connections end with "Got comple
 some pairs only. Cards that were flashed with another card's image have its GUIDs; equal LIDs mean two subnet managers.
 
 ## What to type
-`sudo ibstat` on the named nodes shows GUIDs and LIDs; `sudo ibnetdiscover | grep -i GUID` where the subnet manager sees
+`sudo ibnetdiscover | grep -i GUID` where the subnet manager sees
 them; `sudo sminfo` on both nodes whether it is the same one.
 """
 
@@ -65,4 +65,4 @@ def _problem(address: str, holders: list[Held]) -> Problem:
     places = ", ".join(f"{node} {port.hca} port {port.port}" for node, port in holders)
     nodes = tuple(dict.fromkeys(node for node, _ in holders))
     message = f"{address} is used by {len(holders)} ports: {places}"
-    return Problem(message, "sudo ibstat", nodes=nodes, look=True, summary="an InfiniBand address is used twice")
+    return Problem(message, "sudo ibnetdiscover", nodes=nodes, look=True, summary="an InfiniBand address is used twice")

@@ -9,8 +9,9 @@ A cable is unplugged, broken or in the wrong port, or the switch port is off. NC
 runs on the remaining rails, or stops if ranks expect the same ports on all nodes.
 
 ## What to type
-`sudo ibstat HCA PORT` while the cable is plugged in again, until it shows LinkUp; `sudo iblinkinfo` on a healthy node
-shows the switch's side.
+`sudo mlxlink -d HCA -p PORT -m -c` shows the module and cable that are plugged in, if any, and why the link does not
+come up: compare its part number and speed with those of the same port of a healthy node. `sudo iblinkinfo` on a healthy
+node shows the switch's side: one of its ports that are Down/Polling is the other end, or the cable is in none of them.
 """
 
 from __future__ import annotations
@@ -35,5 +36,5 @@ from ncheck.network.hca_ports import broken, problems, usable_ports
 )
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
     ports = broken(usable_ports(cluster), lambda port: port.physical == "Polling")
-    fault = "nothing answers at the other end of the cable (Polling)"
-    return problems(ports, fault, "sudo ibstat {hca} {port}", "has no link")
+    fault = "nothing answers at the other end of the cable (Polling): compare its module with that of a healthy node"
+    return problems(ports, fault, "sudo mlxlink -d {hca} -p {port} -m -c", "has no link")

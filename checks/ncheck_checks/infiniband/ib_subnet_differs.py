@@ -12,7 +12,7 @@ InfiniBand router: the connection is set up over TCP, then ends with "Got comple
 or "ibv_modify_qp failed with Connection timed out". Common causes: a cable in the wrong switch, two subnet managers.
 
 ## What to type
-`sudo ibstat` shows the LID of the subnet manager, `sudo iblinkinfo -C HCA -P PORT` the switch behind the port.
+`sudo iblinkinfo` on the named nodes, and with `-C HCA -P PORT` for one port, shows the switch behind it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     for parted, places in differing(known, subnets, only_one).items():
         yield Problem(
             f"{', '.join(places)}: in different subnets: {parted.summary()}",
-            "sudo ibstat",
+            "sudo iblinkinfo",
             nodes=parted.odd,
             look=True,
             summary=f"{places[0]} is in another subnet",

@@ -63,7 +63,7 @@ def gpu_pair_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAppl
             low.sort()
             yield Problem(
                 f"slow copies between GPUs of {node}: {low[0][0]:.2f} of what is usual",
-                tested[node].shown_by("nvidia-smi topo -m", "amd-smi topology"),
+                tested[node].shown_by("nvidia-smi topo -p2p rw", "amd-smi topology"),
                 tuple(text for _, text in low[:9]), (node,), look=True, summary="slow copies between GPUs",
                 severity=None if low[0][0] < FAR_TOO_LOW else Severity.WARNING,
             )  # fmt: skip

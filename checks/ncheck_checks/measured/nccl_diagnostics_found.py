@@ -96,7 +96,7 @@ def nccl_diagnostics_found(cluster: Cluster) -> Iterator[Problem | Inconclusive 
         )
         return
     for found in run.found:
-        fix = "ibstat" if found.line.check == "net bw" else "nvidia-smi topo -p2p rw"
+        fix = "sudo iblinkinfo" if found.line.check == "net bw" else "nvidia-smi topo -p2p rw"
         yield Problem(f"NCCL's diagnostics: {found.text()}", fix, nodes=found.nodes, look=True)
     if run.failed:
         yield Inconclusive(f"NCCL's diagnostics did not finish: {run.failed}", run.step.group)

@@ -13,7 +13,8 @@ All ranks wait for the slowest in every step: one node at half speed halves the 
 
 ## What to type
 The command of the finding, on the node that it names: `nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE` shows a
-throttled GPU, `sudo ibstat HCA PORT` a port at a lower rate. Then measure again: `ncheck probe nodes.txt`.
+throttled GPU, `sudo mlxlink -d HCA -p PORT -m -c` a cable with bit errors. Then measure again:
+`ncheck probe nodes.txt`.
 """
 
 from __future__ import annotations

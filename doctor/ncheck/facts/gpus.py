@@ -72,17 +72,12 @@ class GpuFacts:
     @property
     def usage_shown_by(self) -> str:
         """The command that shows what uses them."""
-        return "nvidia-smi" if self.vendor == "NVIDIA" else "amd-smi process"
+        return "nvidia-smi pmon -c 1" if self.vendor == "NVIDIA" else "amd-smi process"
 
     @property
     def driver_shown_by(self) -> str:
-        """The command that shows the driver's version."""
-        return "cat /proc/driver/nvidia/version" if self.vendor == "NVIDIA" else "amd-smi version"
-
-    @property
-    def links_shown_by(self) -> str:
-        """The command that shows how they are connected."""
-        return "nvidia-smi topo -m" if self.vendor == "NVIDIA" else "amd-smi topology"
+        """The command that shows which version of the driver is installed, loaded or not."""
+        return "modinfo -F version nvidia" if self.vendor == "NVIDIA" else "amd-smi version"
 
 
 @dataclass(frozen=True)

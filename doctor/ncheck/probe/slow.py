@@ -215,16 +215,16 @@ def _node_fix(seen: Measured, node: str) -> str:
     if share is not None and share < BOUNDS.slow:
         return "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
     if idle := idle_rails(seen.results(node)):
-        return _ibstat(idle[0])
+        return _cable(idle[0])
     device = next(iter(_devices(seen, node)), "")
     if ":" in device:
-        return _ibstat(device)
+        return _cable(device)
     return f"sudo ethtool -S {quote(device)}" if device else TEST_ALL_LINKS
 
 
-def _ibstat(device: str) -> str:
+def _cable(device: str) -> str:
     hca, _, port = device.partition(":")
-    return f"sudo ibstat {quote(hca)} {quote(port)}"
+    return f"sudo mlxlink -d {quote(hca)} -p {quote(port)} -m -c"
 
 
 def _link_fix(seen: Measured, link: SlowLink) -> str:

@@ -20,7 +20,7 @@ def test_another_driver_is_named() -> None:
         Finding("NC503", "driver-differs", Severity.WARNING, ("n3",),
                 "the GPU driver differs: 550.54.15 on n[1-2], 535.104.05 on n3 (2 to 1)",
                 ("driver 550.54.15, CUDA 12.4 on n[1-2]", "driver 535.104.05, CUDA 12.4 on n3"),
-                "cat /proc/driver/nvidia/version", kind="look", summary="the GPU driver differs"),
+                "modinfo -F version nvidia", kind="look", summary="the GPU driver differs"),
     ]  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def test_each_package_is_named_with_the_driver_that_it_needs() -> None:
     nodes = {"n1": node("550.54.15", "12.4", "13.0", {"torch": "2.9.0+cu130"})}
     assert judge([driver_too_old_for_cuda], nodes).findings == [
         Finding("NC535", "driver-too-old-for-cuda", Severity.ERROR, ("n1",), f"driver 550.54.15 is too old: {lines[0]}",
-                lines, "nvidia-smi", kind="look", summary="the GPU driver is too old for the job's CUDA"),
+                lines, "modinfo -F version nvidia", kind="look",
+                summary="the GPU driver is too old for the job's CUDA"),
     ]  # fmt: skip
 
 

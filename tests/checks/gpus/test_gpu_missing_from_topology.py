@@ -12,7 +12,7 @@ from .matrices import node
 def test_the_gpu_that_the_matrix_lacks_is_named() -> None:
     assert judge([gpu_missing_from_topology], {"n1": node(3, "NV18", listed=4)}).findings == [
         Finding("NC511", "gpu-missing-from-topology", Severity.WARNING, ("n1",),
-                "the topology matrix lacks GPU3 (3 of 4 GPUs)", ("read from nvidia-smi",), "nvidia-smi topo -m",
+                "the topology matrix lacks GPU3 (3 of 4 GPUs)", ("read from nvidia-smi",), "nvidia-smi -L",
                 kind="look", summary="a GPU is missing from the matrix"),
     ]  # fmt: skip
 

@@ -25,7 +25,7 @@ def test_a_gpu_without_its_nic_is_a_warning() -> None:
     assert judge([nic_far_from_gpu], {"n1": node(4, "NV18", nics=rails(2))}).findings == [
         Finding("NC510", "nic-far-from-gpu", Severity.WARNING, ("n1",),
                 "no NIC within the host bridge of GPU2 (nearest mlx5_0: SYS), although 3 other GPUs have one",
-                ("read from nvidia-smi",), "nvidia-smi topo -m", kind="look", summary="a GPU has no NIC near it"),
+                ("read from nvidia-smi",), "lspci -tv", kind="look", summary="a GPU has no NIC near it"),
     ]  # fmt: skip
 
 

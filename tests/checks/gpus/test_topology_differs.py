@@ -39,7 +39,7 @@ def test_the_differing_pairs_are_reported_with_the_deviating_node() -> None:
     message = "GPU0 to GPU1: NV12 (12 NVLinks) on n[1-2], SYS (the link between the CPUs) on n3 (2 to 1), and 1 more"
     evidence = ("GPU0 to GPU1: NV12 on n[1-2], SYS on n3 (2 to 1)", "GPU0 to GPU2: NV12 on n[1-2], PHB on n3 (2 to 1)")
     assert judgement.findings == [
-        Finding("NC504", "topology-differs", Severity.ERROR, ("n3",), message, evidence, "nvidia-smi topo -m",
+        Finding("NC504", "topology-differs", Severity.ERROR, ("n3",), message, evidence, "lspci -tv",
                 kind="look", summary="the GPU topology differs"),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ def test_a_node_with_other_firmware_is_named() -> None:
     assert judge([hca_firmware_differs], nodes).findings == [
         Finding("NC418", "hca-firmware-differs", Severity.WARNING, ("n3",),
                 "firmware of MT4129 (MT_0000000838) differs: 28.39.1002 on n[1-2], 28.36.1010 on n3 (2 to 1)", (),
-                "sudo ibstat", kind="look", summary="the firmware of HCAs differs"),
+                "sudo mlxfwmanager", kind="look", summary="the firmware of HCAs differs"),
     ]  # fmt: skip
 
 

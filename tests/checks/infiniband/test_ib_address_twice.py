@@ -25,8 +25,8 @@ def test_a_guid_on_two_nodes_is_one_finding() -> None:
     }
     assert judge([ib_address_twice], nodes).findings == [
         Finding("NC414", "ib-address-twice", Severity.ERROR, ("n1", "n2"),
-                f"port GUID {A} is used by 2 ports: n1 mlx5_0 port 1, n2 mlx5_0 port 1", (), "sudo ibstat", kind="look",
-                summary="an InfiniBand address is used twice"),
+                f"port GUID {A} is used by 2 ports: n1 mlx5_0 port 1, n2 mlx5_0 port 1", (), "sudo ibnetdiscover",
+                kind="look", summary="an InfiniBand address is used twice"),
     ]  # fmt: skip
 
 

@@ -30,8 +30,9 @@ def test_a_polling_port_of_one_node_is_named() -> None:
     nodes = {"n1": node("LinkUp", "LinkUp"), "n2": node("LinkUp", "LinkUp"), "n3": node("LinkUp", "Polling")}
     assert judge([ib_port_polling], nodes).findings == [
         Finding("NC402", "ib-port-polling", Severity.ERROR, ("n3",),
-                "mlx5_1 port 1: nothing answers at the other end of the cable (Polling)",
-                ("mlx5_1 port 1: Down, Polling on n3",), "sudo ibstat mlx5_1 1",
+                "mlx5_1 port 1: nothing answers at the other end of the cable (Polling): "
+                "compare its module with that of a healthy node",
+                ("mlx5_1 port 1: Down, Polling on n3",), "sudo mlxlink -d mlx5_1 -p 1 -m -c",
                 kind="look", summary="mlx5_1 has no link"),
     ]  # fmt: skip
 

@@ -17,7 +17,7 @@ def test_a_port_with_another_subnet_prefix_is_named() -> None:
         Finding("NC413", "ib-subnet-differs", Severity.ERROR, ("n3",),
                 "mlx5_1 port 1: in different subnets: fe80::, SM LID 1 on n[1-2], fe80:0:0:1::, SM LID 1 on n3"
                 " (2 to 1)",
-                (), "sudo ibstat", kind="look", summary="mlx5_1 port 1 is in another subnet"),
+                (), "sudo iblinkinfo", kind="look", summary="mlx5_1 port 1 is in another subnet"),
     ]  # fmt: skip
 
 

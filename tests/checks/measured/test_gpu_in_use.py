@@ -20,6 +20,9 @@ HIDDEN, ENDED = GpuProcess(4713), GpuProcess(4714, ended=True)
 OWNERS = {one.pid: one for one in (ANNA, MPS, HIDDEN, ENDED)}
 
 
+USES = "nvidia-smi pmon -c 1"
+
+
 def node(  # noqa: PLR0913
     *used: int | None, total: int = 80 * GIB, processes: dict[int, int | None] | None = None,
     pids: tuple[int, ...] = (), busy: int = 0, persistence: int = 1, graphics: Collection[int] = (),
@@ -46,7 +49,7 @@ def test_memory_in_use_is_told_for_each_gpu_that_has_it() -> None:
     assert judge([gpu_in_use], node(GIB // 2, 4 * GIB, 40 * GIB)).findings == [
         Finding("NC730", "gpu-in-use", Severity.WARNING, ("n1",),
                 "2 GPUs are in use before the job starts, such as GPU 1: 5% of its memory",
-                ("GPU 1: 5% of its memory", "GPU 2: 50% of its memory"), "nvidia-smi",
+                ("GPU 1: 5% of its memory", "GPU 2: 50% of its memory"), USES,
                 kind="look", summary="GPUs are in use"),
     ]  # fmt: skip
 
@@ -58,13 +61,11 @@ def test_more_than_a_tenth_of_a_small_gpu_is_told_though_it_is_no_gibibyte() -> 
 def test_who_uses_it_is_named_as_far_as_this_user_is_shown_it() -> None:
     start = "GPU 0 is in use before the job starts: "
     assert found(node(40 * GIB, processes={4711: 40 * GIB, 4713: None}, busy=98)) == [
-        (f"{start}98% busy, 50% of its memory, pid 4711 python3 of user anna, pid 4713", "nvidia-smi")
+        (f"{start}98% busy, 50% of its memory, pid 4711 python3 of user anna, pid 4713", USES)
     ]
     many: dict[int, int | None] = dict.fromkeys(range(1, 10))
-    assert found(node(GIB // 2, processes={4711: GIB // 2})) == [
-        (f"{start}pid 4711 python3 of user anna", "nvidia-smi")
-    ]
-    assert found(node(GIB // 2, processes=many)) == [(f"{start}pid 1, pid 2, pid 3, pid 4, 5 more", "nvidia-smi")]
+    assert found(node(GIB // 2, processes={4711: GIB // 2})) == [(f"{start}pid 4711 python3 of user anna", USES)]
+    assert found(node(GIB // 2, processes=many)) == [(f"{start}pid 1, pid 2, pid 3, pid 4, 5 more", USES)]
 
 
 def test_what_no_living_process_has_is_told_as_such() -> None:
@@ -79,7 +80,7 @@ def test_what_no_living_process_has_is_told_as_such() -> None:
 
 def test_where_processes_are_not_known_nothing_is_said_of_them() -> None:
     start = "GPU 0 is in use before the job starts: "
-    assert found(node(20 * GIB, busy=98)) == [(f"{start}98% busy, 25% of its memory", "nvidia-smi")]
+    assert found(node(20 * GIB, busy=98)) == [(f"{start}98% busy, 25% of its memory", USES)]
 
 
 def test_a_driver_that_wakes_up_a_desktop_a_server_of_mps_and_a_process_that_just_ended_are_no_use() -> None:
@@ -98,10 +99,13 @@ def test_a_driver_that_wakes_up_a_desktop_a_server_of_mps_and_a_process_that_jus
 def test_inside_a_job_only_what_others_use_is_told() -> None:
     processes: dict[int, int | None] = {711: 30 * GIB, 4711: 8 * GIB}
     assert found(node(40 * GIB, processes=processes, pids=(711, 712), busy=100)) == [
-        ("GPU 0 is in use before the job starts: 10% of its memory, pid 4711 python3 of user anna", "nvidia-smi")
+        (
+            "GPU 0 is in use before the job starts: 10% of its memory, pid 4711 python3 of user anna",
+            USES,
+        )
     ]
     assert found(node(GIB // 2, processes={4711: GIB // 2}, pids=(711,), busy=70)) == [
-        ("GPU 0 is in use before the job starts: 70% busy, pid 4711 python3 of user anna", "nvidia-smi")
+        ("GPU 0 is in use before the job starts: 70% busy, pid 4711 python3 of user anna", USES)
     ]
 
 

@@ -31,7 +31,7 @@ def test_ranks_that_a_line_names_are_their_nodes_and_the_summary_says_no_more() 
     found = judge([nccl_diagnostics_found], nodes(HEAD, SUMMARY, SLOW, second=(MISMATCH,))).findings
     assert [(one.nodes, one.message, one.fix) for one in found] == [
         (("n2",), "NCCL's diagnostics: net bw: same-nic rank 3 (b): 26.1 Gbit/s, >30% off median 391.5 Gbit/s",
-         "ibstat"),
+         "sudo iblinkinfo"),
         (("n2",), f"NCCL's diagnostics: {MISMATCH.partition('[INFO] ')[2]}", "nvidia-smi topo -p2p rw"),
     ]  # fmt: skip
 

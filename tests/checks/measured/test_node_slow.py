@@ -65,7 +65,7 @@ def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
                 "fast with other nodes",
                 ("round 2: n1 with n2: 12 GB/s, 0.50 of the usual",
                  "round 3: n2 with n3: 12 GB/s, 0.50 of the usual"),
-                "sudo ibstat mlx5_0 1", where="n2", kind="look", summary="slow with every partner"),
+                "sudo mlxlink -d mlx5_0 -p 1 -m -c", where="n2", kind="look", summary="slow with every partner"),
     ]  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_a_rail_that_carried_nothing_is_named() -> None:
     assert isinstance(held, ProbeFacts)
     found = judge([node_slow], {**nodes, "n2": facts(replace(held, results=(*held.results, whole)))}).findings[0]
     assert found.evidence[-1] == "mlx5_3:1 of n2 carried almost nothing, while its other rails did"
-    assert found.fix == "sudo ibstat mlx5_3 1"
+    assert found.fix == "sudo mlxlink -d mlx5_3 -p 1 -m -c"
 
 
 def test_a_node_with_which_nothing_comes_to_its_end_costs_its_partners_nothing() -> None:
