@@ -382,3 +382,11 @@ SYMPTOM = Cause(
     about="The lines are consequences. Run the job again with NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=INFO, and"
     " give the logs of all ranks.",
 )  # fmt: skip
+
+# What a program says of itself, of which the log of the kernel shows nothing.
+_OWN_ERRORS = frozenset({"assertion", "exception", "exit", "file", "import", "permission"})
+
+
+def look_of(cause: str, kind: str) -> str:
+    """Return the command that shows whether it is this cause, "" where it shows nothing of this kind of failure."""
+    return "" if cause == "rank_crashed" and kind in _OWN_ERRORS else CAUSES.get(cause, SYMPTOM).look

@@ -14,7 +14,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.redact import redact
 from ncheck.text import printable
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
 from ncheck.triage.clue import Clue, Motion
 from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, NAMED, SURE, Diagnosis, Evidence
 from ncheck.triage.facts.jobs import job_of
@@ -387,7 +387,7 @@ def _diagnosis(theory: _Theory, score: float, job: Job) -> Diagnosis:
     evidence = dict.fromkeys(
         Evidence(_place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400))) for clue in ordered
     )
-    looks = dict.fromkeys(filter(None, (*(word for clue in ordered for word in clue.next), cause.look)))
+    looks = dict.fromkeys([word for clue in ordered for word in clue.next] or [look_of(theory.cause, best.kind)])
     looks = dict.fromkeys(filter(None, (_filled(look, theory.ranks, job) for look in looks)))
     return Diagnosis(
         theory.cause or UNKNOWN,

@@ -11,7 +11,7 @@ from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 from ncheck.triage.across_lines import DETECTORS
-from ncheck.triage.causes import CAUSES, SYMPTOM
+from ncheck.triage.causes import CAUSES, SYMPTOM, look_of
 from ncheck.triage.lines import Line
 from ncheck.triage.scan import Hit, Log, Scan, states_error
 from ncheck.triage.signature import Grade, Reading
@@ -287,7 +287,7 @@ def _reading(hits: list[Hit], scan: Scan) -> LogReading:
         tuple(shown(line) for line in lines),
         _CONFIDENCE.get(best.grade, Confidence.LOW),
         best.fix or ("" if best.look else cause.fix),
-        best.look or cause.look,
+        best.look or look_of(best.cause, best.kind),
         best.others,
         echo,
         best.kind,

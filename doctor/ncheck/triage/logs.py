@@ -10,7 +10,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.text import printable, shell_word
 from ncheck.triage.across_lines import verbs_note
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
 from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, SURE, Diagnosis, Evidence
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
@@ -150,8 +150,9 @@ def _look(reading: LogReading) -> str:
 
 
 def _diagnosis(score: float, reading: LogReading) -> Diagnosis:
-    causes = [CAUSES[name] for name in (reading.cause, *reading.others) if name]
-    looks = dict.fromkeys((_look(reading), *(cause.look for cause in causes)))
+    # What tells the others apart, where it is not sure; else they have nothing to do with this failure.
+    others = reading.others if reading.confidence is Confidence.LOW else ()
+    looks = (_look(reading), reading.look, *(look_of(name, reading.kind) for name in others))
     return Diagnosis(
         reading.cause or UNKNOWN,
         score,
@@ -161,7 +162,7 @@ def _diagnosis(score: float, reading: LogReading) -> Diagnosis:
         tuple(map(int, reading.ranks)),
         reading.nodes,
         redact(reading.fix),
-        tuple(redact(look) for look in looks if filled(look))[:MOST_NEXT],
+        tuple(redact(look) for look in dict.fromkeys(looks) if filled(look))[:MOST_NEXT],
     )
 
 

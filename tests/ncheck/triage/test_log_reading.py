@@ -60,7 +60,9 @@ def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_k
     (found,) = read_lines(["ModuleNotFoundError: No module named 'torch.distributed'"])
     assert (found.cause, found.fix, found.look) == ("rank_crashed", "", "python3 -m pip check")
     (found,) = read_lines(["ValueError: could not convert string to float"])
-    assert (found.cause, found.look) == ("rank_crashed", "sudo journalctl -k -g 'oom|segfault|Xid'")
+    assert (found.cause, found.kind, found.look) == ("rank_crashed", "exception", "")
+    (found,) = read_lines(["train.py: error: unrecognized arguments: --local-rank=0"])
+    assert (found.cause, found.look) == ("launcher_mismatch", "python3 -m torch.distributed.run --help")
 
 
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:

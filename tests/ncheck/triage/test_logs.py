@@ -37,7 +37,7 @@ def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: P
         Diagnosis(
             "rank_crashed", 0.85, "a rank stopped with ValueError in its own program", "exception",
             (Evidence(path, 3, "ValueError: no more data"),), (3,), (), "",
-            (f"less +3 {path}", "sudo journalctl -k -g 'oom|segfault|Xid'"),
+            (f"less +3 {path}",),
         ),
     )  # fmt: skip
     assert (found.healthy, found.files, found.lines) == (False, 4, 6)
