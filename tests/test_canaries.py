@@ -98,7 +98,7 @@ def test_the_service_is_silent_where_all_is_well_and_keeps_what_it_found(head: P
     assert path.startswith(f"{head}/bin:")
     assert run(head, unit["ExecStart"], path=path) == (0, "")
     assert states(head) == {"gpu01": "good"}
-    assert (head / "state" / "drain.sh").read_text().startswith("# No problems found")
+    assert (head / "state" / "drain.sh").read_text().startswith("# Ready")
 
 
 FIELD = re.compile(r"(?:\*|\d+(?:-\d+)?)(?:/\d+)?(?:,\d+)*")

@@ -21,6 +21,7 @@ from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import GpuAlone, Measurement, MeshSample, NodeSummary, Probe, Report
+from ncheck.model.state import state_of
 from ncheck.origin import Origin
 from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
@@ -93,7 +94,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     report = replace(
         report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings), avoids=avoids)
     )
-    return replace(report, drain=to_drain(report, checks, settings))
+    return replace(report, drain=to_drain(report, checks, settings), state=state_of(report))
 
 
 def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Cluster) -> list[Finding]:

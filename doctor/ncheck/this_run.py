@@ -19,6 +19,7 @@ from ncheck.model.evidence import Reply, Status
 from ncheck.model.fact import Absent, name_of
 from ncheck.model.finding import Severity
 from ncheck.model.plan import LaunchPlan
+from ncheck.model.state import state_of
 from ncheck.phases import wanted_facts
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ class Run:
             dropped |= bad
             names = [name for name in cluster.names if name not in dropped]
             if not bad or not names:
-                return replace(report, dropped={name: dropped[name] for name in cluster.names if name in dropped})
+                without = replace(report, dropped={name: dropped[name] for name in cluster.names if name in dropped})
+                return replace(without, state=state_of(without)) if dropped else without
             left = cluster.subset(names)
 
     @property

@@ -27,8 +27,9 @@ from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
+from ncheck.model.state import unreached_and_unknown
 from ncheck.report.json import as_json
-from ncheck.report.summary import names_in, unreached_and_unknown, urgency
+from ncheck.report.summary import names_in, urgency
 from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, line, node_set
 
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it

@@ -31,6 +31,17 @@ class Standing(str, Enum):
     UNKNOWN = "unknown"
 
 
+class State(str, Enum):
+    """The answer of a run in the words that every format has; decided once (ncheck.model.state)."""
+
+    READY = "Ready"
+    WARNED = "Ready, with warnings"
+    ONLY_WITH_PLAN = "Ready with the launch line below, and not without it"
+    NOT_READY = "Not ready"
+    NOT_VERIFIED = "Not verified"
+    INTERRUPTED = "Interrupted"
+
+
 _NO_AGENT = (Cause.NO_PYTHON.value, Cause.NOT_ENTERED.value)  # a node that was reached, and can answer nothing
 
 
@@ -318,6 +329,7 @@ class Report:
     timeline: tuple[RunPart, ...] = ()  # where the seconds went; none for a recording
     milder: tuple[str, ...] = ()  # what an ncheck.toml that was only found says, and may hide: "fail-on never"
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
+    state: State = State.NOT_VERIFIED
     schema: str = SCHEMA
 
     @property

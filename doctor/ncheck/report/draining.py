@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from ncheck.expression import expression
 from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
+from ncheck.model.state import state_of
 from ncheck.report import text as words
-from ncheck.report.state import state_of
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin
+from ncheck.report.summary import origin
 from ncheck.report.text import grouped
 from ncheck.saved_report import drain_reason
 
-_ANSWERS = {NOT_READY: "Not ready", NOT_VERIFIED: "Not verified", WARNINGS: "No errors", CLEAN: "No problems found"}
 # Of a node that was not reached: what other nodes say.
 _FROM_HERE = {
     True: "not reached from here, but other nodes reach it",
@@ -35,7 +34,7 @@ def comments(report: Report) -> Iterator[str]:
 
 def _comments(report: Report) -> Iterator[str]:
     recorded = " (recorded data, not live)" if report.recorded else ""
-    yield f"{_ANSWERS[state_of(report).kind]}{recorded}"
+    yield f"{state_of(report).value}{recorded}"
     yield ", ".join(origin(report))
     if report.interrupted:
         yield "interrupted: no node is judged"

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from ncheck.model.report import Report
 from ncheck.report import text as words
-from ncheck.report.state import not_checked, state_of
+from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import consequences, nodes_of, origin, urgency
 from ncheck.report.text import body_of, fold_findings
 
@@ -21,7 +21,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  GitHub has its own colours
     """Print the answer, each cause with what follows from it, and what could not be checked."""
-    stream.write(_command("notice", "ncheck", "\n".join([state_of(report).text, *origin(report)])))
+    stream.write(_command("notice", "ncheck", "\n".join([answer(report).text, *origin(report)])))
     findings = fold_findings(report.findings)
     following = consequences(findings)
     causes = sorted((one for one in findings if one.counts), key=urgency)

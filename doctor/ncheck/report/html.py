@@ -19,7 +19,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.finding import Outcome
+from ncheck.model.finding import Outcome, Verdict
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
@@ -27,18 +27,23 @@ from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.gpus_alone import GpuTable, gpu_table
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
+    DOUBTFUL,
+    NOT_RUN,
+    OUTCOMES,
     Headline,
     blocked,
+    by_outcome,
     caveats,
     consequences,
+    counts_of_outcomes,
     exit_code_meaning,
     headline,
     interpreter,
     node_topics,
     origin,
     plan_settings,
+    read_more,
     totals,
-    unreached_and_unknown,
     urgency,
 )
 from ncheck.report.text import FoldedFinding, counted, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
@@ -299,6 +304,7 @@ class View:
     table: tuple[tuple[NodeSummary, str], ...]
     outcomes: tuple[Outcomes, ...]
     totals: str
+    read_more: str
     exit_code: str
 
 
@@ -332,6 +338,7 @@ def view_of(report: Report) -> View:
         table=tuple((node, interpreter(node) if node.reached else "") for node in report.nodes),
         outcomes=tuple(_outcomes(report)),
         totals=" \N{MIDDLE DOT} ".join(totals(report, findings)),
+        read_more=read_more(findings),
         exit_code=exit_code_meaning(report),
     )
 
@@ -380,12 +387,11 @@ def _figures(
     counts = counted(findings)
     for number, noun, tone in ((counts.errors, "error", say.BAD), (counts.warnings, "warning", say.WARNED)):
         yield str(number), f"{noun}{'' if number == 1 else 's'}", tone if number else say.WELL
-    not_run, unknown = unreached_and_unknown(report)
-    for verdicts, outcome in ((not_run, "not run"), (unknown, "unknown")):
-        checks = len({verdict.check for verdict in verdicts})
-        noun = "check" if checks == 1 else "checks"
-        if checks or outcome == "unknown":
-            yield str(checks), f"{noun} {outcome}", "doubtful" if checks else say.WELL
+    outcomes = counts_of_outcomes(report)
+    for word in (Outcome.CRASHED.value, NOT_RUN, Outcome.UNKNOWN.value):
+        number = outcomes.get(word, 0)
+        if number or word == Outcome.UNKNOWN.value:
+            yield str(number), f"{'verdict' if number == 1 else 'verdicts'} {word}", DOUBTFUL if number else say.WELL
 
 
 def _measured(one: Measurement, by: str) -> Measured:
@@ -442,9 +448,11 @@ def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]
 
 def _outcomes(report: Report) -> Iterator[Outcomes]:
     """Yield the verdicts by outcome, folded: the checks, the nodes, the reason."""
-    for outcome in (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED):
-        same = [verdict for verdict in report.verdicts if verdict.outcome is outcome]
-        if same:
-            folded = fold_verdicts(same)
+    same: dict[str, list[Verdict]] = {}
+    for word, verdict in by_outcome(report):
+        same.setdefault(word, []).append(verdict)
+    for word in OUTCOMES:
+        if found := same.get(word):
+            folded = fold_verdicts(found)
             rows = tuple((group.checks, words.node_set(group.nodes), group.reason) for group in folded)
-            yield Outcomes(outcome.value, sum(len(verdict.nodes) for verdict in same), rows)
+            yield Outcomes(word, sum(len(verdict.nodes) for verdict in found), rows)

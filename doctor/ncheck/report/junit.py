@@ -14,9 +14,10 @@ from xml.etree import ElementTree as ET
 
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.report import Report
+from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
 from ncheck.report.listing import topic_of
-from ncheck.report.summary import consequences, names_in, unexplained, unreached_and_unknown
+from ncheck.report.summary import consequences, names_in, unexplained
 from ncheck.report.text import FoldedFinding, body_of, fold_findings
 
 _NOTE = "system-out"  # of a test case that passed

@@ -12,8 +12,8 @@ from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.environment import Row, environment
-from ncheck.report.state import not_checked, state_of
-from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, totals
+from ncheck.report.state import answer, not_checked
+from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, read_more, totals
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, so_also
 
 EVIDENCE_LINES = 8
@@ -31,7 +31,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 def _parts(report: Report) -> Iterator[str]:
     """Yield the paragraphs, the answer first."""
     findings = fold_findings(report.findings)
-    yield f"# {escaped(state_of(report).text)}"
+    yield f"# {escaped(answer(report).text)}"
     yield escaped(" · ".join(origin(report)))
     following = consequences(findings)
     for topic, members in by_topic(one for one in findings if not one.see or one.ignored).items():
@@ -61,7 +61,8 @@ def _parts(report: Report) -> Iterator[str]:
             yield f"{escaped(launcher)}:"
             yield code_block(line)
     yield from _environment(report)
-    yield escaped(" · ".join((*totals(report, findings), exit_code_meaning(report))))
+    last = (*totals(report, findings), read_more(findings), exit_code_meaning(report))
+    yield escaped(" · ".join(filter(None, last)))
 
 
 def _environment(report: Report) -> Iterator[str]:

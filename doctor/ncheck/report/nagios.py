@@ -9,37 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
+from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.measured import foremost
-from ncheck.report.state import state_of
-from ncheck.report.summary import (
-    CLEAN,
-    NOT_READY,
-    NOT_VERIFIED,
-    WARNINGS,
-    checks_of,
-    origin,
-    unreached_and_unknown,
-)
+from ncheck.report.state import answer
+from ncheck.report.summary import BAD, DOUBTFUL, NOT_RUN, WARNED, WELL, counts_of_outcomes, origin
 from ncheck.report.text import counts_of
 
 _LONGEST = 900  # characters of the answer: some servers cut a line at 1 KiB
 
-_STATES = {CLEAN: ("OK", 0), WARNINGS: ("WARNING", 1), NOT_READY: ("CRITICAL", 2), NOT_VERIFIED: ("UNKNOWN", 3)}
+_STATES = {WELL: ("OK", 0), WARNED: ("WARNING", 1), BAD: ("CRITICAL", 2), DOUBTFUL: ("UNKNOWN", 3)}
 EXIT_UNKNOWN = 3
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  one plain line
     """Print the line."""
-    answer = state_of(report)
-    text = f"{answer.text} [{', '.join(origin(report))}]"
-    stream.write(f"{_plain(_STATES[answer.kind][0], text)} | {' '.join(_performance(report))}\n")
+    made = answer(report)
+    text = f"{made.text} [{', '.join(origin(report))}]"
+    stream.write(f"{_plain(_STATES[made.kind][0], text)} | {' '.join(_performance(report))}\n")
 
 
 def exit_code(report: Report) -> int:
     """Return the exit code of a plugin."""
-    return _STATES[state_of(report).kind][1]
+    return _STATES[answer(report).kind][1]
 
 
 def no_report(message: str) -> str:
@@ -58,7 +51,9 @@ def _performance(report: Report) -> Iterator[str]:
     yield f"reached={sum(node.reached for node in report.nodes)};;;0;{nodes}"
     yield f"errors={counts.errors};;;0"
     yield f"warnings={counts.warnings};;;0"
-    yield f"unknown={checks_of(unreached_and_unknown(report)[1]).total()};;;0"
+    outcomes = counts_of_outcomes(report)
+    for word in (Outcome.FAILED.value, Outcome.CRASHED.value, NOT_RUN, Outcome.UNKNOWN.value):
+        yield f"{word.replace(' ', '_')}={outcomes.get(word, 0)};;;0"
     yield f"time={report.seconds:.3f}s;;;0"
     first = foremost(report.measurements)
     if first and first.measured is not None:

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TextIO
 
-from ncheck.model.finding import Outcome
 from ncheck.model.report import Measurement, Report, Standing
 from ncheck.report import text as words
-from ncheck.report.state import state_of
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS
+from ncheck.report.state import answer
+from ncheck.report.summary import BAD, DOUBTFUL, OUTCOMES, WARNED, WELL, by_outcome
 from ncheck.report.text import counted, fold_findings
 
-_STATES = {CLEAN: "clean", WARNINGS: "warnings", NOT_VERIFIED: "not_verified", NOT_READY: "not_ready"}
+_STATES = {WELL: "clean", WARNED: "warnings", DOUBTFUL: "not_verified", BAD: "not_ready"}
 _GIGA = 1e9
 _MOST_COUNTERS, _MOST_FIGURES = 64, 16  # of a node, the largest first; of a GPU
 
@@ -36,7 +35,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     """Yield the metrics: name, description, samples. A name, once there, keeps its meaning."""
-    state = state_of(report).kind
+    state = answer(report).kind
     began = datetime.fromisoformat(report.time).timestamp() if report.time else 0.0
     yield "ncheck_run_timestamp_seconds", "When the run began, in Unix time: the heartbeat.", [({}, began)]
     yield "ncheck_run_duration_seconds", "How long the run took.", [({}, report.seconds)]
@@ -50,11 +49,11 @@ def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     reached = [({"node": node.name}, node.reached) for node in report.nodes]
     yield "ncheck_node_reached", "1 if the login to the node succeeded.", reached
     yield "ncheck_node_good", "1 if a job can use the node; 0 if not, or if a check could not run.", _good(report)
-    outcomes = Counter((node, verdict.outcome) for verdict in report.verdicts for node in verdict.nodes)
+    outcomes = Counter((node, word) for word, verdict in by_outcome(report) for node in verdict.nodes)
     verdicts = [
-        ({"node": node.name, "outcome": outcome.value}, outcomes[node.name, outcome])
+        ({"node": node.name, "outcome": word.replace(" ", "_")}, outcomes[node.name, word])
         for node in report.nodes
-        for outcome in Outcome
+        for word in OUTCOMES
     ]
     yield "ncheck_node_verdicts", "Number of checks of the node by outcome.", verdicts
     findings = [finding for finding in fold_findings(report.findings) if not finding.ignored]

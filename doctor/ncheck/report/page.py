@@ -18,7 +18,6 @@ from ncheck.lazy_dataclass import dataclass
 PIPED_WIDTH = 80
 WIDEST = 120  # longer lines of prose are hard to read
 NARROWEST = 40
-_CUT = " ..."
 LONGEST = 4000  # characters of one paragraph: no check writes that much, a sick node might
 
 
@@ -51,8 +50,9 @@ class Page:
     """Prints line by line. Text is never interpreted as markup."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
-        self.width = _width(stream, environ)
-        self.fitted = isinstance(stream, Sheet) or stream.isatty()  # a file or pipe has no screen: nothing is left out
+        columns = _columns(stream, environ)
+        self.width = max(NARROWEST, min(WIDEST, columns or PIPED_WIDTH))  # of what is drawn, such as a curve
+        self.wraps = bool(columns)  # grep finds a problem in a file or a pipe by its one line
         colored = _colored(stream, environ, color)
         self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
         self.console: Console = _Paper(
@@ -61,7 +61,7 @@ class Page:
         )  # fmt: skip
 
     def say(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
-        """Print `first` and the text, wrapped to the page; further lines are aligned with the first.
+        """Print `first` and the text, wrapped to the screen; further lines are aligned with the first.
 
         A word that is longer than the page, such as a path, is not broken: it could not be copied any more.
         """
@@ -69,7 +69,7 @@ class Page:
         body = text.copy() if isinstance(text, Text) else Text(text, style=style)
         room = max(self.width - begin.cell_len, NARROWEST // 2)
         body.truncate(LONGEST)
-        for number, line in enumerate(body.divide(_breaks(body.plain, room))):
+        for number, line in enumerate(body.divide(_breaks(body.plain, room) if self.wraps else ())):
             line.rstrip()
             self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
 
@@ -78,48 +78,8 @@ class Page:
         body = text if isinstance(text, Text) else Text(text, style=style)
         self.console.print(Text.assemble(first, body))
 
-    def short(self, text: Text | str, first: Text | str = "", rows: int = 1, style: str = "") -> None:
-        """Print at most so many rows of a text; where it is longer, they end in an ellipsis."""
-        begin = first if isinstance(first, Text) else Text(first)
-        body = text.copy() if isinstance(text, Text) else Text(text, style=style)
-        if not self.fitted:
-            self.say(body, begin)
-            return
-        room = max(self.width - begin.cell_len, NARROWEST // 2)
-        body.truncate(LONGEST)
-        for number, line in enumerate(body.divide(_breaks(body.plain, room)[: rows - 1])):
-            line.rstrip()
-            if number == rows - 1 and line.cell_len > room:
-                line.truncate(room - len(_CUT))
-                line.append(_CUT)
-            self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
-
     def gap(self) -> None:
         self.console.print()
-
-
-class Draft(Page):
-    """A page that is not printed yet, so that its rows can be counted."""
-
-    def __init__(self, page: Page) -> None:
-        self.width, self.fitted, self.signs = page.width, page.fitted, page.signs
-        self.lines: list[Text] = []
-
-    def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
-        self.lines.append(Text.assemble(first, text if isinstance(text, Text) else Text(text, style=style)))
-
-    def gap(self) -> None:
-        self.lines.append(Text())
-
-    @property
-    def rows(self) -> int:
-        """The rows that it takes on a terminal of the page's width."""
-        return sum(max(1, -(-line.cell_len // self.width)) for line in self.lines)
-
-    def print_on(self, page: Page) -> None:
-        """Print it."""
-        for line in self.lines:
-            page.verbatim(line)
 
 
 def _breaks(plain: str, room: int) -> list[int]:
@@ -140,17 +100,15 @@ class Sheet(io.StringIO):
         self.columns = columns
 
 
-def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
-    """Return the columns: of the terminal; of a pipe or file what COLUMNS says, else 80."""
-    columns = 0
+def _columns(stream: TextIO, environ: Mapping[str, str]) -> int:
+    """Return the columns of a terminal, or what COLUMNS says for a pipe or file; 0: it is no screen."""
     if isinstance(stream, Sheet):
-        columns = stream.columns
-    elif stream.isatty():
+        return stream.columns
+    if stream.isatty():
         with suppress(OSError):
-            columns = os.get_terminal_size(stream.fileno()).columns
-    elif environ.get("COLUMNS", "").isdecimal():
-        columns = int(environ["COLUMNS"])
-    return max(NARROWEST, min(WIDEST, columns or PIPED_WIDTH))
+            return os.get_terminal_size(stream.fileno()).columns or PIPED_WIDTH
+        return PIPED_WIDTH
+    return int(environ["COLUMNS"]) if environ.get("COLUMNS", "").isdecimal() else 0
 
 
 def _colored(stream: TextIO, environ: Mapping[str, str], color: bool | None) -> bool:  # noqa: FBT001  three-valued

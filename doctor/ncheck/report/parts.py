@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
 from ncheck.model.finding import DO, Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.page import Page
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, Headline, caveats, origin
+from ncheck.report.summary import BAD, DOUBTFUL, WARNED, WELL, Headline, caveats, origin, read_more
 from ncheck.report.text import FoldedFinding, fix_label
 
 _SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
-_HEADLINE = {NOT_READY: "bold red", NOT_VERIFIED: "bold magenta", WARNINGS: "bold yellow", CLEAN: "bold green"}
+_HEADLINE = {BAD: "bold red", DOUBTFUL: "bold magenta", WARNED: "bold yellow", WELL: "bold green"}
 _LONGEST_COMMAND = 400  # characters of the command line that made the report
 
 
 def print_headline(page: Page, answer: Headline) -> None:
     """Print the answer: the first line of a report, and its last."""
     signs = page.signs
-    sign = {NOT_READY: signs.bad, NOT_VERIFIED: signs.doubtful, WARNINGS: signs.warned, CLEAN: signs.well}[answer.kind]
+    sign = {BAD: signs.bad, DOUBTFUL: signs.doubtful, WARNED: signs.warned, WELL: signs.well}[answer.kind]
     page.say(Text(answer.text, _HEADLINE[answer.kind]), Text(f"{sign} ", _HEADLINE[answer.kind]))
 
 
@@ -48,6 +50,12 @@ def print_title(page: Page, finding: FoldedFinding) -> None:
         Text.assemble((f"{finding.label} ", style), code, "  ", (nodes, "bold magenta")),
         Text(f"{severity_sign(page, finding)} ", style=style),
     )
+
+
+def print_read_more(page: Page, findings: Sequence[FoldedFinding]) -> None:
+    """Print, once in a report, where a finding is explained and how it is let pass."""
+    if said := read_more(findings):
+        page.verbatim(said, style="dim")
 
 
 def severity_style(finding: FoldedFinding) -> str:

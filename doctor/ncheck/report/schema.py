@@ -64,6 +64,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "schema": "This format. New members may be added under the same number; none is changed or removed.",
         "exit_code": "Exit code of the process: 0 clean, 1 findings or unknown verdicts at or above fail_on, "
         "130 interrupted. (A demo exits with 0; this is the code of its report.)",
+        "state": "The answer, in the words that every format has. Ready is only what was verified: all nodes were "
+        "reached, some check passed, and none is unknown.",
         "nodes": "All nodes in the order of the list, reached or not.",
         "verdicts": "One per selected check, outcome and reason, with its nodes: each node is named once per check.",
         "findings": "Problems, worst first, ignored ones last.",

@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ncheck.model.report import Report
+from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
-from ncheck.report.summary import (
-    CLEAN,
-    NOT_VERIFIED,
-    WARNINGS,
-    Headline,
-    checks_of,
-    headline,
-    left_out,
-    unreached_and_unknown,
-)
+from ncheck.report.summary import Headline, checks_of, headline
 from ncheck.report.text import fold_findings, fold_verdicts, grouped
 
 
-def state_of(report: Report) -> Headline:
-    """Return the headline. An interrupted run is not verified; one that left nodes out is not clean."""
-    answer = headline(report, fold_findings(report.findings))
-    kind, text = answer.kind, words.line(answer.text) + (" (recorded data, not live)" if report.recorded else "")
-    if report.interrupted:
-        return Headline(NOT_VERIFIED if kind in (CLEAN, WARNINGS) else kind, f"Interrupted. {text}")
-    if report.dropped:
-        every = {*report.dropped, *(node.name for node in report.nodes)}
-        return Headline(WARNINGS if kind == CLEAN else kind, f"{text}; {left_out(report.dropped, len(every))}")
-    return Headline(kind, text)
+def answer(report: Report) -> Headline:
+    """Return the headline, on one line; of a recording it says that nothing in it is live."""
+    made = headline(report, fold_findings(report.findings))
+    details = tuple(map(words.line, made.details))
+    if report.recorded:
+        details = (*details[:-1], f"{details[-1]} (recorded data, not live)")
+    return Headline(made.state, details)
 
 
 def not_checked(report: Report, explained: Collection[str] = ()) -> Iterator[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.evidence import INTERRUPTED, Cause
+from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
-from ncheck.model.report import NodeSummary, Report, RunPart
+from ncheck.model.report import NodeSummary, Report, RunPart, State
+from ncheck.model.state import matters, state_of, unknown_by_cause
 from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
@@ -19,9 +22,12 @@ from ncheck.report.listing import topic_of
 from ncheck.report.text import FoldedFinding, counted, grouped
 from ncheck.text import export_line
 
-NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN = "bad", "doubtful", "warned", "well"
+BAD, DOUBTFUL, WARNED, WELL = "bad", "doubtful", "warned", "well"
+_KINDS = {
+    State.READY: WELL, State.WARNED: WARNED, State.ONLY_WITH_PLAN: WARNED, State.NOT_READY: BAD,
+    State.NOT_VERIFIED: DOUBTFUL, State.INTERRUPTED: DOUBTFUL,
+}  # fmt: skip
 
-_BAD = (Severity.ERROR.value, Severity.WARNING.value)
 _CULPRITS, _CAUSES = 4, 2  # groups of nodes in the headline, and causes of each
 
 _LONGEST_REASON = 300  # characters of why a node was left out: a node's own words may be in it
@@ -29,39 +35,49 @@ _LONGEST_REASON = 300  # characters of why a node was left out: a node's own wor
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer in one sentence. `kind` is one of NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN."""
+    """The answer in one sentence, which begins with the words of its state."""
 
-    kind: str
-    text: str
+    state: State
+    details: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.state.value}{'' if self.state is State.INTERRUPTED else ':'} {'; '.join(self.details)}"
+
+    @property
+    def kind(self) -> str:
+        """How good it is, for signs and colours: one of BAD, DOUBTFUL, WARNED, WELL."""
+        return _KINDS[self.state]
 
 
 def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
-    """Return the verdict, the culprits with their causes, and whether the launch plan can be used.
-
-    A run is clean only if no check is unknown and some check passed.
-    """
-    relevant = [one for one in findings if not one.ignored and (one.severity.value in _BAD or "info" in report.fail_on)]
+    """Return the state, the culprits with their causes, and whether the launch plan can be used."""
+    state = state_of(report)
+    relevant = [one for one in findings if not one.ignored and matters(one.severity, report.fail_on)]
     errors = [one for one in relevant if one.severity is Severity.ERROR]
     others = [one for one in relevant if one.severity is not Severity.ERROR]
     lost = unexplained(report, findings)
+    dropped = [left_out(report.dropped, len({*report.dropped, *(node.name for node in report.nodes)}))]
+    rest = [*(dropped if report.dropped else ()), *_milder(report)]
+    causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
+    if state is State.INTERRUPTED:
+        answered = f"{sum(node.reached for node in report.nodes)} of {words.count(len(report.nodes), 'node')} answered"
+        culprits = _culprits([one for one in errors if one.counts])
+        found = [f"found so far: {'; '.join(culprits)}"] if culprits else []
+        return Headline(state, (f"after {report.seconds:.1f} s: {answered}", *found, *rest))
+    if state is State.ONLY_WITH_PLAN:
+        return Headline(state, (*_culprits([one for one in errors if one.counts]), *rest))
+    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors)), *rest]
     unknown = _unknown(unknown_by_cause(report)[0])
-    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors)), *_milder(report)]
-    if errors and not lost and not unknown and _only_without_plan(report, errors):
-        parts = [*_culprits([one for one in errors if one.counts]), *_milder(report)]
-        return Headline(NOT_READY, f"Ready with the launch line below, and not without it: {'; '.join(parts)}")
-    if errors:
-        causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
+    if state is State.NOT_READY:
         named = set(map(id, causes))
         parts = [*_culprits(causes), *counted(one for one in others if one.counts and id(one) not in named).problems]
-        return Headline(NOT_READY, f"Not ready: {'; '.join([*parts, *lost, *unknown, *rest])}")
-    passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
-    reached = all(node.reached for node in report.nodes)
+        return Headline(state, (*parts, *lost, *unknown, *rest))
+    if state is State.READY:
+        return Headline(state, (_passed(report), *rest))
     found = [*lost, *unknown, *_culprits([one for one in others if one.counts])]
-    if unknown or not reached or not passed:
-        return Headline(NOT_VERIFIED, f"Not verified: {'; '.join([*(found or ['no check passed']), *rest])}")
-    if others:
-        return Headline(WARNINGS, f"No errors: {'; '.join([*found, *rest])}")
-    return Headline(CLEAN, f"No problems found: {'; '.join([_passed(report), *rest])}")
+    nothing = ["no check passed"] if state is State.NOT_VERIFIED and not found else []
+    return Headline(state, (*found, *nothing, *rest))
 
 
 def _culprits(causes: Sequence[FoldedFinding]) -> list[str]:
@@ -125,12 +141,6 @@ def _plan(report: Report, *, errors: bool) -> list[str]:
     return ["launch plan usable once this is fixed" if errors else "launch plan usable"]
 
 
-def _only_without_plan(report: Report, errors: Iterable[FoldedFinding]) -> bool:
-    """Whether the launch plan can be used, and keeps the job from each error."""
-    plan = report.plan
-    return bool(plan.lines) and not plan.blockers and all(one.code in plan.avoids for one in errors if one.counts)
-
-
 def _milder(report: Report) -> list[str]:
     return [f"{words.line(', '.join(report.milder))} by the ncheck.toml of this folder"] if report.milder else []
 
@@ -143,53 +153,8 @@ def _passed(report: Report) -> str:
     return words.count(len(passed), "check") + f" passed{skipped}"
 
 
-def unreached_and_unknown(report: Report) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts that are unknown because the node was not examined, and all others that are no answer.
-
-    All that ^C left without an answer has one reason.
-    """
-    lost = {node.name for node in report.nodes if not node.examined}
-    not_run: list[Verdict] = []
-    unknown: list[Verdict] = []
-    for one in report.verdicts:
-        if one.outcome is not Outcome.UNKNOWN:
-            continue
-        unfinished = report.interrupted and (INTERRUPTED in one.reason or Cause.DEADLINE.value in one.reason)
-        for part, reason, nodes in (
-            (not_run, one.reason, tuple(node for node in one.nodes if node in lost)),
-            (unknown, INTERRUPTED if unfinished else one.reason, tuple(node for node in one.nodes if node not in lost)),
-        ):
-            if nodes:
-                part.append(replace(one, reason=reason, nodes=nodes))
-    return not_run, [*unknown, *(one for one in report.verdicts if one.outcome is Outcome.CRASHED)]
-
-
-def unknown_by_cause(report: Report) -> tuple[list[Verdict], dict[tuple[str, ...], list[Verdict]]]:
-    """Return the unknown verdicts that nothing explains, and by the codes of their causes those that a finding does:
-    what they need could not be read, and why that is has a finding of its own.
-    """
-    causes: dict[str, dict[str, tuple[str, ...]]] = {}  # by reason, the codes by node
-    for finding in report.findings:
-        if finding.see:
-            causes.setdefault(finding.message.partition(": ")[2], {}).update(dict.fromkeys(finding.nodes, finding.see))
-    plain: list[Verdict] = []
-    explained: dict[tuple[str, ...], list[Verdict]] = {}
-    for verdict in unreached_and_unknown(report)[1]:
-        if not (known := causes.get(verdict.reason)):
-            plain.append(verdict)
-            continue
-        for codes, nodes in nodes_by_value({node: known.get(node, ()) for node in verdict.nodes}).items():
-            (explained.setdefault(codes, []) if codes else plain).append(replace(verdict, nodes=nodes))
-    return plain, explained
-
-
 def caveats(report: Report) -> Iterator[str]:
     """Yield what limits everything else in the report."""
-    if report.dropped:
-        every = {*report.dropped, *(node.name for node in report.nodes)}
-        yield left_out(report.dropped, len(every))
-    if report.interrupted:
-        yield "Interrupted: the results are incomplete."
     if report.recorded:
         recorded = [node.name for node in report.nodes if node.recorded]
         some = f" on {words.node_set(recorded)}" if 0 < len(recorded) < len(report.nodes) else ""
@@ -253,6 +218,18 @@ def consequences(
             shared = [cause for cause in causes if not set(cause.nodes).isdisjoint(one.nodes)]
             following.setdefault((shared or causes)[0], []).append(one)
     return following
+
+
+def read_more(findings: Sequence[FoldedFinding]) -> str:
+    """Return what to type to read of the worst finding, and to let it pass; "" where nothing is wrong."""
+    worst = min(
+        (one for one in findings if one.counts and one.severity is not Severity.INFO), key=urgency, default=None
+    )
+    if worst is None:
+        return ""
+    nodes = fold(worst.nodes)
+    which = f"{worst.code}={nodes}" if worst.nodes and len(nodes) <= words.LONGEST_SET else worst.code
+    return f"to read more: ncheck explain {worst.code}; to let it pass: --ignore {shlex.quote(words.line(which))}"
 
 
 def nodes_of(findings: Iterable[FoldedFinding]) -> tuple[str, ...]:
@@ -358,14 +335,13 @@ def _part(part: RunPart) -> str:
 
 def _outcomes(report: Report) -> Iterator[str]:
     """Yield "2 failed", "5 info", "111 not run (unreachable)", "12 skipped (3 need root: --sudo)"."""
-    counts = _counts_of_outcomes(report)
+    counts = counts_of_outcomes(report)
     root = sum(len(verdict.nodes) for verdict in report.verdicts if verdict.needs_root)
     mute = any(node.reached and not node.examined for node in report.nodes)
     not_run = " (unreachable, or no agent started)" if mute else " (unreachable)"
     notes = {SKIPPED: f" ({root} need root: {root_by(report)})" if root else "", NOT_RUN: not_run}
-    for word in OUTCOMES:
-        if counts[word]:
-            yield f"{counts[word]} {word}{notes.get(word, '')}"
+    for word, number in counts.items():
+        yield f"{number} {word}{notes.get(word, '')}"
 
 
 def root_by(report: Report) -> str:
@@ -375,27 +351,39 @@ def root_by(report: Report) -> str:
 
 
 INFO, NOT_RUN, SKIPPED = "info", "not run", Outcome.SKIPPED.value
-OUTCOMES = ("failed", INFO, "crashed", NOT_RUN, "unknown", SKIPPED, "passed")
+OUTCOMES = (Outcome.FAILED.value, INFO, Outcome.CRASHED.value, NOT_RUN, Outcome.UNKNOWN.value, SKIPPED,
+            Outcome.PASSED.value)  # fmt: skip
 
 
-def _counts_of_outcomes(report: Report) -> Counter[str]:
-    """Count outcomes as people do: what is only worth knowing did not fail, and what was unreachable is not unknown
-    check by check.
+def counts_of_outcomes(report: Report) -> dict[str, int]:
+    """Return the number of verdicts by outcome, the worst first: the one count of every format."""
+    counts: Counter[str] = Counter()
+    for word, verdict in by_outcome(report):
+        counts[word] += len(verdict.nodes)
+    return {word: counts[word] for word in OUTCOMES if counts[word]}
+
+
+def by_outcome(report: Report) -> Iterator[tuple[str, Verdict]]:
+    """Yield each verdict with a word of OUTCOMES, as people understand it: what is only worth knowing did not fail, and
+    what was unreachable is not unknown check by check.
     """
     noted = {(finding.code, node) for finding in report.findings for node in finding.nodes
              if finding.severity is Severity.INFO and not finding.ignored}  # fmt: skip
     lost = {node.name for node in report.nodes if not node.examined}
-    counts: Counter[str] = Counter()
     for verdict in report.verdicts:
-        apart = 0
+        apart: set[str] = set()
         if verdict.outcome is Outcome.FAILED:
-            apart = sum((verdict.code, node) in noted for node in verdict.nodes)
-            counts[INFO] += apart
+            apart = {node for node in verdict.nodes if (verdict.code, node) in noted}
         elif verdict.outcome is Outcome.UNKNOWN:
-            apart = len(lost.intersection(verdict.nodes))
-            counts[NOT_RUN] += apart
-        counts[verdict.outcome.value] += len(verdict.nodes) - apart
-    return counts
+            apart = lost.intersection(verdict.nodes)
+        if not apart:
+            yield verdict.outcome.value, verdict
+            continue
+        word = INFO if verdict.outcome is Outcome.FAILED else NOT_RUN
+        yield word, replace(verdict, nodes=tuple(node for node in verdict.nodes if node in apart))
+        if len(apart) < len(verdict.nodes):
+            rest = tuple(node for node in verdict.nodes if node not in apart)
+            yield verdict.outcome.value, replace(verdict, nodes=rest)
 
 
 def exit_code_meaning(report: Report) -> str:
@@ -409,6 +397,8 @@ def _meaning(report: Report) -> str:
     findings = [finding for finding in report.findings if not finding.ignored]
     if report.exit_code == EXIT_INTERRUPTED:
         return "interrupted"
+    if report.exit_code == EXIT_CLEAN and report.verdicts and state_of(report) is State.NOT_VERIFIED and not unknown:
+        return "nothing failed, and no check passed"
     if report.exit_code == EXIT_CLEAN:
         return f"nothing above counts as a failure {rule}" if findings or unknown else "clean"
     if any(finding.severity.value in report.fail_on for finding in findings) or not unknown:

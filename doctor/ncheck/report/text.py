@@ -175,12 +175,16 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
 
 
 def _summary(finding: Finding) -> str:
-    """Return the problem in a few words: the check's own, or the message if it is short, else the check's name."""
+    """Return the problem in a few words: the check's own, or the message if it is short, else the title of its page."""
     if finding.summary or (len(finding.message) <= _SHORT and not any(map(finding.message.count, finding.nodes[:1]))):
         return line(finding.summary or finding.message)
-    return finding.check.replace("-", " ")
+    first = finding.title.partition(" ")[0]
+    if first in _PROPER or first[1:] != first[1:].lower():
+        return line(finding.title)
+    return line(finding.title[:1].lower() + finding.title[1:]) or finding.check.replace("-", " ")
 
 
+_PROPER = ("Horovod", "Open", "Slurm")  # begin a title, and keep their capital as NCCL does
 _SHORT = 40  # characters of a message that fits into a headline
 
 

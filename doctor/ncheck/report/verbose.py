@@ -10,11 +10,12 @@ from rich.text import Text
 
 from ncheck.model.finding import Outcome, Verdict
 from ncheck.model.report import Report
+from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
 from ncheck.report.gpus_alone import print_gpus
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
-from ncheck.report.parts import print_fix, print_headline, print_news, print_origin, print_title
+from ncheck.report.parts import print_fix, print_headline, print_news, print_origin, print_read_more, print_title
 from ncheck.report.summary import (
     blocked,
     by_topic,
@@ -28,7 +29,6 @@ from ncheck.report.summary import (
     root_by,
     timeline,
     totals,
-    unreached_and_unknown,
 )
 from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped
 
@@ -66,6 +66,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
         _dim(page, words.line(report.probe.sentence))
     page.gap()
     page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
+    print_read_more(page, findings)
     page.say(exit_code_meaning(report), style="bold")
     if spent := timeline(report):
         page.say(spent, style="dim")
@@ -82,10 +83,6 @@ def _findings(page: Page, findings: Sequence[FoldedFinding]) -> None:
             by_check.setdefault((finding.code, finding.ignored), []).append(finding)
         for same in by_check.values():
             _check(page, same)
-    if topics:
-        page.gap()
-        worst = next(iter(topics.values()))[0]
-        page.say(f"Explain a finding: ncheck explain {worst.code}", "  ", style="dim")
 
 
 def _check(page: Page, same: Sequence[FoldedFinding]) -> None:

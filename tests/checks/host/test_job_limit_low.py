@@ -79,7 +79,7 @@ def test_where_a_file_sets_the_limit_the_fix_edits_it_in_a_container_too() -> No
     nodes["n1"] = {**nodes["n1"], LimitsFacts: replace(nodes["n1"][LimitsFacts], set_in=set_in)}  # type: ignore[type-var]
     edit = "/^[[:space:]]*ulimit( +-[SH]+)* +-[SH]*s +[0-9a-z]+ *(#.*)?$/d"
     assert [(one.fix, one.evidence) for one in judge([job_limit_low], nodes).findings] == [
-        ("docker run --ulimit cpu=-1", ()),
+        ("start the container again with --ulimit cpu=-1", ()),
         (f"sed -i --follow-symlinks -E '{edit}' ~/.bashrc", ("set in ~/.bashrc, line 3",)),
     ]
 

@@ -74,7 +74,7 @@ def test_the_line_of_the_plan_is_run_word_for_word_and_stdout_is_the_programs_al
         env=environ, capture_output=True, text=True, timeout=SECONDS, check=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert [f"word:{word}" for word in shlex.split(planned.stdout)[1:]] == done.stdout.splitlines()
-    assert "No problems found" in done.stderr or "error" in done.stderr or "Not verified" in done.stderr
+    assert "Ready" in done.stderr or "error" in done.stderr or "Not verified" in done.stderr
     assert f"ncheck: starting: {planned.stdout}" in done.stderr
 
 

@@ -39,8 +39,8 @@ def test_a_recorded_healthy_cluster_is_exit_code_0_and_says_that_it_is_recorded(
     assert main(["replay", str(FIXTURES / "healthy-4x8-h100")]) == 0
     out = capsys.readouterr().out
     assert "Recorded data, not live.\n" in out
-    assert "No problems found" in out
-    assert "\nexit code 0: clean\n✓ No problems found: " in out
+    assert "Ready: " in out
+    assert "\nexit code 0: clean\n✓ Ready: " in out
 
 
 def test_a_sick_one_is_exit_code_1_unless_fail_on_or_ignore_says_otherwise(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The report on one screen: whole outputs against golden files, and what must hold of every one of them."""
+"""The report on a terminal: whole outputs against golden files, and what must hold of every one of them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import os
 import re
 import struct
 import termios
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from ncheck.model.evidence import INTERRUPTED
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import Blocker
-from ncheck.model.report import MeshSample, Report
+from ncheck.model.report import MeshSample, Report, State
 from ncheck.report import quiet
 from ncheck.report.console import print_report
 from ncheck.report.page import Sheet
+from ncheck.report.text import fold_findings
 from ncheck.report.topics import topic_lines
 
 from .conftest import PLAN, names, node, report
@@ -46,22 +47,24 @@ def in_utf8(report: Report) -> str:
     return stream.getvalue()
 
 
-def on_a_terminal(report: Report, columns: int) -> list[str]:
-    """Return the lines that a terminal of this width gets."""
+def on_a_terminal(report: Report, columns: int, rows: int = 24) -> list[str]:
+    """Return the lines that a terminal of this size gets."""
     ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
-        print_report(report, stream, {"TERM": "dumb"})
-        print("that was all", file=stream, flush=True)
+        writer = Thread(target=lambda: print(print_report(report, stream, {"TERM": "dumb"}), file=stream, flush=True))
+        writer.start()
         out = b""
-        while b"that was all" not in out:  # it comes in pieces where the machine is busy
+        while not out.endswith(b"None\r\n"):  # it comes in pieces, and the terminal has no room for all of it
             out += read.read(65536)
-    return out.decode().partition("that was all")[0].replace("\r\n", "\n").splitlines()
+        writer.join()
+    return out.decode().removesuffix("None\r\n").replace("\r\n", "\n").splitlines()
 
 
-def rows(lines: Sequence[str], columns: int) -> int:
-    """Return how many rows of a screen the lines take: a line to copy may be longer than a row."""
-    return sum(max(1, -(-len(line) // columns)) for line in lines)
+def in_a_pipe(report: Report) -> list[str]:
+    stream = Pipe()
+    print_report(report, stream, {})
+    return stream.getvalue().splitlines()
 
 
 def test_each_report_reads_as_its_golden_file_says(named_report: tuple[str, Report]) -> None:
@@ -79,13 +82,14 @@ def test_no_control_escape_or_invisible_character_of_a_node_reaches_the_terminal
 
 def test_nothing_but_lines_to_copy_is_wider_than_the_page(named_report: tuple[str, Report]) -> None:
     wide = [line for line in in_utf8(named_report[1]).splitlines() if len(line) > 80]
-    assert [line for line in wide if not re.match(r"mpirun|\s+→", line)] == []
+    assert [line for line in wide if not re.match(r"mpirun|\s+→|to read more|\s+node\[\S+$", line)] == []
 
 
 def test_the_first_lines_are_the_answer_and_the_last_lines_are_the_same(named_report: tuple[str, Report]) -> None:
     lines = in_utf8(named_report[1]).splitlines()
     answer = lines[: next(number for number, line in enumerate(lines) if line.startswith("  ncheck "))]
-    assert re.match(r"[✗?!✓] (Not|No) ", answer[0])
+    states = "|".join(one.value for one in State)
+    assert re.match(rf"[✗?!✓] ({states})(:| after) ", answer[0])
     assert lines[-len(answer) :] == answer
 
 
@@ -108,13 +112,16 @@ def very_sick(number: int) -> Report:
     return replace(made, plan=replace(PLAN, lines={"mpirun": line}))
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("number", [4, 6, 16, 32, 64])
-def test_a_sick_cluster_of_4_to_64_nodes_fits_a_screen_of_50_rows(number: int, columns: int) -> None:
-    lines = on_a_terminal(very_sick(number), columns)
-    assert rows(lines, columns) <= 50
-    assert [line for line in lines if line.startswith("mpirun ")] == [very_sick(number).plan.lines["mpirun"]]
-    assert lines[-2:][0].startswith("✗ Not ready: ") or lines[-1].startswith("✗ Not ready: ")
+@pytest.mark.parametrize("number", [4, 64])
+def test_a_window_wraps_the_report_and_leaves_nothing_out_and_a_pipe_has_a_line_for_each_sentence(
+    number: int,
+) -> None:
+    made, pipe = very_sick(number), in_a_pipe(very_sick(number))
+    for columns, rows in ((60, 10), (80, 24), (120, 50)):
+        assert "\n".join(on_a_terminal(made, columns, rows)).split() == "\n".join(pipe).split()
+    messages = [f"  {one.message}" for one in fold_findings(made.findings) if one.severity is not Severity.INFO]
+    assert [line for line in pipe if line in messages] == sorted(messages, key=pipe.index)
+    assert len([line for line in pipe if line.startswith("  → ")]) == len(messages)
 
 
 def test_of_the_evidence_at_most_three_rows_are_shown_and_the_fix_is_whole() -> None:
@@ -134,11 +141,17 @@ def test_the_headline_names_the_culprits_with_their_causes_and_says_whether_the_
     assert in_utf8(sick).splitlines()[0] == (
         "✗ Not ready: node04: nccl version differs; 1 warning; launch plan usable once"
     )
+    titled = replace(sick.findings[0], title="The NCCL version differs between nodes")
+    assert in_a_pipe(replace(sick, findings=(titled,)))[0] == (
+        "✗ Not ready: node04: the NCCL version differs between nodes; launch plan usable once this is fixed"
+    )
     blocked = replace(sick, plan=replace(sick.plan, blockers=(Blocker("NC201 ...", ("node04",), "true", "NC201"),)))
     assert in_utf8(blocked).splitlines()[0].endswith("; launch plan not usable")
     assert "launch with mpirun (not usable: fix NC201 first):" in in_utf8(blocked).splitlines()
     only_warning = replace(sick, findings=sick.findings[1:])
-    assert in_utf8(only_warning).splitlines()[0] == "! No errors: node02: mlx5_3 has no link; launch plan usable"
+    assert in_utf8(only_warning).splitlines()[0] == (
+        "! Ready, with warnings: node02: mlx5_3 has no link; launch plan usable"
+    )
 
 
 def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() -> None:
@@ -156,8 +169,7 @@ def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() ->
 def test_without_a_gpu_the_headline_says_that_only_cpu_checks_ran(reports: dict[str, Report]) -> None:
     first = in_utf8(replace(reports["healthy"], cpus_only=True)).splitlines()[:2]
     assert " ".join(line.strip() for line in first) == (
-        "✓ No problems found: 9 checks passed, 1 skipped; no GPU on any node, so only CPU checks ran; "
-        "launch plan usable"
+        "✓ Ready: 9 checks passed, 1 skipped; no GPU on any node, so only CPU checks ran; launch plan usable"
     )
 
 
@@ -201,35 +213,40 @@ def test_an_unknown_check_on_a_reached_node_is_a_line_with_its_reason(reports: d
     assert "  node01  1 check unknown" in lines
 
 
-def test_a_clean_run_says_what_was_looked_at_in_24_rows_and_a_pipe_gets_all_of_it(reports: dict[str, Report]) -> None:
-    made = MEASURED["healthy"](reports["healthy"])
-    lines = on_a_terminal(made, 80)
-    assert rows(lines, 80) <= 24
+def test_a_clean_run_says_what_was_looked_at(reports: dict[str, Report]) -> None:
+    lines = in_a_pipe(MEASURED["healthy"](reports["healthy"]))
     assert [line for line in lines if line[:2] in ("✓ ", "- ")][1:-1] == [
         "✓ ssh         4 nodes reached, port 22, as ada",
         "✓ versions    the same on 4 nodes: NCCL 2.21.5, Open MPI 4.1.6",
         "✓ network     NCCL takes bond0",
         "✓ InfiniBand  32 ports Active at 400 Gb/s",
         "✓ GPUs        the same on 4 nodes: 8 x NVIDIA H100 80GB HBM3, driver 550.54.15",
-        "✓ measured    all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: 381 of 400 GB/s",
+        (
+            "✓ measured    all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: 381 of 400 GB/s expected (95 %): "
+            "limited by the 8 x 400 Gb/s NICs"
+        ),
     ]
-    pipe = Pipe()
-    print_report(very_sick(16), pipe, {"COLUMNS": "100"})
-    printed = pipe.getvalue().splitlines()
-    assert max(len(line) for line in printed if not line.startswith("mpirun")) in range(90, 101)
-    assert " ..." not in pipe.getvalue()
-    assert all(f"NC{code} " in pipe.getvalue() for code in (*range(400, 408), *range(300, 303)))
 
 
-def test_what_an_interrupted_run_did_not_ask_is_one_line(reports: dict[str, Report]) -> None:
-    healthy = reports["healthy"]
-    reasons = (f"ibstat: deadline: {INTERRUPTED}", f"{INTERRUPTED} before this was asked", "(deadline)", "it hangs")
-    unknown = [replace(one, outcome=Outcome.UNKNOWN, reason=reasons[place % 4])
-               for place, one in enumerate(healthy.verdicts)]  # fmt: skip
-    lines = in_utf8(replace(healthy, verdicts=tuple(unknown), interrupted=True, exit_code=130)).splitlines()
-    assert [line for line in lines if line.startswith("? ") and " unknown on node" in line][1:3] == [
-        f"? 10 checks unknown on node[01-03]: {INTERRUPTED}", "? 10 checks unknown on node04: it hangs",
+def test_an_interrupted_run_is_one_line_with_what_was_found_so_far(reports: dict[str, Report]) -> None:
+    healthy, sick = reports["healthy"], reports["mixed_nccl"]
+    unknown = tuple(replace(one, outcome=Outcome.UNKNOWN, reason=INTERRUPTED) for one in healthy.verdicts)
+    nodes = (*healthy.nodes[:2], *(replace(one, reached=False, cause="not-tried") for one in healthy.nodes[2:]))
+    stopped = replace(healthy, nodes=nodes, verdicts=unknown, interrupted=True, exit_code=130)
+    answer = "? Interrupted after 3.2 s: 2 of 4 nodes answered"
+    assert in_a_pipe(stopped) == [
+        answer, "  ncheck 0.1.0 · 4 nodes: node[01-04], 2 reached", "",
+        "0 errors, 0 warnings · 3.2 s · -v shows all", "exit code 130: interrupted", answer,
     ]  # fmt: skip
+    found = in_a_pipe(replace(stopped, findings=sick.findings[:1]))
+    assert found[0] == f"{answer}; found so far: node04: nccl version differs"
+    assert "✗ error NC201 nccl-version-differs  node04" in found
+
+
+def test_where_to_read_more_and_how_to_let_a_finding_pass_are_printed_once(reports: dict[str, Report]) -> None:
+    more = "to read more: ncheck explain NC201; to let it pass: --ignore NC201=node04"
+    assert in_a_pipe(reports["mixed_nccl"]).count(more) == 1
+    assert [line for line in in_a_pipe(reports["healthy"]) if "--ignore" in line or "ncheck explain" in line] == []
 
 
 def test_what_was_measured_is_one_sentence(reports: dict[str, Report]) -> None:

@@ -31,7 +31,7 @@ class Ascii(io.StringIO):
 
 def printed(report: Report, stream: io.StringIO | None = None, *, color: bool | None = None) -> str:
     stream = stream or Utf8()
-    print_measured(Page(stream, {}, color=color), report)
+    print_measured(Page(stream, {"COLUMNS": "80"}, color=color), report)
     return stream.getvalue()
 
 

@@ -49,7 +49,8 @@ def test_unknown_is_never_ok_whatever_fail_on_says(reports: dict[str, Report]) -
 
 def test_the_performance_data_has_counts_time_and_bandwidth(reports: dict[str, Report]) -> None:
     assert read(measurements.healthy(reports["one_down"]))[3] == {
-        "nodes": 4, "reached": 3, "errors": 1, "warnings": 0, "unknown": 0, "time": 3.24, "busbw GB/s": 381.4,
+        "nodes": 4, "reached": 3, "errors": 1, "warnings": 0, "failed": 2, "crashed": 0, "not_run": 6, "unknown": 0,
+        "time": 3.24, "busbw GB/s": 381.4,
     }  # fmt: skip
 
 

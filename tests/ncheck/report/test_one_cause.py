@@ -9,9 +9,10 @@ import pytest
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Cause, Reply, Status
 from ncheck.model.finding import Outcome
+from ncheck.model.state import unknown_by_cause, unreached_and_unknown
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
-from ncheck.report.summary import headline, unknown_by_cause, unreached_and_unknown
+from ncheck.report.summary import headline
 from ncheck.report.text import fold_findings
 from ncheck.settings import Settings
 

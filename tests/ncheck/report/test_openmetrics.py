@@ -58,8 +58,8 @@ def test_nodes_findings_and_verdicts_are_counted(reports: dict[str, Report]) -> 
     report = replace(reports["one_down"], bad=(BadNode("node04", "not reached: filtered", ("NC112",), reached=False),))
     assert [value(report, "ncheck_node_reached", node=node) for node in ("node01", "node04")] == [1, 0]
     assert [value(report, "ncheck_node_good", node=node) for node in ("node01", "node04")] == [1, 0]
-    assert value(report, "ncheck_node_verdicts", node="node04", outcome="unknown") == 6
-    assert value(report, "ncheck_node_verdicts", node="node01", outcome="unknown") == 0
+    assert value(report, "ncheck_node_verdicts", node="node04", outcome="not_run") == 6
+    assert value(report, "ncheck_node_verdicts", node="node04", outcome="unknown") == 0
     assert [value(report, "ncheck_findings", severity=word) for word in ("error", "consequence")] == [1, 1]
     finding = {"code": "NC112", "check": "connection-filtered", "severity": "error", "node": "node04"}
     assert value(report, "ncheck_finding", **finding) == 1
