@@ -362,7 +362,7 @@ def test_a_broken_plug_in_of_this_machine_is_on_no_node() -> None:
     report = conclude(Cluster.of({"a": here, "b": here}), [plug_in_broken], Settings(), LaunchPlan(lines={"env": "x"}))
     assert ([one.nodes for one in report.findings], report.bad, report.exit_code) == ([()], (), 1)
     assert headline(report, fold_findings(report.findings)).text == (
-        "Not ready: this machine: plug in broken; launch plan not usable"
+        "Not ready: this machine: the checks of a plug-in could not be loaded; launch plan not usable"
     )
     for form in FORMATS:
         page = io.StringIO()

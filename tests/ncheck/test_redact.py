@@ -445,7 +445,7 @@ def ways_out(folder: Path, reports: Iterable[Report], evidence: tuple[Evidence, 
         history = folder / f"{number}.db"
         remembered(report, Settings(history=str(history)), "replay")
         yield "history", history.read_bytes().decode(errors="replace")
-        yield "notify", json.dumps(message_of(changes_in(entry_of(report), ()), entry_of(report)))
+        yield "notify", json.dumps(message_of(changes_in(entry_of(report), ()), entry_of(report), report.state))
     save(folder / "saved", [replace(one, recorded=False) for one in evidence])
     yield "recording", "".join(path.read_text() for path in (folder / "saved").iterdir())
 

@@ -147,6 +147,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
     from ncheck.timeline import Stopwatch
 
     watch = Stopwatch(before=process_seconds())
+    _say_nobody_named(settings)
     # A shell on this machine inherits the limit, a Slurm step is given it, and there it is judged.
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
 
@@ -223,6 +224,20 @@ def say_unused_ignores(settings: Settings, report: Report) -> None:
 def say(message: str) -> None:
     """Print a message on standard error. Text from a node in it cannot control the terminal."""
     click.echo(f"ncheck: {printable(redact(message), _LONGEST)}", err=True)
+
+
+def _say_nobody_named(settings: Settings) -> None:
+    """Print, before anything is examined, that nothing names a node, and how to examine a list that lies here."""
+    from ncheck.inventory.read import names_nobody
+
+    if names_nobody(settings, os.environ):
+        command = (click.get_current_context().info_name or "").removeprefix("check")
+        here = next((name for name in _LISTS if Path(name).is_file()), "")
+        how = f"{'for the list in this folder' if here else 'for others'}: {f'ncheck {command}'.strip()}"
+        say(f"no nodes are named, so this is about this machine alone; {how} {here or 'nodes.txt'}")
+
+
+_LISTS = ("nodes.txt", "hostfile", "hosts.txt", "hosts", "machinefile")  # as a list of nodes is usually called
 
 
 def observer_for(stream: TextIO, environ: Mapping[str, str], limit: float = 0.0) -> Observer:

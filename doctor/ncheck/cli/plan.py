@@ -85,8 +85,6 @@ def plan(
     if report.interrupted:
         say("interrupted: no plan was made")
         return report.exit_code
-    if not (settings.nodes_file or settings.hosts) and [node.transport for node in report.nodes] == ["local"]:
-        say("no nodes were named, so this is a plan for this machine alone; for others: ncheck plan nodes.txt")
     return print_plan(report, settings, as_json=output == "json")
 
 

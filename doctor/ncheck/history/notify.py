@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from ncheck.history.entry import Entry
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.report import State
 from ncheck.redact import redact
 from ncheck.text import printable
 
@@ -82,14 +83,15 @@ def _names(run: Entry) -> frozenset[str]:
     return frozenset(node for nodes in run.nodes.values() for node in nodes)
 
 
-def message_of(changes: Changes, entry: Entry) -> dict[str, Any]:
+def message_of(changes: Changes, entry: Entry, state: State) -> dict[str, Any]:
     """Return what is posted: `text` for a chat, and the rest for programs. No secret is in it."""
     before, now = changes.cluster or ("", "")
     return {
-        "text": redact("\n".join(_lines(changes))),
+        "text": redact("\n".join(_lines(changes, state))),
         "schema": SCHEMA,
         "time": entry.time,
         "host": entry.host,
+        "state": state.value,
         "cluster": {"from": before, "to": now} if changes.cluster else None,
         "changes": [
             {"node": one.node, "from": one.before, "to": one.now, "codes": one.codes, "summary": redact(one.summary)}
@@ -99,13 +101,17 @@ def message_of(changes: Changes, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _lines(changes: Changes) -> list[str]:
+def _lines(changes: Changes, state: State) -> list[str]:
     """Return "gpu03: bad, was good (NC506 Xid 79 of a GPU)"; nodes with the same change share a line."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for one in changes.nodes:
         why = " ".join(filter(None, (", ".join(one.codes), one.summary)))
         alike.setdefault((one.before, one.now, why), []).append(one.node)
-    lines = [f"ncheck: the cluster was {changes.cluster[0]} and is {changes.cluster[1]}"] if changes.cluster else []
+    lines = (
+        [f"ncheck: {state.value}: the cluster was {changes.cluster[0]} and is {changes.cluster[1]}"]
+        if changes.cluster
+        else []
+    )
     for (before, now, why), nodes in alike.items():
         lines.append(f"{fold(nodes)}: {now}, {f'was {before}' if before else 'new'}" + (f" ({why})" if why else ""))
     more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []

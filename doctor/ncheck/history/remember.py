@@ -17,7 +17,7 @@ from ncheck.hostlist import fold
 from ncheck.text import span
 
 if TYPE_CHECKING:
-    from ncheck.model.report import Report
+    from ncheck.model.report import Report, State
     from ncheck.settings import Settings
 
 MOST_NEWS = 12  # sentences
@@ -50,18 +50,18 @@ def remembered(report: Report, settings: Settings, kind: str, time: float | None
         else []
     )
     newest = len(until) == len(runs)
-    unposted = _notified(settings.notify, entry, until) if settings.notify and newest else ()
+    unposted = _notified(settings.notify, entry, until, report.state) if settings.notify and newest else ()
     return replace(report, news=(*news[:MOST_NEWS], *more, *unposted))
 
 
-def _notified(url: str, entry: Entry, until: Sequence[Entry]) -> tuple[str, ...]:
+def _notified(url: str, entry: Entry, until: Sequence[Entry], state: State) -> tuple[str, ...]:
     """Post what changed; return why it did not arrive."""
     from ncheck.history.notify import changes_in, message_of, posted
 
     changes = changes_in(entry, [run for run in until if run.time < entry.time])
     if not (changes.nodes or changes.cluster):
         return ()
-    why = posted(url, message_of(changes, entry))
+    why = posted(url, message_of(changes, entry, state))
     return (f"the changes were not posted: {why}",) if why else ()
 
 

@@ -27,15 +27,26 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
         nodes = _nodes(from_names(settings.hosts))
     elif settings.nodes_file is not None:
         nodes = _nodes(_from_file(settings.nodes_file, stdin, settings.sources.get("nodes_file")))
-    elif settings.slurm or settings.via == "srun" or _nodelist(environ):
+    elif not names_nobody(settings, environ):
         place = settings.named("slurm") if settings.slurm else settings.named("via", settings.via)
         nodes = _nodes(_from_slurm(environ, place, "--slurm" if settings.slurm else f"--via {settings.via}"))
     else:
-        _refuse_login(settings)
         nodes = (_this_machine(),)
     if settings.via == "srun":
         _require_allocated(nodes, environ, settings.named("via", "srun"))
     return nodes
+
+
+def names_nobody(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether neither the command line, a file nor Slurm names a node: then it is about this machine alone.
+
+    Raises InventoryError for an option of SSH then.
+    """
+    named = settings.local or settings.hosts is not None or settings.nodes_file is not None or settings.slurm
+    if named or settings.via == "srun" or _nodelist(environ):
+        return False
+    _refuse_login(settings)
+    return True
 
 
 def _refuse_login(settings: Settings) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
 
 LOW, FAR_TOO_LOW, OF_DATA_SHEET = 0.92, 0.8, 0.6
-NOTHING_TO_COMPARE = "nothing to compare with: one GPU of its model, and ncheck has no data sheet of it"
+NOTHING_TO_COMPARE = "nothing to compare with: one GPU of its model, and ncheck has no figure of its data sheet"
 _FEW = 3  # values: of fewer the median is none
 _MOST_EVIDENCE = 9
 
@@ -156,6 +156,11 @@ def _shown(node: str, gpu: TestedGpu, model: str, judged: Iterable[Judged]) -> G
     )
 
 
+def _unmeasured(facts: GpuTestFacts) -> str:
+    whys = [why for gpu in facts.gpus for why in (gpu.trouble, *gpu.notes) if why]
+    return "not measured" + (f": {whys[0]}" if whys else "")
+
+
 def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> Iterator[Problem | NotApplicable]:
     """Yield a problem for each node with GPUs of which one of these figures is low."""
     known: dict[str, list[Judged]] = {}
@@ -163,7 +168,8 @@ def slow_gpus(cluster: Cluster, names: tuple[str, ...], what: str, fix: str) -> 
         known.setdefault(one.node, []).append(one)
     for node, facts in cluster.facts(GpuTestFacts).items():
         if node not in known:
-            yield NotApplicable(NOTHING_TO_COMPARE, (node,))
+            measured = any(getattr(gpu.figures, name) is not None for gpu in facts.gpus for name in names)
+            yield NotApplicable(NOTHING_TO_COMPARE if measured else _unmeasured(facts), (node,))
             continue
         low = [one for one in known[node] if one.standing is not Standing.OK]
         if low:

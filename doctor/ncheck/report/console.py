@@ -27,6 +27,7 @@ from ncheck.report.parts import (
     severity_style,
 )
 from ncheck.report.summary import (
+    DOUBTFUL,
     blocked,
     checks_of,
     consequences,
@@ -39,7 +40,7 @@ from ncheck.report.summary import (
     urgency,
 )
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, so_also
-from ncheck.report.topics import DOUBTFUL, SKIPPED, topic_lines
+from ncheck.report.topics import SKIPPED, topic_lines
 
 FINDINGS, EVIDENCE = 99, 3  # that are shown, and lines of evidence of each
 ROWS = 64  # of each other part

@@ -154,7 +154,7 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
         expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
-        tone=say.tone(one.standing),
+        tone=say.tone_of(one),
     )
 
 
@@ -375,12 +375,12 @@ def _figures(
     report: Report, findings: Sequence[FoldedFinding], first: Measurement | None
 ) -> Iterator[tuple[str, str, str]]:
     if first and first.measured is not None:
-        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.tone(first.standing)
+        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.tone_of(first)
         if first.ratio is not None and first.expected is not None:
             yield (
                 say.percent(first.ratio),
                 f"of {say.rate(first.expected)} {first.unit} expected",
-                say.tone(first.standing),
+                say.tone_of(first),
             )
     reached = sum(node.reached for node in report.nodes)
     yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
@@ -400,7 +400,7 @@ def _measured(one: Measurement, by: str) -> Measured:
     rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
     kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
-    return Measured(title, say.verdict(one) + kept, say.tone(one.standing), one.ratio, curve_of(one, title), rows)
+    return Measured(title, say.verdict(one) + kept, say.tone_of(one), one.ratio, curve_of(one, title), rows)
 
 
 def _pairs(report: Report) -> Pairs | None:

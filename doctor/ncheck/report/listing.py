@@ -24,11 +24,11 @@ _TOPICS = {
 }
 
 
-OWN, MEASURED = "ncheck", "measured"
+OWN, VERSIONS, MEASURED = "ncheck", "versions", "measured"
 _SHORT = {
     "NC0": OWN,
     "NC1": "ssh",
-    "NC2": "versions",
+    "NC2": VERSIONS,
     "NC3": "network",
     "NC4": "InfiniBand",
     "NC5": "GPUs",

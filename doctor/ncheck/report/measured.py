@@ -34,6 +34,12 @@ def tone(standing: Standing) -> str:
     return _TONES[standing]
 
 
+def tone_of(one: Measurement) -> str:
+    """Return the style of a measurement. Noisy repeats without an expected value are not well."""
+    noisy = one.expected is None and one.protocol is not None and one.protocol.noisy
+    return UNJUDGED if noisy and one.standing is Standing.OK else tone(one.standing)
+
+
 def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
     """Return the measurement for the headline: all nodes, or what comes nearest to it."""
     for stage in _KINDS:
@@ -190,7 +196,7 @@ def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
 
 
 def _sentence(page: Page, one: Measurement, by: str) -> None:
-    judged = tone(one.standing)
+    judged = tone_of(one)
     sign = {WELL: page.signs.well, WARNED: page.signs.warned, BAD: page.signs.bad}
     style = STYLES[judged]
     text = Text.assemble((title(one, by), "bold"), ": ", (verdict(one), style if not one.failed else "red"))
@@ -231,7 +237,7 @@ def _curve(page: Page, one: Measurement) -> None:
     page.verbatim(f"{heading}{expected:>{room}}".rstrip(), style="dim")
     for point in shown:
         last = point is shown[-1]
-        style = STYLES[tone(one.standing)] if last else "cyan"
+        style = STYLES[tone_of(one)] if last else "cyan"
         bar = _bar(page, point.busbw / top * room, mark, room)
         left = f"    {size_text(point.size):>12}  {time(point.seconds):>7}  {rate(point.busbw):>6}  "
         page.verbatim(Text.assemble(left, (bar, style), (_wrong(point), "bold red")))

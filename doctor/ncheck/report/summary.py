@@ -67,7 +67,13 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
         return Headline(state, (f"after {report.seconds:.1f} s: {answered}", *found, *rest))
     if state is State.ONLY_WITH_PLAN:
         return Headline(state, (*_culprits([one for one in errors if one.counts]), *rest))
-    rest = [*_cpus_only(report), *python_not_judged(report), *_plan(report, errors=bool(errors)), *rest]
+    rest = [
+        *_alone(report),
+        *_cpus_only(report),
+        *python_not_judged(report),
+        *_plan(report, errors=bool(errors)),
+        *rest,
+    ]
     unknown = _unknown(unknown_by_cause(report)[0])
     if state is State.NOT_READY:
         named = set(map(id, causes))
@@ -122,6 +128,10 @@ def names_in(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
 def checks_of(verdicts: Iterable[Verdict]) -> Counter[str]:
     """Return the number of checks of each node that these verdicts are about."""
     return Counter(node for verdict in verdicts for node in verdict.nodes)
+
+
+def _alone(report: Report) -> list[str]:
+    return ["this machine alone"] if [node.transport for node in report.nodes] == ["local"] else []
 
 
 def _cpus_only(report: Report) -> list[str]:

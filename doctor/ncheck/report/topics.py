@@ -11,15 +11,15 @@ from ncheck.model.report import Report
 from ncheck.model.system import System
 from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.listing import MEASURED, OWN, short_topic
+from ncheck.report.listing import MEASURED, OWN, VERSIONS, short_topic
 from ncheck.report.measured import BAD, WARNED, WELL
+from ncheck.report.summary import DOUBTFUL, python_not_judged
 from ncheck.report.text import FoldedFinding, counted
 
 MOST = 12  # lines
 _NAMED = 3  # codes in a line, and frameworks
 
-# The marks, beside those of a measurement. DOUBTFUL: a check is unknown. SKIPPED: there was nothing to check.
-DOUBTFUL, SKIPPED = "doubtful", "skipped"
+SKIPPED = "skipped"  # a mark beside those of a measurement and DOUBTFUL: there was nothing to check
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _answer(
     mark = BAD if any(one.severity is Severity.ERROR for one in causes) else WARNED
     if topic == MEASURED and report.probe.ran and (first := say.foremost(report.measurements)):
         text = f"{say.title(first, '')}: {say.verdict(first)}"
-        return mark if causes else DOUBTFUL if unknown else say.tone(first.standing), text
+        return mark if causes else DOUBTFUL if unknown else say.tone_of(first), text
     if causes:
         codes = words.joined(sorted({one.code for one in causes}), _NAMED)
         nodes = words.node_set(tuple(dict.fromkeys(node for one in causes for node in one.nodes)))
@@ -84,7 +84,10 @@ def _what_there_is(
         return SKIPPED, "none on any node"
     if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:
         said = ", ".join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
-        return WELL, said or f"{words.count(len(passed), 'check')} passed"
+        text = said or f"{words.count(len(passed), 'check')} passed"
+        if topic == VERSIONS and (missing := python_not_judged(report)):
+            return DOUBTFUL, f"{text}; {missing[0]}"
+        return WELL, text
     reasons = Counter(one.reason for one in verdicts if one.outcome is Outcome.SKIPPED)
     return SKIPPED, reasons.most_common(1)[0][0] if reasons else "nothing to check"
 
@@ -185,7 +188,7 @@ _PART = {"GPUs": "gpus", "InfiniBand": "ports"}  # the member of System that say
 
 _TELLING: dict[str, Callable[[Report, Sequence[System]], Iterable[str]]] = {
     "ssh": _ssh,
-    "versions": _versions,
+    VERSIONS: _versions,
     "network": _network,
     "InfiniBand": _infiniband,
     "GPUs": _gpus,

@@ -190,6 +190,32 @@ def test_a_login_without_nodes_is_refused_because_this_machine_is_checked_withou
     assert "no nodes are named, and this machine is checked without SSH; as in: ncheck nodes.txt" in line
 
 
+@pytest.mark.parametrize(
+    ("lists", "words", "how"),
+    [
+        (("nodes.txt",), (), "for the list in this folder: ncheck nodes.txt"),
+        (("hostfile",), ("plan",), "for the list in this folder: ncheck plan hostfile"),
+        ((), (), "for others: ncheck nodes.txt"),
+    ],
+)
+def test_without_nodes_it_says_first_that_it_is_about_this_machine_alone(  # noqa: PLR0913, PLR0917  one row
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    lists: tuple[str, ...], words: tuple[str, ...], how: str,
+) -> None:  # fmt: skip
+    for variable in ("SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name in lists:
+        (tmp_path / name).write_text("gpu01\ngpu02\n")
+    given = words or ("--select", "NC601", "--probe", "none")
+    _, out, err = told(capsys, *given)
+    assert err.splitlines()[0] == f"ncheck: no nodes are named, so this is about this machine alone; {how}"
+    if not words:
+        assert "this machine alone" in out.splitlines()[0]
+        _, _, err = told(capsys, "local", "--select", "NC601", "--probe", "none")
+        assert "no nodes are named" not in err
+
+
 def test_a_folder_in_place_of_a_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert str(tmp_path) in refused(capsys, str(tmp_path))
 
@@ -238,7 +264,10 @@ def test_explain_of_no_check_says_what_is_near(capsys: pytest.CaptureFixture[str
     assert "name one" in refused(capsys, "explain", "versions")
 
 
-def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_every_check_on_a_line_and_the_same_as_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     code, out, _ = told(capsys, "list")
     assert code == 0
     _, as_json, _ = told(capsys, "list", "-o", "json")
@@ -246,6 +275,7 @@ def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixt
     assert {"code": "NC201", "name": "nccl-version-differs", "severity": "error", "topic": "Versions",
             "title": "The NCCL version differs between nodes"} in rows  # fmt: skip
     assert all(f"  {row['code']} {row['name']} " in out for row in rows)
+    assert [row for row in rows if not any(row["title"] in line for line in out.splitlines())] == []
 
 
 @pytest.mark.slow

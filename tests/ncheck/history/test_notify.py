@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ncheck.history.entry import Entry, Seen
 from ncheck.history.notify import Change, Changes, changes_in, message_of, posted
+from ncheck.model.report import State
 
 from tests.recorded.replayed import FIXTURES
 
@@ -75,8 +76,8 @@ def test_a_node_that_turns_bad_and_good_again_is_posted_once_each(tmp_path: Path
             _, output = ncheck("replay", folder, "--history", path, "--notify", url, "-v")
             assert PATH not in output
     assert [one["text"] for one in got] == [
-        "ncheck: the cluster was good and is bad\ngpu02: bad, was good (NC402 mlx5_3 has no link)",
-        "ncheck: the cluster was bad and is good\ngpu02: good, was bad",
+        "ncheck: Not ready: the cluster was good and is bad\ngpu02: bad, was good (NC402 mlx5_3 has no link)",
+        "ncheck: Ready: the cluster was bad and is good\ngpu02: good, was bad",
     ]
     assert (got[0]["schema"], got[0]["cluster"], got[0]["changes"], got[0]["left_out"]) == (
         "ncheck.notify/1",
@@ -167,7 +168,7 @@ def test_text_of_a_node_is_no_markup_no_secret_and_bounded() -> None:
     nodes = tuple(f"n{number}" for number in range(1000))
     evil = Seen("NC506", "x", "error", nodes, "<!channel> https://u:hunter2@host \x1b[31m" + "x" * 9000)
     entry = Entry(1, "check", nodes={"bad": nodes}, findings=(evil,), exit_code=1)
-    message = message_of(changes_in(entry, []), entry)
+    message = message_of(changes_in(entry, []), entry, State.NOT_READY)
     assert (len(message["changes"]), message["left_out"]) == (200, 800)
     text = json.dumps(message)
     assert len(text) < 100_000

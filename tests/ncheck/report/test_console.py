@@ -11,14 +11,16 @@ import termios
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import TextIO
 
 import pytest
 from ncheck.model.evidence import INTERRUPTED
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import Blocker
-from ncheck.model.report import MeshSample, Report, State
+from ncheck.model.report import MeshSample, Report, Standing, State
 from ncheck.report import quiet
 from ncheck.report.console import print_report
+from ncheck.report.measured import foremost
 from ncheck.report.page import Sheet
 from ncheck.report.text import fold_findings
 from ncheck.report.topics import topic_lines
@@ -52,13 +54,18 @@ def on_a_terminal(report: Report, columns: int, rows: int = 24) -> list[str]:
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
-        writer = Thread(target=lambda: print(print_report(report, stream, {"TERM": "dumb"}), file=stream, flush=True))
+        writer = Thread(target=_written, args=(report, stream))
         writer.start()
         out = b""
         while not out.endswith(b"None\r\n"):  # it comes in pieces, and the terminal has no room for all of it
             out += read.read(65536)
         writer.join()
     return out.decode().removesuffix("None\r\n").replace("\r\n", "\n").splitlines()
+
+
+def _written(report: Report, stream: TextIO) -> None:
+    print_report(report, stream, {"TERM": "dumb"})
+    print("None", file=stream, flush=True)
 
 
 def in_a_pipe(report: Report) -> list[str]:
@@ -284,6 +291,33 @@ def test_quiet_prints_the_headline_only(named_report: tuple[str, Report]) -> Non
     answer = stream.getvalue()
     assert in_utf8(made).startswith(answer)
     assert in_utf8(made).endswith(answer)
+
+
+def test_what_was_not_judged_has_no_tick(reports: dict[str, Report]) -> None:
+    blind = in_a_pipe(replace(reports["healthy"], name_python="ncheck nodes.txt --python PATH"))
+    assert [line for line in blind if line[2:].startswith("versions ")] == [
+        (
+            "? versions    the same on 4 nodes: NCCL 2.21.5, Open MPI 4.1.6; not judged: the Python of the job "
+            "(here: ncheck nodes.txt --python PATH)"
+        ),
+    ]
+    measured = MEASURED["healthy"](reports["healthy"])
+    first = foremost(measured.measurements)
+    assert first is not None
+    assert first.protocol is not None
+    unsure = replace(first, expected=None, standing=Standing.OK, protocol=replace(first.protocol, spread=0.27))
+    for spread, mark in ((0.27, "·"), (0.02, "✓")):
+        one = replace(unsure, protocol=replace(first.protocol, spread=spread))
+        lines = in_a_pipe(replace(measured, measurements=(one,)))
+        assert [line[0] for line in lines if line[2:].startswith("measured ")] == [mark]
+
+
+def test_where_all_was_skipped_nothing_is_called_clean(reports: dict[str, Report]) -> None:
+    skipped = tuple(replace(one, outcome=Outcome.SKIPPED, reason="none") for one in reports["healthy"].verdicts)
+    lines = in_a_pipe(replace(reports["healthy"], verdicts=skipped))
+    assert lines[-2:] == [
+        "exit code 0: nothing failed, and no check passed", "? Not verified: no check passed; launch plan usable",
+    ]  # fmt: skip
 
 
 def test_of_many_nodes_it_says_which_share_of_the_links_was_tried(reports: dict[str, Report]) -> None:

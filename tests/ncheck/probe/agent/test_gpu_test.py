@@ -211,12 +211,12 @@ CHECKS = [
 ]
 # One H100 with release 580 of the driver, which knows CUDA 13.0.
 H100 = f"{SMALL},driver=13000,devices=1,compute=3@0,product=2.5@0,copy=1.6@0,host=2@0"
-NO_PEER = "nothing to compare with: one GPU of its model, and ncheck has no data sheet of it"
+NO_PEER = "nothing to compare with: one GPU of its model, and ncheck has no figure of its data sheet"
 ALONE = {"gpu-pair-slow": "one GPU alone has no pairs", "gpu-host-link-slow": NO_PEER}
 LATE = "it did not end within its time, in: the driver"
 WAKES = {
     **ALONE,
-    **dict.fromkeys(("gpu-compute-slow", "gpu-memory-slow"), NO_PEER),
+    **dict.fromkeys(("gpu-compute-slow", "gpu-memory-slow", "gpu-host-link-slow"), f"not measured: {LATE}"),
     **dict.fromkeys(("gpu-slowed-under-load", "pcie-narrow-under-load"), "no GPU was kept busy to the end"),
     "gpu-computes-wrong": f"0000:00:00.0: {LATE}",
     "gpu-test-failed": f"the test of 0000:00:00.0 did not come to its end: {LATE}",
