@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import shutil
 import signal
@@ -11,9 +12,11 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -63,10 +66,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker compile its share of the test files; in a fresh clone all would compile all, for 9 s each."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker and not sys.dont_write_bytecode:
+        files = sorted(file for name in session.config.args for file in Path(name).rglob("test_*.py"))
+        for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+            _compile(file)
+
+
+def _compile(file: Path) -> None:
+    """Let pytest rewrite the assertions of a file and keep what it compiled; nothing of the file runs."""
+    hook = next(finder for finder in sys.meta_path if isinstance(finder, AssertionRewritingHook))
+    spec = importlib.util.spec_from_file_location(file.stem, file, loader=hook)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    vars(module)["__builtins__"] = {}  # without __import__, the first statement of the file fails
+    with suppress(Exception):  # what is wrong with a file is said when it is collected
+        hook.exec_module(module)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them."""
+    within = {path: LAB in path.parents for path in {item.path for item in items}}
     for item in items:
-        if LAB in item.path.parents:
+        if within[item.path]:
             item.add_marker("lab")
         used = getattr(item, "fixturenames", ())
         for marker, fixtures in MARKED_BY_FIXTURE.items():

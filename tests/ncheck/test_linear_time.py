@@ -40,13 +40,6 @@ RUNS = (
     "| ", "- ", "a1 ,.[]()\t:;/-\"'{}=|",
 )  # fmt: skip
 
-MODULES = [
-    module.name
-    for package in (ncheck, ncheck_checks)
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-    if not module.name.endswith("__main__")
-]
-
 
 def held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
     """Yield the patterns of a constant: alone, or in tuples, mappings and records."""
@@ -127,8 +120,14 @@ def slow_texts(pattern: re.Pattern[str], *, anchored: bool) -> tuple[str, ...]:
 @cache
 def every_pattern() -> list[tuple[re.Pattern[str], str, bool]]:
     """Return every pattern of every module, its place, and whether it is tried at the start of a text only."""
+    names = [
+        module.name
+        for package in (ncheck, ncheck_checks)
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+        if not module.name.endswith("__main__")
+    ]
     return [
-        (pattern, *found) for name in MODULES for pattern, found in patterns_of(importlib.import_module(name)).items()
+        (pattern, *found) for name in names for pattern, found in patterns_of(importlib.import_module(name)).items()
     ]
 
 

@@ -129,14 +129,14 @@ def test_a_flood_after_the_greeting_is_stopped_early_and_named(line: bytes) -> N
 @pytest.mark.parametrize(
     "frame",
     [
-        struct.pack(">I", LARGEST + 1),
-        struct.pack(">I", 5) + b"xxxxx",
-        struct.pack(">I", 60000) + zlib.compress(b"0" * 50_000_000)[:60000].ljust(60000, b"0"),
-        b"Traceback (most recent call last):\n",
+        lambda: struct.pack(">I", LARGEST + 1),
+        lambda: struct.pack(">I", 5) + b"xxxxx",
+        lambda: struct.pack(">I", 60000) + zlib.compress(b"0" * 50_000_000)[:60000].ljust(60000, b"0"),
+        lambda: b"Traceback (most recent call last):\n",
     ],
 )
-def test_what_is_no_frame_ends_the_conversation_and_is_named(frame: bytes) -> None:
-    evidence = talk(Scripted(then(STARTED, frame, b"silence")))
+def test_what_is_no_frame_ends_the_conversation_and_is_named(frame: Callable[[], bytes]) -> None:
+    evidence = talk(Scripted(then(STARTED, frame(), b"silence")))
     assert (evidence.login.reached, evidence.login.cause) == (True, Cause.FLOODED)
 
 
