@@ -184,8 +184,8 @@ def _keys(count: int, step: int, size: int) -> bytes:
 
 
 def hostile() -> dict[str, bytes]:
-    """Return pickles that take much time or memory, each of a few megabytes."""
-    size = 4_000_000
+    """Return pickles that take much time or memory: more than our reader takes of operations and containers."""
+    size = 2_000_000
     doubled = b"".join(b"]q" + bytes([one]) + b"h" + bytes([one - 1]) + b"a" for one in range(1, 200))
     tower = b"]q\x00" + b"".join(b"](h" + bytes([one - 1]) + b"h" + bytes([one - 1]) + b"eq" + bytes([one])
                                   for one in range(1, 60))  # fmt: skip
@@ -224,6 +224,7 @@ import resource, sys, time
 from ncheck.triage.parse.flight_recorder import read
 from tests.ncheck.triage.parse.test_flight_recorder import hostile
 made = hostile()
+assert len(made) == 22
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 for name, data in made.items():
@@ -243,10 +244,10 @@ def test_hostile_pickles_take_little_time_and_memory() -> None:
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     rows = [line.split("|") for line in ran.stdout.splitlines()]
-    assert [name for name, *_ in rows] == [*hostile(), "memory"]
+    assert len(rows) == 22 + 1
     slow = [row for row in rows[:-1] if float(row[2]) > 5]
     assert not slow
-    assert float(rows[-1][2]) < 400
+    assert (rows[-1][0], float(rows[-1][2]) < 250) == ("memory", True)
 
 
 def test_a_dump_with_any_bytes_changed_is_read_or_says_why() -> None:
