@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from .hosts import Lab
+from collections.abc import Iterator
+
+import pytest
+
+from .command import Run
 from .layers import ADA, STANDINS
 from .node import Node
-from .promises import examined
+from .promises import QUICK
+from .ward import Row, Ward, hold, on, ward
 
 DRIVER = "/sys/bus/pci/drivers/amdgpu"
 CODES = ("--select", "gpus", "--mesh", "none")
@@ -31,30 +36,57 @@ def turn_to_amd(node: Node, tool: str, gpus: int = 8, without_driver: int = 0) -
     node.sh("; ".join(lines))
 
 
-def test_healthy_nodes_are_green_by_either_tool_for_an_ordinary_user(lab: Lab) -> None:
-    for node, tool in zip(lab.nodes, ("amd-smi", "amd-smi", "rocm-smi", "rocm-smi"), strict=True):
-        turn_to_amd(node, tool)
-
-    run = examined(lab, *CODES, user=ADA)
-
-    assert run.failed() == {}
-    assert [v for v in run.report["verdicts"] if v["outcome"] == "unknown"] == []
-    gpus = [system["gpus"] for system in run.report["systems"]]
-    assert [(one["models"], one["driver"]) for one in gpus] == [({"AMD Instinct MI300X": 8}, "6.16.6")] * len(gpus)
-    assert {system["topology"] for system in run.report["systems"]} == {"8 GPUs, XGMI all to all"}
-
-
-def test_a_lost_gpu_bad_memory_and_a_tool_that_hangs_are_named(lab: Lab) -> None:
-    for node in lab.nodes:
-        turn_to_amd(node, "amd-smi", *((7, 1) if node is lab.nodes[1] else ()))
+def bad_memory(node: Node) -> None:
+    turn_to_amd(node, "amd-smi")
     counts = "/sys/bus/pci/drivers/amdgpu/0000:35:00.0/ras"
-    lab.nodes[2].sh(f"printf 'ue: 2\\nce: 0\\n' >{counts}/umc_err_count")
-    lab.nodes[3].write("/usr/local/bin/amd-smi", "#!/bin/sh\nexec sleep 1000\n", 0o755)
+    node.sh(f"printf 'ue: 2\\nce: 0\\n' >{counts}/umc_err_count")
 
-    run = examined(lab, *CODES, waits=("--connect-timeout", "10", "--command-timeout", "10", "--deadline", "60"))
 
-    second, third, fourth = (node.name for node in lab.nodes[1:])
-    assert run.failed() == {"NC501": {second}, "NC561": {second}, "NC560": {third}, "NC505": {fourth}}
-    assert run.finding("NC561")["message"] == "1 of 8 AMD GPUs have no driver: 0000:15:00.0"
+def hanging_tool(node: Node) -> None:
+    turn_to_amd(node, "amd-smi")
+    node.write("/usr/local/bin/amd-smi", "#!/bin/sh\nexec sleep 1000\n", 0o755)
+
+
+ROWS = (
+    Row("seven of eight AMD GPUs and one without a driver", "NC561 NC501", on(turn_to_amd, "amd-smi", 7, 1),
+        "1 of 8 AMD GPUs have no driver: 0000:15:00.0"),
+    Row("bad memory of an AMD GPU", "NC560", on(bad_memory)),
+    Row("amd-smi hangs", "NC505", on(hanging_tool)),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def amd() -> Iterator[Ward]:
+    """Four nodes are healthy: two by either tool."""
+
+    def prepare(made: Ward) -> None:
+        for name, tool in zip(made.whole, ("amd-smi", "amd-smi", "rocm-smi", "rocm-smi"), strict=True):
+            turn_to_amd(made.lab.nodes[made.lab.names.index(name)], tool)
+
+    with ward(ROWS, whole=4, prepare=prepare) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(amd: Ward) -> Run:
+    return amd.examined(*CODES, waits=QUICK, user=ADA)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
+def test_a_lost_gpu_bad_memory_and_a_tool_that_hangs_are_named(amd: Ward, run: Run, row: Row) -> None:
+    hold(amd, run, row)
+
+
+def test_of_a_tool_that_hangs_nothing_is_taken_for_known(amd: Ward, run: Run) -> None:
     assert run.finding("NC505")["summary"] == "amd-smi hangs"
-    assert {"NC501", "NC502", "NC503", "NC504"} <= run.unknown(fourth)
+    assert {"NC501", "NC502", "NC503", "NC504"} <= run.unknown(amd.node("amd-smi hangs").name)
+
+
+def test_healthy_nodes_are_green_by_either_tool_for_an_ordinary_user(amd: Ward, run: Run) -> None:
+    assert run.failed() == amd.failing
+    assert {name: run.unknown(name) for name in amd.whole} == {name: set() for name in amd.whole}
+    systems = [system for system in run.report["systems"] if set(system["nodes"]) & set(amd.whole)]
+    assert {name for system in systems for name in system["nodes"]} >= set(amd.whole)
+    for system in systems:
+        assert (system["gpus"]["models"], system["gpus"]["driver"]) == ({"AMD Instinct MI300X": 8}, "6.16.6")
+        assert system["topology"] == "8 GPUs, XGMI all to all"
