@@ -19,20 +19,16 @@ def pace(nodes: Iterable[Node], rate: str) -> None:
         node.sh(f"tc qdisc add dev eth0 root tbf rate {rate} burst 64kb latency 300ms")
 
 
-def test_healthy_hosts_are_measured_in_pairs_by_what_calls_itself_tcp(lab: Lab) -> None:
-    run = probed(lab, "--probe", "tcp")
+def test_healthy_hosts_are_measured_in_pairs_over_the_interface_that_the_plan_means_and_no_other(wide_lab: Lab) -> None:
+    run = probed(wide_lab, "--probe", "tcp")
 
-    assert run.exit_code == 0, run.report["findings"]
+    measured = {outcome for (code, _), outcome in run.verdicts().items() if code.startswith("NC7")}
+    assert measured <= {"passed", "skipped"}, run.report["findings"]
     assert (told(run)["ran"], told(run)["means"], told(run)["launcher"]) == (True, "tcp", "agents")
-    assert met(run) == set(lab.names)
+    assert met(run) == set(wide_lab.names)
     assert all(row["measured"] > 0 and row["failed"] == "" for row in run.report["measurements"])
     assert {row["by"] for row in run.report["measurements"]} == {"sockets, no library"}
     assert not any("NCCL" in row["what"] for row in run.report["measurements"])
-
-
-def test_bytes_leave_by_the_interface_that_the_plan_means_and_by_no_other(wide_lab: Lab) -> None:
-    run = probed(wide_lab, "--probe", "tcp")
-
     planned, others = sent(run, planned=True), sent(run, planned=False)
     assert {*planned} == {(node.name, node.nics[0]) for node in wide_lab.nodes}
     assert min(planned.values()) > MOVED
