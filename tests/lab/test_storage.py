@@ -41,13 +41,14 @@ def test_a_mount_that_hangs_is_named_and_nothing_waits_for_it(lab: Lab, healthy:
 
 
 def test_the_storage_probe_reads_on_every_node_and_changes_nothing(lab: Lab) -> None:
-    for node in lab.nodes:
+    names = lab.names[:2]
+    for node in lab.nodes[:2]:
         node.sh(f"mkdir {DATA}; head -c 8M /dev/zero >{DATA}/large; touch {DATA}/empty")
 
-    run = examined(lab, *OF_HOSTS, "--data", DATA, "--storage-probe")
+    run = examined(lab, *OF_HOSTS, "--data", DATA, "--storage-probe", nodes=names)
 
     # Hosts of one machine: how fast they are says nothing.
-    assert {run.verdicts()["NC651", name] for name in lab.names} <= {"passed", "failed"}
+    assert {run.verdicts()["NC651", name] for name in names} <= {"passed", "failed"}
     assert run.failed().keys() <= {"NC645", "NC651", "NC652"}
 
 
