@@ -45,6 +45,8 @@ _HEADER = 4
 _FILES_OF_PYTHON = 16  # open files: a shell needs a number from 10 on, Python a few more to start a program
 _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
 _GLANCE = 0.1  # seconds for what has come already
+_QUIET = 5.0  # seconds without a word from an agent that has begun: then it is asked whether it is there
+_IN_VAIN = 2  # so many more of them without a word: it is not, and the run goes on without it
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
 _BY_SSH = frozenset({"paramiko", "openssh"})
 _KILLED = frozenset({128 + 9, 128 + 15})  # as the kernel does without memory, or an administrator
@@ -61,7 +63,7 @@ class Session:
         self.posted = b""
         self.asked: dict[str, Source] = {}
         self.pinged = (0.0, 0.0)  # when the last ping went: the time of day, and by time.monotonic()
-        self.strays = self.pings = self.taken = 0
+        self.strays = self.pings = self.taken = self.looks = 0
         self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
@@ -198,6 +200,8 @@ class Session:
             self.starting = False
             if "not_entered" in message:
                 raise SessionEndedError(Cause.NOT_ENTERED, str(message["not_entered"])[:500])
+        elif kind == "pong" and self.looks:  # it was sent before any ping for the clock that has no answer
+            self.looks -= 1
         elif kind == "pong" and self.pings:
             self._read_clock(message.get("time"))
         else:
@@ -243,16 +247,41 @@ class Session:
 
     def _frame(self, most: float = float("inf")) -> object:
         """Return the content of the next frame. The shell around --enter prints a last line when all has ended."""
-        header = self.lines.exactly(_HEADER, self._left(most))
+        header = self._exactly(_HEADER, most)
         if self.script.marker.encode().startswith(header):
             raise self._enter_ended()
-        body = self.lines.exactly(length_of(header), self._left(most))
+        body = self._exactly(length_of(header), most)
         with _READING:
             text = inflated(body)
             self.taken += weight(text)
             if self.taken > MOST:
                 raise SessionEndedError(Cause.FLOODED, f"the node sent more than {MOST // 2**20} MiB of answers")
             return message_of(text)
+
+    def _exactly(self, wanted: int, most: float) -> bytes:
+        """Return that many bytes. An agent that has begun answers pings, whatever it waits for: one that does not was
+        stopped, or its node froze, and nobody waits for it to the end of the run.
+        """
+        ends, quiet, came = time.monotonic() + self._left(most), 0, len(self.lines.buffer)
+        while True:
+            left = max(0.0, ends - time.monotonic())
+            try:
+                return self.lines.exactly(wanted, min(left, _QUIET))
+            except TimeoutError:
+                if left <= _QUIET:
+                    raise
+            if not self.answered or self.wanted.shared:  # it has yet to begin, or is one of many on a stream
+                continue
+            quiet = quiet + 1 if len(self.lines.buffer) == came else 0
+            came = len(self.lines.buffer)
+            if quiet > _IN_VAIN:
+                seconds = f"{quiet * _QUIET:.0f} s"
+                why = "its python3 was stopped (SIGSTOP), or the node froze"
+                raise SessionEndedError(Cause.CLOSED, f"it answered nothing for {seconds}, and no ping: {why}")
+            if quiet == 1 and not self.pings:
+                self.looks += 1
+                with suppress(OSError):  # its input is full: it reads no more
+                    self.stream.send(_PING, self._left(_GLANCE))
 
     def _python(self) -> tuple[str, str]:
         """Wait for a python3 to start, and return its version and path."""

@@ -10,7 +10,7 @@ from .login_cause import only_its_cause_is_red, own_lines
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "the connection was lost"
+    message = "it stopped answering during the run"
     only_its_cause_is_red(judge, connection_cut, "NC127", Cause.CLOSED, message, where="here", kind="look")
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,30 @@ def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_i
         if ALSO.key in evidence.replies:
             over.touch()
     assert parts == [("a", [slow.key]), ("a", [ALSO.key]), ("b", [slow.key])]
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_stopped_is_named_and_the_run_goes_on_without_it_and_one_that_works_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ncheck.fleet.session._QUIET", 0.5)
+    pid = tmp_path / "pid"
+    stops = Command(("sh", "-c", f"echo $PPID > {pid}.new; mv {pid}.new {pid}; kill -STOP $PPID; sleep 2"), timeout=60)
+    works = Command(("sleep", "3"), timeout=60)  # for six times as long as an agent may be quiet
+    acts = [
+        phase("collecting", "ab", lambda _: {"a": (HELLO, works), "b": (HELLO, stops)}),
+        phase("asking", "ab", lambda _: {"a": (ALSO,), "b": (ALSO,)}),
+    ]
+    parts = list(asked(nodes("a", "b"), acts, Settings(), lambda _: Ways(), Told()))
+    with suppress(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert [(one.login.cause, sorted(one.replies)) for one in parts if one.node == "a"] == [
+        (None, [HELLO.key, works.key]), (None, [ALSO.key]),
+    ]  # fmt: skip
+    (stopped,) = (one for one in parts if one.node == "b")
+    why = "its python3 was stopped (SIGSTOP), or the node froze"
+    assert (stopped.login.reached, stopped.login.cause) == (True, Cause.CLOSED)
+    assert stopped.login.detail == f"it answered nothing for 2 s, and no ping: {why}"
 
 
 def test_a_connection_that_ends_in_a_later_act_is_told_with_what_came() -> None:
