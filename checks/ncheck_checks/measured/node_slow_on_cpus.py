@@ -2,8 +2,8 @@
 
 ## What it finds
 The same as node-slow, for pairs measured with sockets or gloo: nodes that reach less than half of what is usual with at
-least two partners that are fast with others. This is a warning and not an error, because a busy processor slows sockets
-down as much as a bad link does.
+least two partners that are fast with others, and with one of these once more, while nothing else is measured. This is a
+warning and not an error, because a busy processor slows sockets down as much as a bad link does.
 
 ## Why it matters
 A job that trains on CPUs waits for the slowest node, and so do the start and the checkpoints of every job.

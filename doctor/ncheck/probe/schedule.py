@@ -21,7 +21,8 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     """Return the disjoint pairs of the next round; () when there is nothing more to find.
 
     `done` is all that was measured so far; only its pairs count. In the first rounds every node is paired with two
-    others. Then only suspects and doubtful links are measured again, and small clusters where noise may have decided:
+    others. Then only suspects and doubtful links are measured again, and small clusters where noise may have decided;
+    and over CPUs each node that would be called slow, alone:
     SMALL rounds in all, or fewer than 2 log2(N) + 2 where that is more. A round without any result does not count and
     is returned again; the caller must stop then.
     """
@@ -41,6 +42,7 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     return (
         _closer(missing, met, found, strangers=few)
         or _strangers(names, met, pairs, expect)
+        or _accused(names, met, found)
         or (_once_more(names, pairs) if few and doubtful else ())
     )
 
@@ -106,6 +108,17 @@ def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: Se
             del free[node], free[partner]
     again = () if strangers else (link.nodes for link in found.doubted if len(link.meetings) < TRIED)
     return (*pairs, *_disjoint(nodes for nodes in again if free.keys() >= set(nodes)))
+
+
+def _accused(names: Container[str], met: Mapping[frozenset[str], int], found: Search) -> Pairs:
+    """Pair a node that would be called slow with a fast one, alone: nothing else is measured. Of many, all at once."""
+    free, pairs = [node for node in found.fast if node in names], list[tuple[str, str]]()
+    for suspect in (one for one in found.accused if one.node in names):
+        partner, _ = _least_met(suspect.node, free, met)
+        if partner:
+            pairs.append((suspect.node, partner))
+            free.remove(partner)
+    return tuple(pairs if len(pairs) > FEW else pairs[:1])
 
 
 def _least_met(node: str, others: Iterable[str], met: Mapping[frozenset[str], int]) -> tuple[str | None, int]:

@@ -116,7 +116,8 @@ class SlowLink:
 
 @dataclass(frozen=True)
 class Search:
-    """What is known about every node in a pair. `unresolved` nodes were never fast, but are not surely slow.
+    """What is known about every node in a pair. `unresolved` nodes were never fast, but are not surely slow. `accused`
+    were slow over CPUs and have to be measured once more: a busy machine may have been the reason.
 
     `doubted` links are slow in the mean so far, but noise may be the reason; `uncleared` are ends of such links that
     may be slow themselves. `expected`: the pairs were compared with an expectation, and not only with each other.
@@ -125,6 +126,7 @@ class Search:
     slow: tuple[Suspect, ...] = ()
     links: tuple[SlowLink, ...] = ()
     unresolved: tuple[Suspect, ...] = ()
+    accused: tuple[Suspect, ...] = ()
     fast: tuple[str, ...] = ()
     doubted: tuple[SlowLink, ...] = ()
     uncleared: tuple[str, ...] = ()
@@ -160,15 +162,17 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
     fast = tuple(dict.fromkeys(node for meeting in meetings if meeting.fast for node in meeting.nodes))
     suspects = _suspects(meetings, frozenset(fast))
     noise = _Noise.of(meetings, bounds)
-    slow = tuple(suspect for suspect in suspects if _is_slow(suspect, noise, frozenset(fast), bounds))
+    low = tuple(suspect for suspect in suspects if _is_slow(suspect, noise, frozenset(fast), bounds))
+    accused = tuple(suspect for suspect in low if method.on_cpus and not _measured_again(suspect, frozenset(fast)))
     links = _low_links(meetings, frozenset(fast), bounds)
     uncleared = {link: noise.uncleared(link, meetings, bounds) for link in links}
     repeated = [link for link in links if len(link.meetings) > 1]
     certain = tuple(link for link in repeated if noise.low(link.meetings, bounds) and not uncleared[link])
     return Search(
-        slow=slow,
+        slow=tuple(suspect for suspect in low if suspect not in accused),
         links=certain,
-        unresolved=tuple(suspect for suspect in suspects if suspect not in slow),
+        unresolved=tuple(suspect for suspect in suspects if suspect not in low),
+        accused=accused,
         fast=fast,
         doubted=tuple(link for link in links if link not in certain),
         uncleared=tuple(node for link in repeated for node in uncleared[link]),
@@ -304,6 +308,11 @@ def _is_slow(suspect: Suspect, noise: _Noise, fast: frozenset[str], bounds: Boun
     proofs = [meeting for meeting in suspect.meetings if meeting.partner(suspect.node) in fast]
     enough = len(suspect.partners) >= PARTNERS and len(suspect.witnesses) >= bounds.witnesses
     return enough and noise.low(proofs, bounds)
+
+
+def _measured_again(suspect: Suspect, fast: frozenset[str]) -> bool:
+    """Return whether a node had a measurement more than those that raised the suspicion; one that fails needs none."""
+    return suspect.failed or sum(meeting.partner(suspect.node) in fast for meeting in suspect.meetings) > PARTNERS
 
 
 def _low_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:

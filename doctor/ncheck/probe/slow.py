@@ -53,6 +53,9 @@ def slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Problem | Inconclus
         yield _group(seen)
     else:
         yield from (_node(seen, suspect) for suspect in search.slow)
+    if search.accused:
+        once = "slow with its partners, and there was no time to measure it once more: a busy machine may be the reason"
+        yield NotApplicable(once, tuple(suspect.node for suspect in search.accused))
     if search.unresolved and not on_cpus:
         nodes = tuple(suspect.node for suspect in search.unresolved)
         yield Inconclusive(

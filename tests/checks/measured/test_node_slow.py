@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ncheck.judge import judge
@@ -35,12 +35,13 @@ def cluster(
     slow: Mapping[str, float | None],
     method: Method = Method.NCCL,
     inside: Mapping[str, float] | None = None,
+    again: Sequence[tuple[str, str, int]] = (),
 ) -> dict[str, Facts]:
     """Return nodes that met in a ring, at 24 GB/s but for the slow ones (None: nothing with them comes to its end)."""
     results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
     for node, busbw in (inside or {}).items():
         results[node].append(result(Step(1, Stage.INSIDE, method, (node,), (8,), (GIB,)), busbw))
-    for one, other, number in (*RINGS[count], *(ACROSS if count == 8 else ())):
+    for one, other, number in (*RINGS[count], *(ACROSS if count == 8 else ()), *again):
         step = Step(number + 1, Stage.PAIR, method, (one, other), (1, 1), (GIB,))
         known = [slow.get(node, 1.0) for node in (one, other)]
         reached = None if None in known else 24.0 * min(share for share in known if share is not None)

@@ -10,10 +10,18 @@ from ncheck_checks.measured.node_slow_on_cpus import node_slow_on_cpus
 from .test_node_slow import cluster
 
 
-def test_a_third_of_the_speed_with_two_partners_is_a_warning() -> None:
+def test_a_third_of_the_speed_with_two_partners_and_once_more_alone_is_a_warning() -> None:
     for method in (Method.TCP, Method.GLOO):
-        found = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, method)).findings
+        found = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, method, again=[("n2", "n4", 9)])).findings
         assert [(one.nodes, one.severity) for one in found] == [(("n2",), Severity.WARNING)]
+
+
+def test_it_is_silent_where_a_busy_machine_may_be_the_reason_because_nothing_was_measured_once_more() -> None:
+    for method in (Method.TCP, Method.GLOO):
+        judgement = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, method))
+        outcomes = {name: verdict.outcome for verdict in judgement.verdicts for name in verdict.nodes}
+        assert (judgement.findings, outcomes.pop("n2")) == ([], Outcome.SKIPPED)
+        assert [*outcomes.values()] == [Outcome.PASSED] * 3
 
 
 def test_it_is_silent_about_a_node_that_is_merely_busy() -> None:

@@ -43,10 +43,14 @@ class Cluster:
     def search(self, expect: Expect = no_expectation) -> Search:
         """Run rounds until there is nothing more to find, and say what was found."""
         while pairs := pair_rounds(self.names, self.done, expect):
-            self.rounds.append(pairs)
-            for pair in pairs:
-                self._meet(pair, len(self.rounds))
+            self.measure(pairs)
         return searched(self.done, expect)
+
+    def measure(self, pairs: tuple[Pair, ...]) -> None:
+        """Run a round."""
+        self.rounds.append(pairs)
+        for pair in pairs:
+            self._meet(pair, len(self.rounds))
 
     def _meet(self, pair: Pair, round_: int) -> None:
         step = Step(round_, Stage.PAIR, self.method, pair, (1, 1), (SIZE,), net=self.net)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ncheck.probe.facts import Method
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
+from ncheck.probe.search import searched
 
 from .simulated import Cluster, nodes
 
@@ -50,6 +52,23 @@ def test_every_node_meets_two_others_and_in_no_round_two_at_once(count: int) -> 
 def test_a_suspect_meets_a_node_that_was_fast() -> None:
     cluster = Cluster(nodes(6), slow={"n00": 0.5, "n01": 0.5}, noise=0.0)
     assert rounds(cluster)[2:] == [(("n00", "n02"), ("n01", "n03"))]
+
+
+def test_over_cpus_a_slow_node_is_measured_once_more_alone_before_it_is_called_slow() -> None:
+    cluster = Cluster(nodes(6), slow={"n00": 0.3, "n03": 0.3}, noise=0.0, method=Method.TCP)
+    found = cluster.search()
+    assert [len(pairs) for pairs in cluster.rounds] == [3, 3, 1, 1]
+    assert [one.node for one in found.slow] == ["n00", "n03"]
+
+    busy = Cluster(nodes(6), slow={"n00": 0.3}, noise=0.0, method=Method.GLOO)
+    while pairs := pair_rounds(busy.names, busy.done):
+        accused = [one.node for one in searched(busy.done).accused]
+        if len(busy.rounds) == 2:
+            assert (accused, len(pairs)) == (["n00"], 1)
+            busy.slow = {}  # what kept it busy has ended
+        busy.measure(pairs)
+    found = searched(busy.done)
+    assert (found.slow, found.accused, found.links) == ((), (), ())
 
 
 def test_the_search_ends_after_twelve_rounds_or_fewer_than_two_log_n_and_two() -> None:

@@ -240,7 +240,7 @@ def test_sockets_of_loaded_machines_differ_by_less_than_half_and_nobody_is_blame
 def test_over_sockets_two_witnesses_are_needed_and_a_third_of_the_speed_is_found() -> None:
     for seed in SEEDS:
         found = Cluster(nodes(8), slow={"n01": 0.3}, method=Method.TCP, seed=seed).search()
-        assert [len(suspect.witnesses) for suspect in found.slow] == [2]
+        assert [len(suspect.witnesses) for suspect in found.slow] == [3]  # the third is met alone
 
 
 def test_unlike_pairs_are_measured_against_what_each_of_them_should_reach() -> None:
