@@ -50,9 +50,30 @@ def stuck_there(node: Node) -> bool:
     return node.sh(f"{looking}; ps -o stat= -p $! || true").stdout.startswith("D")
 
 
+# A user's systemd, which adopts what its children leave (PR_SET_CHILD_SUBREAPER), and a launcher that ends at once.
+ADOPTS = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.prctl(36, 1)
+libc.prctl(15, b"systemd")
+if not os.fork():
+    if not os.fork():
+        os.environ["TORCHELASTIC_RUN_ID"] = "none"
+        os.execvp("sh", ["sh", "-c", "exec 9>/dev/shm/nccl-x; exec sleep 600"])
+    os._exit(0)
+time.sleep(600)
+"""
+
+
+def leave_rank(_lab: Lab, node: Node) -> None:
+    """Leave a rank as torchrun's end by SIGKILL does: it sleeps, and holds a file of shared memory."""
+    node.write("/run/adopts.py", ADOPTS)
+    node.sh("(setsid /usr/bin/python3 /run/adopts.py > /dev/null 2>&1 < /dev/null &)")
+
+
 # What a program prints in 1 GB, others tell.
 ROWS = (
-    Row("programs that print no UTF-8", "NC002", print_no_utf_8, unknown="NC203 NC204 NC205 NC212 NC213"),
+    Row("programs that print no UTF-8", "NC002", print_no_utf_8, unknown="NC203 NC204 NC205 NC212 NC213 NC237"),
     Row("a start-up file that prints", "NC130", bashrc("echo Welcome to $HOSTNAME; printf '\\033[2J\\377\\376\\n'")),
     Row("1 GB of nvidia-smi", "", on(faults.program, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")),
     Row("no python3", "NC125", on(faults.remove_python)),
@@ -73,6 +94,7 @@ ROWS = (
         sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*"),
         unknown="NC210",
     ),
+    Row("a rank without its launcher", "NC633", leave_rank, "1 rank of an earlier job is still there"),
     Row("a clock an hour ahead", "NC603", on(faults.shift_clock, "+1h")),
 )
 

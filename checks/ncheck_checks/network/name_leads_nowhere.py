@@ -35,9 +35,9 @@ def name_leads_nowhere(cluster: Cluster) -> Iterator[Problem]:
         return
     nics = cluster.facts(NicFacts).values()
     own = {address.ip for one in nics for nic in one.interfaces for address in nic.addresses}
-    dead = {node: [row for row in rows if row[2].ip not in own] for node, rows in found.items()}
-    for rows, nodes in nodes_by_value({node: tuple(rows) for node, rows in dead.items()}).items():
-        for name, said, one in rows:
+    dead = {node: tuple(row for row in rows if row[2].ip not in own) for node, rows in found.items()}
+    for group, nodes in nodes_by_value(dead).items():
+        for name, said, one in group:
             yield _problem(name, said, one, nodes)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, Null, reading
+from ncheck.facts.answers import OPTIONAL, Count, Null, reading
 from ncheck.facts.definition import Fact
+from ncheck.facts.environment import variable
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.text import printable
@@ -38,6 +39,16 @@ class Stuck:
 
 
 @dataclass(frozen=True)
+class LeftOver:
+    """A rank that outlived its launcher. `variable`: that of the launcher; `holds`: "/dev/nvidia0", "port 29500"."""
+
+    pid: Count
+    name: Annotated[str, _name]
+    variable: Annotated[str, variable]
+    holds: tuple[Annotated[str, _name], ...]
+
+
+@dataclass(frozen=True)
 class HostLoadFacts:
     """What the node is busy with; None is what could not be read.
 
@@ -48,6 +59,7 @@ class HostLoadFacts:
     `cpus`: how many run. `load`: processes that ran or waited, the average of the last five minutes; `stalled`: 0
     to 1, the share of the last minute in which every process that ran waited for memory. `files` and `threads` of
     the whole node. `stuck_more`: how many others are stuck; `hidden`: this user is shown only its own processes.
+    `left_over`: ranks of an earlier job.
     """
 
     cpus: int
@@ -62,6 +74,7 @@ class HostLoadFacts:
     stuck: tuple[Stuck, ...] = ()
     stuck_more: int = 0
     hidden: bool = False
+    left_over: tuple[LeftOver, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,7 @@ class HostLoadAnswer:
     hidden: bool
     stuck: tuple[Stuck, ...]
     stuck_more: Count
+    left_over: Annotated[tuple[LeftOver, ...], OPTIONAL] = ()
 
 
 HOST_LOAD = Answer("host-load", shape=HostLoadAnswer, slow=True)
@@ -112,6 +126,7 @@ def host_load(answer: HostLoadAnswer) -> HostLoadFacts:
         stuck=answer.stuck,
         stuck_more=answer.stuck_more,
         hidden=answer.hidden,
+        left_over=answer.left_over,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ncheck.facts.environment import Assignment
 from ncheck.facts.gpus import GpuFacts
@@ -21,7 +22,7 @@ MIB, GIB = 2**20, 2**30
 SHM = SharedMemory(GIB, GIB)
 
 
-def node(user: int = 1000, container: str = "", gpus: int = 0, **limits: int) -> dict[str, Facts]:
+def node(user: int = 1000, container: str = "", gpus: int = 0, **limits: Any) -> dict[str, Facts]:
     boards = tuple(Gpu(index, "H100", memory_total=80 * GIB) for index in range(gpus))
     return {
         "n1": {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
 from ncheck.judge import judge
@@ -13,7 +15,7 @@ from ncheck_checks.host.limits_differ import limits_differ
 SHM = SharedMemory(2**30, 2**30)
 
 
-def node(user: int = 1000, **limits: int) -> Facts:
+def node(user: int = 1000, **limits: Any) -> Facts:
     return {LimitsFacts: LimitsFacts(None, SHM, **limits), IdentityFacts: IdentityFacts("n", "b", "net:[1]", user)}
 
 

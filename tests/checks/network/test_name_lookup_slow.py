@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.network.name_lookup_slow import name_lookup_slow
 
 
 def found(*said: Resolved) -> list[Finding]:
-    nodes = {
+    nodes: dict[str, Facts] = {
         f"n{at}": {NameFacts: NameFacts({"n1": one, "n2": Resolved(("10.1.0.2",))})} for at, one in enumerate(said)
     }
     return judge([name_lookup_slow], nodes).findings

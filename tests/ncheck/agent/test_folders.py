@@ -49,7 +49,7 @@ def test_one_that_is_not_there_is_judged_by_the_nearest_above_and_is_not_made(tm
 
 def test_a_link_that_leads_nowhere_has_a_target_and_what_is_above_that_decides(tmp_path: Path) -> None:
     (tmp_path / "good").mkdir()
-    targets = {"gone": tmp_path / "scratch" / "tmp", "proc": "/proc/none", "there": tmp_path / "good"}
+    targets = {"gone": tmp_path / "scratch" / "tmp", "proc": Path("/proc/none"), "there": tmp_path / "good"}
     for name, target in targets.items():
         (tmp_path / name).symlink_to(target)
     found = [folder(str(tmp_path / name)) for name in targets]

@@ -5,6 +5,7 @@ import re
 import time
 
 from ncheck.agent.files import line_of, number_in
+from ncheck.agent.left_over import VARIABLES, left_over
 
 # Seconds after the first look at which processes in uninterruptible sleep are looked at again, as long as one of them
 # is still in the same sleep. Most read a disk for a few milliseconds; one that stays for 3 s is stuck.
@@ -18,6 +19,9 @@ READS = (
     "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}, "
     + _ZFS,
     "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again for up to 3 s",
+    "/proc/*/{stat,environ,fd} of processes whose parent has ended: whether one has "
+    + ", ".join(VARIABLES)
+    + ", and what it holds",
 )
 
 
@@ -35,6 +39,7 @@ def answer(sources, arguments, timeout):
         "hidden": not line_of("/proc/1/stat"),
         "stuck": stuck[:_MOST],
         "stuck_more": max(0, len(stuck) - _MOST),
+        "left_over": left_over(),
     }
 
 
