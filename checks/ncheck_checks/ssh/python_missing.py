@@ -14,6 +14,9 @@ entered first, by a module or in a container.
 `sudo apt-get install python3` on the node; or give its path: `ncheck --python /opt/conda/bin/python3 nodes.txt`, or how
 to enter the job's environment: `ncheck --enter 'docker exec -i train' nodes.txt`.
 
+Where the distribution's own is too old (3.5 on Ubuntu 16.04 and Debian 9), its package mends nothing: install another
+one beside it, and give its path.
+
 If it is installed and does not run: `ulimit -a; timeout 20 python3 -I -v -c pass 2>&1 | tail -n 5` on the node shows
 the limits of the login, and what python3 did last.
 """
@@ -40,6 +43,14 @@ def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
             evidence=(login.detail,),
             look=True,
             summary="python3 does not run",
+        )
+    elif login.cause is Cause.NO_PYTHON and facts.old_python:
+        yield Problem(  # the package of such a distribution is the same again: Ubuntu 16.04 has 3.5, Debian 9 too
+            message=f"the python3 of {node.name} is too old (3.6 or newer is needed)",
+            fix="install a newer one beside it, such as one of conda, and name it: --python /opt/conda/bin/python3",
+            evidence=(login.detail,),
+            do=True,
+            summary="python3 is too old",
         )
     elif login.cause is Cause.NO_PYTHON:
         yield Problem(

@@ -26,7 +26,7 @@ class LoginFacts:
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
     `python_seconds`: seconds that python3 needed to start there; `shell_seconds`: seconds that the login shell
     needed for its start-up files; 0 is not measured. `python`: where no python3 runs, the path of one that exists;
-    "" if none does.
+    "" if none does. `old_python`: of one that is too old for the agent.
     """
 
     login: Login
@@ -34,6 +34,7 @@ class LoginFacts:
     python_seconds: float = 0.0
     shell_seconds: float = 0.0
     python: str = ""
+    old_python: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def _login(evidence: Evidence) -> LoginFacts:
     lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
     noise = "\n".join(lines[:NOISE_LINES])
     python = printable(greeting.python) if evidence.login.cause is Cause.NO_PYTHON else ""
-    return LoginFacts(evidence.login, noise, greeting.python_seconds, greeting.shell_seconds, python)
+    old = printable(greeting.old_python)
+    return LoginFacts(evidence.login, noise, greeting.python_seconds, greeting.shell_seconds, python, old)
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:

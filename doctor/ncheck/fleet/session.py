@@ -309,6 +309,8 @@ class Session:
             return SessionEndedError(Cause.NOT_ENTERED, ended + (reason and f": {reason}"))
         if broken := rest if word == "none" else "":
             return self._python_fails(broken, reason)
+        if (old := self.lines.marked.get("try", "")) and self.known.greeting:
+            self.known.greeting = replace(self.known.greeting, old_python=printable(old, 200))
         reason = reason or "no python3 on PATH or in its usual places"
         return SessionEndedError(Cause.NO_PYTHON, reason + self._too_few_files())
 

@@ -225,6 +225,7 @@ class Greeting:
     noise: str = ""
     python_seconds: float = 0.0  # from the greeting to the start of that python3; 0 where it was not measured
     shell_seconds: float = 0.0  # from the command's start to the greeting; 0 where it was not measured
+    old_python: str = ""  # where each python3 there is too old for the agent: the last that was tried
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,17 @@ class Signature:
         return reading and _with_names(reading, match)
 
 
+# Leads the loader to the folder of a {library}. ldconfig alone reads only folders that a file names already.
+REGISTER = (
+    "find /usr /opt -name '{library}' -printf '%h\\n' | head -n 1 | sudo tee /etc/ld.so.conf.d/{library}.conf && "
+    "sudo ldconfig"
+)
+NO_LIBRARY = (
+    "a program does not find a library that it needs: neither LD_LIBRARY_PATH nor a file of /etc/ld.so.conf.d names "
+    "its folder, or it is not installed"
+)
+
+
 def row(pattern: str, cause: str, grade: Grade = Grade.LIKELY, *others: str, **more: object) -> Signature:
     """Return a signature with a fixed reading; `more` are the other fields of Reading."""
     return Signature(re.compile(pattern), Reading(cause, grade, others, **more))  # type: ignore[arg-type]

@@ -14,8 +14,20 @@ def node(cause: Cause | None, detail: str = "") -> Facts:
     return {LoginFacts: LoginFacts(Login(reached=True, cause=cause, detail=detail))}
 
 
-def test_a_node_without_python_is_named_with_what_it_said() -> None:
+def test_where_python_is_too_old_its_package_is_no_remedy() -> None:
     said = "/usr/bin/python3: it is Python 3.5, and 3.6 is the oldest that will do"
+    login = Login(reached=True, cause=Cause.NO_PYTHON, detail=said)
+    old: Facts = {LoginFacts: LoginFacts(login, old_python="python3")}
+    assert judge([python_missing], {"n1": old, "n2": node(None)}).findings == [
+        Finding("NC125", "python-missing", Severity.ERROR, ("n1",),
+                "the python3 of n1 is too old (3.6 or newer is needed)", (said,),
+                "install a newer one beside it, such as one of conda, and name it: --python /opt/conda/bin/python3",
+                kind="do", summary="python3 is too old"),
+    ]  # fmt: skip
+
+
+def test_a_node_without_python_is_named_with_what_it_said() -> None:
+    said = "no python3 on PATH or in its usual places"
     assert judge([python_missing], {"n1": node(Cause.NO_PYTHON, said), "n2": node(None)}).findings == [
         Finding("NC125", "python-missing", Severity.ERROR, ("n1",),
                 "n1 has no working python3 (3.6 or newer is needed)", (said,),

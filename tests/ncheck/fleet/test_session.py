@@ -153,6 +153,17 @@ def test_a_python_that_is_too_old_or_broken_is_passed_over_for_one_that_works(
     assert ask(HELLO).replies[HELLO.key].stdout == "hello\n"
 
 
+def test_where_every_python_is_too_old_that_is_no_missing_python(
+    ask: Ask, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tools / "python3", "echo '/usr/bin/python3: it is Python 3.5' >&2; exit 86")
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("python3",))
+    evidence = ask(HELLO)
+    assert (evidence.login.cause, evidence.login.detail) == (Cause.NO_PYTHON, "/usr/bin/python3: it is Python 3.5")
+    assert evidence.greeting
+    assert (evidence.greeting.python, evidence.greeting.old_python) == ("", "python3")
+
+
 def test_python_2_alone_is_refused(ask: Ask, python2: str, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tools / "python3", f'exec {python2} "$@"')
     monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("python3",))

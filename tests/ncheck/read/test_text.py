@@ -191,7 +191,7 @@ COLLECT_ENV = "PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nI
     ("2: ens3: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n    inet 10.0.0.4/24\n", [("nics", "ip_addr")]),
     ("h1:5:5 [0] NCCL INFO Bootstrap : Using ens3:10.1.1.1<0>\n", [("log", "nccl_log")]),
     ("step 1 loss 0.3\nNaN detected in loss, aborting\n", [("log", "log")]),
-    ("bash: ibstat: command not found\n", [("ibstat", "ib_error"), ("log", "log")]),
+    ("bash: ibstat: command not found\n", [("ibstat", "ib_error")]),
     (COLLECT_ENV + TOPO, [("versions", "torch_collect_env"), ("topo", "nvidia-smi topo -m")]),
     ("$ nvidia-smi nvlink -s\n" + SMI + "$ nvidia-smi topo -m\n" + TOPO,
      [("smi", "nvidia-smi nvlink"), ("topo", "nvidia-smi topo -m")]),
@@ -200,6 +200,17 @@ COLLECT_ENV = "PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nI
 ])  # fmt: skip
 def test_the_text_shows_its_kind(text: str, found: list[tuple[str, str]]) -> None:
     assert [(reading.kind, reading.tool) for reading in read_any(text)] == found
+
+
+@pytest.mark.parametrize(("text", "packages"), [
+    ("bash: ibstat: command not found\n",
+     "ibstat is not installed: sudo apt-get install infiniband-diags, or sudo dnf install infiniband-diags"),
+    ("zsh: command not found: ibv_devinfo\n",
+     "ibv_devinfo is not installed: sudo apt-get install ibverbs-utils, or sudo dnf install libibverbs-utils"),
+])  # fmt: skip
+def test_a_tool_of_infiniband_that_is_not_there_is_named_with_its_package(text: str, packages: str) -> None:
+    (reading,) = read_any(text)
+    assert [remark.text for remark in reading.remarks] == [packages]
 
 
 def test_a_log_of_nccl_holds_its_versions_and_interfaces() -> None:

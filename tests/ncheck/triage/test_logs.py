@@ -10,6 +10,7 @@ import pytest
 from ncheck.triage.causes import UNKNOWN
 from ncheck.triage.diagnosis import SURE, Diagnosis, Evidence
 from ncheck.triage.logs import LogReport, examine_logs
+from ncheck.triage.signature import REGISTER
 
 WATCHDOG = (
     "[rank{0}]:[E822 10:30:00.1 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout: "
@@ -306,7 +307,11 @@ LINES = {
     "ctrl_server.cpp:52] Check failed: port() == bound_port (9988 vs. 0) Port 9988 is unavailable":
         ("port_in_use", 0.85, ""),
     "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory":
-        ("version_mismatch", 0.85, "sudo ldconfig"),
+        ("version_mismatch", 0.85, REGISTER.format(library="libmpi.so.40")),
+    "/usr/bin/ld: cannot find -lnuma: No such file or directory":
+        ("version_mismatch", 0.95, "sudo apt-get install libnuma-dev || sudo dnf install numactl-devel"),
+    "/usr/bin/ld: cannot find -lmycode": ("version_mismatch", 0.95, ""),
+    'dali.cc:52] CUDA runtime api error "2" : "out of memory"': ("gpu_oom", 0.95, ""),
     "/opt/ompi/bin/orted: error while loading shared libraries: libnuma.so.1: cannot open shared object file":
         ("version_mismatch", 0.95, "sudo apt-get install libnuma1"),
     "dali: CUDA runtime api error 2: out of memory": ("gpu_oom", 0.95, ""),

@@ -75,7 +75,7 @@ _CHANGES = (
     "export ", "unset ", "ulimit ", "sudo modprobe ", "sudo systemctl restart ", "sudo apt-get install ",
     'eval "$(ncheck',
     "sudo timedatectl set-ntp", "sudo sysctl ", "make ", "ray stop", "kill -CONT ", "HOROVOD_WITH_",
-    "sudo ldconfig",
+    "find /usr /opt -name ",
 )  # fmt: skip
 _PLACEHOLDER = re.compile(
     r"(?<![$A-Z_{])\b(?:NODE|JOBID|ADDRESS|POD|HOST|PATH|USER|FILE|IMAGE|PORT|LOGS|hostfile)\b(?![=_])"

@@ -164,6 +164,14 @@ _OURS = expression(
 )
 
 
+# ibstat: command not found     zsh: command not found: ibv_devinfo
+_MISSING = expression(
+    r"(?<![\w/])(ib(?!dev2netdev)\w{2,20}|sminfo|perfquery)\b(?=: (?:command )?not found)|"
+    r"command not found: (ib(?!dev2netdev)\w{2,20}|sminfo|perfquery)\b"
+)
+_PACKAGES = {"ibv": ("ibverbs-utils", "libibverbs-utils")}  # all others are in infiniband-diags
+
+
 def _failed(text: str) -> Reading:
     problem = tool_error(text)
     ours = problem is not None and _OURS.search(text) is not None
@@ -171,14 +179,18 @@ def _failed(text: str) -> Reading:
         "tool": None,
         "cas": [],
         "error": problem or "not the output of a known InfiniBand tool",
-        "meaning": _meaning(problem),
+        "meaning": _meaning(problem, text),
     }
     return Reading("ibstat", "ib_error" if ours else "", facts).saying([error(str(facts["meaning"] or facts["error"]))])
 
 
-def _meaning(problem: str | None) -> str | None:
+def _meaning(problem: str | None, text: str) -> str | None:
     if problem and "'mthca0'" in problem and "No such file" in problem:
         return "no IB device at all (mthca0 is only the first default name)"
+    if problem and (found := _MISSING.search(text)):
+        tool = found[1] or found[2]
+        deb, rpm = _PACKAGES.get(tool.partition("_")[0], ("infiniband-diags", "infiniband-diags"))
+        return f"{tool} is not installed: sudo apt-get install {deb}, or sudo dnf install {rpm}"
     return None
 
 

@@ -29,7 +29,7 @@ SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
     row(r"(?:Cuda|HIP) failure:? (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|"
         r"OutOfMemoryError: CUDA|"
-        r"CUDA (?:runtime|driver) (?:api|API) error (?:\w{1,40} )?\(?2\b|CUDA driver error: out of memory|cuda"
+        r"CUDA (?:runtime|driver) (?:api|API) error (?:\w{1,40} )?[(\"]?2\b|CUDA driver error: out of memory|cuda"
         r" runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
         r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ncheck.expression import expression
 from ncheck.triage.signals import of_signal
-from ncheck.triage.signature import Grade, Signature, row
+from ncheck.triage.signature import NO_LIBRARY, REGISTER, Grade, Signature, row
 
 _DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
 
@@ -17,7 +17,7 @@ SIGNATURES = (
         r"[\w.+-]{1,80})", "mpi_daemon_missing", Grade.CERTAIN,
         meaning="mpirun's daemon does not find its own libraries on a node: LD_LIBRARY_PATH of a login without a"
             " terminal",
-        look="ldconfig -p | grep {library}"),
+        fix=REGISTER, look="ldconfig -p | grep {library}"),
     # orted: error while loading shared libraries: libnuma.so.1: cannot open shared object file
     row(r"(?:orted|prted|hydra_\w+): error while loading shared libraries: libnuma\.", "version_mismatch",
         Grade.CERTAIN,
@@ -287,8 +287,7 @@ SIGNATURES = (
     row(r"(?:OS|Import)Error: (?P<library>(?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))"
         r"lib[\w.+-]{1,80}): cannot open shared object", "version_mismatch", Grade.LIKELY, "rank_crashed",
         kind="import",
-        meaning="a program does not find a library that it needs: LD_LIBRARY_PATH does not name its folder, or ldconfig"
-        " does not know it", fix="sudo ldconfig", look="ldconfig -p | grep {library}"),
+        meaning=NO_LIBRARY, fix=REGISTER, look="ldconfig -p | grep {library}"),
     # Access denied by pam_slurm_adopt: you have no active jobs on this node
     row(r"Access denied by pam_slurm|Access denied for user \S{1,64} by PAM|Failed to access \"/\S{0,40}munge",
         "ssh_auth", Grade.LIKELY),

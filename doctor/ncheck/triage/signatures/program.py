@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.signals import of_signal
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.signature import NO_LIBRARY, REGISTER, Grade, Reading, Signature, row
 
 # What may stand before a message: [rank3]:, [1,5]<stderr>:, 12: of srun -l, (Worker pid=77), a time, a pod's name.
 _BEFORE = r"(?:^|[\]\)>|:] ?|\d(?:Z|[+-]\d\d:?\d\d)? |ERROR ?-? ?|[\w/.-]\s)"
@@ -69,7 +69,33 @@ def _other_version(match: re.Match[str]) -> Reading:
     )  # fmt: skip
 
 
+# What only shows the state of the machine: a job does without it.
+_SHOWS = r"ib(?:stat|status|v_\w{1,40}|dev2netdev|linkinfo|netdiscover|hosts)\b|sminfo\b|mlxlink\b|show_gids\b"
+
+# The packages with which a program is built that uses the library: in Debian's words, and in Red Hat's.
+_TO_BUILD = {
+    "ibverbs": ("libibverbs-dev", "rdma-core-devel"), "mpi": ("libopenmpi-dev", "openmpi-devel"),
+    "nccl": ("libnccl-dev", "libnccl-devel"), "numa": ("libnuma-dev", "numactl-devel"),
+    "rdmacm": ("librdmacm-dev", "rdma-core-devel"),
+}  # fmt: skip
+
+
+def _not_linked(match: re.Match[str]) -> Reading:
+    """Return the reading of a library that a linker does not find."""
+    deb, rpm = _TO_BUILD.get(match["name"], ("", ""))
+    return Reading(
+        "version_mismatch", Grade.CERTAIN, kind="file", passing=True,
+        meaning=f"a program cannot be built: the linker finds no lib{match['name']}; its development package has it",
+        fix=f"sudo apt-get install {deb} || sudo dnf install {rpm}" if deb else "",
+        look=f"ldconfig -p | grep lib{match['name']}",
+    )  # fmt: skip
+
+
 SIGNATURES = (
+    # /usr/bin/ld: cannot find -lnuma: No such file or directory
+    Signature(expression(
+        r"\bld(?:\.\w{1,8})?: (?:cannot|unable to) find (?:library )?-l(?P<name>[a-z][a-z0-9_]{1,40})"),
+        _not_linked),
     # AttributeError: module 'tensorflow' has no attribute 'ConfigProto'
     Signature(expression(
         rf"AttributeError: (?:partially initialized )?module '(?P<attribute>{_LIBRARIES}(?:\.\w{{1,60}}){{0,8}})' has "
@@ -131,18 +157,17 @@ SIGNATURES = (
         meaning="the program may not be executed", look="ls -l"),
     # bash: line 1: python3: command not found
     row(r"(?:bash|sh|zsh|env|slurm_script|execve\(\)|timeout|nohup)['\"]?: (?:line \d+: |\d+: )?(?!orted|prted|hydra|"
-        r"/\S{1,200}(?:orted|prted))\W?[\w./+-]{1,200}\W?: (?:command not found|not found|"
+        + _SHOWS + r"|/\S{1,200}(?:orted|prted))\W?[\w./+-]{1,200}\W?: (?:command not found|not found|"
         r"No such file or directory|未找到命令|没有那个文件或目录)|"
-        r"^(?!\S{0,200}(?:orted|prted|hydra))[\w./+-]{1,100}: command not found|"
-        r"zsh: command not found: (?!orted|prted)|"
+        r"^(?!zsh:|\S{0,200}(?:orted|prted|hydra)|" + _SHOWS + r")[\w./+-]{1,100}: command not found|"
+        r"zsh: command not found: (?!orted|prted|" + _SHOWS + r")|"
         r"找不到命令",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file", meaning="a program or file of the job was not "
         "found on a node: another PATH, or no such path there", look="command -v python3"),
     # python3: error while loading shared libraries: libmpi.so.40: cannot open shared object file
     row(r"error while loading shared libraries: (?P<library>lib[\w.+-]{1,100}): cannot open shared object",
         "version_mismatch", Grade.LIKELY, "mpi_daemon_missing", "rank_crashed", kind="import",
-        meaning="a program does not find a library that it needs: LD_LIBRARY_PATH does not name its folder, or ldconfig"
-        " does not know it", fix="sudo ldconfig", look="ldconfig -p | grep {library}"),
+        meaning=NO_LIBRARY, fix=REGISTER, look="ldconfig -p | grep {library}"),
     # OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_100.pt'
     row(r"^" + _SHM + r".{0,2000}(?:No space left on device|设备上没有空间|磁盘空间不足|磁盘已满)", "disk_full",
         Grade.LIKELY,
