@@ -20,6 +20,7 @@ from ncheck.model.finding import DO
 from ncheck.registry import checks_of
 from ncheck.text import typable
 
+from tests.lab.fixes import NOT_TYPED, TYPED
 from tests.turns import REPEAT
 
 from .watched import HOSTILE, OPTION, file_of_tests, fuzzed, watched
@@ -43,6 +44,7 @@ PLACEHOLDERS = {
 LOADS_A_DRIVER = ("NC533", "NC540")  # by a reboot: no GPU is broken, and nothing is lost
 
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
+LAB = Path(__file__).parents[1] / "lab"
 
 MODULES = [
     import_module(found.name)
@@ -229,6 +231,14 @@ def test_what_is_no_command_is_a_sentence() -> None:
         verb, *rest = one.fix.split()
         assert (verb.isalpha() and verb.islower(), len(rest) > 3, one.fix[-1] == ".") == (True, True, False), one
         assert verb not in PROGRAMS, one
+
+
+def test_every_fix_is_typed_in_the_lab_or_listed_with_the_reason_why_not() -> None:
+    with_a_fix = {check.code for check in ALL if any(one.kind == "fix" for one in watched(check).findings)}
+    assert {*TYPED, *NOT_TYPED} == with_a_fix
+    assert TYPED.keys() & NOT_TYPED.keys() == set()
+    for code, file in TYPED.items():
+        assert code in (LAB / file).read_text(), (code, file)
 
 
 def test_a_check_whose_fix_resets_a_gpu_says_so() -> None:

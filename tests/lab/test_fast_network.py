@@ -8,6 +8,7 @@ import pytest
 
 from . import faults
 from .command import Run
+from .fixes import type_fixes, typed_in
 from .hosts import Lab
 from .node import Node
 from .promises import examined
@@ -72,6 +73,14 @@ def test_a_node_without_the_fast_network_is_one_error(sick: Ward, run: Run, wide
 def test_the_fast_network_is_whole_elsewhere(sick: Ward, run: Run, wide_healthy: Run) -> None:
     assert new(run, wide_healthy) == sick.failing
     assert run.exit_code == 1
+
+
+def test_a_netmask_is_mended_by_its_fix(sick: Ward, run: Run, wide_healthy: Run) -> None:
+    type_fixes(sick.lab, run, typed_in("test_fast_network.py"))
+
+    again = sick.examined("--select", "NC3")
+
+    assert new(again, wide_healthy) == {"NC329": sick.failing["NC329"]}
 
 
 @pytest.mark.parametrize(

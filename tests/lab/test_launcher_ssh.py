@@ -123,6 +123,8 @@ def test_a_private_key_that_others_can_read_is_found_for_the_launchers_that_use_
     launchers, names = ("mpirun", "torchrun", "srun"), lab.names[:2]
     with open_to_others(lab, KEY, 0o644):
         run = examined(lab, "--record", "recording/readable", nodes=names)
+        lab.head("sh", "-c", run.finding("NC134")["fix"])
+        mended = examined(lab, "--select", "NC134", nodes=names)
     plans = {name: plan_from(lab, "recording/readable", "--for", name).exit_code for name in launchers}
 
     assert run.failed() == {"NC134": set(names)}
@@ -130,6 +132,7 @@ def test_a_private_key_that_others_can_read_is_found_for_the_launchers_that_use_
     assert (finding["where"], finding["kind"], finding["fix"]) == ("here", "fix", "chmod 600 /root/.ssh/id_ed25519")
     assert finding["evidence"] == ["ssh to node01: Permissions 0644 for '/root/.ssh/id_ed25519' are too open."]
     assert (run.exit_code, plans) == (1, {"mpirun": 1, "torchrun": 0, "srun": 0})
+    assert mended.failed() == {}
 
 
 @pytest.mark.parametrize(

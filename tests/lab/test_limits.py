@@ -11,9 +11,10 @@ import pytest
 
 from . import faults
 from .command import Run
+from .fixes import type_fixes, typed_in
 from .hosts import Lab
 from .node import Node
-from .ward import BETWEEN_NODES, Row, Ward, bashrc, hold, hold_whole, on, selected, sh, typed_fixes, ward
+from .ward import BETWEEN_NODES, Row, Ward, bashrc, hold, hold_whole, on, selected, sh, ward
 
 
 @contextmanager
@@ -77,16 +78,6 @@ ROWS = (
 )  # fmt: skip
 
 
-# Whose fix is typed by no test here, and why.
-NOT_TYPED = {
-    "NC201": "pip would fetch another NCCL from an index",
-    "NC340": "which name server is asked is for a person to say",
-    "NC607": "no folder can be made in /proc",
-    "NC619": "the limit is a control group's of this machine",
-    "NC659": "no systemd is there to cancel a shutdown",
-}
-
-
 @pytest.fixture(scope="module")
 def limited() -> Iterator[Ward]:
     with ward(ROWS) as made:
@@ -109,8 +100,8 @@ def test_the_others_are_whole(limited: Ward, run: Run, healthy: Run) -> None:
 
 
 def test_each_fix_that_is_typed_makes_the_same_command_green(limited: Ward, run: Run, healthy: Run) -> None:
-    codes = set(run.failed()) - NOT_TYPED.keys()
-    typed_fixes(limited, run, codes)
+    codes = typed_in("test_limits.py")
+    type_fixes(limited.lab, run, codes)
 
     again = limited.examined(*selected(healthy, *BETWEEN_NODES))
 

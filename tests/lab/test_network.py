@@ -8,15 +8,15 @@ import pytest
 
 from . import faults, layers
 from .command import Run
+from .fixes import type_fixes, typed_in
 from .hosts import Lab
 from .layers import ADA
 from .node import Node
 from .promises import examined
-from .ward import Row, Ward, hold, hold_whole, on, sh, typed_fixes, ward
+from .ward import Row, Ward, hold, hold_whole, on, sh, ward
 from .wiring import ip
 
 MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
-MENDED = {"NC339", "NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"}
 OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (339, *range(350, 363), 371, 372)))
 
 
@@ -112,7 +112,7 @@ def test_an_ordinary_user_learns_all_but_the_rules_that_only_root_is_shown(by_ad
 
 def test_each_fix_mends_what_it_was_given_for(sick: Ward, run: Run, by_ada: Run) -> None:
     assert by_ada  # it saw the faults
-    typed_fixes(sick, run, MENDED)
+    type_fixes(sick.lab, run, typed_in("test_network.py"))
 
     mended = sick.examined(*OF_SETTINGS)
 

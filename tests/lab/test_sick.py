@@ -11,6 +11,7 @@ import pytest
 
 from . import faults, layers
 from .command import Run
+from .fixes import type_fixes, typed_in
 from .hosts import Lab
 from .layers import ADA
 from .node import Node
@@ -167,6 +168,11 @@ def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab) -> None
 
     named = {code: {name} for name, code in zip(lab.names, lines.values(), strict=True)}
     assert run.failed() == named, [run.not_passed(name) for name in lab.names]
+
+    type_fixes(lab, run, typed_in("test_sick.py"))
+    again = examined(lab, "--select", "NC6", "--mesh", "none", user=ADA)
+
+    assert again.failed() == {code: named[code] for code in ("NC611", "NC612")}
 
 
 def test_two_nodes_with_different_nccl_are_both_named_and_none_is_the_majority(lab: Lab) -> None:

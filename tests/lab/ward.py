@@ -141,15 +141,6 @@ def hold(ward: Ward, run: Run, row: Row) -> str:
     return node
 
 
-def typed_fixes(ward: Ward, run: Run, codes: set[str]) -> None:
-    """Type each fix of these codes on the nodes of its finding, in a shell of root's."""
-    for finding in run.report["findings"]:
-        if finding["code"] in codes and finding["kind"] == "fix" and not finding["where"]:
-            for node in ward.lab.nodes:
-                if node.name in finding["nodes"]:
-                    node.sh("export HOME=/root; " + finding["fix"].replace("sudo ", ""))
-
-
 def changed(run: Run, healthy: Run, node: str) -> dict[str, tuple[str, str]]:
     """Map the codes of a node to their outcomes on a healthy one and here, where these differ."""
     usual = {code: outcome for (code, _), outcome in healthy.verdicts().items()}
