@@ -31,12 +31,18 @@ def test_hashed_names_wildcards_and_bad_lines_of_known_hosts_are_read_and_a_revo
         lab.head("ip", "route", "add", "unreachable", lab.addresses["node03"])
         try:
             run = examined(lab, *OF_LOGINS, "-p", "10001", "--transport", transport)
+            finding = run.finding("NC119")
+            lab.nodes[1].sh(finding["fix"].replace("sudo ", "").partition(" && (systemctl")[0])
+            faults.restart_sshd(lab.nodes[1])
+            lab.head("sh", "-c", finding["evidence"][0].partition("type on this machine: ")[2])
+            mended = examined(lab, *OF_LOGINS, "-p", "10001", "--transport", transport)
         finally:
             lab.head("ip", "route", "delete", "unreachable", lab.addresses["node03"])
 
     failed = {"NC001": {"node02", "node03"}, "NC119": {"node02"}, "NC113": {"node03"}}
     assert run.failed() == failed, (run.not_passed("node02"), run.not_passed("node03"))
     others_whole(run, healthy, "node02", "node03")
+    assert mended.failed() == {"NC001": {"node03"}, "NC113": {"node03"}}
 
 
 def test_a_node_behind_a_jump_host_is_reached_through_it(lab: Lab, healthy: Run) -> None:

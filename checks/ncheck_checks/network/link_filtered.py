@@ -10,7 +10,8 @@ hour and prints nothing.
 
 ## What to type
 `sudo nft list ruleset` on the named node: look for "drop" and "policy drop". In a cloud, look at the security group.
-All ports must be open between the nodes, not only a few.
+All ports must be open between the nodes, not only a few. `ip route get ADDRESS` on both nodes: a static route or a VPN
+that is left over leads packets astray, and that looks the same.
 """
 
 from __future__ import annotations

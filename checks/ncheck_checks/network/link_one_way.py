@@ -10,7 +10,8 @@ Which rank connects and which one listens depends on the algorithm and the numbe
 nodes, or in some order, and hangs with others.
 
 ## What to type
-`sudo nft list ruleset` on the node that cannot be reached, and `sudo sysctl net.ipv4.conf.all.rp_filter` there.
+`sudo nft list ruleset` on the node that cannot be reached, and `sudo sysctl net.ipv4.conf.all.rp_filter` there;
+`ip route get ADDRESS` on both, to see whether packets take the same way in both directions.
 """
 
 from __future__ import annotations

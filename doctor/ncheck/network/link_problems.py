@@ -171,7 +171,14 @@ def _fix(fault: Fault, nics: Nics) -> Fix:
         own = next((tried for tried in fault.links if tried.node in fault.nodes), first)
         return on(own.node, "ip", "route", "get", own.link.address, "from", own.link.source)
     one_sided = fault.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
-    return on(fault.left[0] if one_sided else first.link.target, "sudo", "nft", "list", "ruleset")
+    node = fault.left[0] if one_sided else first.link.target
+    firewall = on(node, "sudo", "nft", "list", "ruleset")
+    if first.link.cause is not LinkCause.FILTERED:
+        return firewall
+    # Or packets are led astray, by a static route that is left over at either end: there an own address is "local".
+    routes = "".join(f"ip route get {address}; " for address in (first.link.source, first.link.address))
+    both = not one_sided and {first.node, first.link.target} == set(fault.nodes)
+    return Fix(routes + firewall.line, "" if both else node, look=True)
 
 
 def _legs(fault: Fault, nics: Nics) -> Fix:

@@ -15,10 +15,11 @@ from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
-from ncheck.ssh.failures import RESTART_SSH, SHOW_HOST_KEYS, USE_KEY
+from ncheck.ssh.failures import NEW_HOST_KEYS, RESTART_SSH, SHOW_HOST_KEYS, USE_KEY, way_to
 
 __all__ = [
     "INFRASTRUCTURE",
+    "NEW_HOST_KEYS",
     "RESTART_SSH",
     "SHOW_HOST_KEYS",
     "STEPS",
@@ -30,6 +31,7 @@ __all__ = [
     "login_check",
     "login_said",
     "never_got_that_far",
+    "way_to",
 ]
 
 # The steps of a login in order, with the causes of failure at each step.

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _FULL, _PENALTY = "Exceeded MaxStartups", "Not allowed at this time"
 SERVER_FULL = (_FULL, _PENALTY)
 RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Debian's unit; that of Red Hat and SUSE
-NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
+NEW_HOST_KEYS = f"sudo rm /etc/ssh/ssh_host_*_key* && sudo ssh-keygen -A && ({RESTART_SSH})"
 
 # A server tells neither which of these it is, nor which types it accepts.
 WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
@@ -104,6 +104,22 @@ def key_changed(target: Target, presented: str, known: str, file: str) -> Failur
     return Failure(Cause.HOST_KEY_CHANGED, detail, SHOW_HOST_KEYS)
 
 
+def key_revoked(target: Target, presented: str, place: str) -> Failure:
+    """Say that a host's key is revoked, and what this machine forgets and learns once there is a new one: without that
+    the new key looks like a change.
+    """
+    where = f" in {place}" if place else ""
+    file = shlex.quote(next(iter(target.known_hosts_files), "~/.ssh/known_hosts"))
+    port = f"-p {target.port} " if target.port != SSH_PORT else ""
+    forget = f"ssh-keygen -f {file} -R {shlex.quote(target.known_as)}"
+    learn = f"ssh-keyscan {port}{shlex.quote(target.host_name)} >> {file}"
+    detail = (
+        f"the host key of {target.known_as} is marked @revoked{where}: {presented}. It needs new host keys. Once it "
+        f"has them, type on this machine: {forget}; {learn}"
+    )
+    return Failure(Cause.HOST_KEY_REVOKED, detail, NEW_HOST_KEYS)
+
+
 def name_unknown(target: Target, why: str) -> Failure:
     same = target.host_name.lower() == target.name.lower()  # ssh asks for the name in lower case
     via = "" if same else f" (HostName of {target.name})"
@@ -156,10 +172,15 @@ def refused(target: Target, address: str) -> Failure:
     return Failure(Cause.REFUSED, detail, RESTART_SSH)
 
 
+def way_to(address: str, port: int) -> str:
+    """Return the look at where packets go: a stale static route shows in the first part, a firewall in the second."""
+    return f"ip route get {address}; sudo traceroute -T -p {port} {address}"
+
+
 def filtered(target: Target, address: str, seconds: float) -> Failure:
     why = "packets are dropped, or the node is down"
     detail = f"{address} port {target.port} did not answer within {seconds:.0f} s: {why}"
-    return Failure(Cause.FILTERED, detail, f"sudo traceroute -T -p {target.port} {address}")
+    return Failure(Cause.FILTERED, detail, way_to(address, target.port))
 
 
 def unroutable(target: Target, address: str, why: str) -> Failure:

@@ -261,11 +261,7 @@ def _changed(target: Target, key: bytes, answer: Answer) -> Failure:
 
 
 def _revoked(target: Target, key: bytes, answer: Answer) -> Failure:
-    place = answer.line.place if answer.line else "known_hosts"
-    detail = (
-        f"the host key of {target.known_as} is marked @revoked in {place}: {described(key)}. It needs new host keys"
-    )
-    return Failure(Cause.HOST_KEY_REVOKED, detail, failures.NEW_HOST_KEYS)
+    return failures.key_revoked(target, described(key), answer.line.place if answer.line else "")
 
 
 _FAILURES = {Trust.UNKNOWN: _unknown, Trust.CHANGED: _changed, Trust.REVOKED: _revoked}

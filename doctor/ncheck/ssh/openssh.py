@@ -233,8 +233,13 @@ class SshLog:
     @property
     def only_dropped(self) -> bool:
         """Whether nothing but a dropped connection is complained of: a jump host that fails otherwise says more."""
-        lines = [line for line in self.messages.splitlines() if line.strip()]
-        return bool(_DROPPED.search(self.messages)) and all(_DROP_LINES.match(line) for line in lines)
+        return bool(_DROPPED.search(self.messages)) and not self.before_the_drop
+
+    @property
+    def before_the_drop(self) -> str:
+        """What is said besides that the connection was dropped: a ProxyCommand's own words, or its shell's."""
+        lines = self.messages.splitlines()
+        return "\n".join(line for line in lines if line.strip() and not _DROP_LINES.match(line))
 
 
 def without_log(text: str) -> str:
@@ -278,7 +283,8 @@ def _proxy_failure(log: SshLog) -> Failure:
         detail = f"the jump host cannot reach {log.target.host_name} port {log.target.port}: {why}"
         return Failure(cause, detail, failures.by_hand(log.target, "-v"))
     by = f"ProxyJump {log.target.proxy_jump}" if log.target.proxy_jump else "ProxyCommand"
-    return Failure(Cause.TRANSPORT, f"{by} does not work: {_line(log)}", failures.by_hand(log.target, "-v"))
+    line = main_line(log.before_the_drop)[:400] or _line(log)
+    return Failure(Cause.TRANSPORT, f"{by} does not work: {line}", failures.by_hand(log.target, "-v"))
 
 
 def _failure_of(log: SshLog, cause: Cause, seconds: float) -> Failure:
@@ -293,6 +299,7 @@ def _failure_of(log: SshLog, cause: Cause, seconds: float) -> Failure:
         Cause.SILENT: lambda: failures.silent(target, address, seconds),
         Cause.STALLED: lambda: failures.stalled(address, "in the key exchange", seconds),
         Cause.NOT_SSH: lambda: failures.not_ssh(target, line),
+        Cause.HOST_KEY_REVOKED: lambda: failures.key_revoked(target, log.host_key, ""),
     }
     return same[cause]() if cause in same else Failure(cause, _detail(log, cause, line), _fix(log, cause))
 
@@ -304,7 +311,7 @@ def _detail(log: SshLog, cause: Cause, line: str) -> str:
     if cause is Cause.HOST_KEY_CHANGED:
         return failures.key_changed(log.target, key, *_known_key(log)).detail
     if cause is Cause.HOST_KEY_REVOKED:
-        return f"the host key of {name} is marked as revoked: {key}"
+        return failures.key_revoked(log.target, key, "").detail
     if cause is Cause.AUTH_REFUSED:
         if not log.offered:
             return f"{line}; there was no key to offer"
@@ -328,7 +335,6 @@ def _fix(log: SshLog, cause: Cause) -> str:
     lines = {
         Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
         Cause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
-        Cause.HOST_KEY_REVOKED: failures.NEW_HOST_KEYS,
         Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}"
         if log.offered
         else failures.to_have_a_key(target),

@@ -17,7 +17,7 @@ def test_two_nodes_that_get_no_answer_from_each_other_are_both_named() -> None:
                 "no other subnet is known to connect all nodes, so a job hangs at its start",
                 ("n2 10.1.0.2 to n4 10.1.0.4: filtered (seen by hand)",
                  "n4 10.1.0.4 to n2 10.1.0.2: filtered (seen by hand)"),
-                "sudo nft list ruleset", where="n4", kind="look"),
+                "ip route get 10.1.0.2; ip route get 10.1.0.4; sudo nft list ruleset", kind="look"),
     ]  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def test_where_no_ssh_was_tried_none_is_called_healthy(way: str) -> None:
 @pytest.mark.parametrize(
     ("cause", "typed"),
     [
-        (Cause.FILTERED, "sudo traceroute -T -p 22 '$(reboot)'"),
+        (Cause.FILTERED, "ip route get '$(reboot)'; sudo traceroute -T -p 22 '$(reboot)'"),
         (Cause.UNROUTABLE, "ip route get '$(reboot)'"),
         (Cause.STALLED, "ping -M do -s 1472 -c 3 '$(reboot)'"),
     ],

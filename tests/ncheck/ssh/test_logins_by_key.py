@@ -47,7 +47,15 @@ def test_a_revoked_host_key(site: Site, sshd: Sshd, known: Known, keys: Keys) ->
     known(port := sshd())
     with (site.folder / "known_hosts").open("a") as file:
         file.write(f"@revoked * {keys.public('host_ed25519')}\n")
-    assert site.with_lines(Port=port).failure().cause is Cause.HOST_KEY_REVOKED
+    login = site.with_lines(Port=port).failure()
+    file = site.folder / "known_hosts"
+    assert login.cause is Cause.HOST_KEY_REVOKED
+    assert login.detail.endswith(
+        f"type on this machine: ssh-keygen -f {file} -R '[127.0.0.1]:{port}'; ssh-keyscan -p {port} 127.0.0.1 >> {file}"
+    )
+    assert login.fix.startswith(
+        "sudo rm /etc/ssh/ssh_host_*_key* && sudo ssh-keygen -A && (sudo systemctl restart ssh "
+    )
 
 
 @pytest.mark.parametrize("marker", ["", "@revoked "])

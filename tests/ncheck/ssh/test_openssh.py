@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,19 @@ def test_what_a_jump_host_cannot_reach_is_the_nodes_trouble(site: Site, sshd: Ss
 def test_a_jump_host_that_fails_is_not_blamed_on_the_node(site: Site) -> None:
     login = site.with_lines(Port=1, ProxyCommand="echo the bastion is closed >&2; exit 1").failure()
     assert login.cause is Cause.TRANSPORT
-    assert login.detail.startswith("ProxyCommand does not work: ")
+    assert login.detail == "ProxyCommand does not work: the bastion is closed"
+
+
+@pytest.mark.parametrize("site", ["openssh"], indirect=True)
+def test_a_proxy_command_that_is_not_installed_is_named_in_its_shells_words(site: Site) -> None:
+    login = site.with_lines(Port=1, ProxyCommand="no-such-corkscrew proxy 8080 %h %p").failure()
+    assert login.cause is Cause.TRANSPORT
+    assert re.fullmatch(r"ProxyCommand does not work: .*no-such-corkscrew: (command )?not found", login.detail)
+
+
+def test_a_server_that_drops_a_connection_through_a_proxy_is_no_broken_proxy() -> None:
+    said = "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n"
+    assert SshLog(said, replace(TARGET, proxy_command="nc %h %p")).only_dropped
 
 
 @pytest.mark.parametrize("site", ["openssh"], indirect=True)
