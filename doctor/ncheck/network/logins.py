@@ -41,13 +41,16 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.NOT_SSH, Cause.SILENT),
     (Cause.STALLED,),
     (Cause.HOST_KEY_UNKNOWN, Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED),
-    (Cause.AUTH_REFUSED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.SLURM_JOB_WANTED),
+    (
+        Cause.AUTH_REFUSED, Cause.CERTIFICATE_EXPIRED, Cause.KEY_TYPE_REFUSED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED,
+        Cause.SLURM_JOB_WANTED,
+    ),
     (Cause.NO_SHELL,),
     (Cause.COMMAND_REPLACED,),
     (Cause.NO_PYTHON,),
     (Cause.NOT_ENTERED,),
     (Cause.CLOSED, Cause.FLOODED),
-)
+)  # fmt: skip
 
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
 WITHOUT_SSH = frozenset({"local", "rsh", "srun"})  # transports without SSH: nothing can be said about SSH there

@@ -118,5 +118,12 @@ def may_sign(kind: str, wanted: Wanted) -> bool:
     if not wanted.pubkeyacceptedalgorithms:
         return True
     tail = _CERTIFICATE if kind.endswith(_CERTIFICATE) else ""
-    same = (kind, *(name + tail for name in _SHA2)) if kind.removesuffix(tail) == "ssh-rsa" else (kind,)
-    return not set(same).isdisjoint(user_keys(wanted))
+    same = {kind, *(name + tail for name in signatures_of(kind))}
+    return not same.isdisjoint(user_keys(wanted))
+
+
+def signatures_of(kind: str) -> tuple[str, ...]:
+    """Return the algorithms with which a key of this type signs; a certificate signs as its key does."""
+    plain = kind.removesuffix(_CERTIFICATE)
+    plain += "@openssh.com" if plain != kind and plain.startswith("sk-") else ""
+    return (plain, *_SHA2) if plain == "ssh-rsa" else (plain,)

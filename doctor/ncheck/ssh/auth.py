@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -39,10 +40,15 @@ class Identity:
         return isinstance(self.key, AgentKey)
 
     @property
+    def blob(self) -> bytes:
+        """What is offered: the public key, or its certificate."""
+        blob = self.key.public_blob
+        return blob.key_blob if blob else self.key.asbytes()
+
+    @property
     def kind(self) -> str:
         """The type of what is offered: "ssh-ed25519", or that of its certificate."""
-        blob = self.key.public_blob
-        return type_of(blob.key_blob if blob else self.key.asbytes())
+        return type_of(self.blob)
 
 
 @dataclass(frozen=True)
@@ -268,6 +274,11 @@ def _refused(link: Link, target: Target, identities: Identities, attempt: Attemp
         how = "a key alone is not enough" if server.partial else "it accepts no keys"
         detail = f"the server requires an interactive login: {how}, only {', '.join(server.methods)}"
         return Failure(Cause.PERSON_WANTED, detail, failures.by_hand(target))
+    if failure := failures.key_type_refused(target, [one.kind for one in attempt.offered], link.accepted_types):
+        return failure
+    for one in attempt.offered:
+        if failure := failures.certificate_out_of_date(one.blob, shlex.quote(one.path), time.time()):
+            return failure
     return Failure(
         Cause.AUTH_REFUSED, _refusal(target, identities, attempt, message), _fix_for_refusal(target, identities)
     )

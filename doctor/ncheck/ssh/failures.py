@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shlex
+import struct
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.ssh.algorithms import signatures_of
 from ncheck.ssh.login import Cause
+from ncheck.ssh.public_keys import described, validity
 from ncheck.ssh.target import SSH_PORT, Target
 
 T = TypeVar("T")
@@ -29,8 +32,11 @@ SERVER_FULL = (_FULL, _PENALTY)
 RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Debian's unit; that of Red Hat and SUSE
 NEW_HOST_KEYS = f"sudo rm /etc/ssh/ssh_host_*_key* && sudo ssh-keygen -A && ({RESTART_SSH})"
 
-# A server tells neither which of these it is, nor which types it accepts.
-WHY_NO_KEY = "either none is in authorized_keys there, or sshd accepts no key of this type (PubkeyAcceptedAlgorithms)"
+# A server does not tell which of these it is.
+WHY_NO_KEY = (
+    "none is in authorized_keys there, sshd accepts no key of this type (PubkeyAcceptedAlgorithms), or the account "
+    "does not exist there: the log of sshd on the node says which"
+)
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
 USE_KEY = "name a key that is in authorized_keys there, with -i"  # a sentence
 
@@ -79,6 +85,49 @@ def to_have_a_key(target: Target) -> str:
     if made not in target.identity_files or any(map(os.path.exists, target.identity_files)):
         return USE_KEY
     return f"ssh-keygen -t ed25519; ssh-copy-id {destination(target)}"
+
+
+def certificate_out_of_date(certificate: bytes, shown_path: str, now: float) -> Failure | None:
+    """Return the failure where a certificate that was offered is no longer valid, or not yet; None where it is."""
+    try:
+        after, until = validity(certificate)
+    except (ValueError, struct.error):
+        return None
+    if after <= now < until:
+        return None
+    what = f"expired at {_utc(until)}" if now >= until else f"is valid only from {_utc(after)} on"
+    where = shown_path or "in the agent"
+    look = f"ssh-keygen -L -f {shown_path}" if shown_path else "ssh-add -L | ssh-keygen -L -f -"
+    detail = f"the certificate {described(certificate)} {where} {what}; it is {_utc(int(now))} on this machine"
+    return Failure(Cause.CERTIFICATE_EXPIRED, detail, look)
+
+
+def _utc(seconds: int) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "no time"
+
+
+def key_type_refused(target: Target, kinds: Iterable[str], accepted: str) -> Failure | None:
+    """Return the failure where a server accepts none of these types of keys, by its own list (server-sig-algs); None
+    where it accepts one, or does not say. Releases of OpenSSH before 9.5 list all that they know.
+    """
+    names = frozenset(accepted.split(","))
+    signing = {name for kind in kinds for name in signatures_of(kind)}
+    if not accepted or not signing or names & signing:
+        return None
+    detail = f"sshd accepts no key of the types that were offered; it accepts {', '.join(accepted.split(',')[:_SHOWN])}"
+    made = (("ed25519", "ssh-ed25519"), ("ecdsa", "ecdsa-sha2-nistp256"), ("rsa -b 4096", "rsa-sha2-512"))
+    kind = next((kind for kind, name in made if name in names), "")
+    if not kind:
+        return Failure(Cause.KEY_TYPE_REFUSED, detail, by_hand(target, "-v"))
+    path = f"~/.ssh/id_{kind.partition(' ')[0]}"
+    make = "" if os.path.exists(os.path.expanduser(path)) else f"ssh-keygen -t {kind}; "  # noqa: PTH110, PTH111
+    return Failure(Cause.KEY_TYPE_REFUSED, detail, f"{make}ssh-copy-id -i {path}.pub {destination(target)}")
+
+
+_SHOWN = 8  # names of algorithms
 
 
 def by_hand(target: Target, *options: str) -> str:

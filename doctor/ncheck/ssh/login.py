@@ -22,6 +22,8 @@ class Cause(str, Enum):
     HOST_KEY_CHANGED = "host-key-changed"
     HOST_KEY_REVOKED = "host-key-revoked"
     AUTH_REFUSED = "auth-refused"
+    CERTIFICATE_EXPIRED = "certificate-expired"  # one of the user's that was offered
+    KEY_TYPE_REFUSED = "key-type-refused"  # the server accepts no key of the types that were offered
     TOO_MANY_KEYS = "too-many-keys"
     PERSON_WANTED = "person-wanted"  # keyboard-interactive, or an expired password
     SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there

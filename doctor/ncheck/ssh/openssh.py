@@ -11,6 +11,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
@@ -19,7 +20,7 @@ from ncheck.ssh.config import SshConfig
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, cause_of, failed, main_line
 from ncheck.ssh.known_hosts import line_at
 from ncheck.ssh.login import Cause, Host, LoginFailedError, LoginRecord
-from ncheck.ssh.public_keys import described
+from ncheck.ssh.public_keys import described, read_public, type_of
 from ncheck.ssh.target import Target
 
 # The options for every host. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
@@ -141,6 +142,9 @@ _HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
 # debug1: Offering public key: /root/.ssh/id_ed25519 ED25519 SHA256:uwA1ClT5jaMBmW8EOMm2kj explicit
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+?) (\S+) (SHA256:\S+)(.*)$", re.MULTILINE)
 
+# debug1: kex_input_ext_info: server-sig-algs=<ssh-ed25519,rsa-sha2-256,rsa-sha2-512>
+_ACCEPTED = re.compile(r"^debug1: kex_input_ext_info: server-sig-algs=<([^>]*)>", re.MULTILINE)
+
 # Offending ECDSA key in /root/.ssh/known_hosts:12
 _OFFENDING = re.compile(r"^Offending \S+ key in (.+):(\d{1,9})\s*$", re.MULTILINE)
 
@@ -206,6 +210,12 @@ class SshLog:
         keys = (f"{kind} {print_} {path}{' (agent)' if 'agent' in rest.split() else ''}"
                 for path, kind, print_, rest in _OFFERED.findall(self.text))  # fmt: skip
         return tuple(dict.fromkeys(keys))
+
+    @property
+    def offered_files(self) -> tuple[str, ...]:
+        """The files with what was offered. ssh names the key of a certificate, without the ending of its file."""
+        found = [(path, kind) for path, kind, _, _ in _OFFERED.findall(self.text)]
+        return tuple(f"{path.removesuffix('-cert')}{'-cert' if 'CERT' in kind else ''}.pub" for path, kind in found)
 
     @property
     def proxied(self) -> bool:
@@ -300,6 +310,7 @@ def _failure_of(log: SshLog, cause: Cause, seconds: float) -> Failure:
         Cause.STALLED: lambda: failures.stalled(address, "in the key exchange", seconds),
         Cause.NOT_SSH: lambda: failures.not_ssh(target, line),
         Cause.HOST_KEY_REVOKED: lambda: failures.key_revoked(target, log.host_key, ""),
+        Cause.AUTH_REFUSED: lambda: _refused(log, line),
     }
     return same[cause]() if cause in same else Failure(cause, _detail(log, cause, line), _fix(log, cause))
 
@@ -312,11 +323,24 @@ def _detail(log: SshLog, cause: Cause, line: str) -> str:
         return failures.key_changed(log.target, key, *_known_key(log)).detail
     if cause is Cause.HOST_KEY_REVOKED:
         return failures.key_revoked(log.target, key, "").detail
-    if cause is Cause.AUTH_REFUSED:
-        if not log.offered:
-            return f"{line}; there was no key to offer"
-        return f"{line}; offered: {', '.join(log.offered)}; {failures.WHY_NO_KEY}"
     return line
+
+
+def _refused(log: SshLog, line: str) -> Failure:
+    """Return why the user's keys were refused, as far as the log and the files of the keys show it."""
+    target, files, accepted = log.target, log.offered_files, _ACCEPTED.findall(log.text)
+    blobs = [(path, blob) for path in files if (blob := read_public(Path(path))) is not None]
+    kinds = [type_of(blob) for _, blob in blobs]
+    every = len(blobs) == len(files) and bool(accepted)
+    if failure := failures.key_type_refused(target, kinds, accepted[-1] if every else ""):
+        return failure
+    for path, blob in blobs:
+        if failure := failures.certificate_out_of_date(blob, shlex.quote(path), time.time()):
+            return failure
+    if not log.offered:
+        return Failure(Cause.AUTH_REFUSED, f"{line}; there was no key to offer", failures.to_have_a_key(target))
+    detail = f"{line}; offered: {', '.join(log.offered)}; {failures.WHY_NO_KEY}"
+    return Failure(Cause.AUTH_REFUSED, detail, f"ssh-copy-id {failures.destination(target)}")
 
 
 def _known_key(log: SshLog) -> tuple[str, str]:
@@ -335,9 +359,6 @@ def _fix(log: SshLog, cause: Cause) -> str:
     lines = {
         Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
         Cause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
-        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}"
-        if log.offered
-        else failures.to_have_a_key(target),
         Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
         Cause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
         Cause.PERSON_WANTED: failures.by_hand(target),

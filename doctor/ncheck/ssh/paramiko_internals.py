@@ -213,6 +213,8 @@ _KEPT = {
 class Link(paramiko.Transport):
     """A transport that offers what the ssh configuration says, and first the types of host key that are known."""
 
+    server_extensions: dict[str, bytes]  # the stubs leave it out
+
     def __init__(self, sock: socket.socket, wanted: Wanted, known_types: tuple[str, ...]) -> None:
         self._wanted = wanted
         self._known_types = known_types if wanted.known_first else ()
@@ -223,6 +225,11 @@ class Link(paramiko.Transport):
     @property
     def wire(self) -> Wire:
         return cast("Wire", self.packetizer)
+
+    @property
+    def accepted_types(self) -> str:
+        """The server's list of algorithms with which a key may sign (RFC 8308); "" where it sent none."""
+        return self.server_extensions.get("server-sig-algs", b"").decode("ascii", "replace")
 
     def _log(self, level: int, msg: object, *args: object) -> None:
         """Log nothing: a login has forty lines for a logger that drops them."""

@@ -41,6 +41,27 @@ def certifies(certificate: bytes, public: bytes) -> bool:
     )
 
 
+# How many fields of its own a key has in a certificate, between the nonce and the serial number.
+_FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, "ssh-dss": 4, "sk-ssh-ed25519": 2, "sk-ecdsa-sha2-nistp256": 3} | {
+    f"ecdsa-sha2-nistp{size}": 2 for size in (256, 384, 521)
+}
+
+
+def validity(certificate: bytes) -> tuple[int, int]:
+    """Return from when and until when a certificate is valid, in seconds since 1970 (OpenSSH's PROTOCOL.certkeys).
+
+    Raises ValueError or struct.error for what is none.
+    """
+    kind = type_of(certificate).removesuffix(CERTIFICATE)
+    if kind not in _FIELDS or CERTIFICATE not in type_of(certificate):
+        raise ValueError("no certificate of a known type")
+    before = split_strings(certificate, 2 + _FIELDS[kind])  # type, nonce, key
+    at = sum(4 + len(part) for part in before) + 8 + 4  # serial number, kind of certificate
+    names = split_strings(certificate[at:], 2)  # its name, and those of the users
+    after, until = struct.unpack_from(">QQ", certificate, at + sum(4 + len(part) for part in names))
+    return after, until
+
+
 def public_part(path: str) -> bytes | None:
     """Return a key's public half without its passphrase: from the key file itself, or from the .pub beside it."""
     for candidate in (Path(path), Path(path + ".pub")):

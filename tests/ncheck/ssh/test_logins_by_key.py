@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import stat
 import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 from ncheck.model.evidence import Cause
 from ncheck.settings import Settings
 from ncheck.ssh.failures import to_have_a_key
 from ncheck.ssh.target import Target
 
-from .sites import Keys, Known, Site, Sshd, fingerprint, where
+from .sites import Keys, Known, Served, Site, Sshd, fingerprint, where
 
 # Whose host key it is
 
@@ -48,14 +50,12 @@ def test_a_revoked_host_key(site: Site, sshd: Sshd, known: Known, keys: Keys) ->
     with (site.folder / "known_hosts").open("a") as file:
         file.write(f"@revoked * {keys.public('host_ed25519')}\n")
     login = site.with_lines(Port=port).failure()
-    file = site.folder / "known_hosts"
     assert login.cause is Cause.HOST_KEY_REVOKED
+    names = site.folder / "known_hosts"
     assert login.detail.endswith(
-        f"type on this machine: ssh-keygen -f {file} -R '[127.0.0.1]:{port}'; ssh-keyscan -p {port} 127.0.0.1 >> {file}"
+        f"on this machine: ssh-keygen -f {names} -R '[127.0.0.1]:{port}'; ssh-keyscan -p {port} 127.0.0.1 >> {names}"
     )
-    assert login.fix.startswith(
-        "sudo rm /etc/ssh/ssh_host_*_key* && sudo ssh-keygen -A && (sudo systemctl restart ssh "
-    )
+    assert login.fix.startswith("sudo rm /etc/ssh/ssh_host_*_key* && sudo ssh-keygen -A && (sudo systemctl restart ")
 
 
 @pytest.mark.parametrize("marker", ["", "@revoked "])
@@ -204,6 +204,64 @@ def test_a_user_certificate_logs_in(site: Site, sshd: Sshd, known: Known, keys: 
     subprocess.run([*signing, str(public)], check=True)
     known(port := sshd(f"TrustedUserCAKeys {keys.path('ca')}.pub", authorized=()))
     assert site.with_lines(Port=port, CertificateFile=certificate).says("echo in") == (b"in\n", 0)
+
+
+def test_a_certificate_that_has_expired_is_named_with_its_time(
+    site: Site, sshd: Sshd, known: Known, keys: Keys, tmp_path: Path
+) -> None:
+    certificates = {}
+    for name, span in (("past", "20200101:20200102"), ("future", "20990101:20990102"), ("always", "always:forever")):
+        public = tmp_path / f"{name}.pub"
+        public.write_text(keys.path("user.pub").read_text())
+        (tmp_path / name).write_bytes(keys.path("user").read_bytes())
+        (tmp_path / name).chmod(0o600)
+        signing = ["ssh-keygen", "-q", "-s", str(keys.path("ca")), "-I", name, "-n", "nobody", "-V", span, str(public)]
+        subprocess.run(signing, check=True, env={**os.environ, "TZ": "UTC"})
+        certificates[name] = tmp_path / f"{name}-cert.pub"
+    known(port := sshd(f"TrustedUserCAKeys {keys.path('ca')}.pub", authorized=()))
+
+    refused = {name: site.with_lines(Port=port, IdentityFile=tmp_path / name).failure() for name in certificates}
+
+    past, future, always = refused["past"], refused["future"], refused["always"]
+    assert (past.cause, past.fix) == (Cause.CERTIFICATE_EXPIRED, f"ssh-keygen -L -f {certificates['past']}")
+    assert f" {certificates['past']} expired at 2020-01-02 00:00 UTC; it is 20" in past.detail
+    assert future.cause is Cause.CERTIFICATE_EXPIRED
+    assert " is valid only from 2099-01-01 00:00 UTC on; it is 20" in future.detail
+    assert always.cause is Cause.AUTH_REFUSED  # it is for another user, which the server does not say
+
+
+class _OnlyEcdsa(paramiko.Transport):
+    """A server that lists ECDSA as OpenSSH 9.5 does where it accepts nothing else, and refuses every key."""
+
+    @property
+    def preferred_pubkeys(self) -> tuple[str, ...]:
+        kinds = ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384")
+        return (*kinds, "ssh-ed25519") if self.auth_handler else kinds  # without a handler, it is about to list them
+
+
+class _Refuses(paramiko.ServerInterface):
+    def get_allowed_auths(self, username: str) -> str:  # noqa: ARG002
+        return "publickey"
+
+
+def test_a_server_that_lists_its_types_of_keys_and_takes_none_of_ours_is_given_another_type(
+    site: Site, served: Served, known: Known, keys: Keys
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        server = _OnlyEcdsa(connection)
+        server.add_server_key(paramiko.Ed25519Key.from_private_key_file(str(keys.path("host_ed25519"))))
+        server.start_server(server=_Refuses(), event=threading.Event())
+        server.join(60)
+
+    with served(serve) as port:
+        known(port)
+        login = site.with_lines(Port=port).failure()
+        same = site.with_lines(Port=port, IdentityFile=keys.path("ecdsa")).failure()
+
+    assert (login.cause, same.cause) == (Cause.KEY_TYPE_REFUSED, Cause.AUTH_REFUSED)
+    listed = "ecdsa-sha2-nistp256, ecdsa-sha2-nistp384"
+    assert login.detail == f"sshd accepts no key of the types that were offered; it accepts {listed}"
+    assert login.fix.endswith(f"ssh-copy-id -i ~/.ssh/id_ecdsa.pub {where(port)}")
 
 
 # The agent
