@@ -20,6 +20,10 @@ def main() -> int:
         return 0
     try:
         return run_command_line()
+    except KeyboardInterrupt:  # while the commands are imported: later they answer it
+        with suppress(OSError):
+            os.write(2, b"ncheck: interrupted\n")
+        return 130
     except (OSError, MemoryError) as error:
         return failed(error, "this machine lets ncheck use too little")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -215,3 +216,27 @@ def test_a_host_list_is_read_from_a_pipe_that_somebody_writes_to(tmp_path: Path)
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
     assert "127.0.0.1: SSH refused on port 1" in done.stdout
+
+
+@pytest.mark.parametrize("module", ["ncheck.cli.process", "ncheck.cli.main", "click", "ncheck.cli.check"])
+def test_an_interrupt_while_ncheck_starts_is_one_line_and_130(tmp_path: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"""\
+import signal, sys
+
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            print("begun", flush=True)
+            signal.pause()
+
+sys.meta_path.insert(0, Stop())
+""")
+    path = os.pathsep.join([str(tmp_path), PACKAGES])
+    started = subprocess.Popen(
+        [sys.executable, "-m", "ncheck", "local"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert started.stdout is not None
+    assert started.stdout.readline() == "begun\n"
+    started.send_signal(signal.SIGINT)
+    assert (*started.communicate(timeout=60), started.returncode) == ("", "ncheck: interrupted\n", 130)
