@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from ncheck.model.check import Check
     from ncheck.registry import Registry
 
 
@@ -124,7 +125,7 @@ NCCL, gloo and Open MPI pick interfaces by name and order and may take one; the 
 `ncheck plan nodes.txt --for env` prints the settings that name the right one (NCCL_SOCKET_IFNAME and its like).""",
          ("NC304", "NC337")),
     Word("job hangs", r"(?:(?:my|the|a) )?(?:job|training|program|nccl|run)?(?: is| just)? ?"
-         r"(?:hangs?|hung|hanging|stuck|freezes?|frozen)|作业卡住|训练卡住|卡住", """\
+         r"(?:hangs?|hung|hanging|stuck|freezes?|frozen)|(?:作业|训练|任务|程序)?(?:卡住|卡死|挂起)了?", """\
 While it hangs: `ncheck triage nodes.txt` looks at its processes, stacks, sockets and counters, and touches nothing.
 From its logs: `ncheck triage --logs DIR`. Before the next start: `ncheck nodes.txt` checks the nodes.
 To be told the next time: `ncheck triage --watch nodes.txt` says when the job stands still, and why.""",
@@ -142,10 +143,11 @@ def word_of(text: str) -> Word | None:
 def found(registry: Registry, text: str) -> tuple[str, ...]:
     """Return the codes of the checks whose title, name or page has the words of a text, the best first.
 
-    A word counts the more the fewer checks have it, and double where the page has the whole text. A check is listed if
-    it has more than a third of the text and more than 0.6 of what the best one has.
+    A word counts the more the fewer checks have it, in whatever form it is typed, and double where the name or the page
+    has the whole text. A check is listed if it has more than a third of the text and more than 0.6 of what the best one
+    has.
     """
-    phrase = " ".join(text.lower().split()).strip(".:! ")
+    phrase = _phrase(text)
     wanted = set(_tokens(text))
     pages = {check.code: (set(_tokens(f"{check.name} {check.title}")), set(_tokens(f"{check.name} {check.page}")))
              for check in registry.checks}  # fmt: skip
@@ -157,12 +159,21 @@ def found(registry: Registry, text: str) -> tuple[str, ...]:
         for code, (title, page) in pages.items()
     }
     for check in registry.checks:
-        if phrase in " ".join(check.page.lower().split()):
+        if phrase in f"{check.name.replace('-', ' ')} {' '.join(check.page.lower().split())}":
             scores[check.code] *= 2
     whole = sum(rare.get(token, log(2 * len(pages))) for token in wanted)
     least = max(0.6 * max(scores.values(), default=0.0), whole / 3)
     ranked = sorted(scores, key=lambda code: (-scores[code], code))
     return tuple(code for code in ranked[:MOST] if scores[code] > least)
+
+
+def names(check: Check, text: str) -> bool:
+    """Whether a text is the name or the title of a check."""
+    return _phrase(text) in (check.name.replace("-", " "), check.title.lower())
+
+
+def _phrase(text: str) -> str:
+    return " ".join(text.lower().split()).strip(".:! ")
 
 
 def near(text: str) -> str:
@@ -173,9 +184,25 @@ def near(text: str) -> str:
 
 
 def _tokens(text: str) -> Sequence[str]:
-    """Return the words of a text that say something: "address already in use" has two."""
-    return [token for token in re.findall(r"[a-z0-9_]{3,}", text.lower()) if token not in _PLAIN]
+    """Return the words of a text that say something, each in one form: "address already in use" has two."""
+    lower = text.lower()
+    words = [word for word in re.findall(r"[a-z0-9_]{3,}", lower) if word not in _PLAIN]
+    english = [word for chinese, word in _CHINESE.items() if chinese in lower]
+    return [_SAME.get(word) or re.sub(r"(?<=[a-z]{4})(?:ing|ed|es|s|e)$", "", word) for word in (*words, *english)]
 
+
+# What users and programs call what the pages call by another word, in the form that _tokens gives.
+_SAME = {
+    **dict.fromkeys(("unavailable", "occupied", "already"), "taken"),
+    **dict.fromkeys(("nic", "nics", "iface"), "interfac"),
+    **dict.fromkeys(("cmd", "command", "executable"), "program"),
+    **dict.fromkeys(("denied", "rejected"), "refus"),
+}
+_CHINESE = {
+    "端口": "port", "占用": "taken", "地址": "address", "使用": "taken", "连接": "connection", "拒绝": "refused",
+    "权限": "permission", "网卡": "interface", "虚拟": "virtual", "磁盘": "disk", "驱动": "driver", "版本": "version",
+    "主机名": "hostname", "防火墙": "firewall", "密钥": "keys", "时钟": "clock",
+}  # fmt: skip
 
 _PLAIN = frozenset((
     "all", "and", "any", "are", "but", "can", "cannot", "check", "could", "does", "error", "failed", "for", "from",

@@ -39,25 +39,48 @@ def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_ch
         assert [code for code in word.codes if registry.find(code) is None] == []
 
 
+LONG = (
+    "RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, unhandled system error "
+    "(run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5"
+)
+NO_CAUSE = "no cause by itself: the ranks failed, and the log does not show why"
+
+
 @pytest.mark.parametrize(
-    ("typed", "says"),
+    ("typed", "first", "check"),
     [
-        ("Connection refused", "- rank_crashed: nothing listens at an address that a rank connects to, or: firewall,"),
-        ("unhandled system error", "why; to type: `export NCCL_DEBUG=INFO`"),
-        ("Port 9988 is unavailable", "- port_in_use: another process uses the port; to type: `sudo ss -lptn`"),
-        ("horovodrun: command not found", "- rank_crashed: a program or file of the job was not found on a node"),
-        ("zsh: command not found: horovodrun", "- rank_crashed: a program or file of the job was not found on a node"),
-        ("job hangs", "ncheck triage nodes.txt"),
-        ("地址已在使用", "- port_in_use: "), ("端口被占用", "- port_in_use: "), ("端口已被占用", "- port_in_use: "),
-        ("连接被拒绝", "- rank_crashed: nothing listens"), ("拒绝连接", "- rank_crashed: nothing listens"),
-        ("虚拟网卡", "NC304 nccl-would-pick-virtual"), ("连接超时", "- firewall: "), ("权限被拒绝", "- rank_crashed: "),
-        ("找不到命令", "- rank_crashed: "), ("内存不足", "- rank_crashed: "), ("磁盘空间不足", "- disk_full: "),
-        ("显存不足", "- gpu_oom: "),
+        ("Connection refused", "NC111 connection-refused", "NC111"),
+        ("unhandled system error", NO_CAUSE, "NC431"),
+        (LONG, NO_CAUSE, ""),
+        ("Port 9988 is unavailable", "port_in_use: another process uses the port", "NC316"),
+        ("horovodrun: command not found", "rank_crashed: a program or file of the job was not found", ""),
+        ("zsh: command not found: horovodrun", "rank_crashed: a program or file of the job was not found", ""),
+        ("地址已在使用", "port_in_use: another process uses the port", "NC316"),
+        ("端口被占用", "port_in_use: another process uses the port", "NC316"),
+        ("端口已被占用", "port_in_use: another process uses the port", "NC316"),
+        ("连接被拒绝", "rank_crashed: nothing listens", "NC111"),
+        ("拒绝连接", "rank_crashed: nothing listens", "NC111"),
+        ("连接超时", "firewall: ", ""), ("权限被拒绝", "rank_crashed: ", ""), ("找不到命令", "rank_crashed: ", ""),
+        ("内存不足", "rank_crashed: ", ""), ("磁盘空间不足", "disk_full: ", ""), ("显存不足", "gpu_oom: ", ""),
+        ("Address already in use", "port_in_use: ", "NC316"),
+        ("the nic is virtual", "NC304 nccl-would-pick-virtual", "NC304"),
+        ("hostname resolves to loopback", "NC360 host-name-is-loopback", "NC360"),
     ],
 )  # fmt: skip
-def test_what_users_type_is_found(capsys: pytest.CaptureFixture[str], typed: str, says: str) -> None:
+def test_what_users_type_leads_to_this_answer_first(
+    capsys: pytest.CaptureFixture[str], typed: str, first: str, check: str
+) -> None:
     assert main(["explain", *typed.split(" ")]) == 0
-    assert says in capsys.readouterr().out
+    answers = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    assert answers[0].startswith(f"- {first}")
+    if check:
+        assert next(line for line in answers if line.startswith("- NC"))[2:7] == check
+
+
+@pytest.mark.parametrize("typed", ["job hangs", "卡死", "训练卡死", "my job is stuck"])
+def test_a_job_that_hangs_leads_to_triage(capsys: pytest.CaptureFixture[str], typed: str) -> None:
+    assert main(["explain", *typed.split(" ")]) == 0
+    assert "While it hangs: `ncheck triage nodes.txt`" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -80,9 +103,13 @@ def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys
     out = capsys.readouterr().out
     assert "interface with an address matches the configured names, or: nic_names_differ, wrong_nic; to type: `" in out
     assert main(["explain", "qwertz", "uiop"]) == 2
-    assert capsys.readouterr().err.startswith("ncheck: nothing is known of 'qwertz uiop'; ncheck list shows all checks")
+    assert capsys.readouterr().err.startswith(
+        "ncheck: 'qwertz uiop' is no check, cause or error that ncheck knows; ncheck list shows all checks"
+    )
     assert main(["explain", "busbww"]) == 2
-    assert capsys.readouterr().err == "ncheck: nothing is known of 'busbww'; did you mean busbw?\n"
+    assert capsys.readouterr().err == (
+        "ncheck: 'busbww' is no check, cause or error that ncheck knows; did you mean busbw?\n"
+    )
     assert main(["explain", "versions"]) == 2
     assert capsys.readouterr().err.endswith(" checks: name one of those that ncheck list versions shows\n")
     assert main(["explain", "nccl-version-difers"]) == 2

@@ -47,17 +47,18 @@ def explain(what: tuple[str, ...]) -> int:
 
 
 def _of_text(registry: Registry, text: str) -> str:
-    """Return what an error text means in a job's log, and the checks that are near to it; "" if nothing is."""
-    from ncheck.glossary import found, near
+    """Return what an error text means in a job's log, and the checks that are near to it, those that it names first."""
+    from ncheck.glossary import found, names, near
     from ncheck.triage.log_reading import read_lines
 
-    causes = [_cause(one) for one in read_lines([text])]
-    checks = _checks(registry, found(registry, text))
-    if not causes and not checks:
-        way = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
-        raise NcheckError(f"nothing is known of {printable(text)!r}; {way}")
-    in_logs = "\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else ""
-    return f"# {printable(text)}\n{in_logs}{checks}\nTo find the cause of a job: ncheck triage --logs DIR\n"
+    causes, codes = [_cause(one) for one in read_lines([text])], found(registry, text)
+    if not causes and not codes:
+        more = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
+        raise NcheckError(f"{printable(text)!r} is no check, cause or error that ncheck knows; {more}")
+    parts = ["\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else "", _checks(registry, codes)]
+    named = codes and names(registry.select(codes[:1])[0], text)
+    said = "".join(reversed(parts) if named else parts)
+    return f"# {printable(text)}\n{said}\nTo find the cause of a job: ncheck triage --logs DIR\n"
 
 
 def _cause(reading: LogReading) -> str:
