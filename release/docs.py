@@ -210,7 +210,7 @@ def _printed(*words: str, folder: str) -> str:
 
     paper, here, environ = io.TextIOWrapper(io.BytesIO(), "utf-8"), Path.cwd(), dict(os.environ)
     os.chdir(TREE / folder)
-    _set_environ(_environ())
+    _set_environ({**_environ(), "COLUMNS": "80"})
     try:
         with redirect_stdout(paper):
             code = run(words)

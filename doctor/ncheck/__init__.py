@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ncheck.model.plan import LaunchPlan
     from ncheck.model.report import Measurement, Report
     from ncheck.parity import Split, nodes_by_value, parity_check, split
+    from ncheck.report.html import as_html
+    from ncheck.report.json import as_json
     from ncheck.text import export_line
     from ncheck.triage.join import LiveReport
 
@@ -61,6 +63,8 @@ _HOMES = {
     "Split": "ncheck.parity",
     "Unread": "ncheck.model.fact",
     "Verdict": "ncheck.model.finding",
+    "as_html": "ncheck.report.html",
+    "as_json": "ncheck.report.json",
     "cluster_check": "ncheck.model.check",
     "diagnose": "ncheck.api",
     "export_line": "ncheck.text",
@@ -100,6 +104,8 @@ __all__ = [
     "Unread",
     "Verdict",
     "__version__",
+    "as_html",
+    "as_json",
     "cluster_check",
     "diagnose",
     "export_line",

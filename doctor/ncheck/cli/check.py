@@ -189,5 +189,7 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     code = show_all(report, outputs, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
     if files:
         say(f"wrote {', '.join(files)}")
+    for sentence in report.news if quiet else ():  # one may be that the run was not kept
+        say(f"history: {sentence}")
     say_unused_ignores(settings, report)
     return code

@@ -135,6 +135,8 @@ def _no_such_file(context: click.Context, path: str) -> str:
     files: list[str] = []
     with suppress(OSError):  # no such folder, or one that cannot be listed: no file in it is suggested
         files = [str(folder / entry.name) for entry in folder.iterdir()]
+    if path in commands:
+        return f"{quoted(path)} is a command, which comes first: ncheck {path}"
     similar = get_close_matches(path, [*commands, *files], n=1, cutoff=0.7)
     hint = f"; did you mean {printable(similar[0])}?" if similar else instead_of_file(path)
     return f"no such file or command: {quoted(path)}{hint}"

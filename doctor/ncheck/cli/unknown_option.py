@@ -64,10 +64,11 @@ def to_type_instead(name: str, context: click.Context | None) -> str:
         way = words.replace("ncheck nodes", f"{context.command_path.removesuffix(' check')} nodes")
         return f"; use {way if words in offered else ' or '.join(offered) or way}"
     flags = [flag for flag in own if flag.startswith("--") and flag not in _NEVER_PROPOSED]
-    if name not in _MEANT and (near := _near(name, flags)):
-        return f"; did you mean {' or '.join(near)}?"
     others = [] if name in _NEVER_PROPOSED else list(_commands_with(meant, context))
-    return f"; {meant} is an option of ncheck {', '.join(others)}" if 0 < len(others) <= _MOST_COMMANDS else ""
+    if 0 < len(others) <= _MOST_COMMANDS:  # it is no misspelt word
+        return f"; {meant} is an option of ncheck {', '.join(others)}"
+    near = [] if name in _MEANT else _near(name, flags)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _near(name: str, flags: list[str]) -> list[str]:

@@ -69,9 +69,9 @@ def _chosen(past: Past, names: AbstractSet[str]) -> list[NodePast]:
 
 
 def _overview(nodes: Sequence[NodePast]) -> Table:
-    """Return a row for each node that was ever bad, unreachable, or is unknown; the others share one."""
+    """Return a row for each node that was ever bad, unreachable, or is unknown; others with as many runs share one."""
     troubled = [one for one in nodes if one.bad or one.unreached or one.state != "good"]
-    fine = [one.node for one in nodes if one not in troubled]
+    fine = [one for one in nodes if one not in troubled]
     rows = [
         (
             one.node, str(one.runs), str(one.bad), str(one.unreached), one.state,
@@ -80,8 +80,9 @@ def _overview(nodes: Sequence[NodePast]) -> Table:
         )
         for one in troubled
     ]  # fmt: skip
-    if fine:
-        rows.append((fold(fine), "", "0", "0", "good", "", "", ""))
+    for runs in sorted({one.runs for one in fine}, reverse=True):
+        same = fold([one.node for one in fine if one.runs == runs])
+        rows.append((same, str(runs), "0", "0", "good", "", "", ""))
     return Table(
         "Nodes",
         ("node", "runs", "bad", "unreached", "now", "", "faults, the most frequent first", "reboots"),

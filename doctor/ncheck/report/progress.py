@@ -136,7 +136,7 @@ class PlainLines:
         self.ended.set()
         counts = self.progress.counts()
         total = words.count(sum(counts.values()), "node")
-        self._print(f"{counts[DONE]} of {total} answered, {self.clock() - self.began:.1f} s")
+        self._print(f"done: {counts[DONE]} of {total} answered, {self.clock() - self.began:.1f} s")
 
     def _print(self, message: str) -> None:
         """Print one whole line at once. A closed stream is no error: an observer must not raise."""

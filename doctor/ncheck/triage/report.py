@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     TriageReport = LogReport | LiveReport
 
 _MOST_SHOWN = 3  # lines of a cause that is not the best
+_FEW_LINES = 12  # up to which the first line is still on the screen
 
 
 def as_json(report: TriageReport) -> str:
@@ -26,7 +27,7 @@ def as_json(report: TriageReport) -> str:
 
 
 def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str]) -> None:
-    """Print the answer, its lines, what to type, what else it could be, and the answer again."""
+    """Print the answer, its lines, what to type, what else it could be, and after many lines the answer again."""
     from rich.text import Text
 
     from ncheck.report.page import Page
@@ -52,7 +53,8 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
     page.gap()
     for note in _notes(report):
         page.say(printable(note, 600), style="dim")
-    page.say(Text(_headline(report), f"bold {color}"))
+    if sum(2 + len(found.evidence) + len(found.next) for found in report.diagnoses) > _FEW_LINES:
+        page.say(Text(_headline(report), f"bold {color}"))
 
 
 def _headline(report: TriageReport) -> str:

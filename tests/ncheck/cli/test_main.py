@@ -139,6 +139,15 @@ def test_a_misspelt_command_is_answered_with_the_command_that_is_near(
     assert refused(capsys, typed, "nodes.txt") == line
 
 
+def test_a_command_behind_its_options_is_told_its_place_and_an_option_of_another_command_is_no_misspelling(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert refused(capsys, "--select", "NC1", "local").startswith(
+        "ncheck: 'local' is a command, which comes first: ncheck local"
+    )
+    assert "; --probe is an option of ncheck check, local, probe " in refused(capsys, "launch", "--probe", "none")
+
+
 def test_a_host_in_place_of_a_file_is_told_the_way(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, "gpu-17.cluster")
     assert line == "ncheck: no such file or command: 'gpu-17.cluster'; to check a host by name: -H gpu-17.cluster\n"
@@ -514,10 +523,14 @@ def test_what_cannot_be_read_is_not_clean_and_an_unknown_kind_lists_all(
         assert "choose from ras, " in refused(capsys, "read", *words).replace("choose from: ", "choose from ")
 
 
-def test_quiet_prints_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_the_answer_and_nothing_else_but_that_nothing_was_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     fixture = str(Path(__file__).parents[3] / "fixtures" / "mixed-nccl")
     code, out, err = told(capsys, "replay", fixture, "-q")
     assert (code, len(out.splitlines()), err) == (1, 1, "")
+    _, _, err = told(capsys, "replay", fixture, "-q", "--history", str(tmp_path / "db"))
+    assert err == "ncheck: history: not in the history: the recording does not say when it was made\n"
     assert refused(capsys, "replay", fixture, "-q", "-v").startswith("ncheck: -v and -q contradict each other: ")
 
 

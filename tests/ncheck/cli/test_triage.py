@@ -139,14 +139,21 @@ def test_neither_is_refused_where_the_agent_sees_other_processes_than_this_user(
     assert err.splitlines()[0] == "ncheck: connecting to 1 node"
 
 
-def test_the_answer_for_people_is_first_and_last(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_answer_for_people_is_first_and_after_many_lines_also_last(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "job.log"
     path.write_text(OOM)
     _, out, _ = run(capsys, "--logs", str(path))
     answer = "gpu_oom (95% sure): a GPU's memory is full (node node03)"
     assert out.splitlines() == [
-        answer, "", f"  {path}:1  {OOM.strip()}", "  look: nvidia-smi", "", "1 log, 1 lines read.", answer,
+        answer, "", f"  {path}:1  {OOM.strip()}", "  look: nvidia-smi", "", "1 log, 1 lines read.",
     ]  # fmt: skip
+    taken = "n{}: RuntimeError: The server socket has failed to listen on port 29500: Address already in use\n"
+    each = (OOM.replace("node03", f"node0{rank}") + taken.format(rank) for rank in range(6))
+    path.write_text("".join(each))
+    lines = run(capsys, "--logs", str(path))[1].splitlines()
+    assert (len(lines) > 16, lines[-1]) == (True, lines[0])
 
 
 def test_standard_input_is_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     assert stream.getvalue() == (
         "ncheck: connecting to 4 nodes\n"
         "ncheck: node02: refused: nothing listens on 10.0.0.2 port 22\n"
-        "ncheck: 3 of 4 nodes answered, 3.2 s\n"
+        "ncheck: done: 3 of 4 nodes answered, 3.2 s\n"
     )
 
 
