@@ -86,8 +86,10 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def imports_of(path: Path) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """Return every import of a file, and those at its top alone; its tree is not kept, for all would be large."""
+    body = ast.parse(path.read_text()).body
+    return list(imports(body)), [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def imports(*bodies: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -104,7 +106,7 @@ def imports(*bodies: list[ast.stmt]) -> Iterator[ast.stmt]:
 def imported(path: Path) -> set[str]:
     """Return every module that a file imports anywhere in it; `from ncheck import y` counts as ncheck.y too."""
     found: set[str] = set()
-    for node in imports(tree_of(path).body):
+    for node in imports_of(path)[0]:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -126,8 +128,7 @@ def house() -> dict[str, dict[str, bool]]:
     known = frozenset(name for name, _ in modules())
     found: dict[str, dict[str, bool]] = {}
     for name, path in modules():
-        body = tree_of(path).body
-        everywhere, at_once = (_named(nodes, known) - {name} for nodes in (imports(body), body))
+        everywhere, at_once = (_named(nodes, known) - {name} for nodes in imports_of(path))
         found[name] = {other: other in at_once for other in everywhere}
     return found
 

@@ -218,6 +218,7 @@ def drained(one: Report, settings: Settings | None = None) -> tuple[str, ...]:
     return to_drain(replace(one, bad=found_bad(one, checks, settings or Settings())), checks, settings or Settings())
 
 
+@pytest.mark.slow
 def test_of_all_errors_only_faults_of_the_hardware_take_a_node_from_the_scheduler() -> None:
     """An unknown host key here, a refused key of mine, somebody's port and my missing folder are among the others."""
     checks = load_checks().select(())

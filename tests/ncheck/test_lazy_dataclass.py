@@ -44,6 +44,7 @@ def shown(by: str) -> list[str]:
     return re.sub(r" at 0x\w+", "", told).splitlines()
 
 
+@pytest.mark.slow
 def test_each_record_is_what_the_standard_library_makes_of_it() -> None:
     ours = shown("ours")
     assert len(ours) > 500

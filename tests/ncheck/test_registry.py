@@ -180,6 +180,7 @@ examine(Settings(hosts="localhost", local=True, select=("clock-differs",), probe
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asking", "checks"),
     [

@@ -95,6 +95,7 @@ def test_a_gpu_that_fails_or_lets_one_program_in_hides_no_other(asked: Asked, st
     assert asked("devices=4,context=719@1,mode=3@2") == CudaInitFacts(library, "12.8", devices)
 
 
+@pytest.mark.slow
 def test_no_context_is_opened_on_a_gpu_without_room(
     asked: Asked, standins: Callable[..., Path], tmp_path: Path
 ) -> None:

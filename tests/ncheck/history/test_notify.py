@@ -164,6 +164,7 @@ def test_what_is_unknown_is_no_change_and_a_new_node_counts_as_good() -> None:
     assert changes_in(run(1), []) == Changes(())
 
 
+@pytest.mark.slow
 def test_text_of_a_node_is_no_markup_no_secret_and_bounded() -> None:
     nodes = tuple(f"n{number}" for number in range(1000))
     evil = Seen("NC506", "x", "error", nodes, "<!channel> https://u:hunter2@host \x1b[31m" + "x" * 9000)

@@ -149,6 +149,7 @@ def with_lists(path: Path, lists: list[str]) -> History:
     return history
 
 
+@pytest.mark.slow
 def test_a_strangers_file_is_bounded_in_nodes_runs_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest runs are read, as many as the bounds allow; what no ncheck wrote is refused with words."""
     wide = with_lists(tmp_path / "wide.db", [f"a{number}n[1-90000]" for number in range(6)])

@@ -128,6 +128,7 @@ def test_else_it_is_the_program() -> None:
     assert actions(*moves) == [Action.RESTART] * 3  # every GPU that it runs on
 
 
+@pytest.mark.slow
 def test_a_line_without_a_unit_has_no_detail_and_ten_thousand_lines_are_soon_compared() -> None:
     assert actions(("a", 13, "NVRM: Xid (PCI:0000:38:00): 13, Graphics Exception: ChID 000c", 0)) == [None]
     burst = [("a", 13, sm(str(at), at % 8, at % 9), at * 61.0) for at in range(10_000)]
