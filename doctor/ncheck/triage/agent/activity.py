@@ -27,6 +27,8 @@ _MOST_THREADS, _MOST_LISTED = 512, 24  # of one process: looked at, and in the a
 _MOST_FILES, _MOST_WRITTEN, _MOST_MOUNTS, _MOST_SPACES = 4096, 16, 32, 16
 _LONGEST = 4096  # characters of a small file
 
+_MOST_ASLEEP = 128  # threads of one process of which it is asked in which function they sleep
+_OF_STORAGE = re.compile(r"request_wait_answer|fuse_|rpc_wait|nfs|ll_|cl_sync|ceph|cifs|smb2?_|p9_|gpfs|cxi")
 _LIBRARY = re.compile(
     r"/lib(?:nccl|rccl|nccl-net|nccl-tuner|nccl-profiler|rccl-net|mpi|ucp|cudart|torch_cuda|torch_cpu|cuda)"
     r"[\w.+-]*\.so[\d.]*$|/mpi_lib[\w.-]*\.so$"
@@ -198,14 +200,19 @@ def _short(look):
 
 
 def _thread_list(pid, first, second):
-    """Return the first thread, and of the others those that did not just sleep, the busiest first."""
+    """Return the first thread, and of the others those that did not just sleep, the busiest first.
+
+    One that waits for a file system may sleep so that a signal can wake it: the kernel's function shows it.
+    """
 
     def ran(tid):
         then, now = first.get(tid), (second or {}).get(tid)
         return now[2] - then[2] if then and now and None not in (then[2], now[2]) else None
 
     last = second or first
-    busy = {tid: (last[tid][0] not in "SI", ran(tid) or 0) for tid in last}
+    asleep = [tid for tid in last if last[tid][0] == "S" and not ran(tid)][:_MOST_ASLEEP]
+    stored = {tid for tid in asleep if _OF_STORAGE.search(_waits_in(pid, tid, "wchan"))}
+    busy = {tid: (last[tid][0] not in "SI" or tid in stored, ran(tid) or 0) for tid in last}
     chosen = sorted(last, key=lambda tid: (tid != pid, not busy[tid][0], -busy[tid][1]))[:_MOST_LISTED]
     return [
         {

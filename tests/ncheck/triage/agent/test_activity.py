@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -160,6 +161,19 @@ assert libc.mount(b"stuck", sys.argv[1].encode(), b"fuse", 0, options.encode()) 
 print(1, flush=True)
 os.listdir(sys.argv[1])
 """
+
+
+def test_a_thread_that_sleeps_for_a_file_system_beside_the_main_one_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a checkpoint that is written meanwhile. Here another function stands for those of FUSE."""
+    program = "import threading, time; threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); "
+    with running(program + f"{READY}threading.Event().wait()") as rank:
+        wait_for(rank, "S")
+        assert [one.tid for one in of(looked_at(rank), rank).threads] == [rank]
+        monkeypatch.setattr(answers, "_OF_STORAGE", re.compile("nanosleep"))
+        threads = of(looked_at(rank), rank).threads
+    assert [(one.tid == rank, one.states, one.ran) for one in threads] == [
+        (True, ("S", "S"), 0), (False, ("S", "S"), 0)
+    ]  # fmt: skip
 
 
 @pytest.mark.skipif(not mounts_that_hang(), reason="needs root and /dev/fuse")
