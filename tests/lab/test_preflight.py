@@ -188,6 +188,14 @@ def jobs(running_lab: Lab) -> Iterator[Jobs]:
             "filtered", Started(0, 3, words=hostname), Started(1, 2, words=hostname),
             MASTER_ADDR="10.77.0.3", WORLD_SIZE="2", MASTER_PORT="29505",
         ),
+        "two sizes": of(
+            "", Started(0, 1, {"WORLD_SIZE": "2"}, words=hostname), Started(1, 2, {"WORLD_SIZE": "4"}, words=hostname),
+            MASTER_PORT="29507", NCHECK_TIMEOUT="24",
+        ),
+        "two jobs": of(
+            "", *(Started(rank, 1 + rank, words=hostname, after=2 * job) for job in (0, 1) for rank in (0, 1)),
+            WORLD_SIZE="3", MASTER_PORT="29508", NCHECK_TIMEOUT="24",
+        ),
         "hanging": of(
             "hanging", Started(0, 1, words=("--select", "NC5", *JOB)), Started(1, 4), WORLD_SIZE="2",
             MASTER_PORT="29506", NCHECK_TIMEOUT="25",
@@ -238,6 +246,20 @@ def test_another_users_rank_with_a_forged_token_is_not_let_in(jobs: Jobs) -> Non
 
     assert [(rank.exit_code, rank.said.splitlines()[-1]) for rank in own] == [(0, "node01"), (0, "node02")]
     assert all("rank 0 was not found at " in rank.said for rank in (forged, guessed)), (forged, guessed)
+
+
+def test_two_sizes_of_one_job_stop_the_ranks_on_both_nodes(jobs: Jobs) -> None:
+    text = stopped(jobs["two sizes"])
+
+    assert re.search(r"NC804 world-size-differs on node02: node02 has WORLD_SIZE 4, node01 2 \(rank 1 ", text), text
+
+
+def test_all_ranks_of_two_jobs_with_one_master_port_are_stopped_and_say_that_another_job_meets_there(
+    jobs: Jobs,
+) -> None:
+    assert [rank.exit_code for rank in jobs["two jobs"]] == [1] * 4
+    for rank in jobs["two jobs"]:
+        assert re.search(r"another\s+job\s+\(pids? [\d, ]+\)\s+meets\s+at\s+10\.77\.0\.1:29508", rank.said), rank
 
 
 def test_a_firewall_in_front_of_all_ports_ends_the_ranks_on_both_sides_of_it(jobs: Jobs) -> None:

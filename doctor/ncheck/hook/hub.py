@@ -22,7 +22,7 @@ from ncheck.hook.gate import Gate
 from ncheck.hook.link import LONGER
 from ncheck.hook.neighbours import other_listener
 from ncheck.hook.peer_user import is_other
-from ncheck.hook.rules import Double, certain, contradictions, doubted, may_come, other_job, size_text
+from ncheck.hook.rules import Double, certain, contradictions, may_come, other_job, size_text
 from ncheck.hook.search import connecting
 from ncheck.hook.wire import End
 from ncheck.text import printable
@@ -57,7 +57,6 @@ class _Peer:
         self.ended = False
         self.left = False  # it continues without a verdict, and sent a message about that
         self.sure = False  # no stranger: the token is secret, or it is a process of this user on this machine
-        self.news = b""  # what it gets instead of the verdict
 
 
 class _Rival:
@@ -156,7 +155,9 @@ class Hub:
         self._doubts: list[Trouble] = []  # problems reported by processes that may be strangers
         self._doubles: list[Double] = []
         self._doubted: set[int] = set()  # ranks that several processes claim, one of which may be a stranger
-        self._doubted_late = ""  # such a claim during the examination
+        self._late: list[Double] = []  # such claims during the examination, and other sizes
+        self._late_troubles: list[Trouble] = []
+        self._late_doubts: list[Trouble] = []
         self._unwell: set[int] = set()  # ranks whose process ended or has another size, and may be a stranger
         self._shortened = False  # a process that may be a stranger made the attendance shorter
         self._ended_later: list[Member] = []
@@ -363,23 +364,30 @@ class Hub:
         if not self._taken:
             self._register(peer)
             self._shorten(self._entered + seconds, sure=peer.sure)
-        elif earlier and not same:
-            self._come_late(Double(earlier.member, member, peer.sure and earlier.sure), peer)
+        else:
+            self._come_late(peer, None if same else earlier)
         connection.say({"what": "welcome", "member": asdict(self._own)})
-        if self._stage >= _SENDING:
+        if self._stage >= _SENDING and member.rank == 0 and not same:  # another job: it goes on alone, and says so
+            del self._peers[connection]
+            connection.close()
+        elif self._stage >= _SENDING:
             self._send([peer])
         if member.address:
             self._see_address(connection, member)
         else:
             self._open()
 
-    def _come_late(self, double: Double, peer: _Peer) -> None:
-        """Handle another process of a rank that is examined: it alone is stopped, if neither may be a stranger."""
-        if not double.sure:
-            self._doubted_late = doubted(Trouble("", (), double.text), self._meets_at).text
-            return
-        text = double.text if peer.member.rank else other_job([double.first.pid], self._meets_at, double.text)
-        peer.news = json.dumps({"what": "no verdict", **asdict(NotMet("ranks", text, is_error=True))}).encode()
+    def _come_late(self, peer: _Peer, earlier: _Peer | None) -> None:
+        """Note what is wrong with a rank that comes while the nodes are examined."""
+        if earlier and not earlier.ended:
+            self._late.append(Double(earlier.member, peer.member, peer.sure and earlier.sure))
+        if peer.member.size != self._rank.size:
+            trouble = Trouble("world-size", (peer.member.rank,), size_text(peer.member, self._own))
+            (self._late_troubles if peer.sure else self._late_doubts).append(trouble)
+
+    def _late_problems(self) -> list[Trouble]:
+        doubted = contradictions(self._late, self._late_doubts, self._meets_at, incomplete=False)
+        return [*self._late_troubles, *doubted]
 
     @property
     def _meets_at(self) -> str:
@@ -612,22 +620,25 @@ class Hub:
         """Correct the result by the missing ranks: those that connected meanwhile are not missing, and others stop the
         job whatever the result of the checks.
         """
-        if self._doubted_late and not isinstance(result, NotMet):
-            return NotMet("doubted", self._doubted_late)
+        problems = self._late_problems()
+        if problems and not isinstance(result, NotMet):
+            apart = certain(problems)
+            late = {**result, "late": printable("; ".join(apart), 1000)}
+            return late if apart else NotMet("doubted", problems[-1].text)
         attendance, present = self._attendance(), {peer.member.rank for peer in self._peers.values()}
         missing = [number for number in attendance.missing if number not in present]
         if isinstance(result, NotMet):
             return self._even_unchecked(result, attendance, missing)
         if attendance.missing and not missing:
-            late = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
-            return NotMet("late", f"{late} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
+            came = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
+            return NotMet("late", f"{came} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
         return result
 
     def _even_unchecked(self, outcome: NotMet, attendance: Attendance, missing: list[int]) -> NotMet:
         """Return the outcome with the ranks that are of no one job, have ended or are missing: the job cannot run."""
         gone = (peer.member for peer in self._by_rank.values() if peer.ended and peer.sure)
         ended = [*gone, *self._ended_later]
-        apart = certain(attendance.problems)
+        apart = certain((*attendance.problems, *self._late_problems()))
         ranks = [*apart[:_SHOWN], *(f"{member.shown} ended" for member in ended[:_SHOWN])]
         ranks += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
         if not ranks:
@@ -644,7 +655,7 @@ class Hub:
     def _send(self, peers: list[_Peer]) -> None:
         self._until = time.monotonic() + _TO_HANG_UP
         for peer in peers:
-            peer.connection.say_text(peer.news or self._news)
+            peer.connection.say_text(self._news)
 
     def _all_sent(self, now: float) -> bool:
         """Whether all ranks have hung up. Ranks that connect late, after an early end, get the verdict as well."""

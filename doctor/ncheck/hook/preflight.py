@@ -153,7 +153,8 @@ class _Options:
     def forbid(self, told: Told) -> bool:
         """Whether a verdict is a reason to stop the job, whatever is done about that."""
         verdict = told.verdict
-        return bool(told.ended) or verdict["stop"] or (self.strict and verdict["unsure"])
+        late = bool(verdict.get("late")) and not (self.select or self.ignore)  # perhaps its check is not among them
+        return bool(told.ended) or late or verdict["stop"] or (self.strict and verdict["unsure"])
 
 
 def _seconds(value: object, name: str, least: float = 0.0) -> float:
@@ -239,6 +240,9 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
     if told.ended:
         who = ", ".join(member.shown for member in told.ended)
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
+        return _stopped(words, report, options, speaks=speaks)
+    if verdict.get("late") and options.forbid(told) and not verdict["stop"]:
+        words = _clean(f"{STOPPED}: {verdict['late']}\n  more: ncheck explain NC805")
         return _stopped(words, report, options, speaks=speaks)
     heir = _heir(rank) if verdict.get("missing") else ""
     if options.forbid(told):

@@ -7,7 +7,7 @@
      "env": {variable: value} of the plan, "per_node": {node: {variable: value}}, "nodes": {node: [its ranks]},
      "report": zlib over the report's JSON, in base64}
 
-or {"refused": why} where the settings are wrong.
+or {"refused": why} where the settings are wrong. The hub adds "late": what is wrong with ranks that came meanwhile.
 """
 
 from __future__ import annotations

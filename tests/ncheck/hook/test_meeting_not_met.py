@@ -270,7 +270,7 @@ def test_all_ranks_of_two_jobs_with_one_id_get_one_verdict_that_names_the_other_
     assert later.attendances == []
 
 
-def test_another_process_of_a_rank_that_comes_while_the_nodes_are_checked_is_stopped_alone() -> None:
+def test_another_job_that_comes_while_the_nodes_are_checked_is_in_the_verdict_of_all_ranks() -> None:
     job, examined = Job(2, timeout=9.0), threading.Event()
     read_end, write_end = os.pipe()
 
@@ -282,17 +282,19 @@ def test_another_process_of_a_rank_that_comes_while_the_nodes_are_checked_is_sto
 
     futures = [job.start(number, start_examiner=examine) for number in (0, 1)]
     assert examined.wait(10)
-    with Bare(dial(job.ports[0]), job.token) as twice, Bare(dial(job.ports[0]), job.token) as other:
-        twice.prove().enter(job.member(1))
-        other.prove().enter(job.member(0))
+    with Bare(dial(job.ports[0]), job.token) as first, Bare(dial(job.ports[0]), job.token) as second:
+        first.prove().enter(job.member(0))
+        second.prove().enter(job.member(1))
         os.write(write_end, b"\n")
         zero, one = (member.shown for member in job.attendances[0].members)
-        texts = [f"rank 1 came twice: {one} and rank 1 (pid 1001 on host1)"]
-        words = f"another job (pid {os.getpid()}) meets at 127.0.0.1:{job.fields['master_port']}"
-        texts += [f"{words}: rank 0 came twice: {zero} and rank 0 (pid 1000 on host0)"]
-        news = [{"what": "no verdict", "kind": "ranks", "text": text, "is_error": True} for text in texts]
-        assert [twice.hear(), other.hear()] == news
-    assert [future.result(10) for future in futures] == [TOLD, TOLD]
+        at = f"127.0.0.1:{job.fields['master_port']}"
+        late = (
+            f"another job (pids 1000, 1001) meets at {at}: rank 0 came twice: {zero} and rank 0 (pid 1000 on host0); "
+            f"rank 1 came twice: {one} and rank 1 (pid 1001 on host1)"
+        )
+        verdict = {**VERDICT, "late": late}
+        assert [peer.hear() for peer in (first, second)] == [{"what": "verdict", "verdict": verdict, "ended": []}] * 2
+    assert [future.result(10) for future in futures] == [Told(verdict)] * 2
     for number in (read_end, write_end):
         os.close(number)
 
