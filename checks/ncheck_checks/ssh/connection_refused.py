@@ -10,10 +10,12 @@ mpirun, Horovod and DeepSpeed start their processes over ssh; if one node refuse
 ## What to type
 On the node's console: `sudo systemctl restart ssh` (the unit is called sshd on Red Hat and SUSE). If every node
 refuses, ssh probably listens on another port, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` on
-the node shows the port. A container without systemd starts its server itself: `/usr/sbin/sshd -p 10001`. If another
-port answers, type that line on the node, or write the port that answers into the node list: `node07 port=22`. If the
-node is a Docker container with the network of its host, the other port is the host's: `docker ps --all` on the host
-shows whether the container runs, and `docker logs` why not.
+the node shows the port. If another port answers, write it into the node list: `node07 port=22`.
+
+Where the nodes are Docker containers with the network of their hosts, the other port is the host's own: do not start a
+server on the container's port there, or the job would run on the host. `docker ps -a` on the host shows whether the
+container runs, `docker logs NAME` why not, and `docker start NAME` starts it. A container without systemd starts its
+server itself, inside it: `/usr/sbin/sshd -p 10001`.
 """
 
 from __future__ import annotations
@@ -22,37 +24,58 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import RESTART_SSH, Cause, Login, login_said
 
+SSH_PORT = 22
+ENGINES = ("docker", "podman")  # as nodes that are their containers name them, and as their commands are called
 
-@cluster_check("NC111", Severity.ERROR, LoginFacts, alone=True, blocks_plan=True, explains_unreached=True)
+
+@cluster_check(
+    "NC111", Severity.ERROR, LoginFacts, also=(InterpreterFacts,), alone=True, blocks_plan=True, explains_unreached=True
+)
 def connection_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     logins = {node: held.login for node, held in cluster.facts(LoginFacts).items()}
     if len(logins) > 1 and all(login.cause is Cause.REFUSED for login in logins.values()):
         yield _all_refuse(logins)
         return
+    others = [facts.container for facts in cluster.facts(InterpreterFacts).values()]
+    known = next((container for container in others if container in ENGINES), "")
     for node in cluster:
-        elsewhere = logins[node.name].other_port  # what the client proposes is about a server that does not run
-        yield from (
-            replace(said, fix=_refuses(node.name, logins[node.name]).fix)
-            if isinstance(said, Problem) and elsewhere
-            else said
-            for said in login_said(node, Cause.REFUSED, _refuses)
-        )
+        login = logins[node.name]
+        engine = known or ("docker" if not others and login.port not in (0, SSH_PORT) else "")
+        own = _elsewhere(login, engine)
+        for said in login_said(node, Cause.REFUSED, _refuses):
+            # What the client proposes restarts a server of the host, which is not the one that does not run.
+            yield replace(own, nodes=said.nodes, evidence=said.evidence) if own and isinstance(said, Problem) else said
 
 
 def _refuses(_node: str, login: Login) -> Problem:
-    summary = f"SSH refused on port {login.port}"
-    if login.other_port:
-        message = (
-            f"nothing listens on port {login.port}, but an SSH server answers on port {login.other_port}: "
-            f"list the node with port={login.other_port}, "
-            f"or start the server, or its container, on port {login.port}"
-        )
-        return Problem(message, f"sudo /usr/sbin/sshd -p {login.port}", summary=summary)
     message = f"nothing listens on port {login.port}: start ssh on the node's console"
-    return Problem(message, RESTART_SSH, summary=summary)
+    return Problem(message, RESTART_SSH, summary=f"SSH refused on port {login.port}")
+
+
+def _elsewhere(login: Login, engine: str) -> Problem | None:
+    """Return the problem where the server is likely in a container, or listens on another port; else None."""
+    summary, also = f"SSH refused on port {login.port}", login.other_port
+    start = f"if the node is a container, start it again on its host with {engine} start NAME"
+    if also and engine:
+        message = (
+            f"nothing listens on port {login.port}, but an SSH server answers on port {also}: that is the host's own "
+            f"if the node is a container; {start}. If it is none, list the node with port={also}"
+        )
+        return Problem(message, f"{engine} ps -a", look=True, summary=summary)
+    if also:
+        message = (
+            f"nothing listens on port {login.port}, but an SSH server answers on port {also}: "
+            f"list the node with port={also}, or let the server listen on port {login.port} too"
+        )
+        return Problem(message, "sudo ss -tlnp", look=True, summary=summary)
+    if engine:
+        message = f"nothing listens on port {login.port}: {start}; if it is none, start ssh on the node's console"
+        return Problem(message, f"{engine} ps -a", look=True, summary=summary)
+    return None
 
 
 def _all_refuse(logins: Mapping[str, Login]) -> Problem:
