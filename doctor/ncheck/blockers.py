@@ -123,7 +123,7 @@ def _errors(report: Report, checks: Sequence[Check], blocking: Collection[str]) 
         follows = finding.see and all(any((code, node) in causes for code in finding.see) for node in finding.nodes)
         if finding.code in blocking and not has_reason and not follows:
             message = f"{finding.code} {finding.check} on {fold(finding.nodes) or 'this machine'}: {finding.message}"
-            yield Blocker(message, finding.nodes, finding.fix, finding.code, finding.where, finding.kind)
+            yield Blocker(message, finding.nodes, finding.fix, finding.code, finding.where, finding.kind, finding.ask)
 
 
 def _unknown(

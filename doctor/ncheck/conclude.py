@@ -10,14 +10,16 @@ from ncheck.again import with_nodes_of_run
 from ncheck.bad_nodes import found_bad, to_drain
 from ncheck.blockers import blockers, mended
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
+from ncheck.expression import expression
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.lost_peers import greeted_by_peers
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.judge import Judgement, excused_pairs, judge
-from ncheck.model.check import PLAN, Check, Fix, kind_of
+from ncheck.model.check import HERE, PLAN, Check, Fix, kind_of
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.finding import DO, Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import GpuAlone, Measurement, MeshSample, NodeSummary, Probe, Report
@@ -52,7 +54,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     excused = excused_pairs(checks, cluster.names, settings)
     variables = {check.code: check.mended_by for check in checks}
     typed = [part for one in judgement.findings for part in _with_value(one, variables[one.code], plan, cluster)]
-    found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in typed]
+    found = [replace(one, fix=with_nodes_of_run(one.fix, settings), ask=_for_an_admin(one, cluster)) for one in typed]
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
@@ -111,6 +113,19 @@ def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Clus
         replace(finding, nodes=nodes, fix=fix.line, where="", kind=kind_of(fix))
         for fix, nodes in nodes_by_value(fixes).items() if fix
     ]  # fmt: skip
+
+
+# sudo ip link set eth0 up     echo 1 | sudo tee /etc/nccl.conf
+_BY_ROOT = expression(r"(?:^|[|;&] ?)sudo ")
+
+
+def _for_an_admin(finding: Finding, cluster: Cluster) -> bool:
+    """Tell whether a command needs root, which this user is not where it is typed, and can hardly become there."""
+    if finding.kind == DO or finding.where == HERE or not _BY_ROOT.search(finding.fix):
+        return False
+    nodes = (finding.where,) if finding.where in cluster.known else finding.nodes
+    settings = [cluster.known[node].get(HostSettingsFacts) for node in nodes]
+    return all(isinstance(one, HostSettingsFacts) and one.sudo is False for one in settings)
 
 
 def _lasting(node: str, variable: str, plan: LaunchPlan, cluster: Cluster) -> Fix | None:

@@ -26,6 +26,7 @@ from ncheck.conclude import BEFORE_RESET, conclude
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
+from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.links import LinkFacts, Sample
 from ncheck.facts.login import LoginFacts
@@ -45,7 +46,7 @@ from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again
 from ncheck.report import FORMATS, show
 from ncheck.report.summary import headline
-from ncheck.report.text import fold_findings
+from ncheck.report.text import fix_label, fold_findings
 from ncheck.settings import Ignore, Settings
 from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 
@@ -89,6 +90,29 @@ def concluded(settings: Settings, *checks: Check, lost: tuple[str, ...] = (), **
         for n, c in colours.items()
     }
     return conclude(Cluster.of(known), checks or (node_is_red, node_is_pale), settings, LaunchPlan())
+
+
+@node_check("NC804", Severity.ERROR, HostSettingsFacts)
+def node_needs_root(node: NodeView) -> Iterator[Problem]:
+    if node[HostSettingsFacts].usable_cpus > 1:
+        yield Problem("root mends it", "echo x | sudo tee /etc/x")
+        yield Problem("root sees it", "sudo dmesg", look=True)
+        yield Problem("root is not needed", "mkdir -p ~/sudo")
+        yield Problem("it is mended here", "sudo true", where=HERE)
+
+
+@pytest.mark.parametrize(("sudo", "fix", "look"), [
+    (False, "ask the admin of n[1-2] to run", "ask the admin of n[1-2] to run, and what it shows"),
+    (True, "fix on n[1-2]", "look on n[1-2]"),
+    (None, "fix on n[1-2]", "look on n[1-2]"),
+])  # fmt: skip
+def test_who_cannot_become_root_is_told_whom_to_ask(sudo: bool | None, fix: str, look: str) -> None:  # noqa: FBT001  of a table
+    facts: Facts = {LoginFacts: LoginFacts(Login(reached=True)), HostSettingsFacts: HostSettingsFacts(8, sudo=sudo)}
+    report = conclude(Cluster.of({"n1": facts, "n2": facts}), [node_needs_root], Settings(), LaunchPlan())
+    assert {one.message: fix_label(one) for one in fold_findings(report.findings)} == {
+        "root mends it": fix, "root sees it": look, "root is not needed": "fix on n[1-2]",
+        "it is mended here": "fix here",
+    }  # fmt: skip
 
 
 def test_a_cluster_without_any_gpu_is_called_so_and_one_that_was_not_asked_is_not() -> None:

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Annotated
 
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, Null, reading
+from ncheck.facts.answers import Count, Maybe, Null, reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.shapes import whole
 from ncheck.lazy_dataclass import dataclass
@@ -49,7 +49,8 @@ class HostSettingsFacts:
     `kernel`: settings by name: transparent_hugepages, numa_balancing, ptrace_scope, smt, clocksource; those that it
     shows. `synchronized`: whether something keeps the clock right. `numa_refused`: whether a container forbids to
     ask for the NUMA policy. `locks_memory`: whether the login may lock memory beyond its limit. `gpu_devices`: how
-    many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited.
+    many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited. `sudo`: whether the user
+    is root, or in a group that may become it on most systems.
     """
 
     usable_cpus: int
@@ -63,6 +64,7 @@ class HostSettingsFacts:
     locks_memory: bool | None = None
     gpu_devices: int = 0
     stack_unlimited: bool = False
+    sudo: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class HostSettingsAnswer:
     own_user_namespace: bool
     gpu_devices: Count
     stack_unlimited: bool
+    sudo: Maybe[bool] = None
 
 
 HOST_SETTINGS = Answer("host-settings", shape=HostSettingsAnswer)
@@ -129,6 +132,7 @@ def host_settings(answer: HostSettingsAnswer) -> HostSettingsFacts:
         locks_memory=locks and not answer.own_user_namespace,
         gpu_devices=answer.gpu_devices,
         stack_unlimited=answer.stack_unlimited,
+        sudo=answer.sudo,
     )
 
 

@@ -51,7 +51,7 @@ class Finding:
     `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
     `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
     `title`: of the check's page. `page`: the command that prints it. `hardware`: it is a fault of the machine or of a
-    part of it, which a repair mends.
+    part of it, which a repair mends. `ask`: only root may type the fix, and this user can hardly become root there.
     """
 
     code: str
@@ -69,6 +69,7 @@ class Finding:
     title: str = ""
     page: str = ""
     hardware: bool = False
+    ask: bool = False
 
 
 @dataclass(frozen=True)

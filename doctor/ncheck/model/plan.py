@@ -42,6 +42,7 @@ class Blocker:
     """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts.
 
     `where` and `kind` are those of the finding: where the fix is typed (empty: on the nodes), and "fix", "look", "do".
+    `ask` is that of the finding, too: an administrator has to type it.
     """
 
     message: str
@@ -50,6 +51,7 @@ class Blocker:
     code: str = ""
     where: str = ""
     kind: str = "fix"
+    ask: bool = False
 
 
 @dataclass(frozen=True)

@@ -260,6 +260,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fix": "A command that fixes or shows the problem, or a sentence: see kind.",
         "where": 'Where to type it: "here" is the machine that runs ncheck; empty: on the nodes of the finding.',
         "kind": "fix: the command mends the problem. look: it shows more. do: it is a sentence that says what to do.",
+        "ask": "True if only root may type it, and the user of the run is not root there, nor in a group that sudo "
+        "usually lets in: somebody else has to.",
         "title": "The title of the check's page.",
         "page": "The command that prints the check's page.",
         "hardware": "Whether it is a fault of the machine or of a part of it, which a repair mends.",
@@ -284,6 +286,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fix": "A command that fixes or shows it, or a sentence; may be empty.",
         "where": "Where to type the fix: here, or node names; empty: on the nodes.",
         "kind": "fix, look for a command that only shows more, or do for a sentence.",
+        "ask": "True if only root may type it, which the user of the run probably cannot become there.",
     },
     "LaunchCommand": {
         "argv": "The command's words; they start all ranks.",

@@ -92,6 +92,7 @@ class FoldedFinding:
     where: str = ""
     kind: str = "fix"
     summary: str = ""
+    ask: bool = False
 
     @property
     def counts(self) -> bool:
@@ -156,7 +157,7 @@ def fold_findings(findings: Iterable[Finding]) -> tuple[FoldedFinding, ...]:
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.code, finding.severity, finding.ignored, finding.see, _nameless(finding, finding.message))
-        fix = (_nameless(finding, finding.fix), _nameless(finding, finding.where), finding.kind)
+        fix = (_nameless(finding, finding.fix), _nameless(finding, finding.where), finding.kind, finding.ask)
         groups.setdefault((*key, *fix), []).append(finding)
     return tuple(_folded(group) for group in groups.values())
 
@@ -170,7 +171,7 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
         example = first.nodes[0] if _OWN_NAME in _nameless(first, first.fix) else ""
     return FoldedFinding(
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
-        first.see, example, first.where, first.kind, _summary(first),
+        first.see, example, first.where, first.kind, _summary(first), first.ask,
     )  # fmt: skip
 
 
@@ -189,12 +190,18 @@ _SHORT = 40  # characters of a message that fits into a headline
 
 
 def fix_label(finding: FoldedFinding | Blocker) -> str:
-    """Return what a fix is and where to type it: "fix on gpu04", "look here"; of a sentence only where: "on gpu04"."""
+    """Return what a fix is and where to type it: "fix on gpu04", "look here"; of a sentence only where: "on gpu04".
+
+    Of a command that only root may type: "ask the admin of gpu04 to run".
+    """
     kind = "" if finding.kind == DO else f"{finding.kind} "
     if finding.where == HERE:
         return f"{kind}here"
     example = finding.example if isinstance(finding, FoldedFinding) else ""
-    return f"{kind}on {line(finding.where or example) or node_set(finding.nodes)}"
+    place = line(finding.where or example) or node_set(finding.nodes)
+    if finding.ask:
+        return f"ask the admin of {place} to run{'' if finding.kind == 'fix' else ', and what it shows'}"
+    return f"{kind}on {place}"
 
 
 def so_also(finding: FoldedFinding) -> str:

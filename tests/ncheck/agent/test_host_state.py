@@ -41,6 +41,25 @@ def test_the_settings_are_those_of_this_machine() -> None:
     assert said["kernel"]["numa_balancing"] in ("0", "1", "2", None)
 
 
+def test_who_may_become_root_is_told_by_the_groups_that_sudo_usually_lets_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def said(user: int, *groups: int) -> object:
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+        monkeypatch.setattr(os, "getegid", lambda: 4242)
+        monkeypatch.setattr(os, "getgroups", lambda: list(groups))
+        return host_settings.answer(None, None, 1.0)["sudo"]
+
+    known = {row.split(":")[0]: int(row.split(":")[2]) for row in Path("/etc/group").read_text().splitlines()}
+    (admins,) = [known[name] for name in ("sudo", "wheel") if name in known][:1]
+    (tmp_path / "sudo").write_text("#!/bin/sh\n")
+    (tmp_path / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [said(0), said(1000, 4242), said(1000, 4242, admins)] == [True, False, True]
+    (tmp_path / "sudo").unlink()
+    assert said(1000, admins) is False  # no program to become root with
+
+
 def test_the_stack_and_the_cpus_of_a_launched_job_count() -> None:
     assert asked("ulimit -S -s unlimited")["stack_unlimited"] is True
     assert asked("ulimit -S -s 8192")["stack_unlimited"] is False

@@ -83,12 +83,14 @@ def test_a_bare_machine_says_how_it_is_set_up(answered: Answered) -> None:
         capabilities="000001ffffffffff",
         gpu_devices=8,
         stack_unlimited=True,
+        sudo=False,
     )
     assert facts == HostSettingsFacts(
         96, 96,
         frequencies=(Frequency("powersave", "intel_pstate", 3800000, 3800000, 96), Frequency("", "", policies=1)),
         kernel={"transparent_hugepages": "madvise", "numa_balancing": "1"},
         synchronized=True, numa_refused=False, locks_memory=True, gpu_devices=8, stack_unlimited=True,
+        sudo=False,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import resource
+import shutil
 import sys
 
 from ncheck.agent import control_groups
@@ -24,7 +25,10 @@ _GROUP_FILES = (
 _ALL_USERS = "0 0 4294967295"  # the map of the first user namespace, and of a kernel that has no others
 _GET_MEMPOLICY = {"x86_64": 239, "aarch64": 236}  # number of the system call
 
+_ADMINISTRATORS = ("sudo", "wheel", "admin", "google-sudoers")
+
 READS = (
+    "the groups of this user, and their names in /etc/group",
     "sched_getaffinity, {}/online, {}/scaling_*".format(_CPUS, _FREQUENCY),
     "the limits of the agent's own control groups in /sys/fs/cgroup: memory.max, cpu.max, pids.max",
     ", ".join(sorted(_KERNEL.values())),
@@ -45,8 +49,27 @@ def answer(sources, arguments, timeout):
         "capabilities": _status("CapEff"),
         "own_user_namespace": (line_of("/proc/self/uid_map") or _ALL_USERS).split() != _ALL_USERS.split(),
         "gpu_devices": sum(bool(re.match(r"/dev/nvidia\d+$", path)) for path in matching("/dev/nvidia*")),
+        "sudo": _may_sudo(),
         "stack_unlimited": resource.getrlimit(resource.RLIMIT_STACK)[0] == resource.RLIM_INFINITY,
     }
+
+
+def _may_sudo():
+    """Tell whether this user is root, or in a group that the sudoers file of a distribution or a cloud names.
+
+    The file itself is root's to read, and asking sudo writes to the log that administrators read.
+    """
+    if os.geteuid() == 0:
+        return True
+    if not shutil.which("sudo"):
+        return False
+    own = {str(group) for group in (os.getegid(), *os.getgroups())}
+    try:
+        with open("/etc/group", encoding="utf-8", errors="replace") as file:
+            rows = [line.split(":") for line in file]
+    except OSError:
+        return None
+    return any(row[0] in _ADMINISTRATORS and own.intersection(row[2:3]) for row in rows)
 
 
 def _frequencies():
