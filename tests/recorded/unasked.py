@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ncheck.facts.code import CODE
+from ncheck.facts.lost_peers import LOST, WHY_NOT
 from ncheck.facts.packages import PACKAGES
 from ncheck.facts.programs import PROGRAMS
 from ncheck.facts.prompt import PROMPT
@@ -20,6 +21,7 @@ def unasked_replies(host: Host) -> dict[str, Reply | Note]:
     """Return the reason for each of these sources."""
     return {
         CODE.key: _code(host.commit) if host.commit else Note("no folder of code was named: --workdir DIR"),
+        LOST.key: Note(WHY_NOT),
         PROGRAMS.key: Note("no command with a full path was given"),
         GPU_TEST.key: Note("--gpu-test none"),
         PACKAGES.key: Note("only with --packages all"),

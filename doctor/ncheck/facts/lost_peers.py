@@ -30,7 +30,7 @@ class LostPeerFacts:
 NOBODY_ANSWERS = (Cause.REFUSED, Cause.FILTERED, Cause.UNROUTABLE, Cause.SILENT)
 LOST = Answer("lost-peers", shape=LostPeerFacts)
 _ASKED, _MOST = 2, 32  # nodes that try, and nodes that are tried
-_WHY_NOT = "other nodes are asked, or every node was reached"
+WHY_NOT = "other nodes are asked, or every node was reached"
 
 
 def ask_lost_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
@@ -42,7 +42,7 @@ def ask_lost_peers(cluster: Cluster, settings: Settings, left: float) -> Questio
     ]
     connected = [node.name for node in cluster.connected]
     asked = replace(LOST, arguments={"peers": peers}, timeout=max(1.0, min(10.0, left - 1.0)))
-    nothing = NotAsked(LOST, _WHY_NOT)
+    nothing = NotAsked(LOST, WHY_NOT)
     return {name: (asked if lost and name in connected[:_ASKED] else nothing,) for name in connected}
 
 
