@@ -82,7 +82,7 @@ def test_setup_runs_before_all_else_and_what_it_sets_counts_and_where_it_fails_t
 
 
 def test_enter_goes_into_the_container_on_every_node(lab: Lab) -> None:
-    run = examined(lab, "--enter", "unshare --uts -- env HOSTNAME=inside", nodes=lab.names[:2])
+    run = examined(lab, "--enter", "unshare --uts -- env HOSTNAME=inside", *OF_PYTHON, nodes=lab.names[:2])
 
     assert run.exit_code == 0, run.failed()
 

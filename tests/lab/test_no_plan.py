@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
-from .command import begin, listing
+from .command import begin, built, listing
 from .hosts import Lab
+from .launching import launched
 from .promises import HANGS, PATIENT, QUICK, nothing_left, plan, plan_from, planned
 
 HEALTHY = "recording/no-plan"
@@ -42,6 +44,14 @@ def test_an_interface_that_is_not_there_is_named_and_nothing_is_printed(
     assert told in run.stderr
     assert "no plan printed" in run.stderr or launcher == "env"
     assert (run.exit_code, run.stdout) == (1, printed)
+
+
+def test_eval_fails_where_there_is_no_plan(recorded: Lab) -> None:
+    plan = f"{shlex.join(built())} plan --from {HEALTHY} --for env --ifname nope0 2>/dev/null"
+
+    refused = launched(recorded, f'eval "$({plan})" && echo begun || echo refused')
+
+    assert refused.said == "refused\n"
 
 
 def test_an_interface_that_is_asked_for_is_taken_though_another_is_faster(recorded: Lab) -> None:

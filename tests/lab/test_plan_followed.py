@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from . import layers
-from .command import built, listing
 from .hosts import Lab
-from .launching import Watch, launched
-from .promises import HANGS, PATIENT, planned
+from .launching import launched
+from .promises import planned
 from .wiring import fast_address
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
@@ -42,12 +40,3 @@ def test_eval_of_the_printed_environment_leads_nccl_to_the_planned_network_on_ev
 
     assert by_itself == [f"{node.name} 192.168.49.1\n" for node in wide_lab.nodes]
     assert followed == [f"{node.name} {fast_address(node)}\n{node.nics[0]}\n" for node in wide_lab.nodes]
-
-
-def test_eval_fails_where_there_is_no_plan(wide_lab: Lab) -> None:
-    listing(wide_lab, [f"{name} slots=1" for name in wide_lab.names])
-    plan = f"{shlex.join(built())} plan nodes.txt {shlex.join(PATIENT)} --for env --ifname nope0 2>/dev/null"
-
-    refused = launched(wide_lab, f'eval "$({plan})" && echo begun || echo refused', Watch(HANGS))
-
-    assert refused.said == "refused\n"
