@@ -12,9 +12,11 @@ from .command import Run
 from .hosts import Lab
 from .node import Node
 from .promises import examined
-from .ward import BETWEEN_NODES, Row, Ward, hold, on, selected, ward
+from .ward import Row, Ward, hold, on, ward
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
+
+OF_THE_PLAN = ("--select", "NC11,NC2,NC3,NC4,NC5")  # all that a plan is made of
 
 Folder = Callable[[str], Path]
 
@@ -93,8 +95,8 @@ def astray(nccl_folder: Folder) -> Iterator[Ward]:
 
 
 @pytest.fixture(scope="module")
-def run(astray: Ward, healthy: Run) -> Run:
-    return astray.examined(*selected(healthy, *BETWEEN_NODES))
+def run(astray: Ward) -> Run:
+    return astray.examined(*OF_THE_PLAN)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
@@ -132,7 +134,7 @@ def test_a_containers_veth_that_nccl_would_use_beside_the_card_is_an_error_until
     for node in lab.nodes[:2]:
         faults.container_veth(node)
 
-    run = examined(lab, nodes=lab.names[:2])
+    run = examined(lab, *OF_THE_PLAN, nodes=lab.names[:2])
 
     assert (run.exit_code, run.failed()) == (1, {"NC337": {"node01", "node02"}})
     found = run.finding("NC337")
@@ -143,7 +145,7 @@ def test_a_containers_veth_that_nccl_would_use_beside_the_card_is_an_error_until
 
     for node in lab.nodes[:2]:
         node.sh("export HOME=/root; " + found["fix"])
-    mended = examined(lab, "--probe", "none", nodes=lab.names[:2])
+    mended = examined(lab, *OF_THE_PLAN, nodes=lab.names[:2])
 
     assert (mended.exit_code, mended.failed()) == (0, {})
     assert {mended.verdicts()["NC337", name] for name in lab.names[:2]} == {"passed"}
@@ -157,7 +159,7 @@ def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_trie
 ) -> None:
     real_nccl(lab, nccl_folder("2.28.3"))
 
-    run = examined(lab, nodes=lab.names[:2])
+    run = examined(lab, *OF_THE_PLAN, nodes=lab.names[:2])
 
     assert run.failed() == {}
     assert {run.verdicts()["NC304", name] for name in lab.names[:2]} == {"passed"}
