@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from .command import Run
 from .hosts import Lab
 from .job_faults import FAULTS
 from .promises import nothing_left
-from .running_jobs import triaged
+from .running_jobs import Job, running, triaged
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["healthy-mpi", "stopped-mpi", "mpi-docker0"])
-def test_the_cause_the_rank_and_the_node_are_named(triage_lab: Lab, name: str) -> None:
-    fault = FAULTS[name]
-    with fault.job(triage_lab), nothing_left(triage_lab):
-        run = triaged(triage_lab)
-    wrong = fault.truth.wrong(run.report["diagnoses"])
+def held(run: Run, fault: str) -> None:
+    """Hold what was said to the truth of a fault."""
+    truth = FAULTS[fault].truth
+    wrong = truth.wrong(run.report["diagnoses"])
     assert not wrong, f"{wrong}: {run.report}"
-    assert run.exit_code == (1 if fault.truth.causes else 0)
+    assert run.exit_code == (1 if truth.causes else 0)
+
+
+def test_a_rank_that_is_stopped_is_named_with_its_node_and_nobody_is_before(triage_lab: Lab) -> None:
+    with running(triage_lab, Job(mpi=True)) as job, nothing_left(triage_lab):
+        healthy = triaged(triage_lab)
+        job.signal(1, "STOP")
+        job.await_stillness()
+        stopped = triaged(triage_lab)
+
+    held(healthy, "healthy-mpi")
+    held(stopped, "stopped-mpi")
+
+
+def test_a_job_that_is_set_to_use_docker0_is_told_so(triage_lab: Lab) -> None:
+    with FAULTS["mpi-docker0"].job(triage_lab), nothing_left(triage_lab):
+        run = triaged(triage_lab)
+
+    held(run, "mpi-docker0")
