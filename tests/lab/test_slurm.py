@@ -85,7 +85,7 @@ def test_faults_of_nodes_are_found_as_over_ssh(slurm: Slurm) -> None:
     faults.remove_python(bare)
     slurm.tell("update", f"nodename={drained.name}", "state=drain", "reason=a lab")
 
-    run = slurm.ncheck("--via", "srun", "--mesh", "none", waits=PATIENT)
+    run = slurm.ncheck("--via", "srun", "--mesh", "none", "--select", "NC0,NC1,NC2", waits=PATIENT)
 
     failed = run.failed()
     assert failed["NC125"] == {bare.name}, run.not_passed(other.name)
