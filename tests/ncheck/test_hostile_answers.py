@@ -27,12 +27,12 @@ from ncheck.pipeline import judge_again
 from ncheck.report import FORMATS, show
 from ncheck.settings import Settings
 
+from tests.ncheck.within import at, places, put
 from tests.turns import REPEAT, TURN
 
 pytestmark = pytest.mark.slow
 
 Nodes = tuple[Evidence, ...]
-Path_ = tuple[str | int, ...]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CLUSTERS = ("healthy-4x8-h100", "names-that-differ", "one-way-and-hole")
@@ -64,27 +64,6 @@ KEYS = {
 TOGETHER = [
     (cluster, keys[place : place + AT_ONCE]) for cluster, keys in KEYS.items() for place in range(0, len(keys), AT_ONCE)
 ]
-
-
-def places(value: Any, at: Path_ = ()) -> Iterator[Path_]:
-    yield at
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in inner:
-        yield from places(held, (*at, key))
-
-
-def at(value: Any, place: Path_) -> Any:
-    for key in place:
-        value = value[key]
-    return value
-
-
-def put(value: Any, place: Path_, new: Any) -> Any:
-    if not place:
-        return new
-    if isinstance(value, dict):
-        return {**value, place[0]: put(value[place[0]], place[1:], new)}
-    return [put(held, place[1:], new) if number == place[0] else held for number, held in enumerate(value)]
 
 
 def renamed(value: Any, old: str, new: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,10 +28,9 @@ from ncheck.report import show
 from ncheck.settings import Settings
 
 from tests.every_fact import every_fact
+from tests.ncheck.within import Place, at, places, put
 
 pytestmark = pytest.mark.slow
-
-Place = tuple[str | int, ...]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CLUSTERS = {
@@ -60,9 +59,8 @@ def mutated(document: Any, chance: Random) -> Any:
         within += (
             ("value",) if "value" in at(document, within) else ("stdout",) if "stdout" in at(document, within) else ()
         )
-    places = list(places_in(at(document, within), within))
-    place = chance.choice(places)
-    return changed(document, place, chance.choice(CHANGES)(at(document, place), chance))
+    place = chance.choice(list(places(at(document, within), within)))
+    return put(document, place, chance.choice(CHANGES)(at(document, place), chance))
 
 
 def any_value(_: Any, chance: Random) -> Any:
@@ -99,28 +97,6 @@ def damaged(value: Any, chance: Random) -> Any:
 
 
 CHANGES: tuple[Callable[[Any, Random], Any], ...] = (any_value, of_another_type, damaged)
-
-
-def places_in(value: Any, here: Place = ()) -> Iterator[Place]:
-    yield here
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in inner:
-        yield from places_in(held, (*here, key))
-
-
-def at(value: Any, place: Place) -> Any:
-    for key in place:
-        value = value[key]
-    return value
-
-
-def changed(value: Any, place: Place, new: Any) -> Any:
-    if not place:
-        return new
-    first, *rest = place
-    copy = value.copy()
-    copy[first] = changed(value[first], tuple(rest), new)
-    return copy
 
 
 def recording(cluster: str, chance: Random) -> tuple[Evidence, ...]:
