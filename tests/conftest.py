@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib.util
 import os
 import shutil
@@ -98,6 +99,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not fixtures.isdisjoint(used):
                 item.add_marker(marker)
     items.sort(key=_turn)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over ten thousand tests and their modules: they stay until the end."""
+    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> int:
