@@ -1,6 +1,13 @@
+"""The programs that measure besides ncheck, as the agent finds them, and the facts of it."""
+
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
+from ncheck.agent.answers.tools import answer, with_mpi
+from ncheck.agent.sources import Sources
 from ncheck.facts.learning import facts_of
 from ncheck.facts.tools import TOOLS, Tool, ToolFacts
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
@@ -11,7 +18,32 @@ def read(reply: Reply) -> object:
     return facts_of(Evidence("n1", Login(reached=True), replies={TOOLS.key: reply}), [ToolFacts])[ToolFacts]
 
 
-def test_each_program_has_its_place() -> None:
+def program(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("#!/bin/sh\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_programs_on_the_jobs_path_are_named_with_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ncheck.agent.answers.tools.SYSTEM_FOLDERS", "")
+    tests, bandwidth = program(tmp_path, "all_reduce_perf"), program(tmp_path, "ib_write_bw")
+
+    def found(folder: Path) -> object:
+        return read(Reply(Status.OK, value=answer(Sources({"PATH": str(folder)}), None, 5.0)))
+
+    assert found(tmp_path) == ToolFacts({"all_reduce_perf": Tool(str(tests)), "ib_write_bw": Tool(str(bandwidth))})
+    assert found(tmp_path / "none") == ToolFacts({})
+
+
+def test_a_build_with_mpi_asks_for_its_library() -> None:
+    info, shell = shutil.which("ompi_info"), shutil.which("sh")
+    if info is None or shell is None:
+        pytest.skip("no Open MPI here")
+    assert (with_mpi(info), with_mpi(shell), with_mpi(__file__), with_mpi("/nowhere")) == (True, False, None, None)
+
+
+def test_what_was_built_with_mpi_says_so() -> None:
     told: JsonValue = {"tools": {"all_reduce_perf": {"path": "/opt/bin/all_reduce_perf", "mpi": True}}}
     assert read(Reply(Status.OK, value=told)) == ToolFacts({"all_reduce_perf": Tool("/opt/bin/all_reduce_perf", True)})  # noqa: FBT003
 
