@@ -91,8 +91,9 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     motions = [one for one in seen if not one.aside]
     work = _work(motions, job)
     waited_for = any(one.waits for one in motions) or (work is Work.STILL and len(job.ranks) > 1)
-    counted = (one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for))
-    clues = [it for one in counted for it in _of_work(one, seen)]
+    counted = [one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for)]
+    at_work = [one for one in counted if one.works]
+    clues = [it for one in counted for it in _of_work(one, seen, at_work)]
     diagnoses = _diagnoses(clues, job, motions, work)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
@@ -219,21 +220,28 @@ def _counts(clue: Clue, work: Work, motions: Iterable[Motion], *, waited_for: bo
 
 
 # What a rank may be blamed for that others wait for, and what it does all the same if it works.
-_WAITED_FOR = {"deadlock": "slow_rank", **{cause: cause for cause in ("slow_rank", "data_loader", "checkpoint_write")}}
+_WAITED_FOR = {
+    **dict.fromkeys(("deadlock", "slow_rank_timeout"), "slow_rank"),
+    **{cause: cause for cause in ("slow_rank", "data_loader", "checkpoint_write")},
+}
 
 
-def _of_work(clue: Clue, motions: Iterable[Motion]) -> Iterator[Clue]:
-    """Yield a clue as it is, or where all that it blames were seen to work: what they do, which accuses nobody."""
+def _of_work(clue: Clue, motions: Iterable[Motion], at_work: Iterable[Clue]) -> Iterator[Clue]:
+    """Yield a clue as it is, or where all that it blames were seen to work: what they do, which accuses nobody.
+
+    `at_work` are clues of ranks that work. Of code that comes to no end the stacks know more than the others.
+    """
     blamed = {(node, rank) for node in clue.nodes for rank in clue.ranks}
     work = {
         (one.node, one.rank): one for one in motions if one.moves and not one.waits and (one.node, one.rank) in blamed
     }
-    working = {rank for _, rank in work}
+    known = (one for one in at_work if one.source == "stacks" or clue.source != "stacks")
+    working = {rank for _, rank in work} | {rank for one in known for rank in one.ranks}
     open_to_doubt = clue.still and Grade.ECHO < clue.grade < Grade.CERTAIN and clue.cause in _WAITED_FOR
     if clue.works or not open_to_doubt or not clue.ranks or set(clue.ranks) - working:
         yield clue
         return
-    who = f"rank {clue.ranks[0]}, which works" if len(working) == 1 else "ranks that work"
+    who = f"rank {clue.ranks[0]}, which works" if len(set(clue.ranks)) == 1 else "ranks that work"
     own = replace(
         clue,
         cause=_WAITED_FOR[clue.cause],

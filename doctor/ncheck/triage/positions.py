@@ -196,6 +196,7 @@ def _row(kind: Kind, file: str, *functions: str, name: str = "") -> tuple[Kind, 
     return kind, name, re.compile(file), re.compile("|".join(functions) or ".*")
 
 
+BUILD, A_FILE = "a build of torch's extensions", "a file"  # what a lock is on whose file is not known
 _COLLECTIVES = (
     r"(?:all_reduce|allreduce|all_gather|allgather|all_to_all|alltoall|reduce_scatter|broadcast|reduce|gather|scatter"
     r"|barrier|monitored_barrier|send|recv|isend|irecv|batch_isend_irecv|sendrecv|join|new_group|new_subgroups"
@@ -255,7 +256,9 @@ _SPECIFIC = (
          "transform", "run", "step", "call_user_compiler"),
     _row(Kind.COMPILING, r"^torch/_inductor/(?:compile_fx|async_compile|codecache|graph)\.py", r"_?compile_fx\w*",
          "fx_codegen_and_compile", "codegen_and_compile", r"_?wait\w*", r"_?compile_\w+"),
-    _row(Kind.COMPILING, r"^(?:torch/utils/(?:cpp_extension|file_baton)|deepspeed/ops/op_builder/\w+"
+    _row(Kind.LOCK, r"^torch/utils/file_baton\.py", "wait", name=BUILD),
+    _row(Kind.LOCK, r"^(?:filelock|fasteners|portalocker)/", name=A_FILE),
+    _row(Kind.COMPILING, r"^(?:torch/utils/cpp_extension|deepspeed/ops/op_builder/\w+"
          r"|numba/core/compiler|jax/_src/compiler)\.py", r"_?jit_\w+", "_run_ninja_build", r"_write_ninja\w*", "load",
          "load_inline", "wait", r"compile\w*", r"backend_compile\w*"),
     _row(Kind.COMPILING, r"^triton/(?:compiler|runtime/(?:build|autotuner))", "_?compile", r"make_\w+", "_build",

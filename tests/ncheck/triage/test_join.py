@@ -178,6 +178,15 @@ def test_a_rank_that_others_wait_for_is_not_accused_where_it_was_seen_to_work(mo
     ]  # fmt: skip
 
 
+def test_a_rank_that_works_before_the_rendezvous_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = clue("slow_rank_timeout", Grade.LIKELY, 1, nodes=("n0",), source="sockets")
+    works = clue("slow_rank", Grade.POSSIBLE, 1, nodes=("n0",), works=True, meaning="the others wait for rank 1")
+    assert answers(examined([*STILL, late, works], monkeypatch)) == [("slow_rank", 0.4, (1,))]
+    # That a loop comes to no end is seen by the stacks alone.
+    loops, busy = clue("deadlock", Grade.LIKELY, 1, nodes=("n0",)), replace(works, source="processes")
+    assert answers(examined([*STILL, loops, busy], monkeypatch))[0][:2] == ("deadlock", 0.85)
+
+
 @pytest.mark.parametrize("other", [
     clue("deadlock", Grade.LIKELY, 2, nodes=("n1",)),  # of another rank
     clue("deadlock", Grade.LIKELY, 1, 2, nodes=("n0", "n1")),  # of one more

@@ -1,5 +1,6 @@
 """What the ranks of a job are doing: the stacks of their Python threads by py-spy, and what the kernel says of them."""
 
+import glob
 import json
 import os
 import re
@@ -16,7 +17,8 @@ from ncheck.triage.agent import own_files
 READS = (
     "py-spy dump --nonblocking of each rank and its children (no pause; with --native one more, which pauses them)",
     "/proc/PID/task/*/{stat,status,schedstat,wchan,syscall,stack}, and the lines of source code at the frames",
-    "/proc/locks, for who holds the lock on a file that a rank waits for",
+    "/proc/locks and /proc/PID/{fd,fdinfo}, for who holds the lock on a file that a rank waits for",
+    "the names in torch's folder of extensions, where a rank waits for a lock file there",
 )
 
 # When to look, in parts of that time; uneven, so that no regular step is met each time. True: at children, too.
@@ -76,7 +78,9 @@ def answer(sources, arguments, timeout):
     return {
         "processes": [one.described() for one in watched], "frames": frames.listed(), "machine": os.uname().machine,
         "ptrace_scope": _ptrace_scope(), "ticks_per_second": os.sysconf("SC_CLK_TCK"),
-        "left_out": sum(1 + len(rank["children"]) for rank in ranks) - len(watched), "locks": list(locks.values()),
+        "left_out": sum(1 + len(rank["children"]) for rank in ranks) - len(watched),
+        "locks": list(locks.values()) + [lock for one in watched[:number] for lock in _left_locks(one, frames)],
+        "held": [{"pid": one.pid, "file": path} for one in watched[:number] for path in _lock_files(one.pid)],
     }  # fmt: skip
 
 
@@ -97,6 +101,11 @@ class _Frames:
                 self.numbers[key] = len(self.numbers)
                 self.files.setdefault(owner, {}).setdefault(file, []).append((line, self.numbers[key]))
             return self.numbers[key]
+
+    def is_in(self, number, file):
+        """Whether a frame is in a file of a library."""
+        with self.lock:
+            return next((key[1] for key, it in self.numbers.items() if it == number), "").endswith(file)
 
     def add_source_lines(self, ends):
         """Read what stands at the places of the frames, each file once.
@@ -294,6 +303,51 @@ def _locks(ranks):
             name = _text(holder, "cmdline").replace("\0", " ").strip() if holder else ""
             found[int(pid)] = {"waits": int(pid), "holds": holder, "name": name[:_LONGEST]}
     return found
+
+
+_LOCK_FILE = re.compile(r"(?:^|[./-])lock$")
+_MOST_FILES, _MOST_LOCKS = 1024, 16
+
+
+def _lock_files(pid):
+    """Return the lock files that a process has open, locked or not: some are a lock as long as they are there."""
+    found = []
+    try:
+        numbers = os.listdir("/proc/{}/fd".format(pid))[:_MOST_FILES]
+    except OSError:
+        return found
+    for number in numbers:
+        path = _link(pid, "fd/" + number)
+        if path.startswith("/") and (_LOCK_FILE.search(path) or "\nlock:" in _text(pid, "fdinfo/" + number)):
+            found.append(path[:_LONGEST])
+    return found[:_MOST_LOCKS]
+
+
+def _left_locks(process, frames):
+    """Return the lock files for which a rank may wait in torch's FileBaton, and that no process here has open."""
+    shown = (number for sample in process.samples[-1:] for thread in sample for number in thread["stack"])
+    if not any(frames.is_in(number, "torch/utils/file_baton.py") for number in shown):
+        return []
+    pairs = (pair.partition("=") for pair in _text(process.pid, "environ", 1 << 20).split("\0"))
+    variables = {name: value for name, _, value in pairs}
+    base = variables.get("XDG_CACHE_HOME") or variables.get("HOME", "/root") + "/.cache"
+    folder = variables.get("TORCH_EXTENSIONS_DIR") or base + "/torch_extensions"
+    root = "/proc/{}/root".format(process.pid)
+    found = [path[len(root) :] for one in within(_LOCKS_PATIENCE, _locks_in, root + folder) for path in one]
+    if not found:
+        return []
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    held = within(_LOCKS_PATIENCE, lambda: {path for pid in pids for path in _lock_files(pid)})
+    left = sorted(set(found) - held[0]) if held else []
+    return [{"waits": process.pid, "holds": 0, "name": "", "file": path} for path in left]
+
+
+_LOCKS_PATIENCE = 1.0  # seconds
+
+
+def _locks_in(folder):
+    """Return the lock files in folders of extensions: FOLDER/py311_cu121/NAME/lock, or FOLDER/NAME/lock."""
+    return (glob.glob(folder + "/*/lock") + glob.glob(folder + "/*/*/lock"))[:_MOST_LOCKS]
 
 
 def _stat(pid):

@@ -93,23 +93,29 @@ class ProcessStacks:
 
 @dataclass(frozen=True)
 class FileLock:
-    """Who holds the lock on a file that a process waits for. `pid` is 0 where that is not known, as on other nodes."""
+    """Who holds the lock on a file that a process waits for. `pid` is 0 where that is not known, as on other nodes.
+
+    `file`: a lock file that is there, and that no process of the node has open: it was left.
+    """
 
     pid: int
     name: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)
 class StacksFacts:
     """The processes of the job on a node, by pid. `unread`: why ranks have no Python stacks, each reason once.
 
-    `left_out`: children beyond the most that are looked at. `locks` by the pid of who waits for one.
+    `left_out`: children beyond the most that are looked at. `locks` by the pid of who waits for one; `held`: the
+    lock files that ranks have open, by pid.
     """
 
     processes: Mapping[int, ProcessStacks]
     unread: tuple[Unread, ...] = ()
     left_out: int = 0
     locks: Mapping[int, FileLock] = field(default_factory=dict)
+    held: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def of(self, pid: int) -> ProcessStacks | None:
         return self.processes.get(pid)
@@ -170,6 +176,15 @@ class LockAnswer:
     waits: int
     holds: int
     name: Annotated[str, _short_name]
+    file: Annotated[str, OPTIONAL, _clean] = ""
+
+
+@dataclass(frozen=True)
+class HeldAnswer:
+    """A lock file that a process has open."""
+
+    pid: int
+    file: Annotated[str, _clean]
 
 
 @dataclass(frozen=True)
@@ -181,6 +196,7 @@ class StacksAnswer:
     ticks_per_second: int
     left_out: int
     locks: Annotated[tuple[LockAnswer, ...], OPTIONAL] = ()
+    held: Annotated[tuple[HeldAnswer, ...], OPTIONAL] = ()
 
 
 STACKS = Answer("stacks", timeout=20.0, shape=StacksAnswer)
@@ -192,8 +208,11 @@ def stacks(answer: StacksAnswer) -> StacksFacts:
     found = {one.pid: _process(one, answer) for one in answer.processes}
     ranks = (found[one.pid].looks for one in answer.processes if one.pid == one.rank)
     unread = tuple(dict.fromkeys(looks for looks in ranks if isinstance(looks, Unread)))
-    locks = {one.waits: FileLock(one.holds, one.name) for one in answer.locks}
-    return StacksFacts(found, unread, answer.left_out, locks)
+    locks = {one.waits: FileLock(one.holds, one.name, one.file) for one in answer.locks}
+    held: dict[int, tuple[str, ...]] = {}
+    for one in answer.held:
+        held[one.pid] = (*held.get(one.pid, ()), one.file)
+    return StacksFacts(found, unread, answer.left_out, locks, held)
 
 
 def _clean(text: str) -> str:

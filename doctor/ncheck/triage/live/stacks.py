@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,8 @@ from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.stacks import FileLock, ProcessStacks, StacksFacts, Thread
 from ncheck.triage.peers import Message, message_of
 from ncheck.triage.positions import (
+    A_FILE,
+    BUILD,
     DESTROYS,
     OF_ALL,
     PATTERN,
@@ -52,7 +55,8 @@ class _Rank:
     `owner`: another thread, which holds the interpreter's lock all the time; `beside`: where one waits for a lock.
     `holds`: it holds that lock itself. `awake`: it ran, or wanted to, all the time, as on a busy machine. `woke`: it
     slept and woke up in between. `waited`: whether it waited for others, at each look. `endless`: the lines that it was
-    at are those of a loop that calls nothing. `ended`: so many of its children ended between the looks.
+    at are those of a loop that calls nothing. `ended`: so many of its children ended between the looks. `held`: the
+    lock files that it has open; `holder`: the rank that holds the lock that it waits for, and waits for it in turn.
     """
 
     rank: RankProcess
@@ -73,6 +77,8 @@ class _Rank:
     beside: Position | None = None
     children: tuple[ProcessStacks, ...] = ()
     ended: int = 0
+    held: tuple[str, ...] = ()
+    holder: _Rank | None = None
 
     @property
     def waits(self) -> bool:
@@ -96,6 +102,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     ranks = [one for rank in job.ranks if rank.node in facts and (one := _looked_at(rank, facts[rank.node]))]
     usual = 2 * sum(one.position.kind is Kind.CHILD for one in ranks) > len(job.ranks)
     ranks = [_inner(one, usual=usual) for one in ranks]
+    ranks = [_with_holder(one, ranks) for one in ranks]
     for one in ranks:
         yield from _motion(one)
         if one.stopped:
@@ -132,7 +139,10 @@ def _looked_at(rank: RankProcess, facts: StacksFacts) -> _Rank | None:
     children = tuple(child for it in rank.children if (child := facts.of(it.pid)) and not child.gone)
     ended = sum(bool(child and child.gone) for child in (facts.of(it.pid) for it in rank.children))
     one = _of_process(rank, process)
-    return replace(one, children=children, ended=ended, lock=facts.locks.get(rank.pid)) if one else None
+    if one is None:
+        return None
+    held = facts.held.get(rank.pid, ())
+    return replace(one, children=children, ended=ended, lock=facts.locks.get(rank.pid), held=held)
 
 
 def _inner(one: _Rank, *, usual: bool) -> _Rank:
@@ -142,6 +152,17 @@ def _inner(one: _Rank, *, usual: bool) -> _Rank:
     inner = (it for child in one.children if not _is_worker(child) and (it := _of_process(one.rank, child)))
     found = next((it for it in inner if it.position.own and (usual or it.waits)), None)
     return replace(found, children=one.children) if found else one
+
+
+def _with_holder(one: _Rank, ranks: Sequence[_Rank]) -> _Rank:
+    """Return a rank that waits for the lock on a file with the rank that holds it, and waits for others meanwhile."""
+    if one.position.kind is not Kind.LOCK or not one.position.name:
+        return one
+    waiting = [it for it in ranks if it.waits and it.held]
+    by_pid = [it for it in waiting if one.lock and it.rank.pid == one.lock.pid and it.rank.node == one.rank.node]
+    by_file = [it for it in waiting if one.position.name in it.held]
+    alone = waiting if one.position.name == A_FILE and len(waiting) == 1 else []
+    return replace(one, holder=next(iter((*by_pid, *by_file, *alone)), None))
 
 
 def _is_worker(child: ProcessStacks) -> bool:
@@ -417,6 +438,19 @@ def _at_work(one: _Rank, fault: _Fault, doing: str) -> _Fault:
 def _file_lock(one: _Rank) -> _Fault:
     """Return who holds the lock of a file that a rank waits for."""
     holder = one.lock
+    if one.holder:
+        file = one.position.name if one.position.name in one.holder.held else one.holder.held[0]
+        whom = f"{one.holder.rank.shown} holds the lock on {printable(file, 200)} and {one.holder.position.shown}"
+        return _Fault("deadlock", meaning=f"ranks wait for each other: {whom}, which another rank never reaches",
+                      detail=f"; {whom}")  # fmt: skip
+    if one.position.name == BUILD and not (holder and holder.file):
+        return _at_work(one, _Fault(_LATE, others=("deadlock",)), "it waits for a build of torch's extensions")
+    if holder and holder.file:
+        return _Fault(
+            "deadlock", meaning=f"a rank waits for the lock file {printable(holder.file, 200)}, which no process holds",
+            fix=f"rm {shlex.quote(holder.file)}",
+            detail=f": {printable(holder.file, 200)}, which no process of {one.rank.node} has open",
+        )  # fmt: skip
     named = f"process {holder.pid} ({printable(holder.name, 80)}) on {one.rank.node}" if holder and holder.pid else ""
     return _Fault(
         "deadlock", meaning=f"a rank waits for the lock on a file, which {named or 'another process'} holds",
@@ -520,8 +554,9 @@ def _leads(leads: Sequence[_Rank], waiting: Sequence[_Rank], job: Job) -> Iterat
         fault = _fault(first)
         grade = fault.grade if waited_for or first.position.kind in _SURE else min(fault.grade, Grade.POSSIBLE)
         text = f"{_named(group)} {_doing(first)}{fault.detail}{_while(waiting)}"
+        blamed = [*group, *(one.holder for one in group[:1] if one.holder)]
         yield Clue(
-            "stacks", fault.cause, grade, text, _numbers(group), _nodes(group), still=not slow, slow=slow,
+            "stacks", fault.cause, grade, text, _numbers(blamed), _nodes(blamed), still=not slow, slow=slow,
             works=fault.works, others=fault.others, meaning=fault.meaning, fix=fault.fix,
             next=(f"py-spy dump --pid {first.rank.pid}",),
         )  # fmt: skip

@@ -196,6 +196,24 @@ def test_who_holds_the_lock_on_a_file_that_a_rank_waits_for_is_said(tmp_path: Pa
     assert lock["name"].endswith("job.py")
 
 
+def test_a_lock_file_is_known_that_a_rank_has_open_and_one_that_nobody_has(tmp_path: Path) -> None:
+    """As torch's extensions are built: who makes the file builds, and the others wait until it is gone."""
+    folder = tmp_path / "extensions/py311_cpu/ops"
+    library = tmp_path / "torch/utils"
+    for one in (folder, library):
+        one.mkdir(parents=True)
+    (folder / "lock").touch()
+    (library / "file_baton.py").write_text("import time\ndef wait():\n    while True: time.sleep(0.1)\n")
+    path = f"import sys; sys.path.insert(0, {str(library)!r}); import file_baton\n"
+    with program(tmp_path, "import os\n" + path + "print('here', flush=True)\nfile_baton.wait()\n",
+                 env={**os.environ, "TORCH_EXTENSIONS_DIR": str(tmp_path / "extensions")}) as waiter:  # fmt: skip
+        (left,) = ask(waiter.pid, [])["locks"]
+        with (folder / "lock").open(encoding="utf-8"):  # this process builds
+            assert ask(waiter.pid, [])["locks"] == []
+            assert ask(os.getpid(), [])["held"] == [{"pid": os.getpid(), "file": str(folder / "lock")}]
+    assert left == {"waits": waiter.pid, "holds": 0, "name": "", "file": str(folder / "lock")}
+
+
 AS_NOBODY = """
 import json, sys
 from ncheck.triage.agent.stacks import answer

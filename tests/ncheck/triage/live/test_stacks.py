@@ -111,8 +111,6 @@ def accused(found: Sequence[Sign]) -> list[tuple[str, Grade, tuple[int, ...]]]:
          "waits for the reader of its output at train.py:3 in log"),
         ((library("get", "requests/api.py"), TRAIN), {}, "slow_rank", Grade.LIKELY,
          "talks to a server outside the job (requests) at train.py:40 in train"),
-        ((library("wait", "torch/utils/file_baton.py"), TRAIN), {}, "slow_rank", Grade.LIKELY,
-         "compiles at train.py:40 in train"),
         ((library("_load", "torch/serialization.py"), TRAIN), {}, "slow_rank", Grade.LIKELY,
          "loads a checkpoint at train.py:40 in train"),
         ((own("score", 5), own("evaluate", 4), MAIN), {}, "slow_rank", Grade.LIKELY,
@@ -262,6 +260,41 @@ def test_a_lock_on_a_file_names_its_holder() -> None:
         f' ("fcntl.flock(file, LOCK_EX)"), which process 77 (tar) on {node} holds, while 1 other rank waits'
     )
     assert clue.fix == "ps -o pid,user,etime,args -p 77"
+
+
+def of_locks(of: Job, at: Mapping[int, ProcessStacks], **words: Any) -> list[Clue]:
+    """Return what is said of ranks on one node."""
+    facts = StacksFacts({one.pid: at[one.rank or 0] for one in of.ranks}, **words)
+    return clues(list(signs(of, cluster({"node0": {StacksFacts: facts}}))))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_holder_of_a_lock_that_waits_in_a_barrier_itself_is_named_with_the_rank_that_waits_for_it(
+    *, named: bool
+) -> None:
+    of = spread(2, 1)
+    library_waits = (library("acquire", "filelock/_api.py"), own("load", 12), MAIN)
+    flock: dict[str, Any] = {"call": "flock", "file": "/data/a.lock"} if named else {}
+    known = at(of, WAITS, r1=looked(4001, COMPUTES if named else library_waits, **flock))
+    locks = {4001: FileLock(4000, "python3")} if named else {}
+    (clue,) = of_locks(of, known, locks=locks, held={4000: ("/data/a.lock",)})
+    assert (clue.cause, clue.grade, clue.ranks) == ("deadlock", Grade.LIKELY, (1, 0))
+    assert clue.meaning == (
+        "ranks wait for each other: rank 0 (pid 4000 on node0) holds the lock on /data/a.lock and waits in all_reduce"
+        " at train.py:40 in train, which another rank never reaches"
+    )
+
+
+def test_a_lock_file_that_no_process_holds_is_named_and_one_of_a_build_that_goes_on_accuses_nobody() -> None:
+    of = spread(2, 1)
+    waits = (library("wait", "torch/utils/file_baton.py"), own("build", 12), MAIN)
+    known = at(of, WAITS, r1=looked(4001, waits, sleeps=20))
+    file = "/root/.cache/torch_extensions/py311_cpu/ops/lock"
+    (left,) = of_locks(of, known, locks={4001: FileLock(0, "", file)})
+    assert (left.cause, left.grade, left.ranks, left.fix) == ("deadlock", Grade.LIKELY, (1,), f"rm {file}")
+    assert left.meaning == f"a rank waits for the lock file {file}, which no process holds"
+    (built,) = of_locks(of, known)
+    assert (built.cause, built.grade, built.ranks, built.works) == ("slow_rank", Grade.POSSIBLE, (1,), True)
 
 
 def test_of_two_ranks_in_different_collectives_neither_is_blamed() -> None:
