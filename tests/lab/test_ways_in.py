@@ -100,3 +100,20 @@ def test_one_control_path_for_all_hosts_is_the_cause_of_one_machine_under_all_na
     assert opened.failed() == {"NC104": everywhere, "NC102": everywhere}
     assert "ControlPath /root/.ssh/cm is the same for node[01-04]" in opened.finding("NC104")["message"]
     assert opened.finding("NC102")["see"] == ["NC104"]
+
+
+def test_a_user_whom_half_of_the_nodes_do_not_know_is_looked_for_there_before_a_key_is_installed(lab: Lab) -> None:
+    for node in lab.nodes[2:]:
+        node.sh("sed '/^ada:/d' /etc/passwd > /run/passwd; cat /run/passwd > /etc/passwd")
+        node.sh("touch /var/log")  # sshd writes down there whom it does not know
+
+    run = examined(lab, *OF_LOGINS, user=layers.ADA)
+
+    assert run.failed() == {"NC001": {"node03", "node04"}, "NC120": {"node03", "node04"}}
+    found = [finding for finding in run.report["findings"] if finding["code"] == "NC120"]
+    words = "ada refused: no key was accepted, although node[01-02] let this user in with one of them: "
+    assert [finding["message"].startswith(words) for finding in found] == [True, True]
+    assert {finding["fix"] for finding in found} == {
+        "getent passwd ada; sudo journalctl -u ssh -u sshd -n 30 --no-pager"
+    }
+    assert lab.nodes[2].sh("getent passwd ada", check=False).stdout == ""

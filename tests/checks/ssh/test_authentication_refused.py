@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck_checks.ssh.authentication_refused import authentication_refused
 
@@ -24,3 +27,35 @@ def test_without_a_key_to_offer_one_is_to_be_named() -> None:
     assert (finding.where, finding.kind, finding.fix) == (
         "here", "do", "name a key that is in authorized_keys there, with -i"
     )  # fmt: skip
+
+
+KEY = "ED25519 SHA256:k ~/.ssh/id_ed25519"
+REFUSED = Login(reached=False, cause=Cause.AUTH_REFUSED, user="ann", port=22, offered_keys=("RSA SHA256:r x", KEY),
+                fix="ssh-copy-id ann@c", detail="refused")  # fmt: skip
+
+
+def found(*logins: Login) -> list[tuple[tuple[str, ...], str, str, str]]:
+    facts: dict[str, Facts] = {
+        name: {LoginFacts: LoginFacts(login)} for name, login in zip("abcd", logins, strict=False)
+    }
+    judged = judge([authentication_refused], facts).findings
+    return [(one.nodes, one.message, one.fix, one.kind) for one in judged]
+
+
+def test_a_user_whom_others_let_in_with_the_same_key_may_have_no_account_there() -> None:
+    others = [replace(REFUSED, reached=True, cause=None)] * 2
+    message = (
+        "ann refused: no key was accepted, although a,b let this user in with one of them: either the account ann is "
+        "missing (LDAP, sssd), or its home is not mounted, or the key is not installed; ssh-copy-id mends only the last"
+    )
+    look = "getent passwd ann; sudo journalctl -u ssh -u sshd -n 30 --no-pager"
+    assert found(*others, REFUSED) == [(("c",), message, look, "look")]
+
+
+def test_a_key_that_no_other_node_has_shown_to_be_good_is_to_be_installed() -> None:
+    plain = [(("b",), "ann refused: no key was accepted", "ssh-copy-id ann@c", "fix")]
+    let_in = replace(REFUSED, reached=True, cause=None)
+    for other in (REFUSED, replace(let_in, user="bob"), replace(let_in, offered_keys=("RSA SHA256:other x",))):
+        assert found(other, REFUSED)[-1:] == plain
+    root = replace(REFUSED, user="root")
+    assert found(replace(let_in, user="root"), root)[0][2:] == ("ssh-copy-id ann@c", "fix")
