@@ -117,3 +117,32 @@ def test_a_user_whom_half_of_the_nodes_do_not_know_is_looked_for_there_before_a_
         "getent passwd ada; sudo journalctl -u ssh -u sshd -n 30 --no-pager"
     }
     assert lab.nodes[2].sh("getent passwd ada", check=False).stdout == ""
+
+
+def test_who_has_no_key_makes_one_and_installs_it_on_each_node_by_the_line_that_is_shown(lab: Lab) -> None:
+    for node in lab.nodes:
+        node.sh("sed -i '1i PasswordAuthentication yes' /etc/ssh/sshd_config; echo ada:secret | chpasswd -c SHA512")
+        faults.restart_sshd(node)
+    folder, ask = lab.root / "home/ada/.ssh", "home/ada/ask"
+    kept = {name: (folder / name).read_bytes() for name in ("id_ed25519", "known_hosts")}
+    (folder / "id_ed25519").unlink()
+    try:
+        run = examined(lab, *OF_LOGINS, user=layers.ADA)
+        make, _, install = run.finding("NC120")["fix"].partition("; ")
+        with lab.file_on_head(ask, "#!/bin/sh\necho secret\n", 0o755):
+            typed(lab, f"{make} < /dev/null -N '' -f ~/.ssh/id_ed25519")
+            typed(lab, f"export SSH_ASKPASS=/{ask} SSH_ASKPASS_REQUIRE=force; {install}")
+        mended = examined(lab, *OF_LOGINS, user=layers.ADA)
+    finally:
+        for name, data in kept.items():
+            layers.write(folder / name, data, 0o600, layers.ADA.uid)
+        (folder / "id_ed25519.pub").unlink(missing_ok=True)
+
+    assert run.failed() == {"NC001": set(lab.names), "NC120": set(lab.names)}
+    assert (make, install.count("ssh-copy-id")) == ("ssh-keygen -t ed25519", len(lab.names))
+    assert mended.failed() == {}
+
+
+def typed(lab: Lab, line: str) -> None:
+    """Type a line as ada on the head."""
+    lab.head("setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", "env", "HOME=/home/ada", "sh", "-c", line)

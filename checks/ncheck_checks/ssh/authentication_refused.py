@@ -25,14 +25,16 @@ A server answers the same in all of these cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from shlex import quote
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
-from ncheck.network.logins import USE_KEY, Cause, Login, login_said
+from ncheck.network.logins import MAKE_KEY, USE_KEY, Cause, Login, login_said
+
+MOST_SHOWN, MOST_INSTALLED = 8, 32  # nodes: after these, the next run names the rest
 
 
 @cluster_check("NC120", Severity.ERROR, LoginFacts, alone=True, blocks_plan=True, explains_unreached=True)
@@ -42,8 +44,13 @@ def authentication_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive 
     for name, login in logins.items():
         if login.reached and login.offered_keys:
             accept.setdefault((login.user, login.offered_keys[-1]), []).append(name)
+    keyless = {name: login for name, login in logins.items() if login.fix.startswith(MAKE_KEY)}
+    if len(keyless) > 1:
+        yield _no_key(keyless)
     for node in cluster:
         login = logins[node.name]
+        if node.name in keyless and len(keyless) > 1:
+            continue
         others = [name for key in login.offered_keys for name in accept.get((login.user, key), ())]
         for said in login_said(node, Cause.AUTH_REFUSED, _refused):
             known = others and login.user != "root"  # whose account every node has
@@ -58,6 +65,19 @@ def _refused(node: str, login: Login) -> Problem:
     look = login.fix.startswith("ssh ")  # a login by hand, to see why
     do = (login.fix or fix) == USE_KEY
     return Problem(f"{user} refused: {offered}", fix, where=HERE, look=look, do=do, summary="SSH key refused")
+
+
+def _no_key(logins: Mapping[str, Login]) -> Problem:
+    """Return one problem for all: a key is made once, and installed on each."""
+    install = [login.fix.removeprefix(MAKE_KEY) for login in logins.values()][:MOST_INSTALLED]
+    return Problem(
+        "no key was offered: make one, install it on each node, or name yours with -i KEY",
+        MAKE_KEY + "; ".join(install),
+        tuple(f"{node}: {login.detail}" for node, login in logins.items() if login.detail)[:MOST_SHOWN],
+        tuple(logins),
+        where=HERE,
+        summary="no SSH key",
+    )
 
 
 def _refused_here_alone(login: Login, others: list[str]) -> Problem:

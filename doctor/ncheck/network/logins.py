@@ -15,10 +15,11 @@ from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
-from ncheck.ssh.failures import NEW_HOST_KEYS, RESTART_SSH, SHOW_HOST_KEYS, USE_KEY, way_to
+from ncheck.ssh.failures import MAKE_KEY, NEW_HOST_KEYS, RESTART_SSH, SHOW_HOST_KEYS, USE_KEY, way_to
 
 __all__ = [
     "INFRASTRUCTURE",
+    "MAKE_KEY",
     "NEW_HOST_KEYS",
     "RESTART_SSH",
     "SHOW_HOST_KEYS",

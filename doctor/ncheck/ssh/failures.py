@@ -38,6 +38,7 @@ WHY_NO_KEY = (
     "does not exist there: the log of sshd on the node says which"
 )
 SHOW_HOST_KEYS = "cat /etc/ssh/ssh_host_*_key.pub | ssh-keygen -lf -"
+MAKE_KEY = "ssh-keygen -t ed25519; "  # before what installs it: on several nodes, it is made once
 USE_KEY = "name a key that is in authorized_keys there, with -i"  # a sentence
 
 
@@ -84,7 +85,7 @@ def to_have_a_key(target: Target) -> str:
     made = os.path.expanduser("~/.ssh/id_ed25519")  # noqa: PTH111  as the paths of the configuration are
     if made not in target.identity_files or any(map(os.path.exists, target.identity_files)):
         return USE_KEY
-    return f"ssh-keygen -t ed25519; ssh-copy-id {destination(target)}"
+    return f"{MAKE_KEY}ssh-copy-id {destination(target)}"
 
 
 def certificate_out_of_date(certificate: bytes, shown_path: str, now: float) -> Failure | None:

@@ -29,6 +29,17 @@ def test_without_a_key_to_offer_one_is_to_be_named() -> None:
     )  # fmt: skip
 
 
+def test_without_a_key_one_is_made_once_and_installed_on_each_node() -> None:
+    def refused(name: str) -> Login:
+        fix = f"ssh-keygen -t ed25519; ssh-copy-id ann@{name}"
+        return Login(reached=False, cause=Cause.AUTH_REFUSED, port=22, user="ann", detail="no key", fix=fix)
+
+    make = "ssh-keygen -t ed25519; ssh-copy-id ann@a"
+    words = "no key was offered: make one, install it on each node, or name yours with -i KEY"
+    assert found(refused("a"), refused("b")) == [(("a", "b"), words, f"{make}; ssh-copy-id ann@b", "fix")]
+    assert [one[2] for one in found(refused("a"), Login(reached=True))] == [make]
+
+
 KEY = "ED25519 SHA256:k ~/.ssh/id_ed25519"
 REFUSED = Login(reached=False, cause=Cause.AUTH_REFUSED, user="ann", port=22, offered_keys=("RSA SHA256:r x", KEY),
                 fix="ssh-copy-id ann@c", detail="refused")  # fmt: skip
