@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,9 +13,11 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.expression import expression
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.lost_peers import greeted_by_peers
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.os_release import OsFacts, command_to_install
 from ncheck.judge import Judgement, excused_pairs, judge
 from ncheck.model.check import HERE, PLAN, Check, Fix, kind_of
 from ncheck.model.cluster import Cluster, Facts
@@ -54,7 +56,13 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     excused = excused_pairs(checks, cluster.names, settings)
     variables = {check.code: check.mended_by for check in checks}
     typed = [part for one in judgement.findings for part in _with_value(one, variables[one.code], plan, cluster)]
-    found = [replace(one, fix=with_nodes_of_run(one.fix, settings), ask=_for_an_admin(one, cluster)) for one in typed]
+    found = [
+        replace(
+            one, fix=with_nodes_of_run(one.fix, settings), ask=_for_an_admin(one, cluster),
+            evidence=(*one.evidence, *_package_of(one, cluster)),
+        )
+        for one in typed
+    ]  # fmt: skip
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
@@ -115,6 +123,19 @@ def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Clus
     ]  # fmt: skip
 
 
+_OF_DIAGS = expression(r"\b(?:iblinkinfo|ibnetdiscover|ibportstate|sminfo)\b")
+
+
+def _package_of(finding: Finding, cluster: Cluster) -> Iterator[str]:
+    """Yield how the tool of a command is installed, on a node whose ports no ibstat showed: it comes with that one."""
+    node = finding.where if finding.where in cluster.known else finding.nodes[0]
+    known, tool = cluster.known.get(node, {}), _OF_DIAGS.search(finding.fix)
+    ports = known.get(InfinibandFacts)
+    if tool and isinstance(ports, InfinibandFacts) and ports.source == "sysfs":
+        names = dict.fromkeys(("apt-get", "dnf", "zypper"), ("infiniband-diags",))
+        yield f"{tool[0]} is in a package of its own: {command_to_install(names, known.get(OsFacts))}"
+
+
 # sudo ip link set eth0 up     echo 1 | sudo tee /etc/nccl.conf
 _BY_ROOT = expression(r"(?:^|[|;&] ?)sudo ")
 
@@ -124,7 +145,7 @@ def _for_an_admin(finding: Finding, cluster: Cluster) -> bool:
     if finding.kind == DO or finding.where == HERE or not _BY_ROOT.search(finding.fix):
         return False
     nodes = (finding.where,) if finding.where in cluster.known else finding.nodes
-    settings = [cluster.known[node].get(HostSettingsFacts) for node in nodes]
+    settings = [cluster.known.get(node, {}).get(HostSettingsFacts) for node in nodes]
     return all(isinstance(one, HostSettingsFacts) and one.sudo is False for one in settings)
 
 

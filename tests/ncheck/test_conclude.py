@@ -27,11 +27,13 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.links import LinkFacts, Sample
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import NCCL
 from ncheck.facts.nccl_pick import PICK
+from ncheck.facts.os_release import OsFacts
 from ncheck.facts.planned_pick import PLANNED
 from ncheck.facts.run import BrokenPlugIn, PlugInFacts
 from ncheck.facts.topology import TopologyFacts
@@ -113,6 +115,25 @@ def test_who_cannot_become_root_is_told_whom_to_ask(sudo: bool | None, fix: str,
         "root mends it": fix, "root sees it": look, "root is not needed": "fix on n[1-2]",
         "it is mended here": "fix here",
     }  # fmt: skip
+
+
+@node_check("NC805", Severity.ERROR, Colour)
+def node_is_dark(_node: NodeView) -> Iterator[Problem]:
+    yield Problem("no light", "sudo iblinkinfo", ("Polling",), look=True)
+
+
+def test_a_tool_that_comes_with_ibstat_is_named_with_its_package_where_there_is_none() -> None:
+    def evidence(source: str, *system: str) -> tuple[str, ...]:
+        facts: Facts = {
+            LoginFacts: LoginFacts(Login(reached=True)), Colour: Colour("black"),
+            InfinibandFacts: InfinibandFacts((), source), OsFacts: OsFacts(system),
+        }  # fmt: skip
+        return conclude(Cluster.of({"n1": facts}), [node_is_dark], Settings(), LaunchPlan()).findings[0].evidence
+
+    line = "iblinkinfo is in a package of its own: sudo {} install infiniband-diags"
+    assert evidence("sysfs", "rocky", "rhel") == ("Polling", line.format("dnf"))
+    assert evidence("sysfs", "ubuntu") == ("Polling", line.format("apt-get"))
+    assert evidence("ibstat", "ubuntu") == ("Polling",)
 
 
 def test_a_cluster_without_any_gpu_is_called_so_and_one_that_was_not_asked_is_not() -> None:
