@@ -115,3 +115,16 @@ def test_the_printed_report_names_the_node_the_cause_and_what_to_type(lab: Lab) 
     assert "NC001" not in run.stdout  # it only says again that the node is unreachable
     assert "node02" in run.stderr  # at once, long before the report
     assert "\033" not in run.stdout
+
+
+def test_a_node_is_drained_that_no_other_node_reaches_and_not_one_that_only_this_machine_does_not(lab: Lab) -> None:
+    faults.firewall(lab.nodes[1], "ip saddr 10.77.0.254 tcp dport 22 drop")
+    faults.lose_everything(lab.nodes[2])
+
+    run = examined(lab, "--probe", "none")
+
+    nodes = {node["name"]: (node["reached"], node["peers_reach"]) for node in run.report["nodes"]}
+    assert nodes == {
+        "node01": (True, None), "node02": (False, True), "node03": (False, False), "node04": (True, None),
+    }  # fmt: skip
+    assert run.report["drain"] == ["node03"]
