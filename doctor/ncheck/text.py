@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from shlex import quote, split
 
+LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
+
 
 def size(number: int) -> str:
     """Return a size in binary units: "64 MiB"."""

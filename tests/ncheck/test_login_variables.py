@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.answers.environment import START_UP_FILES, places
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.facts.environment import Assignment, EnvironmentFacts
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ncheck.expression import expression
-from ncheck.facts.definition import LONGEST, Fact, called, trouble
+from ncheck.facts.definition import Fact, called, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi, amd_failure, parse_amd
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.text import LONGEST
 
 
 def _either(amd: str, rocm: str) -> Command:

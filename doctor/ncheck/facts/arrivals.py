@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.answers import Ip
+from ncheck.decode import Ip
 from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import NetSettingsFacts

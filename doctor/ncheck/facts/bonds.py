@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from ncheck.facts.answers import Flag, answer_of
+from ncheck.decode import Flag
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact, no_answer
 from ncheck.facts.nics import INTERFACES
 from ncheck.lazy_dataclass import dataclass

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated
 
+from ncheck.decode import Path, Words
 from ncheck.expression import expression
-from ncheck.facts.answers import Path, Words, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

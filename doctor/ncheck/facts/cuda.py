@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from ncheck.decode import Null, Path, PathOrEmpty
 from ncheck.expression import expression
-from ncheck.facts.answers import Null, Path, PathOrEmpty, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from signal import SIGALRM, SIGKILL
 from typing import Annotated, Literal
 
-from ncheck.facts.answers import OPTIONAL, Count, Null, OrEmpty, PathOrEmpty, Seconds, Shown, answer_of
+from ncheck.decode import OPTIONAL, Count, Null, OrEmpty, PathOrEmpty, Seconds, Shown
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact
 from ncheck.facts.gpu_health import gpu_address, unless_on_pci
 from ncheck.facts.gpus import DEVICES, WAKING

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence, File, Reply, Source, Status
 from ncheck.model.fact import Absent, Read, Unread
+from ncheck.text import LONGEST
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster, FactType
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FEW_LINES = 3  # of a program's message, shown whole
-LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
 
 # The phases of a collection, in their order. Each is named as people see it while it runs.
 COLLECTING, LISTENING, ASKING_PEERS, TRYING_PLAN = "collecting", "listening", "asking its peers", "trying the plan"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Count, Device, Key, Maybe, Shown
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, Device, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

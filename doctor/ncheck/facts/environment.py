@@ -7,8 +7,9 @@ from dataclasses import field
 from functools import cached_property
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Null
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Null, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.hostlist import quoted
 from ncheck.lazy_dataclass import dataclass

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import Key, hca_port
+from ncheck.decode import Key, device_name, hca_port
 from ncheck.facts.definition import LOOKING_AGAIN, Fact
-from ncheck.facts.shapes import device_name
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import NotAsked, Questions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, AtMost, Count, Maybe, Path, PathOrEmpty, not_empty
+from ncheck.decode import OPTIONAL, AtMost, Count, Maybe, Path, PathOrEmpty, not_empty
 from ncheck.facts.definition import Fact
 from ncheck.facts.environment import variable_or_empty
 from ncheck.lazy_dataclass import dataclass

@@ -8,15 +8,17 @@ from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Count, HowMany, Key, Maybe, Null, Shown, Words
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Null, Shown, Words, answer_of
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.facts.answers import answer_of
+from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.gpus import DEVICES, SMI, WAKING, shown_gpus
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nvidia_smi import pci_address, smi_failure
+from ncheck.text import LONGEST
 
 GPU_LOST, VERSIONS_DIFFER = 15, 18  # NVML_ERROR_GPU_IS_LOST, NVML_ERROR_LIB_RM_VERSION_MISMATCH
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Maybe, Null, OrEmpty, Shown
 from ncheck.facts import amd
-from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Shown, answer_of
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree

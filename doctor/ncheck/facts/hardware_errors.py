@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Count, HowMany, Key, Maybe, Shown
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, HowMany, Key, Maybe, Shown
 from ncheck.facts.definition import Fact
 from ncheck.facts.pci import AMD, NVIDIA, NVSWITCH, hexadecimal, pci_address, pci_class
 from ncheck.lazy_dataclass import dataclass

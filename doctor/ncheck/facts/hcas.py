@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated
 
+from ncheck.decode import Device
 from ncheck.expression import expression
-from ncheck.facts.answers import Device, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.infiniband import Gid
 from ncheck.facts.shapes import whole

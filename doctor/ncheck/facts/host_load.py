@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Count, Null
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Count, Null, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.environment import variable
 from ncheck.lazy_dataclass import dataclass

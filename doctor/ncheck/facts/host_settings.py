@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
+from ncheck.decode import Count, Maybe, Null
 from ncheck.expression import expression
-from ncheck.facts.answers import Count, Maybe, Null, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.shapes import whole
 from ncheck.lazy_dataclass import dataclass

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated
 
+from ncheck.decode import DeviceOrEmpty, device_name
 from ncheck.expression import expression
-from ncheck.facts.answers import DeviceOrEmpty
-from ncheck.facts.definition import LONGEST, Fact, trouble
-from ncheck.facts.shapes import device_name
+from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error
+from ncheck.text import LONGEST
 
 
 @dataclass(frozen=True)

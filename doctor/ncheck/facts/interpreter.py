@@ -7,12 +7,14 @@ from dataclasses import field
 from shlex import quote
 from typing import Annotated
 
+from ncheck.decode import Maybe, Null, OrEmpty, Path, Words
 from ncheck.expression import expression
-from ncheck.facts.answers import Maybe, Null, OrEmpty, Path, Words, answer_of, reading
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.facts.answers import answer_of, reading
+from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Reply
 from ncheck.model.fact import Absent, Unread
+from ncheck.text import LONGEST
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from ncheck.expression import expression
-from ncheck.facts.definition import LONGEST, sudo_refused, trouble
+from ncheck.facts.definition import sudo_refused, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
-from ncheck.text import printable
+from ncheck.text import LONGEST, printable
 
 
 @dataclass(frozen=True)

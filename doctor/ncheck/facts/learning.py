@@ -10,7 +10,8 @@ from dataclasses import replace
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ncheck.facts.answers import MisfitError, answer_of
+from ncheck.decode import MisfitError
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import called
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts

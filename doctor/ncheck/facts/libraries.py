@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Device, Maybe, Null, Words
+from ncheck.decode import OPTIONAL, Device, Maybe, Null, Words
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

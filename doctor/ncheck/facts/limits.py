@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Count
+from ncheck.decode import OPTIONAL, Count
 from ncheck.facts.definition import Fact
 from ncheck.facts.environment import Assignment
 from ncheck.lazy_dataclass import dataclass

@@ -10,7 +10,7 @@ from ipaddress import ip_address, ip_network
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from ncheck.facts.definition import ASKING_PEERS, LISTENING, LONGEST, Fact, exempt_without_peers, no_answer, no_peers
+from ncheck.facts.definition import ASKING_PEERS, LISTENING, Fact, exempt_without_peers, no_answer, no_peers
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import NicFacts, SubnetAddress
@@ -23,6 +23,7 @@ from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.peers import ALL_UP_TO, some_of
 from ncheck.network.subnets import Nodes, clashing, doubles, machines, subnet_addresses
+from ncheck.text import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

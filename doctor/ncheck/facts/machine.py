@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Maybe, Null, OrEmpty, Words, reading
-from ncheck.facts.definition import LONGEST, Fact
+from ncheck.decode import OPTIONAL, Maybe, Null, OrEmpty, Words
+from ncheck.facts.answers import reading
+from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
+from ncheck.text import LONGEST
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 
+from ncheck.decode import Seconds
 from ncheck.expression import expression
-from ncheck.facts.answers import Seconds, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import ON_THIS_MACHINE, Fact, no_answer
 from ncheck.hostlist import unfold
 from ncheck.lazy_dataclass import dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.expression import expression
-from ncheck.facts.definition import LONGEST, Fact, no_answer
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read
-from ncheck.text import printable
+from ncheck.text import LONGEST, printable
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import field
 from posixpath import basename, dirname
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, AtMost, Key, Null, Path, PathOrEmpty
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, AtMost, Key, Null, Path, PathOrEmpty, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact, exempt_in_job
 from ncheck.facts.environment import variable
 from ncheck.lazy_dataclass import dataclass

@@ -8,7 +8,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import OPTIONAL, Count, Maybe, Seconds, Words
+from ncheck.decode import OPTIONAL, Count, Maybe, Seconds, Words
 from ncheck.facts.definition import Fact, exempt_in_job, exempt_without_peers
 from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted

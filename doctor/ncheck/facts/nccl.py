@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Flag, Null, OrEmpty, Words
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Flag, Null, OrEmpty, Words, answer_of
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.lazy_dataclass import dataclass

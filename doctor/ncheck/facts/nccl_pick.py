@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Maybe, Null, Words, answer_of
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.decode import OPTIONAL, Maybe, Null, Words
+from ncheck.facts.answers import answer_of
+from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.nccl import NCCL, loaded
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text
+from ncheck.text import LONGEST
 
 
 @dataclass(frozen=True)

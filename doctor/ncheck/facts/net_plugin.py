@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
+from ncheck.decode import Device, Flag, Maybe, Null, Path, Shown
 from ncheck.expression import expression
-from ncheck.facts.answers import Device, Flag, Maybe, Null, Path, Shown, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

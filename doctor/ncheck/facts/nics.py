@@ -8,7 +8,8 @@ from functools import cached_property
 from ipaddress import ip_address, ip_interface
 from typing import Annotated
 
-from ncheck.facts.answers import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, Words, reading
+from ncheck.decode import OPTIONAL, Device, Flag, Maybe, Null, OrEmpty, Words
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

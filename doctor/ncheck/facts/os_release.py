@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Absent, Read
+from ncheck.text import LONGEST
 
 RPM = {"suse": "zypper", "opensuse": "zypper", "sles": "zypper", "rhel": "dnf", "fedora": "dnf", "centos": "dnf"}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated
 
+from ncheck.decode import DeviceOrEmpty, Key
 from ncheck.expression import expression
-from ncheck.facts.answers import DeviceOrEmpty, Key, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

@@ -8,8 +8,9 @@ from dataclasses import replace
 from posixpath import basename, join
 from typing import TYPE_CHECKING
 
+from ncheck.decode import Path, Shown
 from ncheck.expression import expression
-from ncheck.facts.answers import Path, Shown, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ncheck.facts.answers import Key, Path, PathOrEmpty, Words, reading
+from ncheck.decode import Key, Path, PathOrEmpty, Words
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact, exempt_in_job, trouble
 from ncheck.facts.mpi_daemon import EarlyReturn
 from ncheck.lazy_dataclass import dataclass

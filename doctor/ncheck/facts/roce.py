@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from ncheck.facts.answers import DeviceOrEmpty, hca_port, reading
+from ncheck.decode import DeviceOrEmpty, hca_port
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import Ip, Null, Words
+from ncheck.decode import Ip, Null, Words
 from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import LoginFacts

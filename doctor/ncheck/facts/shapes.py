@@ -13,7 +13,6 @@ from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from ncheck.expression import expression
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import File, JsonValue, Source, Tree
 
@@ -110,28 +109,6 @@ def truth(value: JsonValue) -> bool:
 def words(value: JsonValue) -> str:
     if not isinstance(value, str):
         raise TypeError("expected a string")
-    return value
-
-
-# enp3s0f0np0, bond0.100, eth0:1, mlx5_0:1
-_DEVICE = expression(r"[^\s/-][^\s/]{0,63}")
-
-
-@lru_cache(maxsize=4096)  # the nodes of a cluster have the same few names
-def device_name(value: str) -> str:
-    """Return the name of an interface or adapter, which becomes part of commands: no kernel has one like an option."""
-    if not _DEVICE.fullmatch(value) or not value.isprintable():
-        raise ValueError(f"{quoted(value)} is not an interface name, nor an adapter's")
-    return value
-
-
-_LONGEST_PATH = 4096
-
-
-def absolute_path(value: str) -> str:
-    """Return the path of a file or folder, which becomes part of commands: no option begins with a slash."""
-    if not value.startswith("/") or not value.isprintable() or len(value) > _LONGEST_PATH:
-        raise ValueError(f"{quoted(value)} is not an absolute path")
     return value
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ncheck.facts.answers import Maybe, answer_of
+from ncheck.decode import Maybe
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_in_job, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted

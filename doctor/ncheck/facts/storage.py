@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from ncheck.decode import OPTIONAL, AtMost, Count, Null, Path, Shown, absolute_path, not_empty
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, AtMost, Count, Null, Path, Shown, not_empty
-from ncheck.facts.definition import LONGEST, Fact
+from ncheck.facts.definition import Fact
 from ncheck.facts.environment import is_variable
-from ncheck.facts.shapes import absolute_path
 from ncheck.hostlist import quoted
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
-from ncheck.text import printable
+from ncheck.text import LONGEST, printable
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import AtMost, Count, Key, Path, Seconds
-from ncheck.facts.definition import LONGEST, READING_FILES, Fact
+from ncheck.decode import AtMost, Count, Key, Path, Seconds
+from ncheck.facts.definition import READING_FILES, Fact
 from ncheck.facts.login import LoginFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Unread
 from ncheck.model.phase import NotAsked
-from ncheck.text import moved, printable
+from ncheck.text import LONGEST, moved, printable
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

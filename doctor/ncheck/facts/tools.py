@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ncheck.facts.answers import Maybe, Path
+from ncheck.decode import Maybe, Path
 from ncheck.facts.definition import Fact, exempt_unprobed
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

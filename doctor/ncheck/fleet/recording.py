@@ -7,27 +7,24 @@ held to, and a folder that lacks one of its nodes is refused, since a report of 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any
 
+from ncheck.decode import MisfitError, decoded
 from ncheck.errors import RecordingError
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import Evidence, Note, Reply, Status, too_deep
+from ncheck.model.evidence import Evidence, Reply, too_deep
 from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
 
 if TYPE_CHECKING:
     from ncheck.registry import Registry
-
-T = TypeVar("T")
 
 FORMAT = 2
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
@@ -38,7 +35,7 @@ MAX_FOLDER = 2 * 2**30  # bytes of a whole recording
 # Values in one file and in a whole recording: "[],[],[]" takes thirty times its size in memory. A node has some 2000.
 MAX_VALUES, MAX_VALUES_OF_ALL = 4_000_000, 32_000_000
 _MOST_ENTRIES = 100_000  # of a folder: what is more is no recording, and is not listed to its end
-_MOST_SLOTS, _LARGEST_PORT, _LARGEST = 999_999, 65535, 2**64
+_MOST_SLOTS, _LARGEST_PORT = 999_999, 65535
 _OPENS, _ENDS = b'"replies": {\n', "}}}"  # the end of a file's first line, and of the file
 DEEPEST = 48  # levels: a reply's value may have 32 of its own
 _LONGEST_NAME = 120  # characters of a file's name: file systems end at 255 bytes
@@ -245,7 +242,7 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
         raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
     evidence = _evidence(document.get("evidence"), name)
     evidence = replace(evidence, replies=answered or evidence.replies, recorded=True)
-    return position, count, evidence if document[MARK] > 1 else _from_format_1(evidence)
+    return position, count, evidence
 
 
 class _Replies:
@@ -262,7 +259,7 @@ class _Replies:
             return None
         try:
             return dict(map(self._reply, lines.removesuffix(ends).split(b",\n"))) if lines != ends else {}
-        except _NOT_AS_DECLARED:
+        except (ValueError, RecursionError):
             return None  # read as a whole, the file says itself what is wrong
 
     def _reply(self, line: bytes) -> tuple[str, Reply]:
@@ -278,9 +275,9 @@ class _Replies:
     def _decoded(self, line: bytes, known: tuple[bytes, bool]) -> tuple[str, Reply]:
         document = _JSON.decode(f"{{{line.decode(errors='surrogatepass')}}}")
         ((name, given),) = document.items()
-        reply = _decoder(Reply)(given)
+        reply: Reply = decoded(given, Reply)
         levels = line.count(b"[") + line.count(b"{")  # at most
-        if not _FIELDS.issuperset(given) or (levels > _DEEPEST and too_deep(given, _DEEPEST)):
+        if levels > _DEEPEST and too_deep(given, _DEEPEST):
             raise ValueError(name)
         self.size += len(line)
         if self.size > _MOST_KNOWN:
@@ -291,7 +288,6 @@ class _Replies:
 
 
 _TOOK, _SECONDS = b', "seconds": ', re.compile(rb"(?:0|[1-9]\d{0,8})(?:\.\d{1,18})?(?:e-\d\d)?\}")
-_FIELDS = frozenset(field.name for field in fields(Reply))
 _DEEPEST = DEEPEST - 3  # levels of a reply
 _MOST_KNOWN = 2 * 2**20  # bytes of lines
 
@@ -318,9 +314,9 @@ def _hold_format(document: object, name: str) -> None:
     number = document.get(MARK) if isinstance(document, dict) else None
     if type(number) is not int or number < 1:
         raise RecordingError(f"{name}: not a recording of ncheck")
-    if number > FORMAT:
-        newer = f"newer than this ncheck reads ({FORMAT}); install the ncheck that wrote it"
-        raise RecordingError(f"{name}: format {number}, {newer}")
+    if number != FORMAT:
+        why = "newer than this ncheck reads" if number > FORMAT else "which this ncheck no longer reads"
+        raise RecordingError(f"{name}: format {number}, {why}; install the ncheck that wrote it, or record it again")
     if unknown := set(document) - {MARK, "position", "of", "evidence"}:  # type: ignore[call-overload]  # a dict by now
         raise RecordingError(f"{name}: unknown field {min(unknown)!r}")
 
@@ -329,88 +325,10 @@ def _evidence(document: object, name: str) -> Evidence:
     if isinstance(document, dict) and "recorded" in document:
         raise RecordingError(f"{name}: unknown field 'recorded'")
     try:
-        evidence: Evidence = _decoder(Evidence)(document)
-    except _NOT_AS_DECLARED as error:
-        raise RecordingError(f"{name}: {str(error)[:300]}") from None
-    if where := _strayed(document, evidence):
-        raise RecordingError(f"{name}: unknown or wrong field {where!r}")
+        evidence: Evidence = decoded(document, Evidence)
+    except MisfitError as wrong:
+        raise RecordingError(f"{name}: {str(wrong)[:300]}") from None
     return evidence
-
-
-def _from_format_1(evidence: Evidence) -> Evidence:
-    """Return it with its notes, which were replies of the status not-asked."""
-    unasked = {key: reply for key, reply in evidence.replies.items() if reply.status is Status.NOT_ASKED}
-    return replace(
-        evidence,
-        replies={key: reply for key, reply in evidence.replies.items() if key not in unasked},
-        notes={key: Note(reply.reason, asked=reply.asked) for key, reply in unasked.items()},
-    )
-
-
-@cache
-def _decoder(record: type[T]) -> Callable[[object], T]:
-    """Return a decoder that takes no value of another type than the one declared: 1 is no "1", true is no 1."""
-    from mashumaro.codecs.basic import BasicDecoder
-    from mashumaro.dialect import Dialect
-
-    class Strict(Dialect):
-        serialization_strategy = {  # noqa: RUF012  mashumaro's own form
-            str: {"deserialize": _exactly(str)},
-            int: {"deserialize": _whole},
-            bool: {"deserialize": _exactly(bool)},
-            float: {"deserialize": _number},
-            get_type_hints(Reply)["value"]: {"deserialize": _as_it_is},  # any JSON, already JSON
-        }
-
-    return BasicDecoder(record, default_dialect=Strict).decode
-
-
-_NOT_AS_DECLARED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-
-
-def _exactly(kind: type) -> Callable[[object], object]:
-    def held(value: object) -> object:
-        if type(value) is not kind:
-            raise TypeError(f"{value!r} is not of type {kind.__name__}")
-        return value
-
-    return held
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int or not -_LARGEST < value < _LARGEST:
-        raise TypeError(f"{str(value)[:40]!r} is not a whole number of 64 bits")
-    return value
-
-
-def _number(value: object) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]  # no other gets there
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)  # type: ignore[arg-type]  # int or float, as was just seen
-
-
-def _as_it_is(value: object) -> object:
-    return value
-
-
-def _strayed(given: object, understood: object, where: str = "evidence") -> str:
-    """Return the first place where the file says something that was not understood word for word.
-
-    What the decoder took over is the same object, so that only records and what holds them is walked.
-    """
-    if type(given) is not dict:
-        return "" if given == _plain(understood) else where
-    held = understood if isinstance(understood, Mapping) else vars(understood) if is_dataclass(understood) else None
-    if held is None:
-        return where
-    for name, value in given.items():
-        if name not in held:
-            return str(name)
-        inner = held[name]
-        same = value is inner or (type(value) is str and value == inner)
-        if not same and (place := _strayed(value, inner, name)):
-            return place
-    return ""
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses

@@ -1,7 +1,7 @@
 """Evidence: what is asked of a node, and what it answered, raw.
 
 A source says what to read; a reply is what came back. Neither is judged here, and nothing is parsed on the node.
-A recording is one `Evidence` a node, as JSON.
+A recording is one `Evidence` a node, as JSON: its records are LEAN, written without their defaults (see decode.py).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Status(str, Enum):
     DENIED = "denied"  # it is there, and this user may not
     TIMEOUT = "timeout"  # it did not end in its time and was ended
     FAILED = "failed"  # the system or the agent could not do it: see reason
-    NOT_ASKED = "not-asked"  # see the node's notes; in recordings before format 2 they were replies
+    NOT_ASKED = "not-asked"  # see the node's notes
     UNANSWERED = "unanswered"  # the connection ended before this was answered
 
 
@@ -121,6 +121,7 @@ class Reply:
     node's.
     """
 
+    LEAN: ClassVar = True
     status: Status
     reason: str = ""
     exit_status: int | None = None
@@ -146,6 +147,7 @@ class Note:
     asked   what the node would have been asked, as in a reply
     """
 
+    LEAN: ClassVar = True
     reason: str
     failed: bool = False
     remedy: str = ""
@@ -196,6 +198,7 @@ class Login:
     agent could not do its work, or not all of it.
     """
 
+    LEAN: ClassVar = True
     reached: bool
     cause: Cause | None = None
     detail: str = ""  # the words of the library, ssh or the node, one line
@@ -219,6 +222,7 @@ class Login:
 class Greeting:
     """What the node's shell told before any Python ran. `noise` is what start-up files printed on stdout before us."""
 
+    LEAN: ClassVar = True
     host_name: str = ""
     boot_id: str = ""
     network_namespace: str = ""  # "net:[4026531840]"
@@ -234,6 +238,7 @@ class Greeting:
 class Evidence:
     """All that one node answered, and what is noted about it. `replies` and `notes` are keyed by `Source.key`."""
 
+    LEAN: ClassVar = True
     node: str
     login: Login
     greeting: Greeting | None = None

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from ncheck.decode import OPTIONAL, AtMost, Maybe, Null, Words
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, AtMost, Maybe, Null, Words
 from ncheck.facts.definition import MEASURING, Fact
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts

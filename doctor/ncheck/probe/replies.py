@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
 
+from ncheck.decode import device_name
 from ncheck.expression import expression
 from ncheck.facts.definition import trouble
-from ncheck.facts.shapes import device_name, items, mapping, node, number, port, whole, words
+from ncheck.facts.shapes import items, mapping, node, number, port, whole, words
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.probe.facts import (

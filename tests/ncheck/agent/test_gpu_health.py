@@ -16,7 +16,7 @@ import pytest
 from ncheck.agent.answers import MissingError, gpu_health
 from ncheck.agent.answers.gpus import nvml_text, on_pci
 from ncheck.agent.sources import Sources
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.facts.definition import trouble
 from ncheck.facts.gpu_health import (
     HEALTH,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.facts.learning import sources_for
 from ncheck.model.evidence import Answer, Command, Evidence, File, JsonValue, Source, Status, Tree
 

@@ -10,11 +10,11 @@ from threading import Barrier
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
-from ncheck.facts.answers import OPTIONAL, Count, Device, HowMany, Ip, Key, Maybe, MisfitError, Null, OrEmpty, decoded
-from ncheck.facts.definition import LONGEST
+from ncheck.decode import OPTIONAL, Count, Device, HowMany, Ip, Key, Maybe, MisfitError, Null, OrEmpty, decoded
 from ncheck.facts.learning import definition_of
 from ncheck.model.evidence import Answer, Cause
 from ncheck.model.fact import Absent, Unread
+from ncheck.text import LONGEST
 
 from tests.every_fact import every_fact
 

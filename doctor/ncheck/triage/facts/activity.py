@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
+from ncheck.decode import OPTIONAL, Key
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Key, reading
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

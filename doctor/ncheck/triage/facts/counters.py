@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ncheck.facts.answers import Device, Words, reading
+from ncheck.decode import Device, Words
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

@@ -8,13 +8,14 @@ import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import Null, reading
-from ncheck.facts.definition import LONGEST, LOOKING, Fact
+from ncheck.decode import Null
+from ncheck.facts.answers import reading
+from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.job import Job, Target
-from ncheck.text import printable
+from ncheck.text import LONGEST, printable
 from ncheck.triage.facts.jobs import ask_of_ranks
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.parse.flight_recorder import MOST, Dump, read

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from ncheck.facts.answers import Maybe, Words, reading
+from ncheck.decode import Maybe, Words
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import Key, Words, reading
+from ncheck.decode import Key, Words
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from ncheck.decode import OPTIONAL, Key
 from ncheck.expression import expression
-from ncheck.facts.answers import OPTIONAL, Key
 from ncheck.facts.definition import FINDING, Fact
 from ncheck.launchers import LAUNCHER_TABLE, RANK_VARIABLES
 from ncheck.lazy_dataclass import dataclass

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import Key, Shown, reading
+from ncheck.decode import Key, Shown
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue

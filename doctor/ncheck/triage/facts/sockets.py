@@ -7,7 +7,7 @@ from dataclasses import field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated, cast
 
-from ncheck.facts.answers import Device, DeviceOrEmpty, Key, Maybe, Words
+from ncheck.decode import Device, DeviceOrEmpty, Key, Maybe, Words
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.facts.names import Resolved, resolved
 from ncheck.lazy_dataclass import dataclass

@@ -9,7 +9,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ncheck.facts.answers import OPTIONAL, reading
+from ncheck.decode import OPTIONAL
+from ncheck.facts.answers import reading
 from ncheck.facts.definition import LOOKING, Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue

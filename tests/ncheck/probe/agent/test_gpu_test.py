@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.answers import MissingError
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.facts.gpus import GpuFacts
 from ncheck.fleet.bootstrap import gpu_program
 from ncheck.judge import judge

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from ncheck.agent.sources import Sources
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.triage.agent import flight_recorder
 from ncheck.triage.agent.processes import _stat
 from ncheck.triage.facts.flight_recorder import FlightRecorderAnswer

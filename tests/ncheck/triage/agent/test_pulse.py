@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.sources import Sources
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.triage.agent import pulse
 from ncheck.triage.facts.pulse import PulseFacts
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ncheck.agent import traffic
 from ncheck.agent.tcp_table import TcpRow, tcp_rows
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.model.evidence import JsonValue
 from ncheck.triage.agent import counters, net_namespaces, sockets
 from ncheck.triage.agent.tcp_info import tcp_info

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from ncheck.agent.sources import Sources
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.triage.agent import own_files
 from ncheck.triage.agent import stacks as module
 from ncheck.triage.agent.stacks import answer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.definition import LONGEST
 from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
+from ncheck.text import LONGEST
 from ncheck.triage.facts.stacks import STACKS, Frame, ProcessStacks, StacksFacts, Task, Thread
 
 SITE = "/opt/venv/lib/python3.11/site-packages"

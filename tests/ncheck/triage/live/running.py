@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ncheck.agent.sources import Sources
-from ncheck.facts.answers import decoded
+from ncheck.decode import decoded
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.job import Job, Process, RankProcess
