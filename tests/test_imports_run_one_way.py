@@ -70,10 +70,9 @@ BETWEEN_ROOMS = {
 }
 
 # Circles that stay. How a fact is read is typed with the cluster that its questions are made of, and a cluster knows by
-# the logins, which are facts, who can be asked. The parser of the probe's results is long: its facts import it late.
+# the logins, which are facts, who can be asked.
 CIRCLES = [
     {"ncheck.facts.definition", "ncheck.facts.login", "ncheck.model.cluster", "ncheck.model.phase"},
-    {"ncheck.probe.facts", "ncheck.probe.replies"},
 ]
 
 

@@ -25,16 +25,17 @@ from itertools import repeat
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from ncheck.expression import expression
-from ncheck.hostlist import quoted
+from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import JsonValue
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import LONGEST, printable
+from ncheck.text import LONGEST_MESSAGE, printable
 
 T = TypeVar("T")
 
 _MOST = 65536  # items of one list: no cluster has more
 _LARGEST = 2**64  # of a whole number: a node's counters have 64 bits
+_LARGEST_PORT = 65535
 _SHAPES = 64  # of one record: combinations of its values' types that are remembered
 
 Decoder: TypeAlias = Callable[[Any], Any]  # raises MisfitError
@@ -66,6 +67,41 @@ class AtMost:
 
     def __call__(self, found: tuple[T, ...]) -> tuple[T, ...]:
         return found[: self.items]
+
+
+@dataclass(frozen=True)
+class Within:
+    """A number that is neither less nor more."""
+
+    least: float
+    most: float = math.inf
+
+    def __call__(self, value: T) -> T:
+        if not self.least <= value <= self.most:  # type: ignore[operator]  # it is a number
+            raise ValueError("a number is out of range")
+        return value
+
+
+@dataclass(frozen=True)
+class Text:
+    """A node's own words, made safe for a terminal, on one line, of at most so many characters."""
+
+    longest: int
+
+    def __call__(self, value: str) -> str:
+        return printable(value, self.longest)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A list or mapping of at most so many items."""
+
+    most: int
+
+    def __call__(self, found: T) -> T:
+        if len(found) > self.most:  # type: ignore[arg-type]  # it is a list or a mapping
+            raise ValueError(f"{len(found)} items")  # type: ignore[arg-type]
+        return found
 
 
 OPTIONAL = object()  # the key may be missing
@@ -103,30 +139,14 @@ def absolute_path(value: str) -> str:
     return value
 
 
-def _not_negative(value: T) -> T:
-    if value < 0:  # type: ignore[operator]  # it is a number
-        raise ValueError("a number is out of range")
-    return value
-
-
-def _listable(value: int) -> int:
-    if not 0 <= value <= _MOST:
-        raise ValueError("a number is out of range")
-    return value
-
-
 def not_empty(found: tuple[T, ...]) -> tuple[T, ...]:
     if not found:
         raise ValueError("nothing in it")
     return found
 
 
-def _shown(value: str) -> str:
-    return printable(value, LONGEST)
-
-
 def _cut(value: str) -> str:
-    return value[:LONGEST]
+    return value[:LONGEST_MESSAGE]
 
 
 def _ip(value: str) -> str:
@@ -149,16 +169,28 @@ def hca_port(name: str) -> str:
     return f"{device_name(device)}:{port}"
 
 
-Count = Annotated[int, _not_negative]
-HowMany = Annotated[int, _listable]  # of parts of a node: not more than a list may hold
-Seconds = Annotated[float, _not_negative]
+@lru_cache(maxsize=32768)  # every node of a cluster names all the others: each name is one object
+def node_name(name: str) -> str:
+    """Return the name of a node, which becomes part of commands."""
+    if is_name(name) or is_v6(name):
+        return name
+    raise ValueError(f"{quoted(name)} is not a node name")
+
+
+Count = Annotated[int, Within(0)]
+HowMany = Annotated[int, Within(0, _MOST)]  # of parts of a node: not more than a list may hold
+Seconds = Annotated[float, Within(0)]
 Words = Annotated[str, _cut]  # a node's own words for people
-Shown = Annotated[str, _shown]  # the same, on one line
+Shown = Annotated[str, Text(LONGEST_MESSAGE)]  # the same, on one line
 Flag = Annotated[bool, OPTIONAL, Null(value=False)]
 OrEmpty = Annotated[str, OPTIONAL, Null("")]
 Ip = Annotated[str, _ip]  # as ipaddress writes it
 Path = Annotated[str, absolute_path]
 PathOrEmpty = Annotated[str, _path_or_empty]
+Positive = Annotated[int, Within(1)]
+NodeName = Annotated[str, node_name]
+Port = Annotated[int, Within(1, _LARGEST_PORT)]
+PortOrNone = Literal[0] | Port
 Device = Annotated[str, device_name]
 DeviceOrEmpty = Annotated[str, _device_or_empty]
 Maybe: TypeAlias = Annotated[T | None, OPTIONAL]
@@ -257,7 +289,7 @@ def _converted(declared: object, functions: tuple[Callable[[Any], Any], ...]) ->
             for function in others:
                 value = function(value)
         except (ValueError, TypeError) as wrong:
-            _misfit(str(wrong)[:LONGEST])
+            _misfit(str(wrong)[:LONGEST_MESSAGE])
         return value
 
     return convert
@@ -291,7 +323,11 @@ def _union(choices: tuple[object, ...]) -> Decoder:
         if type(value) in sure:
             return value
         if may_fail and type(value) is dict and (why := _within(".error", _PLAIN[str], value.get("error", ""))):
-            return Unread(f"{_decoder(Path)(value['path'])}: {why[:LONGEST]}" if "path" in value else why[:LONGEST])
+            return Unread(
+                f"{_decoder(Path)(value['path'])}: {why[:LONGEST_MESSAGE]}"
+                if "path" in value
+                else why[:LONGEST_MESSAGE]
+            )
         first = None
         for read in reads:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from shlex import quote, split
 
-LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
+LONGEST_MESSAGE = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
 
 
 def size(number: int) -> str:

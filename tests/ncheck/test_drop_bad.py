@@ -18,7 +18,8 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import BadNode, NodeSummary, Probe, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import replay
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Skipped, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, NodeResult, Skipped, Stage, Step
 from ncheck.registry import load_checks
 from ncheck.report.json import as_json
 from ncheck.report.summary import headline, left_out

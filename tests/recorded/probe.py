@@ -11,9 +11,9 @@ from hashlib import sha256
 
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Evidence, JsonValue, Login, Note, Reply, Status
-from ncheck.probe.facts import MEETING, TASK, Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import MEETING, TASK, ProbeFacts, probed
 from ncheck.probe.methods.driver import GIB, KIB, MIB, step_arguments
-from ncheck.probe.replies import probed
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import collectives
 from ncheck.probe.schedule import pair_rounds, scaling_groups
 

@@ -26,7 +26,8 @@ from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.expression import expression
 from ncheck.facts.nics import NicFacts
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
 from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 

@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import NodeResult, ProbeFacts
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import WRONG_SUMS
+from ncheck.probe.node_result import NodeResult
 from ncheck.probe.results import collectives, unverified, verified
 
 _MOST_EVIDENCE = 9

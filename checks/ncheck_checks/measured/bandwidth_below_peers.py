@@ -19,9 +19,10 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.probe.expected import expected
-from ncheck.probe.facts import Method, ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
+from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import inside_runs, observations
 from ncheck.probe.standing import PEERS_LOW, usual_inside

@@ -21,7 +21,8 @@ from ncheck import HERE, PLAN, SLOW_NETWORK, NodeView, NotApplicable, Problem, S
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.interface_names import Kind
-from ncheck.probe.facts import Carried, Method, NodeResult, ProbeFacts
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Carried, Method, NodeResult
 from ncheck.text import moved
 
 MIB = 2**20

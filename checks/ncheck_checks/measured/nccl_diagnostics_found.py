@@ -21,7 +21,8 @@ from collections.abc import Iterator, Mapping
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, NodeResult, Step
 from ncheck.probe.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
 from ncheck.probe.results import results_by_step
 

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from ncheck import HERE, PLAN, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import NodeResult, ProbeFacts
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import NodeResult
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 
 _MOST_EVIDENCE = 6

@@ -22,8 +22,9 @@ from collections.abc import Iterator
 from ncheck import HERE, SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.model.report import LEAST_KEPT
 from ncheck.probe.expected import expectation
-from ncheck.probe.facts import ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
+from ncheck.probe.node_result import Stage
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import Scaled, compared, scaled, shows_links, without_expectation, without_measurement
 

@@ -17,7 +17,7 @@ from ncheck.model.evidence import Command, Evidence, File, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi, amd_failure, parse_amd
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 
 def _either(amd: str, rocm: str) -> Command:
@@ -73,7 +73,7 @@ def _why(command: Command, reply: Reply) -> str:
     if said and not words:
         return "neither amd-smi nor rocm-smi was found"
     last = amd_failure("\n".join(words)) or (words[-1] if words else "nothing")
-    return f"amd-smi and rocm-smi list none: {last[:LONGEST]}"
+    return f"amd-smi and rocm-smi list none: {last[:LONGEST_MESSAGE]}"
 
 
 def rocm_version(evidence: Evidence) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Command, Evidence, File, Reply, Source, Status
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster, FactType
@@ -137,7 +137,7 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         reason = f"{name} did not end within {reply.seconds:.0f} s and was killed"
         line = line_for(source)
         return Unread(reason, fix=f"timeout 10 {line}" if line else "", hung=name)
-    why = reply.reason[:LONGEST] or reply.status.value
+    why = reply.reason[:LONGEST_MESSAGE] or reply.status.value
     return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
 
 
@@ -145,7 +145,7 @@ def sudo_refused(reply: Reply) -> Unread | None:
     """Return why sudo did not run a command on this node, where --sudo was given and it refused."""
     if not reply.reason.startswith("sudo: "):
         return None
-    why = reply.reason.removeprefix("sudo: ")[:LONGEST]
+    why = reply.reason.removeprefix("sudo: ")[:LONGEST_MESSAGE]
     return Unread(f"sudo refused, although --sudo was given: {why}", fix="sudo -n true")
 
 
@@ -162,5 +162,5 @@ def _bad_exit(source: Source, reply: Reply) -> Unread | None:
         return None
     lines = [line.strip() for line in (reply.stderr.strip() or reply.stdout.strip()).splitlines() if line.strip()]
     told = "; ".join(lines if len(lines) <= _FEW_LINES else lines[-1:])  # a short message begins with what happened
-    message = f": {told[:LONGEST]}" if lines else ""
+    message = f": {told[:LONGEST_MESSAGE]}" if lines else ""
     return Unread(f"{called(source)} ended with exit status {reply.exit_status}{message}", fix=line_for(source))

@@ -18,7 +18,7 @@ from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nvidia_smi import pci_address, smi_failure
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 GPU_LOST, VERSIONS_DIFFER = 15, 18  # NVML_ERROR_GPU_IS_LOST, NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
@@ -260,7 +260,7 @@ def nvidia_driver(evidence: Evidence) -> Read[NvidiaDriverFacts]:
     answer: Read[DriverAnswer] = answer_of(_OF_DRIVER, evidence, trouble)
     refused = smi_failure(evidence.reply(SMI).stdout + evidence.reply(SMI).stderr) or ""
     if "version mismatch" in refused:  # nvidia-smi says it where NVML is not asked, too
-        return NvidiaDriverFacts(*_versions(answer), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST]))
+        return NvidiaDriverFacts(*_versions(answer), failure=Failure(VERSIONS_DIFFER, refused[:LONGEST_MESSAGE]))
     if isinstance(answer, (Unread, Absent)):
         return _unanswered(evidence) or answer
     failed = answer.failed

@@ -12,7 +12,6 @@ from ncheck.expression import expression
 from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.facts.infiniband import Gid
-from ncheck.facts.shapes import whole
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.model.fact import Absent, Read
@@ -98,7 +97,10 @@ def hcas(answer: HcasAnswer) -> Read[HcaFacts]:
 
 
 def _pkey(text: str) -> int:
-    return whole(int(text, 16), _LARGEST_PKEY)
+    value = int(text, 16)
+    if not 0 <= value <= _LARGEST_PKEY:
+        raise ValueError("a number is out of range")
+    return value
 
 
 def _cut(text: str) -> str:

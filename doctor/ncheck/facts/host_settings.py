@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from ncheck.decode import Count, Maybe, Null
+from ncheck.decode import Count, Maybe, Null, Positive
 from ncheck.expression import expression
 from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
-from ncheck.facts.shapes import whole
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
 from ncheck.text import printable
@@ -71,7 +70,7 @@ class HostSettingsFacts:
 @dataclass(frozen=True)
 class Cpus:
     online: Annotated[str, Null("")]
-    usable: Annotated[int, _positive]
+    usable: Positive
 
 
 Texts = Mapping[str, str]
@@ -168,11 +167,7 @@ def _count(ranges: str) -> int | None:
 def _frequency(row: tuple[str | None, str | None, int | None, int | None, int]) -> Frequency:
     governor, driver = (printable(name or "", 40) for name in row[:2])
     limit, most = (None if value is None or value <= 0 else value for value in row[2:4])
-    return Frequency(governor, driver, limit, most, whole(row[4]))
-
-
-def _positive(value: int) -> int:
-    return whole(value, least=1)
+    return Frequency(governor, driver, limit, most, row[4])
 
 
 def _setting(text: str) -> str:

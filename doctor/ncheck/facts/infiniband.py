@@ -13,7 +13,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: list[str])
 def _joined_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
     """Join a port of ibstat with its location in sysfs. Raises ValueError for a port without a known state."""
     if port.state is None or port.state not in _STATES.values():
-        shown = "no state" if port.state is None else f"an unknown state ({port.state[:LONGEST]})"
+        shown = "no state" if port.state is None else f"an unknown state ({port.state[:LONGEST_MESSAGE]})"
         raise ValueError(f"ibstat shows {shown} of port {port.number} of {adapter.name}")
     pci, numa, netdev = location(tree, adapter.name, port.number)
     return HcaPort(

@@ -14,7 +14,7 @@ from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Reply
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _build_or_empty(version: str) -> str:
 
 
 def _of_python(variables: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value[:LONGEST] for name, value in variables.items() if name in _OF_PYTHON}
+    return {name: value[:LONGEST_MESSAGE] for name, value in variables.items() if name in _OF_PYTHON}
 
 
 def packages(evidence: Evidence) -> dict[str, str]:

@@ -10,7 +10,7 @@ from ncheck.facts.definition import sudo_refused, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
-from ncheck.text import LONGEST, printable
+from ncheck.text import LONGEST_MESSAGE, printable
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def last_at(line: str) -> str:
 def troubles(lines: Mapping[str, list[str]]) -> tuple[Trouble, ...]:
     """Return what the lines say, which are there by the name of what they are about."""
     return tuple(
-        Trouble(printable(of), len(own), *(printable(line.strip(), LONGEST) for line in (own[0], own[-1])))
+        Trouble(printable(of), len(own), *(printable(line.strip(), LONGEST_MESSAGE) for line in (own[0], own[-1])))
         for of, own in lines.items() if own
     )  # fmt: skip
 

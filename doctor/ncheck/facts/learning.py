@@ -10,21 +10,32 @@ from dataclasses import replace
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ncheck.decode import MisfitError
+from ncheck.decode import MisfitError, decoded
 from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import called
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts
-from ncheck.facts.shapes import misfit, shape_of
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import INTERRUPTED, TURN, Answer, Cause, Evidence, Login, Note, Reply, Status
-from ncheck.model.fact import Absent, Unread, Unrecorded
+from ncheck.model.evidence import (
+    INTERRUPTED,
+    TURN,
+    Answer,
+    Cause,
+    Evidence,
+    File,
+    Login,
+    Note,
+    Reply,
+    Source,
+    Status,
+    Tree,
+)
+from ncheck.model.fact import Unread, Unrecorded
 
 if TYPE_CHECKING:
     from ncheck.facts.definition import Fact
     from ncheck.model.cluster import Facts, FactType
-    from ncheck.model.evidence import Source
 
 ALWAYS: tuple[FactType, ...] = (ListingFacts, LoginFacts, IdentityFacts)  # read off the login: they cost no question
 
@@ -94,6 +105,8 @@ def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, o
     return reader.facts(evidence, reader.definitions)
 
 
+# The type of a reply's value. A folder of a tree is None, an unreadable file {"error": why}.
+_DECLARED: Mapping[type[Source], object] = {File: str, Tree: Mapping[str, str | Mapping[str, object] | None]}
 _KINDS = 8  # of answers to the same question that are remembered: where all nodes differ, nothing is kept of them
 
 
@@ -187,8 +200,14 @@ class _OneNode:
         return None
 
     def _misfit(self, source: Source) -> str:
-        reply, shape = self.evidence.reply(source), shape_of(source)
-        return misfit(reply.value, shape) if shape and reply.succeeded else ""
+        reply, declared = self.evidence.reply(source), _DECLARED.get(type(source))
+        if declared is None or not reply.succeeded:
+            return ""
+        try:
+            decoded(reply.value, declared)
+        except MisfitError as wrong:
+            return str(wrong)
+        return ""
 
     def _encoded(self, part: _Part) -> bytes | None:
         """Return a reply as bytes that differ where any value or type in it does: True is no 1.
@@ -303,11 +322,11 @@ def _unread(
 
 def _fact(node: _OneNode, definition: Fact[object], latest: object = None) -> object:
     """Return a fact of one node: `latest` itself, that of another node, where it is equal."""
-    fact = _parsed(node, definition, latest)
+    fact = _parsed(node, definition)
     return latest if fact == latest else fact
 
 
-def _parsed(node: _OneNode, definition: Fact[object], latest: object) -> object:
+def _parsed(node: _OneNode, definition: Fact[object]) -> object:
     if definition.was_not_asked(node.evidence):
         return Unrecorded(definition.unrecorded)
     try:
@@ -315,24 +334,11 @@ def _parsed(node: _OneNode, definition: Fact[object], latest: object) -> object:
             return answer_of(cast("Answer", definition.sources[0]), node.evidence, shape=definition.record)
         if misshapen := node.misshapen(definition.sources):
             return misshapen
-        fact = definition.parse(node.evidence)
-        return fact if fact == latest else _held(fact, definition)  # the other node's was held to its types
+        return definition.parse(node.evidence)
     except MisfitError as wrong:
         return Unread(str(wrong))
     except Exception as error:  # noqa: BLE001  whatever a reader stumbles on costs this fact of this node, not the run
         return Unread(f"could not be parsed: {type(error).__name__}: {error}")
-
-
-def _held(fact: object, definition: Fact[object]) -> object:
-    """Return a fact; Unread where its fields are not of the types that its record declares.
-
-    What is made only of answers is of these types: they were read as what they declare.
-    """
-    if all(isinstance(one, Answer) and one.shape for one in definition.sources):
-        return fact
-    if not isinstance(fact, (Unread, Absent)) and (wrong := misfit(fact, definition.record)):
-        return Unread(f"could not be parsed: {wrong}")
-    return fact
 
 
 def _unusable(evidence: Evidence) -> str:

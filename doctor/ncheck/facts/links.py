@@ -8,13 +8,14 @@ from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
-from ncheck.facts.definition import ASKING_PEERS, LISTENING, Fact, exempt_without_peers, no_answer, no_peers
+from ncheck.decode import Bounded, Count, NodeName, Null, Port, PortOrNone, Words, decoded
+from ncheck.facts.answers import answer_of
+from ncheck.facts.definition import ASKING_PEERS, LISTENING, Fact, exempt_without_peers, no_peers
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import NicFacts, SubnetAddress
-from ncheck.facts.shapes import items, mapping, node, nodes, port, truth, whole, words
 from ncheck.hostlist import quoted
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.lazy_dataclass import dataclass
@@ -23,13 +24,33 @@ from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.peers import ALL_UP_TO, some_of
 from ncheck.network.subnets import Nodes, clashing, doubles, machines, subnet_addresses
-from ncheck.text import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ncheck.model.cluster import Cluster
     from ncheck.settings import Settings
+
+
+@lru_cache(maxsize=8192)  # each address comes with every link from it, and to it
+def _address(address: str) -> str:
+    """Return an address as ipaddress writes it. Raises ValueError for one with a zone, which may be any text."""
+    if "%" in address:
+        raise ValueError(f"{quoted(address)} has a zone; no link is tested with one")
+    return str(ip_address(address))
+
+
+@lru_cache(maxsize=8192)
+def _subnet(subnet: str) -> str:
+    return str(ip_network(subnet)) if subnet else ""
+
+
+Address = Annotated[str, _address]
+Subnet = Annotated[str, _subnet, Null("")]
+
+
+MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
+_MOST_PORTS = 1024  # ports that a job may need
 
 
 class LinkCause(str, Enum):
@@ -53,13 +74,13 @@ class Link:
     routed. `port`: 0 for the mesh's own listener, else the port that the job needs there.
     """
 
-    source: str
-    target: str
-    address: str
-    subnet: str
+    source: Address
+    target: NodeName
+    address: Address
+    subnet: Subnet
     cause: LinkCause
-    detail: str = ""
-    port: int = 0
+    detail: Words = ""
+    port: PortOrNone = 0
 
 
 @dataclass(frozen=True)
@@ -68,10 +89,10 @@ class Reach:
     many of them answered.
     """
 
-    subnet: str
-    source: str
-    tried: int
-    reached: int
+    subnet: Subnet
+    source: Address
+    tried: Count
+    reached: Count
 
 
 @dataclass(frozen=True)
@@ -101,11 +122,11 @@ class Burst:
 
     source: str
     target: str
-    address: str
-    subnet: str
-    begun: int
-    late: int
-    lost: int = 0
+    address: Address
+    subnet: Subnet
+    begun: Count
+    late: Count
+    lost: Count = 0
 
     @property
     def of_flows(self) -> bool:
@@ -172,10 +193,10 @@ def _without(reach: Reach, gone: list[Link]) -> Reach:
 class PortState:
     """One port that the job needs on this node, and whether bind succeeded; `taken_by`: "python3 (pid 4711) of ada"."""
 
-    port: int
+    port: Port
     free: bool
-    taken_by: str = ""  # "" if this user cannot see the process
-    error: str = ""  # why it could not be tried, such as permission denied below 1024
+    taken_by: Words = ""  # "" if this user cannot see the process
+    error: Words = ""  # why it could not be tried, such as permission denied below 1024
     assumed: bool = False  # neither user nor launcher named it: the default of a launcher that may be used
 
 
@@ -185,113 +206,72 @@ class ListenFacts:
     ports that the job needs.
     """
 
-    ports: Mapping[str, int]
-    failed: Mapping[str, str] = field(default_factory=dict)
-    needed: tuple[PortState, ...] = ()
+    ports: Mapping[Address, Port]
+    failed: Mapping[Address, Words] = field(default_factory=dict)
+    needed: Annotated[tuple[PortState, ...], Bounded(_MOST_PORTS)] = ()
 
 
-LISTEN, CONNECT = Answer("listen"), Answer("connect")
-_MOST_TOLD = 4096  # links that an agent reports one by one
-_MOST_PORTS = 1024  # ports that a job may need
+# What a node answers
 
 
-def listening(evidence: Evidence) -> Read[ListenFacts]:
-    """Read where the node listens, and which of the job's ports are free."""
-    reply = evidence.reply(LISTEN)
-    if why := no_answer(LISTEN, reply):
-        return why
-    said = mapping(reply.value)
-    return ListenFacts(
-        {_address(ip): port(at) for ip, at in mapping(said["ports"]).items()},
-        {_address(ip): _words(why) for ip, why in mapping(said["failed"]).items()},
-        tuple(_state(mapping(state)) for state in items(said["needed"], _MOST_PORTS)),
-    )
+def _loss(answer: _LossAnswer) -> Loss:
+    (lost_there, sent_there), (lost_back, sent_back) = answer.there, answer.back
+    if lost_there > sent_there or lost_back > sent_back:
+        raise ValueError("more segments lost than sent")
+    ends = answer.source, answer.target, answer.address, answer.subnet
+    return Loss(*ends, lost_there, sent_there, lost_back, sent_back, answer.alone)
+
+
+@dataclass(frozen=True)
+class _LossAnswer:
+    """A Loss, as the agent writes it: (lost, sent) of each direction."""
+
+    source: Address
+    target: NodeName
+    address: Address
+    subnet: Subnet
+    there: tuple[Count, Count]
+    back: tuple[Count, Count]
+    alone: bool
+
+
+def _burst(burst: Burst) -> Burst:
+    if not burst.lost <= burst.late <= burst.begun:
+        raise ValueError("more connections late than begun, or lost than late")
+    return burst
+
+
+def _reach(reach: Reach) -> Reach:
+    if reach.reached > reach.tried:
+        raise ValueError(f"{reach.reached} reached of {reach.tried} tried")
+    return reach
+
+
+@dataclass(frozen=True)
+class _Links:
+    """What the agent tried: LinkFacts without what only this machine knows."""
+
+    reaches: Annotated[tuple[Annotated[Reach, _reach], ...], Bounded(MOST)]
+    broken: Annotated[tuple[Link, ...], Bounded(MOST)]
+    tried: frozenset[NodeName]
+    lossy: Annotated[tuple[Annotated[Loss, _loss], ...], Bounded(MOST)]
+    late: Annotated[tuple[Annotated[Burst, _burst], ...], Bounded(MOST)]
+    counted: bool
+
+
+LISTEN, CONNECT = Answer("listen"), Answer("connect", shape=_Links)
 
 
 def links(evidence: Evidence) -> Read[LinkFacts]:
-    """Read every link that the node tried."""
-    reply = evidence.reply(CONNECT)
-    if why := no_answer(CONNECT, reply):
-        return why
-    said = mapping(reply.value)
-    return LinkFacts(
-        tuple(_reach(mapping(reach)) for reach in items(said["reaches"], _MOST_TOLD)),
-        tuple(_link(mapping(link)) for link in items(said["broken"], _MOST_TOLD)),
-        nodes(said["tried"]),
-        tuple(_loss(mapping(loss)) for loss in items(said.get("lossy", []), _MOST_TOLD)),
-        tuple(_burst(mapping(burst)) for burst in items(said.get("late", []), _MOST_TOLD)),
-        truth(said.get("counted", True)),
-        tuple(Sample(_subnet(subnet), nodes(names)) for subnet, names in mapping(reply.asked or {}).items()),
-    )
+    """Read every link that the node tried. Which nodes it was to dial, this machine has kept."""
+    answer = answer_of(CONNECT, evidence)
+    if not isinstance(answer, _Links):
+        return answer  # type: ignore[no-any-return]  # why there is none
+    asked = decoded(evidence.reply(CONNECT).asked or {}, Mapping[Subnet, frozenset[NodeName]])
+    samples = tuple(Sample(subnet, names) for subnet, names in asked.items())
+    return LinkFacts(answer.reaches, answer.broken, answer.tried, answer.lossy, answer.late, answer.counted, samples)
 
 
-def _loss(said: Mapping[str, JsonValue]) -> Loss:
-    """Read one link that lost packets. Raises ValueError if more were lost than sent."""
-    counts = [[whole(count) for count in items(said[way])] for way in ("there", "back")]
-    (lost_there, sent_there), (lost_back, sent_back) = counts
-    if lost_there > sent_there or lost_back > sent_back:
-        raise ValueError("more segments lost than sent")
-    return Loss(*_ends_of(said), lost_there, sent_there, lost_back, sent_back, truth(said["alone"]))
-
-
-def _burst(said: Mapping[str, JsonValue]) -> Burst:
-    begun = whole(said["begun"])
-    late = whole(said["late"], begun)
-    return Burst(*_ends_of(said), begun, late, whole(said.get("lost", 0), late))
-
-
-def _ends_of(said: Mapping[str, JsonValue]) -> tuple[str, str, str, str]:
-    return _address(said["source"]), node(said["target"]), _address(said["address"]), _subnet(said["subnet"])
-
-
-def _state(said: Mapping[str, JsonValue]) -> PortState:
-    return PortState(
-        port(said["port"]), truth(said["free"]), _words(said["taken_by"]), _words(said["error"]),
-        truth(said["assumed"]),
-    )  # fmt: skip
-
-
-def _link(said: Mapping[str, JsonValue]) -> Link:
-    return Link(
-        _address(said["source"]), node(said["target"]), _address(said["address"]), _subnet(said["subnet"]),
-        LinkCause(said["cause"]), _words(said["detail"]), port(said["port"]) if said["port"] else 0,
-    )  # fmt: skip
-
-
-def _reach(said: Mapping[str, JsonValue]) -> Reach:
-    """Read the counts of one subnet and address. Raises ValueError if more were reached than tried."""
-    tried, reached = whole(said["tried"]), whole(said["reached"])
-    if reached > tried:
-        raise ValueError(f"{reached} reached of {tried} tried")
-    return Reach(_subnet(said["subnet"]), _address(said["source"]), tried, reached)
-
-
-def _address(value: JsonValue) -> str:
-    return _own_words(str(value))
-
-
-@lru_cache(maxsize=8192)  # each address comes with every link from it, and to it
-def _own_words(address: str) -> str:
-    """Return an address as ipaddress writes it. Raises ValueError for one with a zone, which may be any text."""
-    if "%" in address:
-        raise ValueError(f"{quoted(address)} has a zone; no link is tested with one")
-    return str(ip_address(address))
-
-
-def _subnet(value: JsonValue) -> str:
-    return _network(str(value)) if value else ""
-
-
-@lru_cache(maxsize=8192)
-def _network(subnet: str) -> str:
-    return str(ip_network(subnet))
-
-
-def _words(value: JsonValue) -> str:
-    return words(value)[:LONGEST]
-
-
-MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
 TORCH_PORT = 29500  # the default MASTER_PORT of torch, DeepSpeed and Accelerate
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
 MAX_ADDRESSES = 64  # addresses of one node that the others connect to
@@ -571,7 +551,7 @@ def _meeting_port(cluster: Cluster, settings: Settings) -> int | None:
 
 _ADDRESSES = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
 FACTS = (
-    Fact(ListenFacts, (LISTEN,), listening, LISTENING, needs=_ADDRESSES, questions=ask_listen, exempt=exempt_listening),
+    Fact(ListenFacts, (LISTEN,), phase=LISTENING, needs=_ADDRESSES, questions=ask_listen, exempt=exempt_listening),
     Fact(
         LinkFacts, (CONNECT,), links, ASKING_PEERS,
         needs=(*_ADDRESSES, ListenFacts), questions=ask_connect, exempt=exempt_without_peers,

@@ -10,7 +10,7 @@ from ncheck.facts.answers import reading
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ def machine(answer: MachineFacts) -> MachineFacts:
 def _named(text: str) -> str:
     if not text:
         raise ValueError("the kernel has no name")
-    return text[:LONGEST]
+    return text[:LONGEST_MESSAGE]
 
 
 def _cpu(text: str) -> str | None:
-    return text.strip("- ")[:LONGEST] or None  # lscpu prints - where it knows none
+    return text.strip("- ")[:LONGEST_MESSAGE] or None  # lscpu prints - where it knows none
 
 
 def _cut(text: str) -> str:
-    return text.strip()[:LONGEST]
+    return text.strip()[:LONGEST_MESSAGE]
 
 
 def _product(vendor: str, product: str) -> str:
@@ -73,13 +73,13 @@ def _product(vendor: str, product: str) -> str:
     words = [word.strip() for word in (vendor, product) if not word.strip().lower().startswith(_NOTHING)]
     if len(words) > 1 and words[1].lower().startswith(words[0].lower()):
         words = words[1:]
-    return " ".join(words)[:LONGEST]
+    return " ".join(words)[:LONGEST_MESSAGE]
 
 
 def _image(image: str) -> str:
     """Return "rocm/pytorch:latest" without the registry, whose name is that of a host."""
     host, slash, rest = image.partition("/")
-    return (rest if slash and ("." in host or ":" in host or host == "localhost") else image)[:LONGEST]
+    return (rest if slash and ("." in host or ":" in host or host == "localhost") else image)[:LONGEST_MESSAGE]
 
 
 FACTS = (Fact(MachineFacts, (MACHINE,), machine),)

@@ -9,7 +9,7 @@ from ncheck.facts.definition import Fact, no_answer
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read
-from ncheck.text import LONGEST, printable
+from ncheck.text import LONGEST_MESSAGE, printable
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def mounts(evidence: Evidence) -> Read[MountFacts]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"not a line of a mount table: {line[:80]}")
-        path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST)
+        path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST_MESSAGE)
         if match["kind"] == _AUTOMATIC:
             automatic.append(path)
         elif not path.startswith(_OF_ONE):

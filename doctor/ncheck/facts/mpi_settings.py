@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ncheck.decode import decoded
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.environment import ENVIRONMENT, Assignment, EnvironmentFacts, environment
 from ncheck.facts.mpi_daemon import MPI_DAEMON, MpiDaemonFacts, mpi_daemon
-from ncheck.facts.shapes import mapping, words
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -75,7 +75,7 @@ def mpi_settings(evidence: Evidence) -> Read[MpiSettingsFacts]:
     system = _system_files(evidence)
     if isinstance(system, Unread):
         return system
-    texts = {**system, **({} if why else {USERS_FILE.path: words(users.value)})}
+    texts = {**system, **({} if why else {USERS_FILE.path: decoded(users.value, str)})}
     found = [setting for path, text in texts.items() for setting in _in_file(path, text)]
     variables = (
         MpiSetting(
@@ -96,9 +96,9 @@ def _system_files(evidence: Evidence) -> dict[str, str] | Unread:
     mpirun = found.starter if isinstance(found, MpiDaemonFacts) else None
     if mpirun is None or isinstance(why, Absent):
         return {}
-    shown = mapping(reply.value)
+    shown = decoded(reply.value, Mapping[str, object])
     own = [path for path in shown if any(_belongs(path, prefix) for prefix in mpirun.prefixes) and path.isprintable()]
-    return {path: words(shown[path]) for path in own}
+    return {path: decoded(shown[path], str) for path in own}
 
 
 def _belongs(path: str, prefix: str) -> bool:

@@ -15,7 +15,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def answered(answer: PickAnswer | Unread) -> Unread | NcclPickFacts:
         return Unread(f"NCCL could not be asked which interface it picks: {answer.reason}")
     version, rendezvous, code = version_text(answer.version), answer.rendezvous, answer.code
     if code:
-        words = answer.words.strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
+        words = answer.words.strip()[:LONGEST_MESSAGE] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
     address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(answer.id))
     return NcclPickFacts(address, version, "", rendezvous if len(rendezvous) > 1 else "", scope)

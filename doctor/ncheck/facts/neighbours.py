@@ -6,10 +6,10 @@ from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from ncheck.decode import decoded
 from ncheck.expression import expression
 from ncheck.facts.definition import TRYING_PLAN, Fact, exempt_without_peers, no_answer
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.shapes import words
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Read
@@ -48,7 +48,7 @@ def neighbours(evidence: Evidence) -> Read[NeighbourFacts]:
     reply = evidence.reply(ARP)
     if why := no_answer(ARP, reply):
         return why
-    header, *lines = words(reply.value).splitlines()[:_MOST]
+    header, *lines = decoded(reply.value, str).splitlines()[:_MOST]
     if not header.startswith(_HEADER):
         raise ValueError("no ARP table")
     return NeighbourFacts(tuple(filter(None, map(_neighbour, lines))))

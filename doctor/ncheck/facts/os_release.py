@@ -9,7 +9,7 @@ from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, File
 from ncheck.model.fact import Absent, Read
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 RPM = {"suse": "zypper", "opensuse": "zypper", "sles": "zypper", "rhel": "dnf", "fedora": "dnf", "centos": "dnf"}
 
@@ -35,7 +35,7 @@ def os_release(evidence: Evidence) -> Read[OsFacts]:
         return Absent("no /etc/os-release")
     values = dict(line.partition("=")[::2] for line in reply.value.splitlines())
     known = {key: value.strip("\"' ") for key, value in values.items()}
-    return OsFacts(tuple(dict.fromkeys(_ids(known))), known.get("PRETTY_NAME", "")[:LONGEST])
+    return OsFacts(tuple(dict.fromkeys(_ids(known))), known.get("PRETTY_NAME", "")[:LONGEST_MESSAGE])
 
 
 def _ids(values: Mapping[str, str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ncheck.facts.environment import is_variable
 from ncheck.hostlist import quoted
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
-from ncheck.text import LONGEST, printable
+from ncheck.text import LONGEST_MESSAGE, printable
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -245,12 +245,16 @@ def file_system(answer: MountAnswer) -> FileSystem:
         kept.discard("rw")
     source = answer.source + answer.root.rstrip("/") if answer.network else answer.source
     return FileSystem(
-        answer.point, printable(answer.type, 40), printable(source, LONGEST), tuple(sorted(kept)), answer.network
+        answer.point,
+        printable(answer.type, 40),
+        printable(source, LONGEST_MESSAGE),
+        tuple(sorted(kept)),
+        answer.network,
     )
 
 
 def _shown_path(point: str) -> str:
-    return absolute_path(printable(point, LONGEST))
+    return absolute_path(printable(point, LONGEST_MESSAGE))
 
 
 _LONGEST_OPTION = 80

@@ -12,7 +12,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Unread
 from ncheck.model.phase import NotAsked
-from ncheck.text import LONGEST, moved, printable
+from ncheck.text import LONGEST_MESSAGE, moved, printable
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -76,7 +76,7 @@ def _rates(reading: Reading | Unread | None) -> Rates | Unread:
     if reading is None:
         return Unread("reading did not end in time")
     if isinstance(reading, Unread):
-        return Unread(printable(reading.reason, LONGEST))
+        return Unread(printable(reading.reason, LONGEST_MESSAGE))
     return Rates(
         _rate(reading.large_bytes, _LEAST_BYTES, reading.large_seconds),
         _rate(reading.small_files, _LEAST_SMALL, reading.small_seconds),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from ncheck.facts.gpus import GpuFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import COMMANDS, Stage
+from ncheck.probe.facts import COMMANDS
 from ncheck.probe.methods.driver import Driver, driver_named
+from ncheck.probe.node_result import Stage
 from ncheck.topology.gpus import busy, share_in_use
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Method, NodeResult, Stage, Step
 from ncheck.probe.links.algorithms import RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.domains import Domains, across, domains_of
 from ncheck.probe.links.gpu_links import carries_nvls_tree, inside
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
+from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.probe.results import Collective, busbw
 from ncheck.probe.search import Expect
 

@@ -1,180 +1,58 @@
-"""What the probe measured on a node: its result of each step in which it took part."""
+"""What the probe measured on a node: its result of each step in which it took part.
+
+What was asked (`Reply.asked`) and what is noted come from this machine. What came back is the node's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-from enum import Enum
+from contextlib import suppress
+from dataclasses import replace
+from typing import Annotated
 
-from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed
+from ncheck.decode import (
+    OPTIONAL,
+    Count,
+    Flag,
+    Maybe,
+    MisfitError,
+    NodeName,
+    Null,
+    OrEmpty,
+    Port,
+    Text,
+    Within,
+    decoded,
+)
+from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed, trouble
 from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.links import ListenFacts
+from ncheck.facts.links import Address, ListenFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.facts.tools import ToolFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.evidence import Answer, Evidence
-from ncheck.model.fact import Read
-
-
-class Method(str, Enum):
-    """What carried the data. A run on CPUs is never called NCCL."""
-
-    NCCL = "nccl"  # libnccl, called by ncheck's own rank program
-    NCCL_TESTS = "nccl-tests"  # all_reduce_perf
-    GLOO = "gloo"  # torch.distributed on CPUs
-    TCP = "tcp"  # plain sockets without a library: pairs, both directions at once
-    RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
-    DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
-
-    @property
-    def statistic(self) -> str:
-        """What its time of a size is of the repeats: nccl-tests prints their mean alone."""
-        return "mean" if self is Method.NCCL_TESTS else "median"
-
-    @property
-    def act(self) -> str:
-        """What it runs, as text: plain sockets and RDMA programs do no all-reduce."""
-        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self, "all-reduce")
-
-    @property
-    def on_cpus(self) -> bool:
-        """Whether it measures no GPU: then the load of the CPUs matters."""
-        return self in (Method.GLOO, Method.TCP)
-
-    @property
-    def by_nccl(self) -> bool:
-        """Whether it measures NCCL's all-reduce between GPUs, whatever starts the ranks."""
-        return self in (Method.NCCL, Method.NCCL_TESTS)
-
-
-class Stage(str, Enum):
-    """Where a collective runs, in the order in which they run."""
-
-    INSIDE = "inside"  # the GPUs of one node; all nodes at once
-    PAIR = "pair"  # two nodes, one rank each; disjoint pairs at once
-    RAIL = "rail"  # two nodes, one pair of HCA ports
-    SCALING = "scaling"  # 2, 4, 8 ... nodes, all ranks of each
-    ALL = "all"  # every node, all ranks
-
-
-@dataclass(frozen=True)
-class Step:
-    """One collective, as every node of the group was asked for it.
-
-    `round` counts from 1; steps of one round run at the same time. `group`: the nodes, in the order of the ranks;
-    `ranks`: number of ranks of each node, in that order. `sizes`: bytes per rank. `launcher`: what starts the
-    ranks: "agents" or "mpirun". `net`: the value to which NCCL_NET is pinned, "" for none. `expect`: GB/s of bus
-    bandwidth that --expect names. `repeats`: how often each size should be timed; None where a recording does not say.
-    """
-
-    round: int
-    stage: Stage
-    method: Method
-    group: tuple[str, ...]
-    ranks: tuple[int, ...]
-    sizes: tuple[int, ...]
-    launcher: str = "agents"
-    net: str = ""
-    expect: float | None = None
-    repeats: int | None = None
-
-    @property
-    def world(self) -> int:
-        """The number of ranks."""
-        return sum(self.ranks)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How one size was timed.
-
-    `warm_ups`: how many all-reduces came first and do not count; `repeats`: how many times were taken; `iterations`:
-    how many all-reduces, one after the other, one such time is the mean of.
-    """
-
-    warm_ups: int
-    repeats: int
-    iterations: int = 1
-
-
-@dataclass(frozen=True)
-class Row:
-    """One size. `size`: bytes per rank; `seconds`: seconds of one all-reduce, the median of the repeats; `fastest`:
-    seconds of the fastest one; `slowest`: seconds of the slowest. `in_place`: the result overwrites the input.
-    `wrong`: how many elements are wrong; None: they were not verified. `timing`: None where a recording lacks it.
-    """
-
-    size: int
-    in_place: bool
-    seconds: float
-    fastest: float
-    slowest: float
-    wrong: int | None = None
-    timing: Timing | None = None
-
-
-@dataclass(frozen=True)
-class Carried:
-    """What one interface or HCA port of the node carried during the step, by the kernel's counters. `sent` and
-    `received`: bytes.
-    """
-
-    sent: int
-    received: int
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why this node did not finish the step.
-
-    `step`: what it was doing ("init", "all-reduce of 8388608 bytes"); `words`: the message; `rank`: that of the
-    process; `code`: the result of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time.
-
-    Triage finds the cause from the words and the log.
-    """
-
-    step: str
-    words: str
-    rank: int | None = None
-    code: int | None = None
-    late: bool = False
-
-
-@dataclass(frozen=True)
-class NodeResult:
-    """What a node answered about one step.
-
-    `rows`: the means over its own ranks. `planned`: the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the
-    plan uses on this node; `carried`: what each device carried. `version` of the library: "2.21.5", torch's for
-    gloo; `library`: its path. `used`: NCCL's log lines about the network that it uses; `log`: NCCL's warnings, and
-    the last lines before a failure. `start`: seconds from the question to the first collective; `seconds`: seconds
-    of its time limit, None if it was not given one. `left`: what had to be ended or removed, or may be left over.
-    """
-
-    step: Step
-    rows: tuple[Row, ...]
-    planned: tuple[str, ...] = ()
-    carried: Mapping[str, Carried] = field(default_factory=dict)
-    version: str = ""
-    library: str = ""
-    used: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
-    failure: Failure | None = None
-    start: float | None = None
-    left: tuple[str, ...] = ()
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A step that was planned but not started, and why: what was not measured has not passed."""
-
-    step: Step
-    why: str
-
+from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.probe.node_result import (
+    MOST_RANKS,
+    Failure,
+    Limit,
+    Lines,
+    Method,
+    NodeResult,
+    PathText,
+    Repeats,
+    Skipped,
+    Stage,
+    Step,
+    StepAnswer,
+    Version,
+    Words,
+)
+from ncheck.probe.program_output import with_output
+from ncheck.text import LONGEST_MESSAGE, printable
 
 LEFT_OUT = (
     "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
@@ -230,19 +108,167 @@ COMMANDS = {
     "without": "ncheck nodes.txt --probe none",
 }  # fmt: skip
 
+_ID = 256  # hexadecimal digits of an ncclUniqueId
+
 TASK, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
 
 
-def _probed(evidence: Evidence) -> Read[ProbeFacts]:
-    from ncheck.probe.replies import probed
+def probed(evidence: Evidence) -> Read[ProbeFacts]:
+    """Return what a node reported in this part of its evidence. Only what this machine asked for counts."""
+    replies = {turn: reply for turn, reply in evidence.turns(TASK).items() if isinstance(reply.asked, dict)}
+    note, notes = evidence.notes.get(TASK.key), evidence.noted_turns(TASK)
+    if not replies and not notes:
+        return _why_none(evidence)
+    swept = evidence.turns(SWEEP)
+    results = {turn: _result(turn, reply, swept.get(turn)) for turn, reply in replies.items()}
+    steps = {turn: _step(decoded(note.asked, _Asked), turn) for turn, note in notes.items()}
+    for turn, step in steps.items():
+        if notes[turn].failed:
+            results[turn] = NodeResult(step, (), failure=Failure("meeting", notes[turn].reason))
+    return ProbeFacts(
+        tuple(results[turn] for turn in sorted(results)),
+        tuple(Skipped(step, notes[turn].reason) for turn, step in steps.items() if not notes[turn].failed),
+        note.reason if note and not note.failed else "",
+    )
 
-    return probed(evidence)
+
+def _why_none(evidence: Evidence) -> Unread | Absent:
+    """Return why the node took part in no step. Of a failure this machine says itself what helps."""
+    reply, note = evidence.reply(TASK), evidence.notes.get(TASK.key)
+    if reply.status is Status.UNANSWERED and evidence.recorded:
+        return Absent("the recording holds no probe")
+    if note and note.failed:
+        return Unread(note.reason, fix=_command(note.remedy))
+    return trouble(TASK, reply) or Unread("no step of the probe was asked of this node")
 
 
-def _meeting(evidence: Evidence) -> Read[MeetingFacts]:
-    from ncheck.probe.replies import meeting
+def _command(remedy: str) -> str:
+    """Return the command that helps, "" for a remedy that no ncheck names: a recording may hold anything."""
+    if remedy in COMMANDS:
+        return COMMANDS[remedy]
+    return f"ncheck explain {remedy}" if remedy.isascii() and remedy.isalnum() else ""
 
-    return meeting(evidence)
+
+# What was asked
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What this machine kept of its question: the step, and of a program its name and whether it is the server."""
+
+    stage: Stage
+    means: Method
+    group: tuple[NodeName, ...]
+    ranks: tuple[Annotated[int, Within(1, MOST_RANKS)], ...]
+    sizes: tuple[Count, ...]
+    launcher: Words = ""
+    net: Words = ""
+    expect: Maybe[Annotated[float, Within(0, 1e9)]] = None
+    repeats: Maybe[Repeats] = None
+    planned: Annotated[tuple[Annotated[str, Text(64)], ...], OPTIONAL] = ()
+    timeout: Maybe[Limit] = None
+    tool: OrEmpty = ""
+    serves: Flag = False
+
+
+def _step(asked: _Asked, turn: int) -> Step:
+    if not asked.group or len(set(asked.group)) < len(asked.group) or len(asked.ranks) != len(asked.group):
+        raise ValueError("its nodes and their ranks do not fit together")
+    return Step(
+        turn, asked.stage, asked.means, asked.group, asked.ranks, asked.sizes, asked.launcher, asked.net, asked.expect,
+        asked.repeats,
+    )  # fmt: skip
+
+
+# What came back
+
+
+def _result(turn: int, reply: Reply, swept: Reply | None) -> NodeResult:
+    asked = decoded(reply.asked, _Asked)
+    step = _step(asked, turn)
+    try:
+        answer = _answer(step, asked, reply)
+    except (ValueError, ArithmeticError) as error:
+        answer = _failed(f"its result cannot be read: {printable(str(error), LONGEST_MESSAGE)}")
+    left = answer.left + (_left(answer.held, swept) if answer.held else ())
+    return NodeResult(
+        step, answer.rows, asked.planned, answer.carried, answer.version, answer.library, answer.used, answer.log,
+        answer.failure, answer.start, left, asked.timeout,
+    )  # fmt: skip
+
+
+def _answer(step: Step, asked: _Asked, reply: Reply) -> StepAnswer:
+    """Return what a node answered. Raises ValueError for what cannot be the answer to this step."""
+    if reply.truncated:
+        return _failed("its answer was cut off")
+    if reply.status is not Status.OK:
+        words = printable(reply.reason, LONGEST_MESSAGE) or f"the agent's task ended: {reply.status.value}"
+        return _failed(words, late=reply.status is Status.TIMEOUT)
+    answer: StepAnswer = decoded(reply.value, StepAnswer)
+    if step.method in {Method.NCCL_TESTS, Method.RDMA} and not answer.failure:
+        if not answer.output:
+            raise ValueError("what the program printed is missing")
+        answer = with_output(answer, answer.output, step, asked.tool, serves=asked.serves)
+    sizes = [(row.size, row.in_place) for row in answer.rows]
+    if len(set(sizes)) < len(sizes) or (step.sizes and not {size for size, _ in sizes}.issubset(step.sizes)):
+        raise ValueError("it contains a size that was not asked for, or one twice")
+    if not answer.rows and answer.failure is None and step.method not in (Method.DIAGNOSTICS, Method.RDMA):
+        return replace(answer, failure=Failure("", "it ended without a result"))
+    return answer
+
+
+def _failed(words: str, *, late: bool = False) -> StepAnswer:
+    return StepAnswer((), Failure("", words, late=late))
+
+
+@dataclass(frozen=True)
+class _Swept:
+    left: Lines
+
+
+def _left(held: Mapping[str, object], swept: Reply | None) -> tuple[str, ...]:
+    """Return what was removed of a launcher's ranks' shared memory and what had to stay, or that it may still exist."""
+    if swept and swept.status is Status.OK:
+        with suppress(MisfitError):
+            return decoded(swept.value, _Swept).left  # type: ignore[no-any-return]
+    doubtful = [f"{path} may still exist: the node could not be checked" for path in held]
+    return decoded(doubtful, Lines)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _MeetingPoint:
+    ids: Annotated[tuple[Annotated[str, _identifier], ...], OPTIONAL, Null(())] = ()
+    address: Maybe[Address] = None
+    port: Maybe[Port] = None
+    version: Version = ""
+    path: PathText = ""
+    importing: Maybe[Limit] = None
+
+
+def _identifier(value: str) -> str:
+    if len(value) != _ID or not set(value) <= set("0123456789abcdef"):
+        raise ValueError("not an NCCL identifier")
+    return value
+
+
+def meeting(evidence: Evidence) -> Read[MeetingFacts]:
+    """Return the node's meeting point. Where it has none, the step in which it leads the ranks fails."""
+    reply = evidence.reply(MEETING)
+    why = trouble(MEETING, reply)
+    if isinstance(why, Absent) and reply.status is Status.NOT_ASKED:
+        return why
+    if why:
+        late = reply.status is Status.TIMEOUT
+        return MeetingFacts(why=printable(reply.reason, LONGEST_MESSAGE) or why.reason, late=late)
+    try:
+        point: _MeetingPoint = decoded(reply.value, _MeetingPoint)
+    except MisfitError as error:
+        return MeetingFacts(why=f"its answer cannot be read: {error}")
+    if point.importing is not None:
+        return MeetingFacts(why=f"torch takes more than {point.importing:.0f} s to import", late=True)
+    if point.address and not point.port:
+        return MeetingFacts(why="its answer cannot be read: it has an address without a port")
+    return MeetingFacts(point.ids, point.address or "", point.port or 0, point.version, point.path)
 
 
 # What the choice of a method, its steps and its expectations are made of.
@@ -250,6 +276,6 @@ PROBE_NEEDS = (
     *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
 )  # fmt: skip
 FACTS = (
-    Fact(ProbeFacts, (TASK,), _probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
-    Fact(MeetingFacts, (MEETING,), _meeting, MEASURING, exempt=exempt_unprobed),
+    Fact(ProbeFacts, (TASK,), probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
+    Fact(MeetingFacts, (MEETING,), meeting, MEASURING, exempt=exempt_unprobed),
 )

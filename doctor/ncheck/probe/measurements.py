@@ -12,8 +12,9 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.hostlist import fold
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import Hardware, hardware_of
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
 from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, spread, unverified
 from ncheck.probe.shortfalls import scaled
 from ncheck.probe.standing import standings, with_shares

@@ -16,9 +16,9 @@ from ncheck.probe.methods.nccl import foreign_address
 if TYPE_CHECKING:
     from ncheck.model.evidence import Answer, JsonValue
     from ncheck.model.phase import Questions
-    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import Driver
+    from ncheck.probe.node_result import Step
 
 
 TO_SWEEP = 3.0  # seconds that a node has to look after what ranks left

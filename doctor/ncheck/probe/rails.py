@@ -15,7 +15,8 @@ from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.network.logins import Login, by_ssh
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Step
 from ncheck.probe.results import results_by_step
 from ncheck.text import printable
 

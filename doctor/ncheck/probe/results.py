@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
 from ncheck.triage.log_reading import Confidence, LogReading, read_lines
 
 _ALIKE = 2.0  # the factor by which the nodes' times of one all-reduce may differ

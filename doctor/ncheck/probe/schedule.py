@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import ceil, log2
 
-from ncheck.probe.facts import Stage
+from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.search import PARTNERS, Expect, Search, no_expectation, searched
 from ncheck.probe.standing import FAR_TOO_LOW

@@ -12,7 +12,7 @@ from math import sqrt
 from statistics import mean, median
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Method, Stage, Step
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import Collective, failure_report
 
 # The bus bandwidth in GB/s that a pair should reach, None if unknown.

@@ -16,11 +16,12 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
-from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_MEMBER, SLOW_NODE
 from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import by_rdma
+from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, collectives, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside

@@ -10,9 +10,10 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
-from ncheck.probe.facts import NodeResult, ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
 from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
 from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations

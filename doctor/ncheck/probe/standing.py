@@ -8,7 +8,7 @@ from statistics import median
 
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.model.report import Share, Standing, Traffic
-from ncheck.probe.facts import Method, Stage, Step
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.rails import rail_of
 from ncheck.probe.results import Collective
 from ncheck.probe.search import Meeting, over_sockets, searched

@@ -17,10 +17,11 @@ from ncheck.model.evidence import Evidence, JsonValue
 from ncheck.model.phase import NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
 from ncheck.probe.expected import expectation
-from ncheck.probe.facts import MEETING, TASK, Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import MEETING, TASK, ProbeFacts
 from ncheck.probe.gpu_test import LIMIT, gpu_questions
 from ncheck.probe.links.hardware import hardware_of
 from ncheck.probe.methods.context import context_of
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.questions import StepTasks, identifier, skipped
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups

@@ -12,8 +12,9 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Facts
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step
 
 GIB = 2**30
 H100 = "NVIDIA H100 80GB HBM3"

@@ -7,7 +7,8 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
 
 MIB = 2**20
 PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.model.cluster import Facts
-from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)

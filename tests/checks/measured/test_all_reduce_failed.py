@@ -9,7 +9,8 @@ from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Skipped, Stage
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Skipped, Stage
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .results import broken, late, probed, rows, step, well

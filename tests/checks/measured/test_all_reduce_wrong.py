@@ -8,7 +8,8 @@ from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, NodeResult, Row
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
 from .results import MIB, probed, rows, step, well

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import Stage
+from ncheck.probe.node_result import Stage
 from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 
 from .bandwidths import inside, part, probed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Stage
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 
 from .bandwidths import board, inside, part, probed, together

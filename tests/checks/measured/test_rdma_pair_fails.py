@@ -6,7 +6,7 @@ from ncheck.facts.tools import ToolFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import Failure
+from ncheck.probe.node_result import Failure
 from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 
 from .rails_by_hand import cluster, pair

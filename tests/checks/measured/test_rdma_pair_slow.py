@@ -6,7 +6,7 @@ import pytest
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
-from ncheck.probe.facts import Failure
+from ncheck.probe.node_result import Failure
 from ncheck.probe.rails import gate
 from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow
 

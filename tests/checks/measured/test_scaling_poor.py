@@ -8,7 +8,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.facts import Method, Stage
+from ncheck.probe.node_result import Method, Stage
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import part, probed

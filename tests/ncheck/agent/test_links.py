@@ -13,7 +13,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 from ncheck.agent.wire import PROOF, proof
-from ncheck.facts.links import CONNECT, LISTEN, LinkCause, LinkFacts, ListenFacts, PortState, Reach, links, listening
+from ncheck.facts.learning import facts_of
+from ncheck.facts.links import CONNECT, LISTEN, LinkCause, LinkFacts, ListenFacts, PortState, Reach, links
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Reply
 
 from .agents import Agent
@@ -38,7 +39,7 @@ class Meshed(Agent):
     def listen(self, *addresses: str, ports: tuple[int, ...] = (), node: str = "other") -> ListenFacts:
         needed: JsonValue = [{"port": port, "assumed": False} for port in ports]
         asked: JsonValue = {"node": node, "token": TOKEN, "addresses": list(addresses), "ports": needed}
-        read = listening(evidence(LISTEN, self.ask(Answer("listen", 60.0, asked))))
+        read = facts_of(evidence(LISTEN, self.ask(Answer("listen", 60.0, asked))), [ListenFacts])[ListenFacts]
         assert isinstance(read, ListenFacts)
         return read
 

@@ -14,7 +14,7 @@ from ncheck.decode import OPTIONAL, Count, Device, HowMany, Ip, Key, Maybe, Misf
 from ncheck.facts.learning import definition_of
 from ncheck.model.evidence import Answer, Cause
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 
 from tests.every_fact import every_fact
 
@@ -90,7 +90,7 @@ def test_an_answer_becomes_its_record() -> None:
         ({str(key): 0 for key in range(65537)}, Mapping[str, int], "65537 items"),
         ({"a": [None]}, Mapping[str, frozenset[str]], "['a'][0]: not text"),
         (float("inf"), float, "not a finite number"),
-        ("x" * 2**20, Ip, repr("x" * 2**20)[:LONGEST]),
+        ("x" * 2**20, Ip, repr("x" * 2**20)[:LONGEST_MESSAGE]),
     ],
 )  # fmt: skip
 def test_what_is_not_of_the_declared_type_is_named_with_its_place(value: object, declared: object, wrong: str) -> None:

@@ -29,7 +29,9 @@ BROKEN = {
     "source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "", "cause": "large-lost",
     "detail": "words", "port": 0,
 }  # fmt: skip
-LINKS: dict[str, Any] = {"reaches": [REACH], "broken": [BROKEN], "tried": ["gpu02", "gpu03"]}
+LINKS: dict[str, Any] = {
+    "reaches": [REACH], "broken": [BROKEN], "tried": ["gpu02", "gpu03"], "lossy": [], "late": [], "counted": True,
+}  # fmt: skip
 
 
 def read(fact: type, reply: Reply) -> object:
@@ -70,7 +72,7 @@ def test_what_a_node_of_many_was_to_dial_is_what_this_machine_keeps_and_not_what
     )  # fmt: skip
 
 
-def test_lost_packets_and_late_connections_are_read_and_an_older_recording_has_neither() -> None:
+def test_lost_packets_and_late_connections_are_read() -> None:
     ends = {"source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "10.0.0.0/24"}
     lossy, late = (
         {**ends, "there": [9, 181], "back": [0, 190], "alone": True},

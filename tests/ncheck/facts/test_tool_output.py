@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ncheck.model.evidence import Evidence, Login, Reply, Status
-from ncheck.probe.facts import Failure, NodeResult, ProbeFacts
-from ncheck.probe.replies import probed
+from ncheck.probe.facts import ProbeFacts, probed
+from ncheck.probe.node_result import Failure, NodeResult
 
 MIB = 2**20
 ASKED: dict[str, Any] = {

@@ -14,8 +14,9 @@ from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
 from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
 from ncheck.probe.results import Collective, collectives
 
 V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import pair_rounds
 from ncheck.probe.search import Expect, Search, no_expectation, searched

@@ -15,9 +15,9 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import Blocker, LaunchPlan, Setting
 from ncheck.probe.choice import Chosen, Refused, choose
-from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.context import ProbeContext, context_of
 from ncheck.probe.methods.driver import driver_named
+from ncheck.probe.node_result import Method, Stage
 from ncheck.settings import Settings
 
 from .driven import HEALTHY, Driven

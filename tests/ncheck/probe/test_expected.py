@@ -10,8 +10,8 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
 from ncheck.model.report import Standing
 from ncheck.probe.expected import Expected, expectation, expected
-from ncheck.probe.facts import Carried, Method, Stage
 from ncheck.probe.links.hardware import HARDWARE_FACTS, Hardware, hardware_of
+from ncheck.probe.node_result import Carried, Method, Stage
 from ncheck.probe.standing import of_share
 
 from tests.ncheck.probe.machines import (

@@ -10,8 +10,9 @@ from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured, measured_with
+from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Skipped, Stage, Step, Timing
 from ncheck.probe.results import Collective
 from ncheck.probe.why_none import Facts
 

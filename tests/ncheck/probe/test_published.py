@@ -10,8 +10,8 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.model.report import Standing
 from ncheck.probe.expected import expected
-from ncheck.probe.facts import Stage
 from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.standing import of_share
 

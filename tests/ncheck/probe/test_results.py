@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from ncheck.model.cluster import Facts
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured_with
+from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Skipped, Stage, Step, Timing
 from ncheck.probe.results import collectives, failure_report, gaps, missing_sizes, unverified, verified
 
 KIB, MIB = 2**10, 2**20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.probe.facts import Method, Stage
+from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.search import no_expectation
 from ncheck.probe.shortfalls import scaled

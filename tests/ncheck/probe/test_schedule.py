@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.probe.facts import Method
+from ncheck.probe.node_result import Method
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 from ncheck.probe.search import searched
 

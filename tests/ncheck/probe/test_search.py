@@ -6,7 +6,8 @@ from math import log2
 from random import Random
 
 import pytest
-from ncheck.probe.facts import Failure, Method, NodeResult, ProbeFacts, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Failure, Method, NodeResult, Stage, Step
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds
 from ncheck.probe.search import Meeting, Search, SlowLink, Suspect, searched

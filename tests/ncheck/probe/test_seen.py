@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.probe.facts import Carried, Method, NodeResult, Stage, Step
 from ncheck.probe.links.ceiling import Component
+from ncheck.probe.node_result import Carried, Method, NodeResult, Stage, Step
 from ncheck.probe.shortfalls import Observation, busiest, idle_rails, observations
 
 from tests.ncheck.probe.machines import H100, L40S, board, bus, places

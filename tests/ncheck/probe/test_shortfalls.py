@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ncheck.model.check import Inconclusive, NotApplicable
-from ncheck.probe.facts import ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.shortfalls import compared, inside_share, without_expectation
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.probe.expected import Expected, expected
-from ncheck.probe.facts import Row, Stage
+from ncheck.probe.node_result import Row, Stage
 from ncheck.probe.results import Collective
 
 from tests.ncheck.probe.machines import B200, GIB, H100, board, places, rails, ran, with_rails

@@ -12,8 +12,8 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.plan import Blocker
-from ncheck.probe.facts import TASK, Failure, ProbeFacts, Skipped, Stage, Step
-from ncheck.probe.replies import probed
+from ncheck.probe.facts import TASK, ProbeFacts, probed
+from ncheck.probe.node_result import Failure, Skipped, Stage, Step
 from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
 from ncheck.settings import Settings

@@ -9,8 +9,9 @@ from ncheck.model.cluster import Facts
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Probe, Report, Standing
 from ncheck.probe.expected import Expected
-from ncheck.probe.facts import Method, NodeResult, ProbeFacts, Row, Stage, Step, Timing
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured_with
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, Timing
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
 

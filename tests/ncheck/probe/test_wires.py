@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.probe.facts import Carried, Method, Stage
 from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.node_result import Carried, Method, Stage
 from ncheck.probe.shortfalls import by_infiniband, shows_links
 
 from tests.ncheck.probe.machines import H100, board, rail, ran, with_rails

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Report, Standing, Traffic
-from ncheck.probe.facts import Method
+from ncheck.probe.node_result import Method
 from ncheck.probe.standing import of_share, with_shares
 
 MIB = 2**20

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.model.report import Pair, Protocol, Report, Standing, Traffic
-from ncheck.probe.facts import Method
+from ncheck.probe.node_result import Method
 from ncheck.probe.standing import of_share, with_shares
 from ncheck.report import measured as say
 from ncheck.report.measured import Line, carried, heat, labels, print_measured

@@ -10,11 +10,11 @@ from ncheck.facts.nics import Interface
 from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.topology_matrix import closest_nics
-from ncheck.probe.facts import Carried, NodeResult, Step
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.gpu_links import gpu_of_first_rank
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.pcie_links import to_device
+from ncheck.probe.node_result import Carried, NodeResult, Step
 
 # NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
 _USED = expression(r"\[\d+\](?P<hca>[A-Za-z0-9_.-]+):(?P<port>\d+)/")

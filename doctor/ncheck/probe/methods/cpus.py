@@ -9,8 +9,8 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.hostlist import fold, is_v6
 from ncheck.nccl.settings import GLOO as GLOO_SOCKET_IFNAME
-from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.driver import KIB, MIB, CannotTakePartError, Driver, NodeTask
+from ncheck.probe.node_result import Method, Stage
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue

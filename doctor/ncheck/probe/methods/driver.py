@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.probe.facts import Method, ProbeFacts, Stage, Step
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, Stage, Step
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue, Reply

@@ -22,18 +22,18 @@ from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
 from ncheck.probe.agent.nccl_log import Log
-from ncheck.probe.facts import Stage, Step
 from ncheck.probe.methods.driver import CannotTakePartError, LocalDriver
 from ncheck.probe.methods.nccl import Nccl
+from ncheck.probe.node_result import Stage, Step
 from ncheck.process import GRACE, run_all
 
 if TYPE_CHECKING:
     from ncheck.local_host import LocalHost
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.launch import Launch
-    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import NodeTask
+    from ncheck.probe.node_result import Step
     from ncheck.process import Ended
 
 

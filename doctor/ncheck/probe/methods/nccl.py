@@ -15,9 +15,9 @@ from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
 from ncheck.nccl.settings import release_of
 from ncheck.parity import nodes_by_value
-from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.context import nccl_variables
 from ncheck.probe.methods.driver import GIB, KIB, MIB, Driver, NodeTask
+from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.parse.nccl_diagnostics import SINCE, VARIABLES
 
 if TYPE_CHECKING:

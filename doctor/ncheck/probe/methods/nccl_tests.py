@@ -12,18 +12,18 @@ from ncheck.hostlist import fold
 from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.probe.agent.nccl_tests import program_output
-from ncheck.probe.facts import Method, Stage
 from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
 from ncheck.probe.methods.mpirun import failed_reply, launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl import Nccl, rate, unfit_for_ranks
+from ncheck.probe.node_result import Method, Stage
 from ncheck.process import Ended, run_all
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.launch import Launch
-    from ncheck.probe.facts import Step
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import NodeTask
+    from ncheck.probe.node_result import Step
 
 
 # NVIDIA's containers call the build with MPI all_reduce_perf_mpi.

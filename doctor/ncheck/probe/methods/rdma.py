@@ -9,8 +9,9 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.nccl.hca import ipv4_index
-from ncheck.probe.facts import Method, ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.methods.driver import MIB, CannotTakePartError, Driver, NodeTask
+from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.rails import Rail, rails, second_partners
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.job import Job, Target
-from ncheck.text import LONGEST, printable
+from ncheck.text import LONGEST_MESSAGE, printable
 from ncheck.triage.facts.jobs import ask_of_ranks
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.parse.flight_recorder import MOST, Dump, read
@@ -87,8 +87,8 @@ def flight_recorder(answer: FlightRecorderAnswer) -> FlightRecorderFacts:
 
 def _of_rank(one: RankAnswer) -> DumpFile | Unread | Absent:
     if one.error:
-        why = "the process has ended" if one.error == "gone" else one.error[:LONGEST]
-        return Unread(printable(why, LONGEST), needs_root=one.error == "permission denied")
+        why = "the process has ended" if one.error == "gone" else one.error[:LONGEST_MESSAGE]
+        return Unread(printable(why, LONGEST_MESSAGE), needs_root=one.error == "permission denied")
     file = one.dump
     if file is None:
         return Absent(_words(f"no dump at {' or '.join(one.tried[:4])}", one))
@@ -100,7 +100,7 @@ def _of_rank(one: RankAnswer) -> DumpFile | Unread | Absent:
     dump = _unpacked(file)
     if isinstance(dump, Unread):
         return Unread(_words(f"{file.path}: {dump.reason}", one))
-    return DumpFile(printable(file.path, LONGEST), file.mtime, dump)
+    return DumpFile(printable(file.path, LONGEST_MESSAGE), file.mtime, dump)
 
 
 def _words(text: str, one: RankAnswer) -> str:
@@ -109,7 +109,7 @@ def _words(text: str, one: RankAnswer) -> str:
         text += "; torch was asked for a dump and wrote none"
     elif one.asked not in ("", "written"):
         text += f"; {one.asked}"
-    return printable(text, LONGEST)
+    return printable(text, LONGEST_MESSAGE)
 
 
 def _unpacked(file: FileAnswer) -> Dump | Unread:

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 import pytest
+from ncheck.decode import decoded
 from ncheck.probe.agent.nccl_log import Log
 from ncheck.probe.agent.nccl_rank.measure import shown
 from ncheck.probe.agent.nccl_rank.messages import RankError
@@ -13,7 +14,7 @@ from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import BLOCK, PERIOD, Pattern, block, scale
 from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
 from ncheck.probe.agent.ranks import first_cause
-from ncheck.probe.replies import LONGEST_USED, _lines
+from ncheck.probe.node_result import UsedLines
 
 WORLD = 10_000  # ranks: more than any cluster of today has
 EXACT = 2**24  # whole numbers up to which a float has each
@@ -158,7 +159,7 @@ def test_a_line_that_names_32_adapters_is_kept_whole() -> None:
     log = Log()
     log.take(line)
     assert log.used == [line]
-    assert _lines([line], LONGEST_USED) == (line,)
+    assert decoded([line], UsedLines) == (line,)
 
 
 def test_a_log_without_end_is_kept_small() -> None:

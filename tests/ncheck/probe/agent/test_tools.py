@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from ncheck.agent.answers import MissingError
 from ncheck.agent.sources import Sources
+from ncheck.decode import decoded
 from ncheck.probe.agent.turn import answer
-from ncheck.probe.facts import Method, Stage, Step
-from ncheck.probe.replies import shaped
+from ncheck.probe.node_result import Method, Stage, Step, StepAnswer, Timing
+from ncheck.probe.program_output import with_output
 
 STANDINS = Path(__file__).parents[3] / "lab" / "standins"
 SIZES = (1 << 20, 1 << 21)
@@ -38,26 +39,32 @@ def sources(folder: Path, **environment: str) -> Sources:
     return Sources({"PATH": f"{folder}:/usr/bin:/bin", **environment})
 
 
-def inside(folder: Path, *, limit: float = 60.0, **environment: str) -> dict[str, Any]:
+def read(step: Step, asked: dict[str, Any], answered: dict[str, Any]) -> StepAnswer:
+    held: StepAnswer = decoded(answered, StepAnswer)
+    if not held.output or held.failure:
+        return held
+    return with_output(held, held.output, step, asked.get("tool", ""), serves=asked.get("serves", False))
+
+
+def inside(folder: Path, *, limit: float = 60.0, **environment: str) -> Any:
     asked: Any = {"means": "nccl-tests", "options": OPTIONS, "ranks": [2], "timeout": limit, "variables": {}}
-    told: dict[str, Any] = dict(shaped(INSIDE, asked, answer(sources(folder, **environment), asked, limit)))
-    return told
+    return read(INSIDE, asked, answer(sources(folder, **environment), asked, limit))
 
 
 def test_the_table_of_all_reduce_perf_becomes_rows(folder: Path) -> None:
     told = inside(folder)
-    assert [(row["size"], row["in_place"], row["wrong"]) for row in told["rows"]] == [
+    assert [(row.size, row.in_place, row.wrong) for row in told.rows] == [
         (size, in_place, 0) for size in SIZES for in_place in (False, True)
     ]
-    assert all(row["fastest"] == row["seconds"] == row["slowest"] > 0 for row in told["rows"])
-    assert [row["timing"] for row in told["rows"]] == [{"warm_ups": 1, "repeats": 7, "iterations": 1}] * 4
-    assert (told["failure"], told["version"], told["library"]) == (None, "2.32.3", str(folder / "all_reduce_perf"))
-    assert told["used"] == ["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>"]
+    assert all(row.fastest == row.seconds == row.slowest > 0 for row in told.rows)
+    assert [row.timing for row in told.rows] == [Timing(1, 7)] * 4
+    assert (told.failure, told.version, told.library) == (None, "2.32.3", str(folder / "all_reduce_perf"))
+    assert told.used == ("NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>",)
 
 
 def test_wrong_elements_are_rows_and_no_failure_to_run(folder: Path) -> None:
     told = inside(folder, STANDIN_WRONG="3")
-    assert (told["failure"], {row["wrong"] for row in told["rows"]}) == (None, {3})
+    assert (told.failure, {row.wrong for row in told.rows}) == (None, {3})
 
 
 @pytest.mark.parametrize(
@@ -70,12 +77,12 @@ def test_wrong_elements_are_rows_and_no_failure_to_run(folder: Path) -> None:
 def test_a_table_without_its_end_is_a_failure_in_the_programs_words(folder: Path, trouble: str, words: str) -> None:
     environment: Any = {trouble: "1"}
     told = inside(folder, **environment)
-    assert (told["rows"], told["failure"]["words"], told["failure"]["late"]) == ([], words, False)
+    assert (told.rows, told.failure.words, told.failure.late) == ((), words, False)
 
 
 def test_one_that_hangs_is_ended_with_the_time_and_is_late(folder: Path) -> None:
     told = inside(folder, limit=1.0, STANDIN_HANG="1")
-    assert (told["rows"], told["failure"]["late"]) == ([], True)
+    assert (told.rows, told.failure.late) == ((), True)
 
 
 def test_without_the_program_there_is_no_turn(tmp_path: Path) -> None:
@@ -95,8 +102,8 @@ def test_separate_tests_of_each_process_are_not_taken_for_one_of_all(folder: Pat
     line = [str(folder / "all_reduce_perf"), *OPTIONS, "-g", "1"]
     said = subprocess.run(line, capture_output=True, text=True, check=True).stdout * 2
     output: Any = {"stdout": said, "stderr": "", "exit_status": 0, "status": "ok", "seconds": 1.0}
-    failure: Any = shaped(two, {}, {"rows": [], "output": output})["failure"]
-    assert failure["words"] == (
+    failure: Any = read(two, {}, {"rows": [], "output": output}).failure
+    assert failure.words == (
         "all_reduce_perf ran 2 tables of 1 rank each instead of 2 ranks together: it was built without MPI"
     )
 
@@ -121,7 +128,7 @@ def rdma(folder: Path, limit: float = 60.0, *, ports: list[int] | None = None, *
 
     def take(*, serves: bool) -> None:
         own = {**asked, "serves": serves}
-        told[serves] = shaped(PAIR, own, answer(sources(folder, **environment), own, limit))
+        told[serves] = read(PAIR, own, answer(sources(folder, **environment), own, limit))
 
     threads = [threading.Thread(target=take, kwargs={"serves": serves}) for serves in (True, False)]
     for thread in threads:
@@ -133,36 +140,36 @@ def rdma(folder: Path, limit: float = 60.0, *, ports: list[int] | None = None, *
 
 def test_a_server_and_a_client_find_each_other_and_tell_the_bandwidth(folder: Path) -> None:
     server, client = rdma(folder, STANDIN_GBITS="392.11")
-    assert (server["failure"], client["failure"], client["version"]) == (None, None, "ib_write_bw")
-    (row,) = client["rows"]
-    assert (row["size"], row["wrong"]) == (65536, None)
-    assert row["size"] * 8 / row["seconds"] / 1e9 == pytest.approx(392.11)
+    assert (server.failure, client.failure, client.version) == (None, None, "ib_write_bw")
+    (row,) = client.rows
+    assert (row.size, row.wrong) == (65536, None)
+    assert row.size * 8 / row.seconds / 1e9 == pytest.approx(392.11)
 
 
 def test_a_port_that_is_taken_is_passed_over_by_both(folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("", 0))  # it does not listen: whoever calls is refused
         server, client = rdma(folder, ports=[taken.getsockname()[1], *free_ports(2)], STANDIN_GBITS="100")
-    assert (server["failure"], client["failure"]) == (None, None)
+    assert (server.failure, client.failure) == (None, None)
 
 
 def test_hcas_that_do_not_reach_each_other_fail_in_the_programs_words(folder: Path) -> None:
     words = " Failed to modify QP 0x87 to RTR\n Unable to Connect the HCA's through the link"
-    failures = [told["failure"] for told in rdma(folder, STANDIN_FAILS=words)]
+    failures = [told.failure for told in rdma(folder, STANDIN_FAILS=words)]
     said = "Failed to modify QP 0x87 to RTR; Unable to Connect the HCA's through the link"
-    assert [(one["step"], one["words"], one["late"]) for one in failures] == [("write", said, False)] * 2
+    assert [(one.step, one.words, one.late) for one in failures] == [("write", said, False)] * 2
 
 
 @pytest.mark.slow
 def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder: Path) -> None:
     server, client = rdma(folder, 8.0, STANDIN_HANG="1")
-    assert [(one["failure"]["step"], one["failure"]["late"]) for one in (server, client)] == [("write", True)] * 2
+    assert [(one.failure.step, one.failure.late) for one in (server, client)] == [("write", True)] * 2
     asked: Any = {
         "means": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 9,
         "gid": None, "ports": free_ports(2), "address": "127.0.0.1", "timeout": 1.0, "variables": {}, "serves": False,
     }  # fmt: skip
-    alone: Any = shaped(PAIR, asked, answer(sources(folder), asked, 1.0))
-    assert alone["failure"]["step"] == "connect"
+    alone: Any = read(PAIR, asked, answer(sources(folder), asked, 1.0))
+    assert alone.failure.step == "connect"
 
 
 def test_a_device_whose_name_is_an_option_is_not_run(folder: Path) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.expected import Expected, expected
-from ncheck.probe.facts import Method, NodeResult, Stage
 from ncheck.probe.links.ceiling import Ceiling
 from ncheck.probe.links.hardware import Hardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, rails_of
+from ncheck.probe.node_result import Method, NodeResult, Stage
 
 from tests.ncheck.probe.machines import board, places, rail, rails, ran, wired, with_rails
 

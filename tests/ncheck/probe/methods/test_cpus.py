@@ -17,9 +17,10 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetMembers
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.networks import Network
-from ncheck.probe.facts import MeetingFacts, Method, Stage, Step
+from ncheck.probe.facts import MeetingFacts
 from ncheck.probe.methods.context import ProbeContext
 from ncheck.probe.methods.driver import CannotTakePartError, Driver, NodeTask, driver_named, task_arguments
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.settings import Settings
 
 TCP, GLOO = driver_named("tcp"), driver_named("gloo")

@@ -17,7 +17,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
 from ncheck.phases import with_needs
 from ncheck.plan.plan import propose
-from ncheck.probe.facts import PROBE_NEEDS, Method, Stage, Step
+from ncheck.probe.facts import PROBE_NEEDS
 from ncheck.probe.methods.context import ProbeContext, context_of
 from ncheck.probe.methods.driver import NodeTask
 from ncheck.probe.methods.mpirun import (
@@ -28,6 +28,7 @@ from ncheck.probe.methods.mpirun import (
     line_for,
     started_by,
 )
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.process import Ended
 from ncheck.settings import Settings
 

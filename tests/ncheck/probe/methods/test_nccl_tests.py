@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.probe.facts import Method, Stage, Step
 from ncheck.probe.methods.driver import GIB, MIB
 from ncheck.probe.methods.nccl_tests import options
+from ncheck.probe.node_result import Method, Stage, Step
 
 
 @pytest.mark.parametrize(

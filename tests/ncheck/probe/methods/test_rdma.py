@@ -8,7 +8,8 @@ from typing import Any
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.fact import Absent
-from ncheck.probe.facts import Method, ProbeFacts, Stage
+from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.rails import Rail, failing, rails, second_partners, slow
 from ncheck.settings import Settings
 

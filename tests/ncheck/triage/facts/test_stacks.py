@@ -6,7 +6,7 @@ import pytest
 from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import LONGEST
+from ncheck.text import LONGEST_MESSAGE
 from ncheck.triage.facts.stacks import STACKS, Frame, ProcessStacks, StacksFacts, Task, Thread
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -111,7 +111,7 @@ def test_text_of_the_process_is_cleaned_and_bounded() -> None:
     assert isinstance(looks, tuple)
     frame = looks[0][0].frames[0]
     assert (frame.function, frame.short, frame.source[:5]) == ("?[2Jf", "?", "?31my")
-    assert max(map(len, (frame.file, frame.source))) <= LONGEST
+    assert max(map(len, (frame.file, frame.source))) <= LONGEST_MESSAGE
 
 
 def test_nodes_without_ranks_are_not_asked() -> None:
