@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 from ncheck.cli.main import main
 from ncheck.fleet.recording import load, save
 from ncheck.model.evidence import Cause, Evidence, Login
-from ncheck.report.schema import report_schema
+
+from tests.report_schema import validator
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 FIRST = ("demo", "healthy-4x8-h100")
@@ -24,7 +24,7 @@ def test_a_recorded_cluster_makes_a_report_that_the_schema_allows(
 ) -> None:
     code = main(["replay", str(FIXTURES / cluster), "-o", "json"])
     report = json.loads(capsys.readouterr().out)
-    jsonschema.Draft202012Validator(report_schema()).validate(report)
+    validator().validate(report)
     assert report["exit_code"] == code
     assert report["recorded"] is True
     nodes = [node["name"] for node in report["nodes"]]

@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from random import Random
 
-import jsonschema
 import pytest
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Probe, Report, Share, Traffic
 from ncheck.report import FORMATS, show
-from ncheck.report.schema import report_schema
+
+from tests.report_schema import validator
 
 from .measurements import healthy
 
@@ -93,7 +93,7 @@ def test_any_measurement_is_shown_in_every_form(seed: int) -> None:
     report = any_report(Random(seed))  # noqa: S311  the same in every run
     pages = {form: shown(report, form) for form in FORMATS}
     told = json.loads(pages["json"], parse_constant=pytest.fail)
-    jsonschema.Draft202012Validator(report_schema()).validate(told)
+    validator().validate(told)
     page, tags = pages["html"], Tags()
     tags.feed(page)
     assert (tags.handlers, "img" in tags.tags, "<script>alert" in page) == ([], False, False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,18 +11,9 @@ import pytest
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import SCHEMA, Measurement, Report
 from ncheck.report.json import as_json, plan_as_json
-from ncheck.report.schema import MEMBERS, RECORDS, report_schema, schema_text
+from ncheck.report.schema import MEMBERS, RECORDS, schema_text
 
-PUBLISHED = Path(__file__).parents[3] / "docs" / "report.schema.json"
-
-
-def closed_schema() -> dict[str, Any]:
-    """Return the schema with every record closed: a member that it does not describe is an error here."""
-    schema = report_schema()
-    for definition in schema["$defs"].values():
-        if "properties" in definition:
-            definition["additionalProperties"] = False
-    return schema
+from tests.report_schema import PUBLISHED, validator
 
 
 @pytest.mark.slow
@@ -34,7 +24,7 @@ def test_each_report_is_valid_by_the_schema_and_has_no_member_that_it_lacks(name
         verdicts=report.verdicts[:2000],  # those of a thousand nodes are alike
         measurements=(Measurement("all-reduce busbw", 371.2, 390.0, "GB/s", "NIC", ("node01", "node02")),),
     )
-    jsonschema.Draft202012Validator(closed_schema()).validate(json.loads(as_json(report)))
+    validator(closed=True).validate(json.loads(as_json(report)))
 
 
 def test_it_is_the_report_word_for_word(reports: dict[str, Report]) -> None:
@@ -60,12 +50,11 @@ def test_every_member_has_its_words_and_no_words_are_left_over(record: type[Any]
 
 
 def test_the_schema_is_a_schema_of_draft_2020_12() -> None:
-    schema = report_schema()
+    schema = validator().schema
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.skipif(not PUBLISHED.exists(), reason="docs/ is not beside the tests")
 def test_the_published_schema_is_the_one_that_ncheck_prints() -> None:
     assert PUBLISHED.read_text(encoding="utf-8") == schema_text()
 
@@ -74,7 +63,7 @@ def test_a_record_that_lacks_a_member_is_refused_by_the_schema(reports: dict[str
     plain = json.loads(as_json(reports["healthy"]))
     del plain["verdicts"][0]["outcome"]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(plain, report_schema())
+        validator().validate(plain)
 
 
 def test_no_control_character_is_written_as_it_is() -> None:
