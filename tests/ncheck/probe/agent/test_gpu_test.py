@@ -59,8 +59,15 @@ SMALL = f"memory={1 << 30}"  # for a host has to write the matrices
 Tested = Callable[..., GpuTestFacts]
 
 
+@pytest.fixture(scope="module")
+def compiled_nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-w", "-o", str(library), str(NVML)], check=True)
+    return library
+
+
 @pytest.fixture
-def tested(standins: Standins, tmp_path: Path) -> Tested:
+def tested(standins: Standins, compiled_nvml: Path, tmp_path: Path) -> Tested:
     """Return a function that tests two GPUs; afterwards, none of its processes may be left."""
     for library in standins().iterdir():
         (tmp_path / library.name).symlink_to(library)
@@ -70,8 +77,7 @@ def tested(standins: Standins, tmp_path: Path) -> Tested:
         ("rocblas.so.4", "amdhip64.so.6"),
     ):
         (tmp_path / f"lib{name}").symlink_to(tmp_path / f"lib{driver}")
-    nvml = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-w", "-o", str(nvml), str(NVML)], check=True)
+    (tmp_path / compiled_nvml.name).symlink_to(compiled_nvml)
     mark = os.urandom(8).hex()
 
     def run(
