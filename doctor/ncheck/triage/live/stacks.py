@@ -619,7 +619,7 @@ def _divergence(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
         if groups and all(one.still or one.spins for one in waiting):
             yield from _between_two(waiting, job)
         return
-    if found := [*_in_store(waiting), *_between_two(waiting, job)]:
+    if found := [*_in_store(waiting), *_between_two(waiting, job), *_in_ring(waiting)]:
         yield from found
         return
     operations = {"backward()" if one.position.kind is Kind.BACKWARD else one.position.name for one in waiting}
@@ -664,6 +664,26 @@ def _in_store(waiting: Sequence[_Rank]) -> Iterator[Clue]:
         )  # fmt: skip
 
 
+# dist.all_reduce(x, group=self.groups[0]) | dist.barrier(pair_ab)
+_OF_GROUP = expression(r"\bgroup=([\w.\[\]]{1,80})|\bbarrier\(([\w.\[\]]{1,80})\)")
+
+
+def _in_ring(waiting: Sequence[_Rank]) -> Iterator[Clue]:
+    """Yield a clue where each rank waits in a collective of another group, so that no group is complete."""
+    names: dict[str, _Rank] = {}
+    for one in waiting:
+        hit = _OF_GROUP.search(one.position.frame.source) if one.position.frame else None
+        if hit and one.position.kind is Kind.COLLECTIVE:
+            names.setdefault(hit[1] or hit[2], one)
+    if len(names) == len(waiting) > 2:  # noqa: PLR2004  two groups need not be a ring
+        where = ", ".join(f"{one.rank.shown} in that of {name}" for name, one in list(names.items())[:_MOST_PLACES])
+        yield Clue(
+            "stacks", "deadlock", Grade.LIKELY, f"each rank waits in a collective of another group: {where}",
+            _numbers(waiting), _nodes(waiting), others=("collective_mismatch",),
+            meaning="ranks wait for each other in a ring: each is in a collective of another group, and none is whole",
+        )  # fmt: skip
+
+
 def _between_two(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
     """Yield a clue where ranks send to or receive from each other, and what one does is not what another waits for."""
     sends, receives = ([one for one in waiting if one.position.name.lower() in names] for names in (_SENDS, _RECEIVES))
@@ -676,8 +696,8 @@ def _between_two(waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
     cause, blamed, meaning = "collective_mismatch", two, _unlike(sends, receives, messages)
     if not sends or not receives:
         circle = _circle({rank: message.peer for rank, message in messages.items()})
-        # Those at the same place of which nothing is known wait for each other if there is nobody else.
-        alone = len(_by_place(two)) == 1 and len(two) == 2 and all(it.peer is None for it in messages.values())  # noqa: PLR2004
+        # Where it is all ranks of the job there is nobody else, whomever they wait for.
+        alone = len(two) == len(job.ranks) and not circle
         blamed = two if alone else [one for one in two if one.rank.rank in circle]
         does, lacks = ("receive", "sends") if receives else ("send", "receives")
         cause = "deadlock"

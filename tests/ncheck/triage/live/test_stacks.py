@@ -215,6 +215,33 @@ def test_messages_that_do_not_meet_are_read_off_the_code_of_ranks_that_wait_busi
     assert (clue.cause, clue.grade, clue.ranks, clue.meaning) == (cause, Grade.LIKELY, (0, 1), meaning)
 
 
+@pytest.mark.parametrize(("line", "meaning"), [
+    ("comm.Send(x, dest=following)", "ranks wait for each other: each waits to send, and none receives"),
+    ("comm.Recv(x, source=previous)", "ranks wait for each other: each waits to receive, and none sends"),
+])  # fmt: skip
+def test_a_ring_of_sends_whose_code_names_nobody_is_one_sentence(line: str, meaning: str) -> None:
+    of = spread(4)
+    (clue,) = clues(said(of, at(of, mpi(line))))
+    assert (clue.cause, clue.grade, clue.ranks, clue.meaning) == ("deadlock", Grade.LIKELY, (0, 1, 2, 3), meaning)
+
+
+def test_ranks_that_are_each_in_another_group_wait_in_a_ring() -> None:
+    of = spread(3)
+    reduce = library("all_reduce", "torch/distributed/distributed_c10d.py")
+
+    def place(line: int, group: str) -> tuple[Frame, ...]:
+        return (reduce, own("train", line, f"dist.all_reduce(x, group={group})"), MAIN)
+
+    groups = {f"r{number}": looked(4000 + number, place(40 + number, f"groups[{number}]")) for number in range(3)}
+    (clue,) = clues(said(of, at(of, (), **groups)))
+    assert (clue.cause, clue.grade, clue.ranks) == ("deadlock", Grade.LIKELY, (0, 1, 2))
+    assert clue.meaning == (
+        "ranks wait for each other in a ring: each is in a collective of another group, and none is whole"
+    )
+    two = {**groups, "r2": looked(4002, place(41, "groups[1]"))}  # one of these groups may be complete
+    assert [grade for _, grade, _ in accused(said(of, at(of, (), **two)))] == [Grade.POSSIBLE]
+
+
 def test_the_same_call_of_another_communicator_is_told_from_the_same_call_elsewhere() -> None:
     of = spread(3)
     found = [
