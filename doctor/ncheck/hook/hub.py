@@ -144,6 +144,7 @@ class Hub:
         self._stage = _ATTENDANCE
         self._token = token
         self._rivals: list[_Rival] = []
+        self._followed = False  # the verdict is one of them's
         files = room - rank.size - _OTHER_FILES
         self._gate = Gate(selector, token, self._introduce, files, secret=rank.secret)
         self._peers: dict[Connection, _Peer] = {}  # all that get the verdict
@@ -355,8 +356,10 @@ class Hub:
             raise ValueError("no time")
         earlier = self._by_rank.get(member.rank)
         same = earlier and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
-        if same and self._stage >= _SENDING:
-            raise ValueError("it has the verdict, and has started a program since that needs its own meeting")
+        if earlier and self._stage >= _SENDING and (same or member.rank != 0):
+            raise ValueError(
+                "it has the verdict and has started a program since, or is of another job: both meet later"
+            )
         self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
         peer.sure = self._rank.secret or connection.user is not None
@@ -367,7 +370,7 @@ class Hub:
         else:
             self._come_late(peer, None if same else earlier)
         connection.say({"what": "welcome", "member": asdict(self._own)})
-        if self._stage >= _SENDING and member.rank == 0 and not same:  # another job: it goes on alone, and says so
+        if self._stage >= _SENDING and member.rank == 0:  # of another job, which meets alone, and says so
             del self._peers[connection]
             connection.close()
         elif self._stage >= _SENDING:
@@ -595,7 +598,8 @@ class Hub:
     # The verdict
 
     def _follow(self, message: Mapping[str, object]) -> None:
-        """Take over the verdict of another job that meets here. Raises ValueError."""
+        """Take over the verdict of another job that meets here, for the ranks that are here. Raises ValueError."""
+        self._followed = True
         verdict = message.get("verdict")
         if message["what"] == "no verdict":
             self._conclude(not_met_from(message))
@@ -663,4 +667,4 @@ class Hub:
             slow = any(connection.unsent for connection in self._peers)
             self._until = self._deadline if slow and self._until < self._deadline else self._until
             return now >= self._until
-        return self._all_came or not self._gate.doors or now >= self._attendance_ends
+        return self._all_came or self._followed or not self._gate.doors or now >= self._attendance_ends

@@ -153,7 +153,7 @@ class _Options:
     def forbid(self, told: Told) -> bool:
         """Whether a verdict is a reason to stop the job, whatever is done about that."""
         verdict = told.verdict
-        late = bool(verdict.get("late")) and not (self.select or self.ignore)  # perhaps its check is not among them
+        late = bool(verdict.get("late")) and verdict.get("ranks") is True
         return bool(told.ended) or late or verdict["stop"] or (self.strict and verdict["unsure"])
 
 

@@ -2,7 +2,8 @@
 
     {"stop": an error of the job was found, "unsure": with strict, the report is not clean,
      "short": lines for an exception, "warning": one line or "",
-     "missing": ranks did not come, "note": what a quick bandwidth test measured,
+     "missing": ranks did not come, "ranks": checks of ranks are selected, and nothing is ignored,
+     "note": what a quick bandwidth test measured,
      "page": the report for rank 0, "" where all is well,
      "env": {variable: value} of the plan, "per_node": {node: {variable: value}}, "nodes": {node: [its ranks]},
      "report": zlib over the report's JSON, in base64}
@@ -45,6 +46,7 @@ def verdict_of(
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
     harmless = {check.code for check in checks if _harmless(check, report)}
     stopping = [one for one in errors if one.code not in harmless and one.code not in applied]
+    of_ranks = {check.code for check in checks if "RanksFacts" in check.listed.reads}
     unsure = bool(request["strict"]) and report.exit_code != 0
     return {
         "stop": bool(stopping),
@@ -53,6 +55,7 @@ def verdict_of(
         "warning": _warning(_unmeasured(report, checks), stopping, applied),
         "note": _measured(report) if request["probe"] == "quick" else "",
         "missing": any(facts.missing or facts.homeless for facts in ranks.values()),
+        "ranks": not request["ignore"] and any(one.code in of_ranks for one in report.verdicts),
         "page": _page(report, int(request["columns"])) if stopping or unsure else "",
         "env": _values(report.plan.env),
         "per_node": {node: _values(settings) for node, settings in report.plan.per_node.items()},

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from ncheck.facts.ranks import RanksFacts
+from ncheck.hook.attendance import Told
 from ncheck.hook.launchers import Rank
-from ncheck.hook.preflight import APPLIED, MOST_LINES, apply_plan
+from ncheck.hook.preflight import APPLIED, MOST_LINES, PreflightError, _decided, _Options, apply_plan
 from ncheck.hook.verdict import WIDTH, verdict_of
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
 from ncheck.registry import load_checks
@@ -27,7 +28,7 @@ def healthy() -> Report:
 
 def verdict(report: Report, **request: Any) -> dict[str, Any]:
     ranks = {node.name: RanksFacts(4, (number,)) for number, node in enumerate(report.nodes)}
-    asked = {"strict": False, "apply": False, "variables": [], "columns": 80, "probe": "none", **request}
+    asked = {"strict": False, "ignore": [], "apply": False, "variables": [], "columns": 80, "probe": "none", **request}
     return verdict_of(report, CHECKS, ranks, asked)
 
 
@@ -152,6 +153,21 @@ def test_apply_sets_what_was_decided_for_all_or_for_this_node_and_nothing_that_s
     monkeypatch.setattr(os, "environ", {"NCCL_SOCKET_IFNAME": "eth7"})
     apply_plan(Rank(3, 4), verdict(report))
     assert os.environ == {"NCCL_SOCKET_IFNAME": "eth7"}
+
+
+def test_ranks_that_came_late_stop_a_job_whose_ranks_are_checked() -> None:
+    options = _Options("raise", (), (), None, apply=False, strict=False, probe="none", watch=False, environ={})
+    of_ranks = Verdict("rank-twice", "NC805", ("gpu01",), Outcome.PASSED)
+    late, checked = {"late": "another job (pid 7) meets at n0:29500: ..."}, replace(healthy(), verdicts=(of_ranks,))
+
+    with pytest.raises(PreflightError) as stopped:
+        _decided(Rank(0, 2), options, Told(verdict(checked) | late), speaks=False)
+    assert str(stopped.value).splitlines() == [
+        "ncheck stopped this job before it started: another job (pid 7) meets at n0:29500: ...",
+        "  more: ncheck explain NC805",
+    ]
+    for harmless in (verdict(healthy()) | late, verdict(checked, ignore=["NC805"]) | late, verdict(checked)):
+        assert _decided(Rank(0, 2), options, Told(harmless), speaks=False).exit_code == 0
 
 
 def test_apply_sets_nothing_but_what_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
