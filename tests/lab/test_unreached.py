@@ -70,8 +70,9 @@ def test_a_server_on_another_port_is_named_and_the_list_with_that_port_is_whole(
 
     assert run.failed() == {"NC111": {node.name}}
     assert finding["message"] == (
-        "nothing listens on port 10001, but an SSH server answers on port 22: list the node with port=22, "
-        "or let the server listen on port 10001 too"
+        "nothing listens on port 10001, but an SSH server answers on port 22: that is the host's own if the "
+        "node is a container; if the node is a container, start it again on its host with docker start NAME. If it is "
+        "none, list the node with port=22"
     )
     assert mended.failed() == {}
 

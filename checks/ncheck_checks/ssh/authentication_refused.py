@@ -29,9 +29,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from shlex import quote
 
-from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import LoginFacts
-from ncheck.hostlist import fold
 from ncheck.network.logins import MAKE_KEY, USE_KEY, Cause, Login, login_said
 
 MOST_SHOWN, MOST_INSTALLED = 8, 32  # nodes: after these, the next run names the rest

@@ -24,28 +24,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import RESTART_SSH, Cause, Login, login_said
 
 SSH_PORT = 22
-ENGINES = ("docker", "podman")  # as nodes that are their containers name them, and as their commands are called
 
 
-@cluster_check(
-    "NC111", Severity.ERROR, LoginFacts, also=(InterpreterFacts,), alone=True, blocks_plan=True, explains_unreached=True
-)
+@cluster_check("NC111", Severity.ERROR, LoginFacts, alone=True, blocks_plan=True, explains_unreached=True)
 def connection_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     logins = {node: held.login for node, held in cluster.facts(LoginFacts).items()}
     if len(logins) > 1 and all(login.cause is Cause.REFUSED for login in logins.values()):
         yield _all_refuse(logins)
         return
-    others = [facts.container for facts in cluster.facts(InterpreterFacts).values()]
-    known = next((container for container in others if container in ENGINES), "")
     for node in cluster:
-        login = logins[node.name]
-        engine = known or ("docker" if not others and login.port not in (0, SSH_PORT) else "")
-        own = _elsewhere(login, engine)
+        own = _elsewhere(logins[node.name])
         for said in login_said(node, Cause.REFUSED, _refuses):
             # What the client proposes restarts a server of the host, which is not the one that does not run.
             yield replace(own, nodes=said.nodes, evidence=said.evidence) if own and isinstance(said, Problem) else said
@@ -56,26 +48,23 @@ def _refuses(_node: str, login: Login) -> Problem:
     return Problem(message, RESTART_SSH, summary=f"SSH refused on port {login.port}")
 
 
-def _elsewhere(login: Login, engine: str) -> Problem | None:
-    """Return the problem where the server is likely in a container, or listens on another port; else None."""
+def _elsewhere(login: Login) -> Problem | None:
+    """Return the problem where another port answers, or the port is one that containers use; else None."""
     summary, also = f"SSH refused on port {login.port}", login.other_port
-    start = f"if the node is a container, start it again on its host with {engine} start NAME"
-    if also and engine:
+    start = "if the node is a container, start it again on its host with docker start NAME"
+    if login.port not in (0, SSH_PORT):
         message = (
             f"nothing listens on port {login.port}, but an SSH server answers on port {also}: that is the host's own "
             f"if the node is a container; {start}. If it is none, list the node with port={also}"
+            if also
+            else f"nothing listens on port {login.port}: {start}; if it is none, start ssh on the node's console"
         )
-        return Problem(message, f"{engine} ps -a", look=True, summary=summary)
-    if also:
-        message = (
-            f"nothing listens on port {login.port}, but an SSH server answers on port {also}: "
-            f"list the node with port={also}, or let the server listen on port {login.port} too"
-        )
-        return Problem(message, "sudo ss -tlnp", look=True, summary=summary)
-    if engine:
-        message = f"nothing listens on port {login.port}: {start}; if it is none, start ssh on the node's console"
-        return Problem(message, f"{engine} ps -a", look=True, summary=summary)
-    return None
+        return Problem(message, "docker ps -a", look=True, summary=summary)
+    message = (
+        f"nothing listens on port {login.port}, but an SSH server answers on port {also}: "
+        f"list the node with port={also}, or let the server listen on port {login.port} too"
+    )
+    return Problem(message, "sudo ss -tlnp", look=True, summary=summary) if also else None
 
 
 def _all_refuse(logins: Mapping[str, Login]) -> Problem:

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import ListingFacts, LoginFacts
 from ncheck.judge import Judgement
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
-from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 
 Judge = Callable[[Sequence[Check], Mapping[str, Facts]], Judgement]
@@ -30,11 +28,7 @@ def only_its_cause_is_red(  # noqa: PLR0913  the check, and what its finding say
     """
 
     def judged(login: Login) -> Judgement:
-        more = {
-            ListingFacts: ListingFacts(()),
-            InterpreterFacts: Absent("not reached"),
-        }  # what some of them read besides
-        return judge([check], {"a": {LoginFacts: LoginFacts(login), **more}})
+        return judge([check], {"a": {LoginFacts: LoginFacts(login), ListingFacts: ListingFacts(())}})
 
     (finding,) = judged(replace(HEARD, cause=cause)).findings
     assert finding == Finding(
