@@ -37,7 +37,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 from signal import Signals
 
-from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
+from ncheck import Fix, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.expression import expression
 from ncheck.facts.cuda_init import (
     DRIVER_MISMATCH,
@@ -65,9 +65,8 @@ _OF_LIBRARY = (_STUB, DRIVER_MISMATCH, _NO_COMPATIBILITY)
 
 _EMPTY = "file too short"  # the loader's words
 _PATH, _PIPES = "LD_LIBRARY_PATH", "CUDA_MPS_PIPE_DIRECTORY"
-_Remedy = tuple[str, str]  # a line, and the kind of fix that it is
-_AGAIN = "start the container again with --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility", "do"
-_LIBRARIES = "ldconfig -p | grep libcuda.so", "look"
+_AGAIN = Fix("start the container again with --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility", do=True)
+_LIBRARIES = Fix("ldconfig -p | grep libcuda.so", look=True)
 _LOG = "sudo journalctl -k -g NVRM"
 _LIST = "nvidia-smi --query-gpu=index,pci.bus_id,name,compute_mode --format=csv"
 
@@ -119,7 +118,7 @@ def _words(failure: CudaFailure) -> str:
 
 
 def _not_started(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> Problem:
-    cause, (fix, kind) = _cause(node, cuda, failed)
+    cause, fix = _cause(node, cuda, failed)
     if failed.function == "dlopen":
         follows = NO_LIBRARY
     elif failed.code in (SYSTEM_NOT_READY, DRIVER_MISMATCH):
@@ -127,12 +126,12 @@ def _not_started(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> Pr
     else:
         follows = _worse(node)
     return Problem(
-        f"CUDA does not start: {_words(failed)}{cause}", fix, _evidence(node, cuda), look=kind == "look",
-        do=kind == "do", summary="CUDA does not start", follows=follows,
+        f"CUDA does not start: {_words(failed)}{cause}", fix.line, _evidence(node, cuda), look=fix.look,
+        do=fix.do, summary="CUDA does not start", follows=follows,
     )  # fmt: skip
 
 
-def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[str, _Remedy]:
+def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[str, Fix]:
     """Return the cause, behind the error, and the remedy."""
     code, contained = failed.code, _container(node)
     if code is None:
@@ -144,19 +143,19 @@ def _cause(node: NodeView, cuda: CudaInitFacts, failed: CudaFailure) -> tuple[st
         cause = "; the fabric manager has not set up the NVSwitches, or confidential computing is not set ready"
         if state := starting(node.maybe(GpuHealthFacts), node.maybe(FabricManagerFacts)):
             cause = f"; not ready yet: the fabric manager is {state} and sets the NVSwitches up"
-        return cause, ("sudo systemctl status nvidia-fabricmanager", "look")
+        return cause, Fix("sudo systemctl status nvidia-fabricmanager", look=True)
     if code in _OF_MPS:
         folder = _variables(node).get(_PIPES, "")
         asked = f"{_PIPES}={quote(folder)} nvidia-cuda-mps-control" if folder else "nvidia-cuda-mps-control"
         cause = f"; it asks MPS, whose pipes are in {folder or '/tmp/nvidia-mps'}"  # noqa: S108  MPS's own
-        return cause, (f"echo get_server_list | {asked}", "look")
+        return cause, Fix(f"echo get_server_list | {asked}", look=True)
     if cuda.uvm:
-        fix = _AGAIN if contained else ("sudo nvidia-modprobe -u -c 0", "fix")
+        fix = _AGAIN if contained else Fix("sudo nvidia-modprobe -u -c 0")
         return f"; /dev/nvidia-uvm does not open: {cuda.uvm}", fix
-    return "", ("nvidia-smi -L" if code == _NO_DEVICE else _LOG, "look")
+    return "", Fix("nvidia-smi -L" if code == _NO_DEVICE else _LOG, look=True)
 
 
-def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, _Remedy]:
+def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, Fix]:
     """Return the cause where another libcuda than that of the driver is loaded, and what to type."""
     found, driver = _VERSION.search(PurePosixPath(cuda.library).name), node.maybe(NvidiaDriverFacts)
     module = driver.module if isinstance(driver, NvidiaDriverFacts) else ""
@@ -164,10 +163,10 @@ def _of_library(node: NodeView, cuda: CudaInitFacts, code: int) -> tuple[str, _R
     if code == DRIVER_MISMATCH and found and module and found[1] != module:
         cause += f", and the kernel module is {module}"
     if _PATH in _variables(node):
-        return f"{cause}; {_PATH} may lead to it", (f"env -u {_PATH} {TRY}", "look")
+        return f"{cause}; {_PATH} may lead to it", Fix(f"env -u {_PATH} {TRY}", look=True)
     if code != DRIVER_MISMATCH:
         return cause, _LIBRARIES
-    return cause, _AGAIN if _container(node) else ("sudo systemctl reboot", "fix")
+    return cause, _AGAIN if _container(node) else Fix("sudo systemctl reboot")
 
 
 def _container(node: NodeView) -> bool:

@@ -78,7 +78,8 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         evidence = tuple(f"{pair[0]} to {pair[1]}: {split.summary()}" for pair, split in pairs)
         message = f"{_described(first)}: {_in_words(parted)}{more}"
         summary = "the GPU topology differs"
-        yield Problem(message, "lspci -tv", evidence, nodes, look=True, summary=summary, follows=UNEVEN)
+        shown_by = gpus[nodes[0]].links_shown_by if nodes[0] in gpus else "lspci -tv"
+        yield Problem(message, shown_by, evidence, nodes, look=True, summary=summary, follows=UNEVEN)
 
 
 def _of_other_sources(parted: Split[str], matrices: Mapping[str, TopologyFacts]) -> bool:

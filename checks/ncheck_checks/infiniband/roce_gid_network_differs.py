@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NodeView, NotApplicable, Problem, Severity, cluster_check, nodes_by_value, split
+from ncheck import Cluster, Fix, NodeView, NotApplicable, Problem, Severity, cluster_check, nodes_by_value, split
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
@@ -48,19 +48,18 @@ def roce_gid_network_differs(cluster: Cluster) -> Iterator[Problem | NotApplicab
         if parted is None or usual is None:
             continue
         wrong = tuple(node for node in parted.odd if usual in networks[node][place])
-        for (fix, look), nodes in nodes_by_value({node: _to_use(usual, cluster[node]) for node in wrong}).items():
+        for fix, nodes in nodes_by_value({node: _to_use(usual, cluster[node]) for node in wrong}).items():
             yield Problem(
-                f"{place[0]} port {place[1]}: NCCL would use different networks: {parted.summary()}", fix, nodes=nodes,
-                look=look, summary=f"{place[0]} would use another network",
+                f"{place[0]} port {place[1]}: NCCL would use different networks: {parted.summary()}", fix.line,
+                nodes=nodes, look=fix.look, summary=f"{place[0]} would use another network",
             )  # fmt: skip
 
 
-def _to_use(network: str, node: NodeView) -> tuple[str, bool]:
-    """Return the command that lets a node's jobs use this network, and whether it only looks."""
+def _to_use(network: str, node: NodeView) -> Fix:
+    """Return the command that lets a node's jobs use this network."""
     environment = node.maybe(EnvironmentFacts)
     known = environment if isinstance(environment, EnvironmentFacts) else EnvironmentFacts({}, {})
-    fix = lasting(STEERING[0], network, known, releases_of(node.maybe(LoadedNcclFacts))[-1])
-    return fix.line, fix.look
+    return lasting(STEERING[0], network, known, releases_of(node.maybe(LoadedNcclFacts))[-1])
 
 
 def _networks(cluster: Cluster) -> dict[str, dict[Place, list[str]]]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, login_variables, node_check
+from ncheck import SLOW_NETWORK, Fix, NodeView, NotApplicable, Problem, Severity, login_variables, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -53,29 +53,28 @@ def net_plugin_unusable(node: NodeView) -> Iterator[Problem | NotApplicable]:
         evidence = [plugin.path] if plugin else []
         elsewhere = found.elsewhere if not plugin or plugin.kind == OF_INFINIBAND else ()
         evidence += [f"{path} is there, and the loader does not look for it there" for path in elsewhere]
-        fix, kind = _to_load(found, node, elsewhere[0].rpartition("/")[0] if elsewhere else "")
+        fix = _to_load(found, node, elsewhere[0].rpartition("/")[0] if elsewhere else "")
         may_be_set_later = elsewhere and not (plugin or found.named or found.off)  # by the job's own script
         yield Problem(
-            fault, fix, tuple(evidence), look=kind == "look", do=kind == "do", summary=_SUMMARY,
+            fault, fix.line, tuple(evidence), look=fix.look, do=fix.do, summary=_SUMMARY,
             severity=Severity.WARNING if may_be_set_later or _does_without(node) else None,
         )  # fmt: skip
     elif not plugin:
         yield NotApplicable("no network plug-in is asked for")
 
 
-def _to_load(found: NetPluginFacts, node: NodeView, folder: str) -> tuple[str, str]:
-    """Return what leads the loader to a plug-in in this folder, or removes what keeps NCCL from it, and its kind."""
+def _to_load(found: NetPluginFacts, node: NodeView, folder: str) -> Fix:
+    """Return what leads the loader to a plug-in in this folder, or removes what keeps NCCL from it."""
     if found.off:
         environment = node.maybe(EnvironmentFacts)
         known = settings_of(environment, node[LoadedNcclFacts]) if isinstance(environment, EnvironmentFacts) else {}
         set_here = known.get("NCCL_NET_PLUGIN")
-        removal = set_here.set_to("") if set_here else login_variables.where_set("NCCL_NET_PLUGIN")
-        return removal.line, "look" if removal.look else "fix"
+        return set_here.set_to("") if set_here else login_variables.where_set("NCCL_NET_PLUGIN")
     if not folder:
-        return f"ldd {quote(found.plugin.path)}" if found.plugin else _FIND, "look"
+        return Fix(f"ldd {quote(found.plugin.path)}" if found.plugin else _FIND, look=True)
     if found.plugin:  # the loader takes the first that it finds
-        return f"put {quote(folder)} first in LD_LIBRARY_PATH of the job", "do"
-    return f"echo {quote(folder)} | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig", "fix"
+        return Fix(f"put {quote(folder)} first in LD_LIBRARY_PATH of the job", do=True)
+    return Fix(f"echo {quote(folder)} | sudo tee /etc/ld.so.conf.d/nccl-net.conf && sudo ldconfig")
 
 
 def _does_without(node: NodeView) -> bool:

@@ -80,6 +80,11 @@ class GpuFacts:
         """The command that shows which version of the driver is installed, loaded or not."""
         return "modinfo -F version nvidia" if self.vendor == "NVIDIA" else "amd-smi version"
 
+    @property
+    def links_shown_by(self) -> str:
+        """The command that shows what the matrix of links is made of: of NVIDIA, behind which switch each device is."""
+        return "lspci -tv" if self.vendor == "NVIDIA" else "amd-smi topology"
+
 
 @dataclass(frozen=True)
 class NvmlGpu:
