@@ -140,8 +140,9 @@ def test_neither_is_refused_where_the_agent_sees_other_processes_than_this_user(
 
 
 def test_the_answer_for_people_is_first_and_after_many_lines_also_last(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     path = tmp_path / "job.log"
     path.write_text(OOM)
     _, out, _ = run(capsys, "--logs", str(path))

