@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -179,6 +179,9 @@ while True:
 '''
 
 
+_PATIENCE = 240.0  # seconds for the two examinations of a job that hangs, on a crowded machine
+
+
 @dataclass(frozen=True)
 class Watched:
     """One job: what its watch said of it, the causes that it named."""
@@ -222,7 +225,7 @@ def job(name: str, port: int, seconds: float) -> Iterator[subprocess.Popen[str]]
             try:
                 yield started
             finally:
-                for one in (*ranks, started):
+                for one in (it for it in (*ranks, started) if it.poll() is None):
                     for each in (*psutil.Process(one.pid).children(recursive=True), psutil.Process(one.pid)):
                         if each.is_running():
                             each.kill()
@@ -236,6 +239,9 @@ def watched(names: Sequence[str], port: int, seconds: float) -> list[Watched]:
     with ExitStack() as stack:
         watches = [stack.enter_context(job(name, port + at, seconds)) for at, name in enumerate(names)]
         time.sleep(seconds + 10)
+        for name, watch in zip(names, watches, strict=True):
+            with suppress(subprocess.TimeoutExpired):  # its alarm ends a watch
+                watch.wait(_PATIENCE if name == HANGS else 0)
     return [judged(name, watch.said) for name, watch in zip(names, watches, strict=True)]  # type: ignore[attr-defined]
 
 
@@ -255,7 +261,7 @@ def section(found: Sequence[Watched], burning: int, load: float) -> str:
 
 {len(found)} jobs of {RANKS} ranks, of which rank 0 works for a minute while the others wait, watched with
 `--stalled {STALLED}` beside {burning} burners (load {load:.0f}): {alarms}.
-A job that hangs was watched among them, and raised one.
+Among them a job that hangs is watched, which has to raise one.
 
 {described()}"""
 
