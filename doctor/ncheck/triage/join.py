@@ -94,7 +94,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     counted = [one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for)]
     at_work = [one for one in counted if one.works]
     clues = [it for one in counted for it in _of_work(one, seen, at_work)]
-    diagnoses = _diagnoses(clues, job, motions, work)
+    diagnoses = _diagnoses(clues, job, seen, work)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
         gaps = (one for one in signs if isinstance(one, Clue) and one.cause == "rank_missing")
@@ -382,7 +382,8 @@ def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
     # A rank that exchanges no data may compute, and so may one of which nothing is known.
     waiting = [one for one in motions if one.who and not one.moves and one.source != "sockets"]
-    if len({one.who for one in waiting}) < len(job.ranks) or any(one.moves and not one.waits for one in motions):
+    moving = any(one.moves and (one.aside or not one.waits) for one in motions)
+    if len({one.who for one in waiting}) < len(job.ranks) or moving:
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job makes no progress, and nothing seen in {len(job.ranks)} processes shows why"

@@ -221,6 +221,12 @@ def test_a_job_is_well_where_it_gets_on_or_waits_for_work(
     assert examined(signs, monkeypatch).wrong == wrong
 
 
+def test_ranks_that_wake_up_again_and_again_are_not_said_to_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    wakes = Motion("stacks", 1, "n0", moves=True, text="", waits=True, aside=True)
+    report = examined([*STILL, wakes], monkeypatch)
+    assert (report.diagnoses, report.work, report.wrong) == ((), join.Work.STILL, True)
+
+
 def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (clue("data_loader", Grade.POSSIBLE, 2, source=source) for source in ("stacks", "processes"))
     assert answers(examined([*STILL, one], monkeypatch)) == [("data_loader", 0.5, (2,))]

@@ -324,6 +324,9 @@ def _motion(one: _Rank) -> Iterator[Motion]:
     elif one.still or (one.waits and one.spins) or _is_hung(one):
         text = f"{shown} {_doing(one)}"
         yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, waits=one.waits, pid=rank.pid)
+    elif one.waits and one.woke:  # perhaps for a step that takes next to no time
+        text = f"{shown} wakes up again and again"
+        yield Motion("stacks", rank.rank, rank.node, moves=True, text=text, waits=True, pid=rank.pid, aside=True)
 
 
 # What is at fault
