@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -626,3 +629,19 @@ def test_real_ranks_that_work_are_not_accused(tmp_path: Path) -> None:
     with running(tmp_path, script, 2) as started:
         _, found = started.look()
     assert clues(found) == []
+
+
+@with_py_spy
+@pytest.mark.slow
+def test_a_real_rank_that_works_beside_burners_is_not_accused(tmp_path: Path) -> None:
+    """Eight programs for each CPU of this machine compute beside it: the rank gets some percent of one."""
+    script = HEAD + "if rank == 1:\n    here()\n    while True: sum(i * i for i in range(9999))\n" + TAIL
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8 * (os.cpu_count() or 1))]
+    try:
+        with running(tmp_path, script, 3) as started:
+            _, found = started.look()
+    finally:
+        for one in burners:
+            one.kill()
+            one.wait()
+    assert [one for one in clues(found) if not one.works] == []
