@@ -13,6 +13,7 @@ from .hosts import Lab
 # The file whose test types it.
 TYPED: Mapping[str, str] = {
     "NC111": "test_unreached.py",
+    "NC120": "test_ways_in.py",
     "NC134": "test_launcher_ssh.py",
     "NC209": "test_daemons.py",
     **dict.fromkeys(

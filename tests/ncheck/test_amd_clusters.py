@@ -77,7 +77,7 @@ def test_a_node_that_lists_one_gpu_less_is_named_with_amds_command() -> None:
 
 def test_a_link_that_is_not_xgmi_is_named() -> None:
     (finding,) = found(judged(*FOUR[:3], of_amd(HEALTHY[3], links={(2, 3): "PCIE"})))
-    assert (finding.code, finding.nodes, finding.fix) == ("NC504", ("gpu04",), "lspci -tv")
+    assert (finding.code, finding.nodes, finding.fix) == ("NC504", ("gpu04",), "amd-smi topology")
     assert finding.evidence == ("GPU2 to GPU3: XGMI on gpu[01-03], PCIE on gpu04 (3 to 1)",)
 
 
