@@ -355,7 +355,7 @@ def _binomial(share: float, chance: Random) -> int:
 def checks() -> list[Check]:
     """Return the checks that read the links, and the one of addresses."""
     from ncheck.facts.links import LinkFacts
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     chosen = load_checks().select(())
     return [one for one in chosen if LinkFacts in one.reads or one.name == "address-on-two-nodes"]
@@ -363,8 +363,8 @@ def checks() -> list[Check]:
 
 def tally(mesh: Mesh, kind: Kind, runs: int, judged_by: list[Check]) -> Tally:
     """Plant so many faults of a kind, one in each cluster, and judge them."""
-    from ncheck.judge import judge
     from ncheck.model.finding import Outcome
+    from ncheck.steps.judge import judge
 
     found = wrong = unsure = judged = 0
     spent = 0.0

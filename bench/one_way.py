@@ -11,9 +11,9 @@ import zlib
 from ncheck.facts.learning import sources_for
 from ncheck.fleet.bootstrap import agent_blob
 from ncheck.fleet.framing import on_the_wire
-from ncheck.judge import facts_wanted
 from ncheck.model.evidence import Answer
-from ncheck.registry import load_checks
+from ncheck.steps.judge import facts_wanted
+from ncheck.steps.registry import load_checks
 
 # Runs on the node: the texts of the modules and the sources come on standard input, zlib over JSON.
 NODE = """

@@ -62,9 +62,9 @@ def measure(count: int) -> Cost:
     from ncheck.model.evidence import Login
     from ncheck.model.node import Node
     from ncheck.parse.interface_names import Kind
-    from ncheck.phases import wanted_facts
-    from ncheck.registry import load_checks
     from ncheck.settings import Settings
+    from ncheck.steps.phases import wanted_facts
+    from ncheck.steps.registry import load_checks
 
     def nics(number: int) -> NicFacts:
         wires = (Address(f"10.{wire}.{number // 250}.{number % 250 + 1}", 16) for wire in range(2))

@@ -84,8 +84,8 @@ def _filled(block: re.Match[str]) -> str:
 
 def checks_page() -> str:
     """Return docs/checks.md: the page of each built-in check under an anchor of its code."""
-    from ncheck.registry import OURS, load_checks
     from ncheck.report.listing import topic_of
+    from ncheck.steps.registry import OURS, load_checks
 
     checks = [check for check in load_checks().checks if check.module.startswith(f"{OURS}.")]
     topics: dict[str, list[Check]] = {}
@@ -395,8 +395,8 @@ def picture() -> str:
 _ELSEWHERE = """
 import socket, sys
 socket.gethostname = lambda: "login1"
-import ncheck.origin
-ncheck.origin.user_name = lambda number: "ada"
+import ncheck.this_machine.origin
+ncheck.this_machine.origin.user_name = lambda number: "ada"
 sys.argv[0] = "ncheck"
 from ncheck.__main__ import main
 sys.exit(main())

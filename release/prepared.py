@@ -20,7 +20,7 @@ class Prepared(BuildHookInterface[Any]):
         """Make both files and add them to the wheel."""
         sys.path[:0] = [str(Path(self.root) / "doctor"), str(Path(self.root) / "checks")]
         from ncheck.fleet import bootstrap
-        from ncheck.registry import INDEX, OURS, as_index
+        from ncheck.steps.registry import INDEX, OURS, as_index
 
         self.made = TemporaryDirectory()
         folder = Path(self.made.name)

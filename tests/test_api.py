@@ -45,7 +45,7 @@ def test_each_public_name_can_be_had() -> None:
 
 
 def test_every_fact_that_a_check_of_ours_reads_is_on_the_page() -> None:
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     facts = {fact.__name__ for check in load_checks().checks for fact in (*check.reads, *check.also)}
     assert {fact for fact in facts if f"\n#### {fact}\n" not in API} == set()

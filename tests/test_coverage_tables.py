@@ -9,7 +9,7 @@ from importlib import import_module
 import ncheck.triage.live
 import pytest
 from coverage_tables import BYTEROBUST, LLAMA3, META_RSC, TABLES, Cause, Level, Table
-from ncheck.registry import load_checks
+from ncheck.steps.registry import load_checks
 from ncheck.triage import across_lines, join, signatures
 from ncheck.triage.causes import CAUSES
 

@@ -16,9 +16,9 @@ import click
 import pytest
 from ncheck.cli.main import commands
 from ncheck.glossary import found
-from ncheck.registry import load_checks
 from ncheck.settings.file import read_settings_file
 from ncheck.settings.options import OPTIONS
+from ncheck.steps.registry import load_checks
 from ncheck.triage.log_reading import read_lines
 
 from tests.commands import command_of, names

@@ -32,13 +32,13 @@ ALLOWED = {
 # What runs things: no part that knows, judges, plans or prints may reach it.
 RUNS = {"ncheck.fleet", "ncheck.agent", "ncheck.pipeline", "ncheck.cli", "ncheck.demo"}
 FORBIDDEN = {
-    "ncheck.facts": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe"},
-    "ncheck.network": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
-    "ncheck.nccl": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
-    "ncheck.topology": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
-    "ncheck.judge": RUNS | {"ncheck.plan", "ncheck.report", "ncheck.probe"},
+    "ncheck.facts": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe"},
+    "ncheck.network": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.nccl": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.topology": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.steps.judge": RUNS | {"ncheck.plan", "ncheck.report", "ncheck.probe"},
     "ncheck.plan": RUNS | {"ncheck.report", "ncheck.probe"},
-    "ncheck.report": RUNS | {"ncheck.judge", "ncheck.facts", "ncheck.plan", "ncheck.probe"},
+    "ncheck.report": RUNS | {"ncheck.steps.judge", "ncheck.facts", "ncheck.plan", "ncheck.probe"},
 }
 
 # What a check may import, beside the names of `ncheck` itself and how a record is made: docs/api.md names it as public.
@@ -54,7 +54,7 @@ OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
 ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup")
-OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.conclude", "ncheck.demo", "ncheck.pipeline")
+OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.steps.conclude", "ncheck.demo", "ncheck.pipeline")
 
 # What a room uses of another one.
 BETWEEN_ROOMS = {
@@ -66,7 +66,6 @@ BETWEEN_ROOMS = {
     ("ncheck.read", "ncheck.triage.log_reading"): "the same",
     ("ncheck.read", "ncheck.triage.parse.nccl_ras"): "so is what NCCL's RAS prints",
     ("ncheck.read", "ncheck.probe.parse.nccl_tests"): "the output of nccl-tests is read and measured by one parser",
-    ("ncheck.triage", "ncheck.hook.launchers"): "a rank of a running job is known by the same variables",
 }
 
 # Circles that stay. How a fact is read is typed with the cluster that its questions are made of, and a cluster knows by
@@ -232,4 +231,4 @@ def test_psutil_and_netifaces_each_have_one_user_which_says_what_the_single_file
         package: {name for name, path in modules() if package in {other.split(".")[0] for other in imported(path)}}
         for package in ("psutil", "netifaces")
     }
-    assert users == {"psutil": {"ncheck.process"}, "netifaces": {"ncheck.local_host"}}
+    assert users == {"psutil": {"ncheck.this_machine.process"}, "netifaces": {"ncheck.this_machine.local_host"}}

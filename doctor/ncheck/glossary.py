@@ -13,7 +13,7 @@ from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ncheck.model.check import Check
-    from ncheck.registry import Registry
+    from ncheck.steps.registry import Registry
 
 
 @dataclass(frozen=True)

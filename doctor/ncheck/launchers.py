@@ -1,7 +1,7 @@
 """The launchers: how each is called and what it needs, and by which variables its ranks know their place.
 
 To add one: a row here, and a function in ncheck.plan.launchers that makes its command line. What a name of a variable
-cannot say about a rank is read by a function in ncheck.hook.launchers. This is imported inside jobs.
+cannot say about a rank is read by a function in ncheck.rank_variables. This is imported inside jobs.
 """
 
 from __future__ import annotations

@@ -10,34 +10,34 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ncheck.blockers import has_use
 from ncheck.errors import RecordingError, SettingsError
 from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import Fleet
 from ncheck.inventory.read import read_inventory
-from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
 from ncheck.model.phase import Phase
-from ncheck.origin import read_origin, time_of, user_name
-from ncheck.phases import asked_later, collection_phases, last_phases, with_needs
-from ncheck.registry import load_checks
+from ncheck.steps.blockers import has_use
+from ncheck.steps.phases import asked_later, collection_phases, last_phases, with_needs
+from ncheck.steps.registry import load_checks
+from ncheck.steps.this_run import TOO_LATE, Run
 from ncheck.text import printable
-from ncheck.this_run import TOO_LATE, Run
+from ncheck.this_machine.local_host import read_local_host
+from ncheck.this_machine.origin import read_origin, time_of, user_name
 from ncheck.timeline import JUDGED, SLURM, START, Stopwatch
 
 if TYPE_CHECKING:
     from ncheck.fleet.engine import Engine
-    from ncheck.local_host import LocalHost
     from ncheck.model.check import Listed
     from ncheck.model.node import Node
     from ncheck.model.report import Report
     from ncheck.observer import Observer
     from ncheck.settings import Settings
-    from ncheck.slurm_from_here import Slurm
-    from ncheck.ssh_from_here import SshFromHere
+    from ncheck.this_machine.local_host import LocalHost
+    from ncheck.this_machine.slurm_from_here import Slurm
+    from ncheck.this_machine.ssh_from_here import SshFromHere
 
 Clock = Callable[[], float]
 Passing = Callable[[Iterable[Evidence]], Iterable[Evidence]]  # hands evidence on as it comes
@@ -165,7 +165,7 @@ def _ssh_from_here(
     """Try the ssh program of this machine, beside the first phase, if a check is about it."""
     if not any("SshFromHereFacts" in check.facts for check in chosen):
         return nullcontext()
-    from ncheck.ssh_from_here import SshFromHere
+    from ncheck.this_machine.ssh_from_here import SshFromHere
 
     return SshFromHere(nodes, settings, local_host, engine_for)
 
@@ -174,7 +174,7 @@ def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | No
     """Ask Slurm for its reservations, beside the phases, if a check is about them."""
     if not run.wants("ReservationFacts"):
         return nullcontext()
-    from ncheck.slurm_from_here import Slurm
+    from ncheck.this_machine.slurm_from_here import Slurm
 
     return Slurm(nodes, run.settings)
 
@@ -250,7 +250,7 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
 
 def _require_process(pid: int, settings: Settings) -> None:
     """Refuse a process of this machine that has ended, or that this user may not look into. Raises SettingsError."""
-    from ncheck.process import owner_of
+    from ncheck.this_machine.process import owner_of
 
     owner = owner_of(pid)
     if owner is None:

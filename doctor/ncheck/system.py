@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
-from ncheck.again import NODES, with_nodes_of_run
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.model.board import Board
 from ncheck.model.cluster import Cluster, Facts
@@ -26,6 +25,7 @@ from ncheck.model.system import (
     SystemPort,
 )
 from ncheck.parity import nodes_by_value
+from ncheck.steps.again import NODES, with_nodes_of_run
 
 if TYPE_CHECKING:
     from ncheck.facts.code import CodeFacts

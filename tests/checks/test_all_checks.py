@@ -17,7 +17,7 @@ from ncheck.facts.learning import definition_of
 from ncheck.model.check import PLAN
 from ncheck.model.evidence import Command
 from ncheck.model.finding import DO
-from ncheck.registry import checks_of
+from ncheck.steps.registry import checks_of
 from ncheck.text import typable
 
 from tests.lab.fixes import NOT_TYPED, TYPED

@@ -14,10 +14,10 @@ from types import ModuleType
 from typing import Any
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome
+from ncheck.steps.judge import Judgement, judge
 
 from tests.turns import TURN
 

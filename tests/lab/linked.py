@@ -14,8 +14,8 @@ from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply
 from ncheck.observer import Observer, Silent
-from ncheck.phases import asked_later, collection_phases, with_needs
 from ncheck.settings import JobEnvironment, Settings
+from ncheck.steps.phases import asked_later, collection_phases, with_needs
 
 from .wires import BareHosts
 

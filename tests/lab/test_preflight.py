@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import pytest
 from ncheck.hook.doors import candidates
-from ncheck.hook.launchers import read_rank
 from ncheck.hook.meeting import job_token
+from ncheck.rank_variables import read_rank
 
 from . import faults, layers
 from .conftest import prepare_jobs

@@ -70,8 +70,8 @@ START = """
 import cProfile, sys
 profile = cProfile.Profile()
 profile.enable()
-import ncheck.cli.check, ncheck.cli.main, ncheck.pipeline, ncheck.registry
-ncheck.registry.load_checks().checks
+import ncheck.cli.check, ncheck.cli.main, ncheck.pipeline, ncheck.steps.registry
+ncheck.steps.registry.load_checks().checks
 profile.disable()
 print(len(sys.modules), sum(entry.callcount for entry in profile.getstats()))
 """

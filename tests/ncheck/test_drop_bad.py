@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.bad_nodes import found_bad, to_drain
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
@@ -20,11 +19,12 @@ from ncheck.observer import Silent
 from ncheck.pipeline import replay
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Skipped, Stage, Step
-from ncheck.registry import load_checks
 from ncheck.report.json import as_json
 from ncheck.report.summary import headline, left_out
 from ncheck.report.text import fold_findings
 from ncheck.settings import Ignore, Settings
+from ncheck.steps.bad_nodes import found_bad, to_drain
+from ncheck.steps.registry import load_checks
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 POLLING = Finding("NC402", "ib-port-polling", Severity.ERROR, ("b",), "mlx5_3 polls", (), "ibstat mlx5_3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ncheck.cli.main import main
 from ncheck.glossary import WORDS, found, word_of
-from ncheck.registry import load_checks
+from ncheck.steps.registry import load_checks
 
 
 def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_checks_that_exist() -> None:

@@ -22,10 +22,10 @@ from ncheck.launchers import LAUNCHERS
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence
 from ncheck.observer import Silent
-from ncheck.phases import collection_phases
 from ncheck.pipeline import judge_again
 from ncheck.report import show
 from ncheck.settings import Settings
+from ncheck.steps.phases import collection_phases
 
 from tests.every_fact import every_fact
 from tests.ncheck.within import Place, at, places, put

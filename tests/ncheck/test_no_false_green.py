@@ -16,14 +16,14 @@ from ncheck.facts.learning import facts_of, sources_for
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
-from ncheck.judge import facts_wanted
 from ncheck.model.evidence import TURN, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
-from ncheck.registry import load_checks
 from ncheck.settings import Settings
+from ncheck.steps.judge import facts_wanted
+from ncheck.steps.registry import load_checks
 
 from tests import turns
 from tests.every_fact import every_fact

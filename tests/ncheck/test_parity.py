@@ -18,11 +18,11 @@ from ncheck import (
     parity_check,
 )
 from ncheck.facts.gpus import GpuFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.parity import nodes_by_value, split
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, clus
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import INFINIBAND, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
+from ncheck.nccl.hca_ports import MISSING_ADAPTER, usable_ports
 
 Model = tuple[int, int]
 

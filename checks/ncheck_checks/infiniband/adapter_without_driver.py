@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaModuleFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.pci import AMAZON, INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
+from ncheck.nccl.hca_ports import MISSING_ADAPTER, usable_ports
 
 RDMA = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}  # a card's driver, and the module that makes it an HCA
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.network.hca_ports import dark, problems
+from ncheck.nccl.hca_ports import dark, problems
 
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)

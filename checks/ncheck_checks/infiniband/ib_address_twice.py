@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.nccl.hca import active, is_virtual, subnet_prefix
-from ncheck.network.hca_ports import named_differently
+from ncheck.nccl.hca_ports import named_differently
 from ncheck.network.subnets import doubles
 
 V = TypeVar("V", bound=Hashable)

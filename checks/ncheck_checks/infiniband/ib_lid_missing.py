@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.nccl.hca import active, is_virtual
-from ncheck.network.hca_ports import problems
+from ncheck.nccl.hca_ports import problems
 
 NONE = (0, 0xFFFF)
 

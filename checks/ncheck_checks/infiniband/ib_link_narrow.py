@@ -24,7 +24,7 @@ from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, 
 from ncheck.facts.hcas import HcaFacts, HcaPortDetails
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.nccl.hca import active, is_virtual
-from ncheck.network.hca_ports import differing_rates, listed
+from ncheck.nccl.hca_ports import differing_rates, listed
 
 _CONNECT_IB = 4113  # MT4113; later cards are MT4115, MT4129, MT41692 and the like, with four lanes and at least FDR
 

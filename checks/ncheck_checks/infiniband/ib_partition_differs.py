@@ -26,7 +26,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import nccl_value, ports_of_job
-from ncheck.network.hca_ports import Place, differing, only_one
+from ncheck.nccl.hca_ports import Place, differing, only_one
 
 FULL = 0x8000  # the bit of a full member; the other bits name the partition
 FIX = "grep . /sys/class/infiniband/*/ports/*/pkeys/[0-3]"

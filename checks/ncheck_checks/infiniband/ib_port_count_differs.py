@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, split
 from ncheck.facts.infiniband import EFA, HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER, usable_ports
+from ncheck.nccl.hca_ports import MISSING_ADAPTER, usable_ports
 
 
 @cluster_check(

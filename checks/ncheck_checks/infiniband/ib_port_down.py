@@ -23,7 +23,7 @@ from functools import partial
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import broken, problems, usable_ports
+from ncheck.nccl.hca_ports import broken, problems, usable_ports
 
 FIXES = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.network.hca_ports import chosen, problems
+from ncheck.nccl.hca_ports import chosen, problems
 
 
 @cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import broken, problems, usable_ports
+from ncheck.nccl.hca_ports import broken, problems, usable_ports
 
 
 @cluster_check(

@@ -25,7 +25,7 @@ from ncheck.facts.hcas import HcaFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import is_routed, ports_of_job, subnet_prefix
-from ncheck.network.hca_ports import differing, only_one
+from ncheck.nccl.hca_ports import differing, only_one
 
 
 @cluster_check("NC413", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts))

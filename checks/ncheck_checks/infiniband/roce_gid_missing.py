@@ -29,7 +29,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
-from ncheck.network.hca_ports import listed, usable
+from ncheck.nccl.hca_ports import listed, usable
 
 
 @cluster_check(

@@ -25,8 +25,8 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.nccl.hca import ipv4_gids, nccl_value, ports_of_job
+from ncheck.nccl.hca_ports import Place, usable
 from ncheck.nccl.settings import lasting, releases_of
-from ncheck.network.hca_ports import Place, usable
 
 STEERING = ("NCCL_IB_ADDR_RANGE", "NCCL_IB_GID_INDEX")
 

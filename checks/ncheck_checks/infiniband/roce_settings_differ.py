@@ -27,7 +27,7 @@ from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, Spli
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
-from ncheck.network.hca_ports import usable_ports
+from ncheck.nccl.hca_ports import usable_ports
 
 _TRUST = "dcb app show dev {interface}"
 _ECN = "grep -rH . /sys/class/net/{interface}/ecn"

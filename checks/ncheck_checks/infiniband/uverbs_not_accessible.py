@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from ncheck import Absent, Cluster, NotApplicable, Problem, Severity, cluster_check, nodes_by_value
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import hcas_in_use
+from ncheck.nccl.hca_ports import hcas_in_use
 
 
 @cluster_check("NC411", Severity.ERROR, LibraryFacts, InfinibandFacts, alone=True)

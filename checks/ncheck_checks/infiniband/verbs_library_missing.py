@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from ncheck import Absent, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.network.hca_ports import hcas_in_use
+from ncheck.nccl.hca_ports import hcas_in_use
 
 FIX = "sudo apt-get install libibverbs1 ibverbs-providers"
 

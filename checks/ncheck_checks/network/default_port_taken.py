@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.links import ListenFacts
-from ncheck.network.job_ports import taken
+from ncheck.nccl.job_ports import taken
 
 
 @node_check("NC317", Severity.WARNING, ListenFacts)

@@ -24,7 +24,7 @@ from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.network.link_problems import ALSO, Weight, problems
+from ncheck.nccl.link_problems import ALSO, Weight, problems
 from ncheck.network.slowdown import lacking
 
 

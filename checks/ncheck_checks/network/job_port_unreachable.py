@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts, ListenFacts
-from ncheck.network.job_ports import unreachable
+from ncheck.nccl.job_ports import unreachable
 
 
 @cluster_check("NC318", Severity.ERROR, LinkFacts, ListenFacts)

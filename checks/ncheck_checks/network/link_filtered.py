@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck.nccl.link_problems import ALSO, READS, Weight, problems
 from ncheck.network.link_faults import Trouble
-from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC311", Severity.ERROR, *READS, also=ALSO)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.network.link_problems import ALSO, READS, Weight, problems
+from ncheck.nccl.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC307", Severity.ERROR, *READS, also=ALSO, mended_by="NCCL_SOCKET_IFNAME")

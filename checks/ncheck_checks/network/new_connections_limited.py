@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.links import Burst, LinkFacts
-from ncheck.network.link_problems import ALSO, READS, lost_flows
+from ncheck.nccl.link_problems import ALSO, READS, lost_flows
 from ncheck.network.losses import lossy
 
 

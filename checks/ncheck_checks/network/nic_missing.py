@@ -24,7 +24,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_val
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import BMC_DRIVERS, Interface, Kind, NicFacts
-from ncheck.network.hca_ports import MISSING_ADAPTER
+from ncheck.nccl.hca_ports import MISSING_ADAPTER
 from ncheck.network.subnets import machines, parted_networks
 
 _CARDS = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.MACVLAN, Kind.BOND_SLAVE})

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
-from ncheck.network.link_problems import ALSO, READS, Weight, problems
+from ncheck.nccl.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC319", Severity.WARNING, *READS, also=ALSO)

@@ -91,8 +91,8 @@ def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 def probe_settings(settings: Settings) -> Settings:
     """Select the checks of the plan and of the measurements. --probe none in ncheck.toml is meant for ncheck check."""
-    from ncheck.blockers import for_the_probe
-    from ncheck.registry import load_checks
+    from ncheck.steps.blockers import for_the_probe
+    from ncheck.steps.registry import load_checks
 
     method = "auto" if settings.probe == "none" else settings.probe
     codes = tuple(check.code for check in load_checks().listed if for_the_probe(check, settings))

@@ -32,8 +32,8 @@ def _sources(nodes: tuple[Node, ...], settings: Settings) -> tuple[Source, ...]:
     """Return all that may be asked, without what the settings rule out in the first phase, such as the job's code."""
     from ncheck.facts.definition import COLLECTING
     from ncheck.facts.learning import definition_of, sources_for
-    from ncheck.phases import wanted_facts
-    from ncheck.registry import load_checks
+    from ncheck.steps.phases import wanted_facts
+    from ncheck.steps.registry import load_checks
 
     cluster = Cluster(nodes, {})
 
@@ -73,7 +73,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     if FROM_HERE in sources:
         yield from _from_here(nodes, settings)
     if RESERVATIONS in sources and not settings.rehearsal and not nodes[0].local:
-        from ncheck.slurm_from_here import ARGV
+        from ncheck.this_machine.slurm_from_here import ARGV
 
         yield "This machine asks Slurm once, if it has its programs:"
         yield f"  {shlex.join(ARGV)}"
@@ -241,7 +241,7 @@ def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node,
 def _from_here(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Yield what this machine runs itself: none of it if the launch line is typed elsewhere, or there is no SSH."""
     from ncheck.agent.answers.ssh_peers import line
-    from ncheck.ssh_from_here import configuration, words_for
+    from ncheck.this_machine.ssh_from_here import configuration, words_for
 
     if settings.rehearsal or settings.environment.enter or settings.environment.rsh or nodes[0].local:
         return

@@ -45,7 +45,7 @@ def _refuse_unknown_checks(settings: Settings) -> None:
     """Refuse words that name no check: a typo must not be a silent --ignore. Raises SettingsError."""
     if not (settings.ignore or settings.select):
         return
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     registry = load_checks()
     name = "ignore"

@@ -17,7 +17,7 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from ncheck.registry import Registry
+    from ncheck.steps.registry import Registry
     from ncheck.triage.log_reading import LogReading
 
 
@@ -32,8 +32,8 @@ def explain(what: tuple[str, ...]) -> int:
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.glossary import word_of
-    from ncheck.registry import load_checks
     from ncheck.report.listing import page_of, show_page
+    from ncheck.steps.registry import load_checks
 
     text, registry, page = " ".join(what).strip(), load_checks(), ""
     if registry.find(text):
@@ -85,8 +85,8 @@ def list_checks(words: tuple[str, ...], output: str) -> None:
     ncheck list NC2        those whose code begins so
     ncheck list versions   those of a topic: ssh, versions, network, infiniband, gpus, host, measured, ranks, expected
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.registry import load_checks
     from ncheck.report.listing import as_json, print_list
+    from ncheck.steps.registry import load_checks
 
     registry = load_checks()
     chosen = {check.code for word in words for check in registry.meant(word)}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.again import with_nodes_of_run
 from ncheck.cli.examine import (
     all_dropped,
     blocking_reasons,
@@ -46,6 +45,7 @@ from ncheck.cli.options import (
 )
 from ncheck.errors import EXIT_FINDINGS
 from ncheck.launchers import LAUNCHER_TABLE
+from ncheck.steps.again import with_nodes_of_run
 
 if TYPE_CHECKING:
     from ncheck.model.plan import LaunchCommand
@@ -137,7 +137,7 @@ def _other_mpi(command: LaunchCommand) -> str:
         return ""
     from ncheck.facts.mpi import MpiFacts
     from ncheck.parse.mpi_version import parse_mpi
-    from ncheck.process import run
+    from ncheck.this_machine.process import run
 
     try:
         done = run([command.program, "--version"], _SECONDS)

@@ -118,7 +118,7 @@ def files(_context: click.Context, _parameter: click.Parameter, typed: str) -> l
 
 def checks(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the code or the name of a check, also the last of a,b."""
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     before, comma, last = typed.rpartition(",")
     return [

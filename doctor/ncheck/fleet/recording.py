@@ -24,7 +24,7 @@ from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
 
 if TYPE_CHECKING:
-    from ncheck.registry import Registry
+    from ncheck.steps.registry import Registry
 
 FORMAT = 2
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format

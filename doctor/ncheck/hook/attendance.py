@@ -11,7 +11,7 @@ from ncheck.text import printable
 if TYPE_CHECKING:
     from typing import Any
 
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 _LONGEST = 255  # characters of a name
 

@@ -12,7 +12,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 CANDIDATES = 16
 _FIRST, _LAST = 20000, 29999  # below the ports that Linux gives to clients: 32768 and up

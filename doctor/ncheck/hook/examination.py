@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ncheck.hook.attendance import NotMet
 from ncheck.hook.wire import LARGEST_FROM_HUB
-from ncheck.process import OWN_END, end, is_over
 from ncheck.text import printable
+from ncheck.this_machine.process import OWN_END, end, is_over
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -72,7 +72,7 @@ def _get_ready(control: socket.socket) -> None:
     """Import what an examination needs, while the ranks are still awaited. Where none is, the checks are imported while
     the node is at work.
     """
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     registry = load_checks()
     registry.facts(registry.listed)
@@ -116,7 +116,7 @@ def examined(request: Mapping[str, Any]) -> tuple[dict[str, Any], Places, RanksE
     from ncheck.hook.verdict import verdict_of
     from ncheck.observer import Silent
     from ncheck.pipeline import examine
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     places = place(request)
     sys.argv = [str(word) for word in request["argv"]]  # the report names the job's command
@@ -135,8 +135,8 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     from dataclasses import replace
     from pathlib import Path
 
-    from ncheck.registry import load_checks
     from ncheck.settings import make_settings
+    from ncheck.steps.registry import load_checks
 
     quick = request["probe"] == "quick" and seconds > QUICK + LEAST_BEFORE
     deadline = max(LEAST, seconds - _JUDGING - len(ranks) * _JUDGING_EACH - (QUICK if quick else 0.0))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from subprocess import Popen
 
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
     StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
 

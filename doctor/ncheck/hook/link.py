@@ -15,14 +15,14 @@ from ncheck.hook.attendance import Member, NotMet, Outcome, Told, member_from, n
 from ncheck.hook.connection import ENDED, FOREIGN, Connection
 from ncheck.hook.search import Search, connecting
 from ncheck.hook.wire import End
-from ncheck.process import end
+from ncheck.this_machine.process import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from subprocess import Popen
 
     from ncheck.hook.doors import Place
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
     StartNodePart = Callable[[socket.socket], Popen[bytes]]
 

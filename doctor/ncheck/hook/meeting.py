@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ncheck.hook.hub import StartExaminer
-    from ncheck.hook.launchers import Rank
     from ncheck.hook.link import StartNodePart
+    from ncheck.rank_variables import Rank
 
 _PLENTY = 1 << 20
 _USUAL = 64  # open files of a process

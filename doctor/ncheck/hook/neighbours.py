@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 _LARGEST = 1 << 20  # bytes of an environment
 

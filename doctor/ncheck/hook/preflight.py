@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from ncheck.hook.attendance import Attendance, Outcome, Told
-    from ncheck.hook.launchers import Rank
     from ncheck.model.report import Report
+    from ncheck.rank_variables import Rank
 
 MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
@@ -84,7 +84,7 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
         return _no_report("NCHECK=off")
     if _imports_the_script_again():
         return _no_report("a process that a rank started imports the script again")
-    from ncheck.hook.launchers import LauncherVariablesError, read_rank
+    from ncheck.rank_variables import LauncherVariablesError, read_rank
 
     try:
         rank = read_rank(os.environ)
@@ -416,7 +416,7 @@ def _started(
 ) -> tuple[Popen[bytes], socket.socket]:
     """Start a child that is ended with the stack, and return it with a socket that is its standard input."""
     from ncheck.hook.children import start_child
-    from ncheck.process import end
+    from ncheck.this_machine.process import end
 
     ours, its = socket.socketpair()
     with its:

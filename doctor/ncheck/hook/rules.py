@@ -10,7 +10,7 @@ from ncheck.launchers import BARE
 from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 SIZE, TWICE = "world-size", "duplicate-rank"  # kinds of trouble: a rank imports no facts
 UNSEEN = 75.0  # seconds for ranks of which no process was seen, where the job would be stopped without them

@@ -18,7 +18,7 @@ from ncheck.hook.wire import End
 from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 _FIRST_PAUSE = 0.1  # seconds between two tries; each pause is half as long again, up to the longest
 _LONGEST_PAUSE = 0.5

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, guarded, prctl
 from ncheck.agent.main import write_all
-from ncheck.process import Other, ready
+from ncheck.this_machine.process import Other, ready
 
 READY = b"\nncheck is ready for the next session\n"  # is sent after each session that ended as it should
 _LONGEST = 86400.0  # seconds of one session: those of a watch are much shorter, and it begins another one

@@ -20,7 +20,6 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
-from ncheck.blockers import measures, mended
 from ncheck.facts.ranks import RanksFacts
 from ncheck.hook.preflight import MOST_LINES, STOPPED
 from ncheck.hook.wire import LARGEST_FROM_HUB, few_values
@@ -32,6 +31,7 @@ from ncheck.model.state import unreached_and_unknown
 from ncheck.report.json import as_json
 from ncheck.report.summary import names_in, urgency
 from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, line, node_set
+from ncheck.steps.blockers import measures, mended
 
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it
 WIDTH, WHOLE = 100, 3  # of the short text: columns, findings that are shown with their fix

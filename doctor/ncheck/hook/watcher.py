@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
 from ncheck.hook.peer_user import is_other
 from ncheck.hook.sessions import stand_back
-from ncheck.process import Other, ready
+from ncheck.this_machine.process import Other, ready
 
 if TYPE_CHECKING:
     from ncheck.hook.engine import RanksEngine

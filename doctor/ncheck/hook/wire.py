@@ -20,7 +20,7 @@ import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ncheck.hook.launchers import Rank
+    from ncheck.rank_variables import Rank
 
 GREETING = b"ncheck meeting 1\n"
 LARGEST_FROM_RANK = 16 * 1024  # bytes of JSON: what a rank says of itself takes 500

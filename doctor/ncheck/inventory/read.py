@@ -214,7 +214,7 @@ def _from_slurm(environ: Mapping[str, str], place: str, option: str) -> Iterable
 
 def nodes_of_job(job: str) -> str:
     """Return the node list of a job: "gpu[01-04]". Raises InventoryError where Slurm does not name one."""
-    from ncheck.process import run
+    from ncheck.this_machine.process import run
 
     argv = ["squeue", "--noheader", "--states=RUNNING,SUSPENDED,COMPLETING", "--format=%N", f"--jobs={job}"]
     try:

@@ -28,10 +28,10 @@ from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Absent, Read
 from ncheck.nccl.choice import Choice, choices
 from ncheck.nccl.hca import active
+from ncheck.nccl.hca_ports import usable
 from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.setting_problems import rdma_off
 from ncheck.nccl.settings import PlacedSetting, settings_of
-from ncheck.network.hca_ports import usable
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses, faults
 from ncheck.network.subnets import SubnetMembers, machines, subnets
 from ncheck.parity import nodes_by_value

@@ -16,7 +16,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.fact import Unread
-from ncheck.network.hca_ports import usable
+from ncheck.nccl.hca_ports import usable
 from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved

@@ -12,11 +12,11 @@ from ncheck.expression import expression
 from ncheck.facts.mpi import MpiFacts
 from ncheck.hostlist import quoted
 from ncheck.lazy_dataclass import dataclass
-from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.plan.networks import Network, connectivity, shared_by_all
 from ncheck.text import printable, shell_word
+from ncheck.this_machine.local_host import LocalHost
 
 PROGRAM = ("python", "train.py")
 

@@ -18,7 +18,6 @@ from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
 from ncheck.inventory.read import SLURM_LISTS
 from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
-from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.mpi import prefix_for
@@ -30,6 +29,7 @@ from ncheck.plan.launch import PROGRAM, SSH_PORT, Host, Launch, Line, NoLineErro
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES
 from ncheck.plan.variables import advise
 from ncheck.settings import Settings
+from ncheck.this_machine.local_host import LocalHost
 
 _ALL_UNREACHABLE = LaunchPlan(
     {"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},

@@ -27,13 +27,13 @@ from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 
 if TYPE_CHECKING:
-    from ncheck.judge import Judgement
     from ncheck.model.cluster import Cluster
     from ncheck.model.plan import Blocker
     from ncheck.probe.choice import Chosen, Refused
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import Driver
     from ncheck.settings import Settings
+    from ncheck.steps.judge import Judgement
 
 PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
 KEPT = 0.4  # of the time, for all nodes together

@@ -361,7 +361,7 @@ def _page_of(code: str) -> Markup:
     """Return the page of a check, as `ncheck explain` prints it, in HTML."""
     from markdown_it import MarkdownIt
 
-    from ncheck.registry import load_checks
+    from ncheck.steps.registry import load_checks
 
     registry = load_checks()
     if registry.find(code) is None:

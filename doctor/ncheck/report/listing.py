@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from ncheck.model.check import Listed
-    from ncheck.registry import Registry
+    from ncheck.steps.registry import Registry
 
 _TOPICS = {
     "NC0": "Not examined",

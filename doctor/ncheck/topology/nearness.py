@@ -9,7 +9,7 @@ from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
 from ncheck.model.cluster import NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.nccl.hca import active
-from ncheck.network.hca_ports import usable
+from ncheck.nccl.hca_ports import usable
 
 _DIRECT = (0x1023, 0x1025)  # ConnectX-8 and 9: a second function reaches the GPU, and wants other values of ACS
 

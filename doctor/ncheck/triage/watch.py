@@ -22,7 +22,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.job import Job, Target
 from ncheck.model.phase import Phase, Questions
-from ncheck.phases import collection_phases, with_needs
+from ncheck.steps.phases import collection_phases, with_needs
 from ncheck.text import printable, span
 from ncheck.triage.causes import UNKNOWN
 from ncheck.triage.diagnosis import NAMED

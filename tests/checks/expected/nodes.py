@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import Judgement
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import Judgement
 
 
 def said(judgement: Judgement) -> tuple[str, list[str]]:

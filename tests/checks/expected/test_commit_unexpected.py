@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.code import CodeFacts
 from ncheck.facts.expected import ExpectedFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.expected.commit_unexpected import commit_unexpected as check
 
 from tests.checks.expected.nodes import said

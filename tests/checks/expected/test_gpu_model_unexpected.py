@@ -6,10 +6,10 @@ from typing import Any
 
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.gpus import GpuFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.expected.gpu_model_unexpected import gpu_model_unexpected as check
 
 from tests.checks.expected.nodes import said

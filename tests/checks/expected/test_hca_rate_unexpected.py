@@ -6,9 +6,9 @@ from typing import Any
 
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
+from ncheck.steps.judge import judge
 from ncheck_checks.expected.hca_rate_unexpected import hca_rate_unexpected as check
 
 from tests.checks.expected.nodes import said

@@ -6,10 +6,10 @@ from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.packages import Package, PackagesFacts
 from ncheck.facts.requirements import read_requirements
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.expected.requirement_unmet import requirement_unmet as check
 
 from tests.checks.expected.nodes import said

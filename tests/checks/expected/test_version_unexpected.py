@@ -9,9 +9,9 @@ from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
+from ncheck.steps.judge import judge
 from ncheck_checks.expected.version_unexpected import version_unexpected as check
 
 from tests.checks.expected.nodes import said

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.amd import AmdErrorFacts, AmdErrors
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.amd_gpu_memory_errors import amd_gpu_memory_errors
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.pci import AMD, NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.amd_gpu_without_driver import amd_gpu_without_driver
 
 ACCELERATOR, DISPLAY = 0x1200, 0x0300

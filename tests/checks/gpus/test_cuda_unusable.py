@@ -13,11 +13,11 @@ from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.cuda_unusable import cuda_unusable
 from ncheck_checks.gpus.fabric_not_ready import fabric_not_ready
 from ncheck_checks.gpus.gpu_unusable import gpu_unusable

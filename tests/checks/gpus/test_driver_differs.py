@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.driver_differs import driver_differs
 
 

@@ -9,11 +9,11 @@ from ncheck.facts.gpu_health import NvidiaDriverFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.driver_too_old_for_cuda import driver_too_old_for_cuda
 
 PATH = "/opt/job/nccl/lib/libnccl.so.2"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_count_differs import gpu_count_differs
 
 H100, T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"

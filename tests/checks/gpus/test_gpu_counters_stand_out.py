@@ -6,8 +6,8 @@ from typing import Any
 
 from ncheck.facts.error_counters import ErrorCountersFacts
 from ncheck.facts.gpu_health import Failure, GpuHealth, LinkCounters
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_counters_stand_out import gpu_counters_stand_out
 from ncheck_checks.gpus.nvlink_errors import nvlink_errors
 

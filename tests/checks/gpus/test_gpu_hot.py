@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_hot import gpu_hot
 
 from .health import HEALTHY, MIG, h100, node

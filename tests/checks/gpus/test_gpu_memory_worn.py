@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import RemappedRows
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_memory_worn import gpu_memory_worn
 
 from .health import HEALTHY, MIG, h100, node

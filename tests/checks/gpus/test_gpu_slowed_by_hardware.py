@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import Failure
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_slowed_by_hardware import gpu_slowed_by_hardware
 
 from .health import HEALTHY, MIG, h100, node

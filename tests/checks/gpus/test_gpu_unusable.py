@@ -7,9 +7,9 @@ from ncheck.facts.gpu_health import Failure, GpuHealth
 from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_memory_broken import gpu_memory_broken
 from ncheck_checks.gpus.gpu_unusable import gpu_unusable
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported

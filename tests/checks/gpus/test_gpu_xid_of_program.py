@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_xid_of_program import gpu_xid_of_program
 
 FAULT = "NVRM: Xid (PCI:0000:91:00): 31, pid=1234, name=python, MMU Fault"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ncheck.facts.gpu_health import Failure, GpuHealthFacts
 from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.xids import OFF_THE_BUS
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_xid_repaired import gpu_xid_repaired
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck.facts.gpu_health import GpuHealthFacts
 from ncheck.facts.gpu_log import KernelLogFacts, XidEvent
 from ncheck.facts.login import ListingFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 
 from .health import h100

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.mig_differs import mig_differs
 
 from .health import CONSUMER, HEALTHY, MIG, UNREAD, h100, node

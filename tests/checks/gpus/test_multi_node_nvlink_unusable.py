@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import Fabric, NvidiaDriverFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.multi_node_nvlink_unusable import multi_node_nvlink_unusable
 
 from .health import CONSUMER, h100, node

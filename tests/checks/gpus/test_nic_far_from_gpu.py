@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.topology import TopologyFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nic_far_from_gpu import nic_far_from_gpu
 
 from .matrices import node

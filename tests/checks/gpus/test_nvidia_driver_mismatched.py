@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import Failure, NvidiaDriverFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvidia_driver_mismatched import nvidia_driver_mismatched
 
 MISMATCH = Failure(18, "RM has detected an NVML/RM version mismatch.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvidia_driver_not_bound import nvidia_driver_not_bound
 
 H100, DISPLAY = 0x2330, 0x128B

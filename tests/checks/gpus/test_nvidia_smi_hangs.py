@@ -9,12 +9,12 @@ from ncheck.facts.gpus import gpus as read_gpus
 from ncheck.facts.run import UnreadFacts
 from ncheck.facts.topology import NVLINKS, TOPO, TopologyFacts
 from ncheck.facts.topology import topology as read_topology
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Evidence, Login, Reply, Source, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 from ncheck_checks.ncheck.fact_unread import fact_unread
 

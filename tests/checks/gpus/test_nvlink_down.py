@@ -8,10 +8,10 @@ from ncheck.facts.cuda_init import CudaInitFacts
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import Failure, NvidiaDriverFacts
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.fabric_not_ready import fabric_not_ready
 from ncheck_checks.gpus.nvlink_down import nvlink_down
 from ncheck_checks.gpus.nvlinks_fewer import nvlinks_fewer

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_health import Fabric, Failure, GpuHealth, LinkCounters
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvlink_errors import nvlink_errors
 
 from .health import CONSUMER, HEALTHY, MIG, h100, node

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvlinks_fewer import nvlinks_fewer
 
 from .matrices import cube, node, without

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.gpu_log import KernelLogFacts, SxidEvent
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvswitch_error_reported import nvswitch_error_reported
 
 FATAL = "[131453.740743] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"

@@ -10,9 +10,9 @@ from ncheck.facts.hardware_errors import HardwareErrorFacts, PcieErrorCounts, Pc
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_unusable import gpu_unusable
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 from ncheck_checks.gpus.pcie_errors_uncorrected import pcie_errors_uncorrected

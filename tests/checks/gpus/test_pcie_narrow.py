@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.pcie_narrow import pcie_narrow
 
 from .links import FULL, HALF, IDLE, node

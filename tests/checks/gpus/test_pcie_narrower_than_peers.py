@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.pcie import PcieLink
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.pcie_narrower_than_peers import pcie_narrower_than_peers
 
 from .links import FULL, HALF, IDLE, SLOW, node

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import BUS_AND_NVML, TopologyFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.nvlink_missing import nvlink_missing
 from ncheck_checks.gpus.topology_differs import topology_differs
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.storage import FileSystem, JobFolder, StorageFacts
-from ncheck.judge import Judgement
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import Judgement
 
 GIB = 2**30
 NFS = FileSystem("/data", "nfs4", "fs01:/data", ("hard", "rw", "vers=4.2"), network=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.clock import ClockFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.clock_differs import clock_differs
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.clock_far_off import clock_far_off
 
 

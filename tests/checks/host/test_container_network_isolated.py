@@ -5,11 +5,11 @@ from __future__ import annotations
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.host.container_network_isolated import container_network_isolated
 
 

@@ -8,10 +8,10 @@ from ncheck.facts.gpu_log import KernelLogFacts
 from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts, PcieErrorCounts, PcieErrors
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.pci import PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.pcie_errors_uncorrected import pcie_errors_uncorrected
 from ncheck_checks.host.corrected_errors_stand_out import corrected_errors_stand_out as check
 from ncheck_checks.host.memory_errors_uncorrected import memory_errors_uncorrected

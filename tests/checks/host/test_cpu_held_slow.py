@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.host_settings import Frequency, HostSettingsFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.cpu_held_slow import cpu_held_slow
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.kernel_log import Trouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.cpu_lockup_reported import cpu_lockup_reported
 
 FIRST = "[5022.100000] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4021]"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.host.cpus_few import cpus_few
 
 FIX = "nproc; cat /proc/self/cgroup"

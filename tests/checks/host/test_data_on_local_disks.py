@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.data_on_local_disks import data_on_local_disks
 
 from .storage import CURRENT, DATA, DISK, named, node, outcomes

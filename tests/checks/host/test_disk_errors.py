@@ -5,9 +5,9 @@ from __future__ import annotations
 from ncheck.facts.disks import DiskFacts
 from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.storage_log import StorageLogFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.disk_errors import disk_errors
 
 LAST = "[913.250000] nvme nvme1: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10"

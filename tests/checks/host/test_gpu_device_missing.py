@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.gpu_device_missing import gpu_device_missing
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.folders import Folder
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.home_unusable import home_unusable
 
 from . import folders

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.job_folder_full import job_folder_full
 
 from .storage import CURRENT, DATA, GIB, HOME, NFS, messages, named, node, outcomes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.storage import WORKDIR
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.job_folder_unusable import job_folder_unusable
 
 from .storage import CURRENT, DATA, HOME, messages, named, node, outcomes

@@ -11,11 +11,11 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.host.job_limit_low import job_limit_low
 
 MIB, GIB = 2**20, 2**30

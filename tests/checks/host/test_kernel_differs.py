@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.machine import MachineFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.host.kernel_differs import kernel_differs
 
 

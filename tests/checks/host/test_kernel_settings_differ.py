@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import Frequency, HostSettingsFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.kernel_settings_differ import kernel_settings_differ
 
 GPUS = Absent("no GPU")

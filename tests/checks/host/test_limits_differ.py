@@ -6,10 +6,10 @@ from typing import Any
 
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.limits_differ import limits_differ
 
 SHM = SharedMemory(2**30, 2**30)

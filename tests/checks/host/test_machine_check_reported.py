@@ -5,9 +5,9 @@ from __future__ import annotations
 from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.kernel_log import Trouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.machine_check_reported import machine_check_reported
 from ncheck_checks.host.memory_errors_uncorrected import memory_errors_uncorrected
 

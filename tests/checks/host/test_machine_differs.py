@@ -7,10 +7,10 @@ from dataclasses import replace
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts, Use
 from ncheck.facts.machine import MachineFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.machine_differs import machine_differs
 
 GIB = 2**30

@@ -7,10 +7,10 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.memlock_limited import memlock_limited
 
 MIB8 = 8 * 1024 * 1024

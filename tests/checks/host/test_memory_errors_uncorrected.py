@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.hardware_errors import HardwareErrorFacts, MemoryErrorCounts, MemoryModule
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.memory_errors_uncorrected import memory_errors_uncorrected
 
 

@@ -6,11 +6,11 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts
 from ncheck.facts.host_settings import GroupLimit, HostSettingsFacts
 from ncheck.facts.pci import AMD, NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.host.memory_limit_low import memory_limit_low
 
 GIB = 2**30

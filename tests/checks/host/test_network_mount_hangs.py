@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.storage import MountState
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.host.network_mount_hangs import network_mount_hangs
 
 from .storage import DATA, NFS, messages, named, node, outcomes

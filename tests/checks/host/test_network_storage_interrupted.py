@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.storage_log import StorageLogFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.network_storage_interrupted import network_storage_interrupted
 
 

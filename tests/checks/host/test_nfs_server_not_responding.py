@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck.facts.kernel_log import Trouble
 from ncheck.facts.storage import FileSystem, MountState, StorageFacts
 from ncheck.facts.storage_log import StorageLogFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.nfs_server_not_responding import nfs_server_not_responding
 
 LOG = StorageLogFacts(silent=(Trouble("fs01", 3, "first", "nfs: server fs01 not responding, still trying"),))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.host_load import HostLoadFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.node_busy import FIX, node_busy
 
 

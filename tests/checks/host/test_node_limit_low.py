@@ -8,11 +8,11 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_load import HostLoadFacts, Use
 from ncheck.facts.host_settings import GroupLimit, HostSettingsFacts
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.host.node_limit_low import MOST_THREADS, node_limit_low
 
 CONTAINED = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, "podman")

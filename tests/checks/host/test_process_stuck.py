@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.host_load import HostLoadFacts, Stuck
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.process_stuck import FIX, process_stuck
 
 

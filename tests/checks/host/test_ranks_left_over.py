@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.host_load import HostLoadFacts, LeftOver
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.ranks_left_over import ranks_left_over
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.maintenance import Reservation, ReservationFacts, SlurmJob
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.reservation_ahead import reservation_ahead
 
 NOW = 1764166800.0  # 2025-11-26 14:20 UTC

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.folders import Folder, FolderFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.host.root_nearly_full import root_nearly_full
 
 GIB = 2**30

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.root_read_only import root_read_only
 
 from .folders import folder, node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.mounts import Mount, MountFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.shared_mount_missing import shared_mount_missing
 
 NFS = Mount("nfs4", server="10.20.0.1")

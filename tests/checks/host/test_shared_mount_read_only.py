@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.mounts import Mount, MountFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.shared_mount_read_only import shared_mount_read_only
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.maintenance import Shutdown, ShutdownFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.shutdown_scheduled import shutdown_scheduled
 
 AT = 1764166800.0  # 2025-11-26 14:20 UTC

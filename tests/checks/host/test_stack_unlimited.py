@@ -6,10 +6,10 @@ from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.stack_unlimited import stack_unlimited
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.storage_probe import DataRates, Rates, StorageProbeFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.storage_slow_on_node import storage_slow_on_node
 
 FAST = Rates(900e6, 3000.0, 20000.0, direct=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.storage_probe import DataRates, Rates, StorageProbeFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.storage_slow_together import storage_slow_together
 
 

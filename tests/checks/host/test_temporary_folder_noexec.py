@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.temporary_folder_noexec import temporary_folder_noexec
 
 from .folders import TMP, folder, node

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.temporary_folder_unusable import temporary_folder_unusable
 
 from .folders import TMP, folder, node

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts, LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.host.user_id_differs import user_id_differs
 
 

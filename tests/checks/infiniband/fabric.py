@@ -10,11 +10,11 @@ from ncheck.facts.hcas import HcaFacts, HcaPortDetails
 from ncheck.facts.infiniband import Gid, HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.judge import Judgement
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import Judgement
 
 from tests.logins import logins
 

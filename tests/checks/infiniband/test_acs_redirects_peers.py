@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.isolation import AcsFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.acs_redirects_peers import acs_redirects_peers
 
 from .isolated import HCA, ON, PORT, ROOT, SWITCH, TO_GPU, TO_HCA, node

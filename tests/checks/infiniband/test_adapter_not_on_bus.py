@@ -6,10 +6,10 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.adapter_not_on_bus import adapter_not_on_bus
 
 FOUR = ("0000:18:00.0", "0000:3b:00.0", "0000:9a:00.0", "0000:db:00.0")

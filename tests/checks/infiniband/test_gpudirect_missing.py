@@ -11,11 +11,11 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.gpudirect_missing import gpudirect_missing
 
 CHECK = [gpudirect_missing]

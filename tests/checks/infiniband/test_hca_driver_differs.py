@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.hcas import HcaModuleFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.hca_driver_differs import hca_driver_differs
 
 from .fabric import PASSED, outcomes

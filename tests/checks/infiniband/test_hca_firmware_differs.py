@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.hca_firmware_differs import hca_firmware_differs
 
 from .fabric import PASSED, SKIPPED, messages, node, outcomes, port

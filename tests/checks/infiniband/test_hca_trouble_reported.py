@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck.facts.hardware_log import HardwareLogFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.kernel_log import Trouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.hca_trouble_reported import hca_trouble_reported
 
 FIRST = "[12.500000] mlx5_core 0000:3b:00.0: temp_warn:170:(pid 0): High temperature on sensors with bit set 0 1"

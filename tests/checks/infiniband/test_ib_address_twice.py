@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.ib_address_twice import ib_address_twice
 
 from .fabric import PASSED, Both, messages, node, outcomes, port

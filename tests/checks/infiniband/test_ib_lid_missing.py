@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.ib_lid_missing import ib_lid_missing
 
 PASSED, SKIPPED, FAILED = Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.ib_link_narrow import ib_link_narrow
 
 from .fabric import PASSED, SKIPPED, node, outcomes, port

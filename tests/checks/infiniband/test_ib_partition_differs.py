@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.ib_partition_differs import FIX, ib_partition_differs
 
 from .fabric import FAILED, PASSED, SKIPPED, messages, node, outcomes, port

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.ib_port_count_differs import ib_port_count_differs
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.infiniband.ib_port_down import ib_port_down
 
 UP, OFF = ("Active", "LinkUp"), ("Down", "Disabled")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.iommu_translates import iommu_translates
 
 from .isolated import GPU, HCA, TRANSLATED, node

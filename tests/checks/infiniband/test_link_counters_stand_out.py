@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ncheck.facts.error_counters import Counted, ErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.link_counters_stand_out import link_counters_stand_out
 from ncheck_checks.infiniband.link_errors_grow import link_errors_grow
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.finding import Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.link_errors_grow import link_errors_grow
 
 from .counted import node, without_hca

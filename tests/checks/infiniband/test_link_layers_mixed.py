@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.link_layers_mixed import link_layers_mixed
 
 from .fabric import PASSED, SKIPPED, node, outcomes, port

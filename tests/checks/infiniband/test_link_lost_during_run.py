@@ -9,9 +9,9 @@ from ncheck.facts.error_counters import LaterErrorCountersFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.nics import Interface, Kind, NicFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.link_lost_during_run import link_lost_during_run
 
 from .counted import PORT, node, without_hca

@@ -15,12 +15,12 @@ from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Outcome
-from ncheck.registry import checks_of
+from ncheck.steps.judge import judge
+from ncheck.steps.registry import checks_of
 
 from .fabric import Both, node, port, roce
 

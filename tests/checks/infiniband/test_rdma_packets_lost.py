@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.infiniband import EFA, HcaPort
-from ncheck.judge import judge
 from ncheck.model.finding import Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.rdma_packets_lost import rdma_packets_lost
 
 from .counted import GB, node, without_hca

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.roce_gid_missing import roce_gid_missing
 
 from .fabric import FAILED, PASSED, SKIPPED, node, outcomes, port, roce

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.roce_gid_network_differs import roce_gid_network_differs
 
 from .fabric import PASSED, SKIPPED, node, outcomes, roce

@@ -8,10 +8,10 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.roce import RoceFacts, RocePort
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.roce_settings_differ import roce_settings_differ
 
 CHECK = [roce_settings_differ]

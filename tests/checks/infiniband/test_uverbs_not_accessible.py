@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import NO_HCA, LibraryFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.uverbs_not_accessible import uverbs_not_accessible
 
 DENIED, GONE = "Permission denied", "No such file or directory"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.libraries import LibraryFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.verbs_library_missing import verbs_library_missing
 
 LOST = "libibverbs.so.1: cannot open shared object file: No such file or directory"

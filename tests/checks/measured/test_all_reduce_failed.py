@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Failure, Method, NodeResult, Skipped, Stage
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .results import broken, late, probed, rows, step, well

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .results import broken, late, step, well

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Row
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
 from .results import MIB, probed, rows, step, well

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.node_result import Stage
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 
 from .bandwidths import inside, part, probed

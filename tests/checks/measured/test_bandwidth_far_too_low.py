@@ -7,12 +7,12 @@ from dataclasses import replace
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Stage, Timing
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 from ncheck_checks.measured.scaling_poor import scaling_poor

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Stage
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 
 from .bandwidths import board, inside, part, probed, together

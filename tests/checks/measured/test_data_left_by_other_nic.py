@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Carried, Method, NodeResult, Step
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.data_left_by_other_nic import data_left_by_other_nic
 
 from .results import MIB, late, sent, step, well

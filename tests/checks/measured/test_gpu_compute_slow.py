@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.gpu_test import BusyLook
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_compute_slow import gpu_compute_slow
 
 from .tested_gpus import A100, LOOK, gpu, nodes

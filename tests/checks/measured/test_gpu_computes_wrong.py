@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
 
 from .tested_gpus import COMPUTED, gpu, nodes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_errors_under_load import gpu_errors_under_load
 
 from .tested_gpus import gpu, nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_host_link_slow import gpu_host_link_slow
 
 from .tested_gpus import gpu, nodes

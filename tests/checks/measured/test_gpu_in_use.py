@@ -7,11 +7,11 @@ from collections.abc import Collection
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
 from ncheck.facts.gpus import GpuFacts, GpuProcess
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_in_use import gpu_in_use
 
 GIB = 2**30

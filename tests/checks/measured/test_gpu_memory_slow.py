@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_memory_slow import gpu_memory_slow
 
 from .tested_gpus import gpu, nodes

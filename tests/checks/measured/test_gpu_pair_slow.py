@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.topology import TopologyFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
 from ncheck.probe.gpu_test import GpuTestFacts
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_pair_slow import gpu_pair_slow
 
 from .tested_gpus import gpu, nodes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_slowed_under_load import gpu_slowed_under_load
 
 from .tested_gpus import LOOK, gpu, nodes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe import gpu_test
 from ncheck.probe.gpu_test import DriverFailure
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_test_failed import gpu_test_failed
 
 from .tested_gpus import gpu, nodes

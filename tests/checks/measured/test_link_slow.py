@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.link_slow import link_slow
 
 from .test_node_slow import GIB, RINGS, cluster, facts, result

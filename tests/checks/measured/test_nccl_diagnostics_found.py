@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Failure, Method, NodeResult, Stage, Step
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
 STEP = Step(9, Stage.ALL, Method.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())

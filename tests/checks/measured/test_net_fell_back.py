@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.node_result import Method
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.net_fell_back import net_fell_back
 
 from .results import probed, step, well

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS
 from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.node_slow import node_slow
 
 GIB = 2**30

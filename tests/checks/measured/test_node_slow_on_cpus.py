@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome, Severity
 from ncheck.probe.node_result import Method
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.node_slow_on_cpus import node_slow_on_cpus
 
 from .test_node_slow import cluster

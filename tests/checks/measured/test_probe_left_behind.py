@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.probe_left_behind import probe_left_behind
 
 from .results import probed, step, well

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.tools import ToolFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.node_result import Failure
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 
 from .rails_by_hand import cluster, pair

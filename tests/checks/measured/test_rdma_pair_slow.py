@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck.probe.node_result import Failure
 from ncheck.probe.rails import gate
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow
 
 from .rails_by_hand import cluster, pair

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.node_result import Method, Stage
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import part, probed

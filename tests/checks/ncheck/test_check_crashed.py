@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.login import ListingFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.ncheck.check_crashed import check_crashed
 
 

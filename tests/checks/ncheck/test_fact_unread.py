@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck.facts.gpu_health import Failure, GpuHealth, GpuHealthFacts, NvidiaDriverFacts
 from ncheck.facts.gpu_log import KernelLogFacts
 from ncheck.facts.run import UnreadFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.gpus.gpu_unusable import gpu_unusable
 from ncheck_checks.gpus.nvidia_driver_mismatched import nvidia_driver_mismatched
 from ncheck_checks.ncheck.fact_unread import fact_unread

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.steps.judge import judge
 from ncheck_checks.ncheck.node_not_reached import node_not_reached
 
 REFUSED = Login(reached=False, cause=Cause.REFUSED, detail="connect to 10.1.0.7 port 22: Connection refused")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.run import BrokenPlugIn, PlugInFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 
 BROKEN = BrokenPlugIn("paint-checks", "OSError: no brush", "python3 -m pip uninstall paint-checks")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.arp_flux import arp_flux
 
 OFF = InterfaceSettings()

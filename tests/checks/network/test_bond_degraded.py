@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.bonds import Bond, BondFacts, Slave
-from ncheck.judge import judge
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.bond_degraded import bond_degraded
 
 LACP, BACKUP = "IEEE 802.3ad Dynamic link aggregation", "fault-tolerance (active-backup)"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.neighbours import Neighbour, NeighbourFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.cables_swapped import cables_swapped
 
 WIRES = (0, 1, 2)

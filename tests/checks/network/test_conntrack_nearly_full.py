@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.conntrack_nearly_full import conntrack_nearly_full
 
 

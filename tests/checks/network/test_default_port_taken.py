@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.links import PortState
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.default_port_taken import default_port_taken
 
 from .linked import Dialler

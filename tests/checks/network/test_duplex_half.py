@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.duplex_half import duplex_half
 
 ETH0 = Interface(

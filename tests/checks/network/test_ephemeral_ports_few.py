@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ephemeral_ports_few import ephemeral_ports_few
 
 

@@ -7,12 +7,12 @@ from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
-from ncheck.network.link_problems import ALSO
+from ncheck.nccl.link_problems import ALSO
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.fast_network_lacks_node import fast_network_lacks_node
 
 from .linked import ALL, both, cluster, ways

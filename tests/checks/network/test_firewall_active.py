@@ -6,11 +6,11 @@ from ncheck.facts.firewall import FirewallFacts, InputChain
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.firewall_active import firewall_active
 
 HIDDEN = Unread("only root can read the firewall rules", needs_root=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import Gid, HcaPort
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.gid_index_set import gid_index_set
 
 from tests.logins import line_removed

@@ -7,11 +7,11 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.names import HostNameFacts, Resolved
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.host_name_is_loopback import host_name_is_loopback
 
 ETH0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address("10.1.0.5", 24),))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ib_disabled_by_setting import ib_disabled_by_setting
 
 from tests.logins import line_removed

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ifname_lets_lo_in import ifname_lets_lo_in
 
 from tests.logins import line_changed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ifname_matches_more import ifname_matches_more
 
 from tests.logins import line_changed

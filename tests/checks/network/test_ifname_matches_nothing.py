@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ifname_matches_nothing import ifname_matches_nothing
 
 from tests.logins import line_changed, line_removed

@@ -7,11 +7,11 @@ from dataclasses import replace
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.ifname_not_there import ifname_not_there
 
 

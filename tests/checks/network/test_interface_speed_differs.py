@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.interface_speed_differs import interface_speed_differs
 
 

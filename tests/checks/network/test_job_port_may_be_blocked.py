@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.links import LinkCause, PortState
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.job_port_may_be_blocked import job_port_may_be_blocked
 
 from .linked import Dialler, link, name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.links import LinkCause
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.network.link_cut import link_cut
 
 from .linked import ALL, cluster, ways

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.links import LinkCause
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.link_filtered import link_filtered
 
 from .linked import ALL, both, cluster, ways

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.link_local_only import link_local_only
 
 FE80 = Address("fe80::5e:10ff:fe00:1", 64, "link")

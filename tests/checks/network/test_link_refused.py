@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.links import LinkCause, LinkFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.link_refused import link_refused
 
 from .linked import ALL, both, cluster, ways

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.mtu_differs import mtu_differs
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.names import NameFacts, Resolved, SilentAddress
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.name_leads_nowhere import name_leads_nowhere
 from ncheck_checks.network.names_resolve_differently import names_resolve_differently
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.names import NameFacts, Resolved
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.name_lookup_slow import name_lookup_slow
 
 

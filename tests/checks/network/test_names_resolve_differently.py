@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.names_resolve_differently import names_resolve_differently
 
 OWN = {"n1": "10.1.0.1", "n2": "10.1.0.2", "n3": "10.1.0.3"}

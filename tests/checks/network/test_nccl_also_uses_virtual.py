@@ -15,11 +15,11 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts, with_uplinks
 from ncheck.facts.routes import RouteFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.nccl_also_uses_virtual import nccl_also_uses_virtual
 
 NOT_ASKED = Absent("not asked")

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.nccl.setting_problems import command_to_repair
+from ncheck.steps.judge import judge
 from ncheck_checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
 
 from .settings import CONF, node

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.network.nccl_picks_broken_network import nccl_picks_broken_network
 
 from .linked import ALL, cluster, ways

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.nics import Interface
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.nccl_picks_differ import nccl_picks_differ
 
 from .picked import OLD, docker, nic, node, picks

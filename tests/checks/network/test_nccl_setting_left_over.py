@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.nccl_setting_left_over import nccl_setting_left_over
 
 from tests.logins import line_removed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.steps.judge import judge
 from ncheck_checks.network.neighbour_table_small import neighbour_table_small
 
 

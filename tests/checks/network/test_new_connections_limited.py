@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ncheck.facts.links import Burst, LinkCause, Loss
-from ncheck.judge import judge
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.link_filtered import link_filtered
 from ncheck_checks.network.link_one_way import link_one_way
 from ncheck_checks.network.new_connections_limited import new_connections_limited

@@ -10,12 +10,12 @@ from ncheck.facts.libraries import NO_HCA, LibraryFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.pci import INFINIBAND, MELLANOX, PciDevice, PciFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.infiniband.adapter_not_on_bus import adapter_not_on_bus
 from ncheck_checks.network.nic_missing import nic_missing
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ncheck.facts.links import LinkFacts, Loss
-from ncheck.judge import Judgement, judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.packets_lost import packets_lost
 
 from .linked import ALL, Dialler, name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.facts.links import LinkCause
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
+from ncheck.steps.judge import judge
 from ncheck_checks.network.path_mtu_hole import path_mtu_hole
 
 from .linked import ALL, Broken, Dialler, cluster, name, ways

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.rank_variables_left_over import rank_variables_left_over
 
 from tests.logins import line_removed, logins

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.arrivals import Arrival, ArrivalFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.rp_filter_drops import rp_filter_drops
 
 GOOD = Arrival("eth0", "10.1.0.5", "10.1.0.9", taken=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.network.spare_network_broken import spare_network_broken
 
 from .linked import ALL, Dialler, cluster, name, ways

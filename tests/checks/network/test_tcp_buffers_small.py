@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
-from ncheck.judge import Judgement, judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.network.tcp_buffers_small import tcp_buffers_small
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.ranks import PORT, TWICE, RanksFacts, RankTrouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ranks.master_port_taken import master_port_taken
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ranks.ncheck_version_differs import ncheck_version_differs
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ranks.rank_missing import rank_missing
 
 WAIT = "set NCHECK_TIMEOUT=120 for all ranks, if they need longer to start"

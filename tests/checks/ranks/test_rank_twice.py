@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts, RankTrouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ranks.rank_twice import rank_twice
 
 TEXT = "rank 3 came twice: rank 3 (pid 7 on a) and rank 3 (pid 9 on b)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts, RankTrouble
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ranks.world_size_differs import world_size_differs
 
 TEXT = "rank 3 (pid 7 on b) has WORLD_SIZE 8, and rank 0 (pid 5 on a) has 16"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ncheck.facts.login import ListingFacts, LoginFacts
-from ncheck.judge import Judgement
 from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.steps.judge import Judgement
 
 Judge = Callable[[Sequence[Check], Mapping[str, Facts]], Judgement]
 HEARD = Login(reached=False, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a",

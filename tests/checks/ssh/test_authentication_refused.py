@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.authentication_refused import authentication_refused
 
 from .login_cause import only_its_cause_is_red

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts, LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.control_path_shared import control_path_shared
 from ncheck_checks.ssh.one_machine_twice import one_machine_twice
 

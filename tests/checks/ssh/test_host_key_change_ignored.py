@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.host_key_change_ignored import host_key_change_ignored
 
 REACHED = Login(reached=True, transport="paramiko", port=22)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.host_key_revoked import host_key_revoked
 
 from .login_cause import only_its_cause_is_red

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.host_key_unknown import host_key_unknown
 
 from .login_cause import only_its_cause_is_red

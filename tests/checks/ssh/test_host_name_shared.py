@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.host_name_shared import host_name_shared
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, SshFromHereFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.launcher_ssh_fails import launcher_ssh_fails
 
 from .peers import ELSEWHERE, ITSELF, WORKS, node

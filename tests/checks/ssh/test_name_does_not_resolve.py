@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.login import ListingFacts, LoginFacts
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause, Login
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.name_does_not_resolve import name_does_not_resolve
 
 from .login_cause import only_its_cause_is_red

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.login import ListingFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.node_listed_twice import node_listed_twice
 
 

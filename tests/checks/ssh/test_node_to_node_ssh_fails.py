@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
 from .peers import ITSELF, WORKS, mesh, node

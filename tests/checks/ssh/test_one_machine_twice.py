@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.one_machine_twice import one_machine_twice
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.slurm_step_not_started import slurm_step_not_started
 
 NODE = Login(reached=True, transport="srun")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.ssh_server_full import ssh_server_full
 
 DROPPED = Login(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.start_up_files_print import start_up_files_print
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import judge
 from ncheck.model.evidence import Cause
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.too_many_keys_offered import too_many_keys_offered
 
 from .login_cause import only_its_cause_is_red

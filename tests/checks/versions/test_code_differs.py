@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.code import CodeFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.code_differs import code_differs as check
 
 ONE, OTHER = "97ff6cfd9c86c5c09d7ce775ab64ec5c99230f5d", "cf30153c4c131c8164ee7798e5022d810682e2cb"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
-from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.cuda_builds_mixed import cuda_builds_mixed as check
 
 from tests.checks.expected.nodes import said

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.cuda import CudnnFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.cudnn_differs import cudnn_differs as check
 
 WHEEL = "/opt/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.net_plugin import EfaFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.efa_driver_differs import efa_driver_differs as check
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ncheck import HERE
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.ranks import RanksFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.framework_differs import framework_differs
 
 

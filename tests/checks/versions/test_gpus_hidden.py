@@ -7,11 +7,11 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck.topology.gpus import visible_gpus
 from ncheck_checks.versions.gpus_hidden import gpus_hidden
 

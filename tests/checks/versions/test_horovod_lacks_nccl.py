@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.horovod_lacks_nccl import horovod_lacks_nccl
 
 GPUS = GpuFacts((Gpu(0, "NVIDIA A100-SXM4-80GB"), Gpu(1, "NVIDIA A100-SXM4-80GB")), "550.54", "12.4", "nvml")

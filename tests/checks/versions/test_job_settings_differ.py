@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.job_settings_differ import job_settings_differ as check
 
 from tests.logins import line_changed, line_removed, logins

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.net_plugin import Libfabric, NetPlugin, NetPluginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.libfabric_differs import libfabric_differs as check
 
 AMAZON, SYSTEM = "/opt/amazon/efa/lib/libfabric.so.1.25.0", "/usr/lib/x86_64-linux-gnu/libfabric.so.1.17.0"

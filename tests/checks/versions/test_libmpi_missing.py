@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.libraries import LibraryFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.libmpi_missing import libmpi_missing
 
 LOST = "libmpi.so.40: cannot open shared object file: No such file or directory"

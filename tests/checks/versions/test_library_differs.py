@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.library_differs import library_differs as check
 
 from tests.checks.versions.pythons import PATH, python

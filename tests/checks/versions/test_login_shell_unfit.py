@@ -9,9 +9,9 @@ from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import BESIDE, INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, SshFromHereFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.login_shell_unfit import login_shell_unfit
 
 from .test_mpi_daemon_missing import healthy, program

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.mpi_daemon import BESIDE, PLAIN, MpiDaemonFacts, MpiProgram
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.mpi_daemon_differs import mpi_daemon_differs
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL, EarlyReturn, MpiDaemonFacts, MpiProgram
 from ncheck.facts.os_release import OsFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.mpi_daemon_missing import mpi_daemon_missing
 
 LISTED = ListingFacts(("nodes.txt:1",))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.run import UnreadFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.ncheck.fact_unread import fact_unread
 from ncheck_checks.versions.mpi_folder_missing import mpi_folder_missing
 

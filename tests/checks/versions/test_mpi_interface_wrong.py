@@ -5,9 +5,9 @@ from __future__ import annotations
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.mpi_interface_wrong import mpi_interface_wrong
 
 from tests.logins import in_bashrc, line_removed

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface, Kind, NicFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.mpi_second_address import mpi_second_address
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.nccl_copies_differ import nccl_copies_differ
 
 WHEEL = NcclCopy("/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel")

@@ -7,11 +7,11 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 from ncheck.facts.os_release import OsFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.nccl_version_differs import nccl_version_differs
 
 SYSTEM = "/usr/lib/x86_64-linux-gnu/libnccl.so.2"

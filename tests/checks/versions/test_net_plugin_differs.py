@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import NetPlugin, NetPluginFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.net_plugin_differs import net_plugin_differs as check
 
 OFI = NetPlugin("libnccl-net.so", "/opt/amazon/ofi-nccl/lib/libnccl-net.so", "aws-ofi-nccl", "1.16.3", net=(9,))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
 from ncheck.facts.packages import Package, PackagesFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.packages_differ import packages_differ as check
 
 from tests.checks.versions.pythons import PATH, python

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.programs import ProgramFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.program_missing import program_missing
 
 JOB = "/usr/local/bin/my job"

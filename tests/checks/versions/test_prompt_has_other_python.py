@@ -7,10 +7,10 @@ from dataclasses import replace
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.mpi_daemon import EarlyReturn
 from ncheck.facts.prompt import PromptFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.prompt_has_other_python import prompt_has_other_python as check
 
 from tests.checks.expected.nodes import said

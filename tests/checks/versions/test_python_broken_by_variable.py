@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.interpreter import BrokenBy, InterpreterFacts
-from ncheck.judge import judge
 from ncheck.login_variables import where_set
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.python_broken_by_variable import python_broken_by_variable
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts, RshAgent
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.rsh_agent_missing import rsh_agent_missing
 
 from tests.logins import line_removed, logins

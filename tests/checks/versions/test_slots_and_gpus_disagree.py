@@ -5,11 +5,11 @@ from __future__ import annotations
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.slots_and_gpus_disagree import slots_and_gpus_disagree
 
 from tests.logins import line_removed, logins

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts, TorchBuild
-from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.torch_without_gpu import torch_without_gpu as check
 
 from tests.checks.expected.nodes import said

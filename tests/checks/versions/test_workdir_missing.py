@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ncheck.facts.code import CodeFacts
-from ncheck.judge import judge
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
+from ncheck.steps.judge import judge
 from ncheck_checks.versions.workdir_missing import workdir_missing as check
 
 from tests.checks.expected.nodes import said

@@ -11,10 +11,10 @@ from typing import Any
 
 import ncheck
 import pytest
-from ncheck.blockers import measures
 from ncheck.cli.check import probe_settings
-from ncheck.registry import load_checks
 from ncheck.settings import Settings
+from ncheck.steps.blockers import measures
+from ncheck.steps.registry import load_checks
 
 pytestmark = pytest.mark.slow
 

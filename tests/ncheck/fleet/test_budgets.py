@@ -20,10 +20,10 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Command, File, Source, Tree
 from ncheck.model.node import Node
 from ncheck.observer import Silent
-from ncheck.phases import collection_phases, wanted_facts
 from ncheck.pipeline import examine
-from ncheck.registry import load_checks
 from ncheck.settings import Settings
+from ncheck.steps.phases import collection_phases, wanted_facts
+from ncheck.steps.registry import load_checks
 
 MORE = 1.05  # what a count may grow by unnoticed
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from ncheck.hook.attendance import Attendance, Outcome
 from ncheck.hook.doors import candidates
-from ncheck.hook.launchers import Rank
 from ncheck.hook.meeting import job_token, meet
 from ncheck.hook.wire import End
+from ncheck.rank_variables import Rank
 
 VERDICT = {"problems": [], "summary": "all is well"}
 PATIENCE = 20.0  # seconds after which a test that waits for an event has failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.hook.doors import CANDIDATES, candidates, on_another_machine, parse_rendezvous, place_of, plain
-from ncheck.hook.launchers import Rank
+from ncheck.rank_variables import Rank
 
 
 def test_all_ranks_of_a_job_find_the_same_ports_and_another_job_finds_others() -> None:

@@ -15,9 +15,9 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 from ncheck.hook.attendance import NotMet, Outcome, Told, Trouble
 from ncheck.hook.doors import listen
-from ncheck.hook.launchers import Rank
 from ncheck.hook.peer_user import user_of_peer
 from ncheck.hook.wire import GREETING, ForeignError, job_token
+from ncheck.rank_variables import Rank
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
 

@@ -18,9 +18,9 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.doors import listen
-from ncheck.hook.launchers import read_rank
 from ncheck.hook.neighbours import living
 from ncheck.hook.wire import job_token
+from ncheck.rank_variables import read_rank
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, free_port, nothing_left  # noqa: F401  a fixture
 
@@ -489,7 +489,7 @@ def test_the_processes_of_a_job_are_known_by_their_variables() -> None:
 def test_a_process_that_inherited_the_variables_of_a_rank_knows_from_which_program(tmp_path: Path) -> None:
     heir, rank = tmp_path / "heir.py", tmp_path / "rank.py"
     heir.write_text(
-        "import os\nfrom ncheck.hook.launchers import read_rank\nfrom ncheck.hook.neighbours import inherited_from\n"
+        "import os\nfrom ncheck.rank_variables import read_rank\nfrom ncheck.hook.neighbours import inherited_from\n"
         "print(os.environ['ABOVE'], inherited_from(read_rank(os.environ)))\n"
     )
     rank.write_text(

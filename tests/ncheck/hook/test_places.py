@@ -9,9 +9,9 @@ import ncheck
 import pytest
 from ncheck.facts.ranks import RanksFacts, RankTrouble
 from ncheck.hook.attendance import Attendance, Member
-from ncheck.hook.launchers import Rank
 from ncheck.hook.places import place
 from ncheck.model.node import Node
+from ncheck.rank_variables import Rank
 
 
 def request(*members: Member, **other: Any) -> dict[str, Any]:

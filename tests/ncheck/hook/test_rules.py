@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from ncheck.hook.attendance import Attendance, Member, Trouble
-from ncheck.hook.launchers import Rank
 from ncheck.hook.rules import UNSEEN, Double, contradictions, may_come, size_text
+from ncheck.rank_variables import Rank
 
 AT = "n0:29500"
 DOUBT = f"perhaps another job meets at {AT}: NCHECK_TOKEN, a secret of this job, keeps its ranks out"

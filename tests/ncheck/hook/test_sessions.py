@@ -22,7 +22,7 @@ from ncheck.hook.children import start_child
 from ncheck.hook.engine import RanksEngine, SocketStream
 from ncheck.model.evidence import Command, Source
 from ncheck.model.node import Node
-from ncheck.process import end
+from ncheck.this_machine.process import end
 from ncheck.triage.facts.processes import asked
 
 from tests.ncheck.hook.gathering import PATIENCE

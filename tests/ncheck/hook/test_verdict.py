@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from ncheck.facts.ranks import RanksFacts
 from ncheck.hook.attendance import Told
-from ncheck.hook.launchers import Rank
 from ncheck.hook.preflight import APPLIED, MOST_LINES, PreflightError, _decided, _Options, apply_plan
 from ncheck.hook.verdict import WIDTH, verdict_of
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
-from ncheck.registry import load_checks
+from ncheck.rank_variables import Rank
+from ncheck.steps.registry import load_checks
 
 from tests.recorded.replayed import CLUSTERS, replayed
 

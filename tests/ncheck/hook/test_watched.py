@@ -21,7 +21,7 @@ from ncheck.hook.preflight import _let_watch, _Options
 from ncheck.hook.watcher import _saved, is_first
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Target
-from ncheck.process import Other
+from ncheck.this_machine.process import Other
 from ncheck.triage.join import examine_job
 from ncheck.triage.watch import Alarm
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.hook.launchers import Rank
 from ncheck.hook.wire import MOST_VALUES, End, ForeignError, MisuseError, decoded, job_token
+from ncheck.rank_variables import Rank
 
 
 def carry(source: End, target: End, *, step: int = 1 << 20) -> list[object]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import judge
 from ncheck.model.check import Inconclusive
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Outcome
 from ncheck.network.logins import STEPS, never_got_that_far
+from ncheck.steps.judge import judge
 from ncheck_checks.ssh.connection_cut import connection_cut
 from ncheck_checks.ssh.connection_filtered import connection_filtered
 from ncheck_checks.ssh.host_unroutable import host_unroutable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.network.subnets import subnets
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import OutOfBand, out_of_band
 from ncheck.plan.networks import Network
+from ncheck.this_machine.local_host import LocalHost
 
 from .links import linked
 

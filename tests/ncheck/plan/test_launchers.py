@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.mpi import MpiFacts
 from ncheck.launchers import LAUNCHER_TABLE, LAUNCHERS
-from ncheck.local_host import LocalHost
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetMembers
 from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
 from ncheck.plan.networks import Network
+from ncheck.this_machine.local_host import LocalHost
 
 from .jobs import SUBNET, addresses, launch, line, mpi_line
 

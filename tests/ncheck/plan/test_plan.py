@@ -16,7 +16,6 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
 from ncheck.facts.of_plan import PLAN_FACTS
-from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
@@ -25,6 +24,7 @@ from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
+from ncheck.this_machine.local_host import LocalHost
 
 from .links import linked
 from .planned import ACTIVE, AUTOMATIC, COMPOSE, DOCKER, NODES, node, plan

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.conclude import conclude
 from ncheck.facts.login import LoginFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.plan import LaunchPlan
 from ncheck.settings import Settings
+from ncheck.steps.conclude import conclude
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 from ncheck_checks.measured.gpu_compute_slow import gpu_compute_slow

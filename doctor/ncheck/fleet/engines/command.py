@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
-from ncheck.origin import user_name
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.text import printable
+from ncheck.this_machine.origin import user_name
 
 
 class CommandStream(ChildStream):
@@ -25,7 +25,7 @@ class LocalStream(CommandStream):
     """The pipes of a shell on this machine; closing ends the agent and all that it started, in whatever session."""
 
     def _end(self) -> None:
-        from ncheck.process import end_tree
+        from ncheck.this_machine.process import end_tree
 
         end_tree(self._process)
 

@@ -20,10 +20,10 @@ from ncheck.fleet.engine import LoginFailedError
 from ncheck.fleet.engines.step import Step, StepStream
 from ncheck.hostlist import slurm_list, unfold
 from ncheck.model.evidence import Cause, Login
-from ncheck.origin import user_name
-from ncheck.process import run
 from ncheck.ssh.child import NotStartedError
 from ncheck.text import printable
+from ncheck.this_machine.origin import user_name
+from ncheck.this_machine.process import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -30,9 +30,9 @@ from ncheck.fleet.engine import REMOTE_COMMAND, EngineBrokeError, NodeFloodsErro
 from ncheck.fleet.engines.delta import delta
 from ncheck.hostlist import unfold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.process import end
 from ncheck.ssh.child import CHUNK, STDERR_KEPT, start
 from ncheck.text import printable
+from ncheck.this_machine.process import end
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

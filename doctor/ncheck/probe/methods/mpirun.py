@@ -17,7 +17,6 @@ from ncheck.expression import expression
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.local_host import read_local_host
 from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
@@ -25,16 +24,17 @@ from ncheck.probe.agent.nccl_log import Log
 from ncheck.probe.methods.driver import CannotTakePartError, LocalDriver
 from ncheck.probe.methods.nccl import Nccl
 from ncheck.probe.node_result import Stage, Step
-from ncheck.process import GRACE, run_all
+from ncheck.this_machine.local_host import read_local_host
+from ncheck.this_machine.process import GRACE, run_all
 
 if TYPE_CHECKING:
-    from ncheck.local_host import LocalHost
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.launch import Launch
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import NodeTask
     from ncheck.probe.node_result import Step
-    from ncheck.process import Ended
+    from ncheck.this_machine.local_host import LocalHost
+    from ncheck.this_machine.process import Ended
 
 
 _RUN = 'exec "$NCHECK_PROGRAM" "$@"'

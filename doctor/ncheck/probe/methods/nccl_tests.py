@@ -16,7 +16,7 @@ from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
 from ncheck.probe.methods.mpirun import failed_reply, launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl import Nccl, rate, unfit_for_ranks
 from ncheck.probe.node_result import Method, Stage
-from ncheck.process import Ended, run_all
+from ncheck.this_machine.process import Ended, run_all
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue

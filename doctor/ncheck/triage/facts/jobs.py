@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
 from ncheck.expression import expression
-from ncheck.hook.launchers import LauncherVariablesError, Rank, read_rank
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, JsonValue
 from ncheck.model.job import Job, Process, RankProcess, Target
+from ncheck.rank_variables import LauncherVariablesError, Rank, read_rank
 from ncheck.text import printable
 from ncheck.triage.facts.processes import ProcessesFacts, is_launcher
 

@@ -18,12 +18,12 @@ from ncheck.agent.answers import MissingError
 from ncheck.decode import decoded
 from ncheck.facts.gpus import GpuFacts
 from ncheck.fleet.bootstrap import gpu_program
-from ncheck.judge import judge
 from ncheck.model.finding import Outcome
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.agent import gpu_test
 from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.gpu_test import EXACT, BusyLook, DriverFailure, GpuTestFacts
+from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_compute_slow import gpu_compute_slow
 from ncheck_checks.measured.gpu_computes_wrong import gpu_computes_wrong
 from ncheck_checks.measured.gpu_errors_under_load import gpu_errors_under_load

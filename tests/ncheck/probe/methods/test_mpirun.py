@@ -15,7 +15,6 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
-from ncheck.phases import with_needs
 from ncheck.plan.plan import propose
 from ncheck.probe.facts import PROBE_NEEDS
 from ncheck.probe.methods.context import ProbeContext, context_of
@@ -29,8 +28,9 @@ from ncheck.probe.methods.mpirun import (
     started_by,
 )
 from ncheck.probe.node_result import Method, Stage, Step
-from ncheck.process import Ended
 from ncheck.settings import Settings
+from ncheck.steps.phases import with_needs
+from ncheck.this_machine.process import Ended
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"
 SETTINGS = Settings(launcher="mpirun")

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from ncheck import slurm_from_here
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.maintenance import RESERVATIONS, ReservationFacts, SlurmJob
@@ -17,9 +16,10 @@ from ncheck.model.evidence import Evidence, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.settings import Settings
-from ncheck.slurm_from_here import Slurm
+from ncheck.this_machine import slurm_from_here
+from ncheck.this_machine.slurm_from_here import Slurm
 
-STANDIN = Path(__file__).parents[1] / "standins" / "slurm" / "slurm.py"
+STANDIN = Path(__file__).parents[2] / "standins" / "slurm" / "slurm.py"
 MAINT = (
     "ReservationName=dec StartTime=2026-11-26T19:47:46 EndTime=2026-11-26T21:47:46 Nodes=n[1-2] Flags=MAINT"
     " Users=root Groups=(null) Accounts=(null) State=INACTIVE"

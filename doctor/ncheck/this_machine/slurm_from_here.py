@@ -12,9 +12,9 @@ from ncheck.expression import expression
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.maintenance import RESERVATIONS
 from ncheck.model.evidence import Evidence, JsonValue, Note, Reply, Status
-from ncheck.origin import user_name
-from ncheck.process import end
 from ncheck.text import printable
+from ncheck.this_machine.origin import user_name
+from ncheck.this_machine.process import end
 
 if TYPE_CHECKING:
     from subprocess import Popen

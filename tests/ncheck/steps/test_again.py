@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from ncheck.again import with_nodes_of_run
 from ncheck.settings import JobEnvironment, Settings
+from ncheck.steps.again import with_nodes_of_run
 
 
 @pytest.mark.parametrize(("settings", "line"), [

@@ -6,13 +6,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ncheck.blockers import OF_PLAN, blockers, for_the_probe, has_use, launcher_of_probe, measures
-from ncheck.conclude import conclude
 from ncheck.facts.learning import complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
-from ncheck.judge import judge
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Reply, Status
@@ -20,19 +17,22 @@ from ncheck.model.fact import Absent, name_of
 from ncheck.model.finding import Severity
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.state import state_of
-from ncheck.phases import wanted_facts
+from ncheck.steps.blockers import OF_PLAN, blockers, for_the_probe, has_use, launcher_of_probe, measures
+from ncheck.steps.conclude import conclude
+from ncheck.steps.judge import judge
+from ncheck.steps.phases import wanted_facts
 
 if TYPE_CHECKING:
-    from ncheck.judge import Judgement
-    from ncheck.local_host import LocalHost
     from ncheck.model.check import Check, Listed
     from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
     from ncheck.model.report import Report
-    from ncheck.origin import Origin
     from ncheck.probe.steps import Assessment
-    from ncheck.registry import Registry
     from ncheck.settings import Settings
+    from ncheck.steps.judge import Judgement
+    from ncheck.steps.registry import Registry
+    from ncheck.this_machine.local_host import LocalHost
+    from ncheck.this_machine.origin import Origin
 
 TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
 

@@ -10,11 +10,11 @@ from ncheck import Absent, Cluster, Inconclusive, NodeView, Problem, Severity, U
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import Crash, CrashFacts
-from ncheck.judge import Judgement, facts_wanted, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck.steps.judge import Judgement, facts_wanted, judge
 
 
 @dataclass(frozen=True)

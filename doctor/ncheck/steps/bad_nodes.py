@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ncheck.blockers import measures, mended, no_use_for
-from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import BadNode, Report
 from ncheck.settings import Settings
+from ncheck.steps.blockers import measures, mended, no_use_for
+from ncheck.steps.judge import excused_pairs
 
 
 def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[BadNode, ...]:

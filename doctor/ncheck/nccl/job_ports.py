@@ -12,8 +12,8 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, NodeView
+from ncheck.nccl.link_problems import on
 from ncheck.network.link_matrix import Known, Tried, shown, subnets_of
-from ncheck.network.link_problems import on
 
 # python3 (pid 4711) of ada
 _PID = expression(r"\(pid (\d+)\)", re.ASCII)

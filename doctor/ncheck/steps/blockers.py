@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from ncheck.hostlist import fold
-from ncheck.judge import excused_pairs
 from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.model.check import Check, Listed
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 from ncheck.settings import Settings
+from ncheck.steps.judge import excused_pairs
 
 # Facts by name: which checks a run needs is decided before any of them is imported. A test holds them to the facts.
 MEASURED = frozenset(("ProbeFacts", "GpuTestFacts", "LaterErrorCountersFacts"))

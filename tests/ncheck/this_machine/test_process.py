@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ncheck.process import Other, end_tree, owner_of, ready, run_all
+from ncheck.this_machine.process import Other, end_tree, owner_of, ready, run_all
 
 HERE = {"PATH": os.environ["PATH"]}
 

@@ -10,7 +10,7 @@ from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent
-from ncheck.network.link_problems import ALSO, READS, Weight, on, problems
+from ncheck.nccl.link_problems import ALSO, READS, Weight, on, problems
 from ncheck.parse.interface_names import Kind
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ncheck.agent.answers import module_of
-from ncheck.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
 from ncheck.facts.code import CODE
 from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, WATCHING, Fact
 from ncheck.facts.environment import ENVIRONMENT
@@ -27,8 +26,9 @@ from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import Answered, NotAsked
-from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
 from ncheck.settings import Settings
+from ncheck.steps.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
+from ncheck.steps.phases import UNTIL, asked_later, collection_phases, with_needs
 
 from tests.every_fact import every_fact
 

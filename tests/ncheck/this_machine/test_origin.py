@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import ncheck
 import pytest
-from ncheck.origin import command_line, read_origin
+from ncheck.this_machine.origin import command_line, read_origin
 
 from tests.recorded.replayed import FIXTURES
 

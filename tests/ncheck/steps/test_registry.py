@@ -16,8 +16,8 @@ import ncheck_checks
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.run import BrokenPlugIn
-from ncheck.judge import facts_wanted
-from ncheck.registry import INDEX, Registry, as_index, listed_in, load_checks
+from ncheck.steps.judge import facts_wanted
+from ncheck.steps.registry import INDEX, Registry, as_index, listed_in, load_checks
 
 _ANY = DistributionFinder.Context()
 
@@ -104,7 +104,8 @@ def test_a_plug_in_that_only_a_finder_knows_is_found(site: Path, monkeypatch: py
 
 def test_where_no_plug_in_is_installed_importlib_metadata_is_not_imported() -> None:
     program = (
-        "import sys; from ncheck.registry import load_checks; load_checks(); print('importlib.metadata' in sys.modules)"
+        "import sys; from ncheck.steps.registry import load_checks; load_checks(); "
+        "print('importlib.metadata' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "False\n"
 
@@ -166,7 +167,7 @@ def test_the_index_says_of_each_check_what_the_check_says_itself() -> None:
 
 
 CHOOSING = """
-import sys; from ncheck.registry import load_checks
+import sys; from ncheck.steps.registry import load_checks
 chosen = load_checks().select(('NC201', 'gpu-hot')); assert len(chosen) == 2
 """
 RUNNING = """

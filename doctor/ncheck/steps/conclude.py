@@ -6,9 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ncheck.again import with_nodes_of_run
-from ncheck.bad_nodes import found_bad, to_drain
-from ncheck.blockers import blockers, mended
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.expression import expression
 from ncheck.facts.environment import EnvironmentFacts
@@ -18,7 +15,6 @@ from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.lost_peers import greeted_by_peers
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.os_release import OsFacts, command_to_install
-from ncheck.judge import Judgement, excused_pairs, judge
 from ncheck.model.check import HERE, PLAN, Check, Fix, kind_of
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import DO, Finding, Outcome, Severity, Verdict
@@ -26,12 +22,16 @@ from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import GpuAlone, Measurement, MeshSample, NodeSummary, Probe, Report
 from ncheck.model.state import state_of
-from ncheck.origin import Origin
 from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
+from ncheck.steps.again import with_nodes_of_run
+from ncheck.steps.bad_nodes import found_bad, to_drain
+from ncheck.steps.blockers import blockers, mended
+from ncheck.steps.judge import Judgement, excused_pairs, judge
 from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, name_python, systems_of
 from ncheck.text import typable
+from ncheck.this_machine.origin import Origin
 from ncheck.version import __version__
 
 

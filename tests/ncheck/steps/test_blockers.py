@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, NodeView, Problem, Severity, Unread, node_check
-from ncheck.blockers import blockers, has_use, launcher_of_probe
-from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.gpus import GpuFacts
@@ -18,8 +16,10 @@ from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.registry import load_checks
 from ncheck.settings import Ignore, Settings
+from ncheck.steps.blockers import blockers, has_use, launcher_of_probe
+from ncheck.steps.conclude import conclude
+from ncheck.steps.registry import load_checks
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
 BAD = GpuFacts((), "550.54", "12.4", "bad")

@@ -22,7 +22,6 @@ from ncheck import (
     cluster_check,
     node_check,
 )
-from ncheck.conclude import BEFORE_RESET, conclude
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import CHECK_BUILD
@@ -50,6 +49,7 @@ from ncheck.report import FORMATS, show
 from ncheck.report.summary import headline
 from ncheck.report.text import fix_label, fold_findings
 from ncheck.settings import Ignore, Settings
+from ncheck.steps.conclude import BEFORE_RESET, conclude
 from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 
 from tests.logins import line_changed, line_removed, logins
@@ -161,7 +161,7 @@ def test_it_says_how_many_others_each_of_many_nodes_dialled_and_nothing_where_al
     assert mesh() is None
 
 
-HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
+HEALTHY = load(Path(__file__).parents[3] / "fixtures" / "healthy-4x8-h100")
 
 
 def test_where_no_python_has_a_framework_the_run_is_clean_and_the_headline_asks_for_the_jobs_python() -> None:

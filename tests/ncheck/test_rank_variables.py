@@ -18,20 +18,20 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from ncheck.hook.launchers import (
+from ncheck.launchers import RANK_VARIABLES, RankVariables
+from ncheck.rank_variables import (
     LauncherVariablesError,
     Rank,
     counts_of_slurm,
     hosts_of_slurm,
     read_rank,
 )
-from ncheck.launchers import RANK_VARIABLES, RankVariables
 
 Environment = Mapping[str, str]
 
 PATHS = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 FOLDER = Path(__file__).with_name("environments")
-DOCS = Path(__file__).parents[3] / "docs" / "integrations.md"
+DOCS = Path(__file__).parents[2] / "docs" / "integrations.md"
 
 
 def environments(name: str) -> tuple[Environment, ...]:
@@ -436,7 +436,7 @@ def test_tasks_per_node_of_slurm(text: str, counts: tuple[int, ...]) -> None:
 
 
 def test_nothing_heavy_is_imported() -> None:
-    program = "import sys, ncheck.hook.launchers; print(*sys.modules)"
+    program = "import sys, ncheck.rank_variables; print(*sys.modules)"
     bare = (sys.executable, "-S", "-c", program)
     names = subprocess.run(bare, check=True, capture_output=True, text=True, env=PATHS).stdout.split()
     others = {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} - {"__main__"}
@@ -444,8 +444,7 @@ def test_nothing_heavy_is_imported() -> None:
         "ncheck",
         "ncheck.errors",
         "ncheck.expression",
-        "ncheck.hook",
-        "ncheck.hook.launchers",
+        "ncheck.rank_variables",
         "ncheck.hostlist",
         "ncheck.launchers",
         "ncheck.lazy_dataclass",
@@ -458,7 +457,7 @@ def test_nothing_heavy_is_imported() -> None:
 # Real launchers, where they are.
 
 FIELDS = (
-    "import os; from ncheck.hook.launchers import read_rank; r = read_rank(os.environ); "
+    "import os; from ncheck.rank_variables import read_rank; r = read_rank(os.environ); "
     "os.write(1, (' '.join(map(str, (r.launcher.replace(' ', '-'), r.rank, r.size, r.local_rank, r.local_size, "
     "r.node, r.nodes, bool(r.job)))) + chr(10)).encode())"
 )

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from ncheck.local_host import read_local_host
 from ncheck.settings import JobEnvironment, Settings
+from ncheck.this_machine.local_host import read_local_host
 
 
 @pytest.mark.skipif(not shutil.which("ip"), reason="there is no ip program here")

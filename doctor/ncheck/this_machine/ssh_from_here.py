@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ncheck.fleet.engine import Engine
-    from ncheck.local_host import LocalHost
     from ncheck.model.cluster import Cluster
     from ncheck.model.node import Node
     from ncheck.settings import Settings
     from ncheck.ssh.config import SshConfig
+    from ncheck.this_machine.local_host import LocalHost
 
 MOST_CONFIGURATIONS = 16
 NODES_EACH = 3  # a node that fails in its own way does not speak for the others: another one is tried

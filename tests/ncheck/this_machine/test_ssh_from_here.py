@@ -11,13 +11,13 @@ from ncheck.facts.learning import facts_of, learn
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PeerSsh, SshFromHereFacts
-from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.settings import Settings
-from ncheck.ssh_from_here import SshFromHere
+from ncheck.this_machine.local_host import LocalHost
+from ncheck.this_machine.ssh_from_here import SshFromHere
 
 HERE = LocalHost({}, machine=("boot", "net:[1]"))
 WORKS = SshFromHereFacts(PeerSsh("n1", None))
