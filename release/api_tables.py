@@ -115,7 +115,7 @@ def described(record: type) -> tuple[str, list[Described]]:
 
     What a field means is said by the docstring, by a comment behind the field, or by the schema of the report.
     """
-    from ncheck.report.schema import MEMBERS, RECORDS
+    from ncheck.report import schema
 
     hints = get_type_hints(record)
     types = {field.name: _shown(hints[field.name]) for field in dataclasses.fields(record)}
@@ -124,8 +124,9 @@ def described(record: type) -> tuple[str, list[Described]]:
     for one in filter(dataclasses.is_dataclass, reversed(record.__mro__)):
         about, said = said_of(_docstring(one), types)
         meanings |= {**dict(_COMMENT.findall(inspect.getsource(one))), **said}
-    if record in RECORDS:
-        meanings = {name: text.replace("null", "None") for name, text in MEMBERS[record.__name__].items()}
+    if record in schema.RECORDS:
+        about, members = schema.described(record)
+        meanings = {name: text.replace("null", "None") for name, text in members.items()}
     fields = [_measured(name, f"`{declared}`", meanings.get(name, "")) for name, declared in types.items()]
     return about, [*fields, *_properties(record)]
 

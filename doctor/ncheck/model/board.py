@@ -7,7 +7,12 @@ from ncheck.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Domain:
-    """One NUMA node. `bridges`: each host bridge with its PCIe switches, each switch with its devices."""
+    """One NUMA node.
+
+    title: The NUMA node and its CPUs.
+    bridges: Each host bridge as a list of PCIe switches, each switch as a list of devices.
+    alone: Devices near no other one.
+    """
 
     title: str
     bridges: tuple[tuple[tuple[str, ...], ...], ...]
@@ -16,9 +21,16 @@ class Domain:
 
 @dataclass(frozen=True)
 class Board:
-    """One kind of node. `nodes` are all of this kind; `source` is what showed the matrix.
+    """One kind of node.
 
-    `matrix` is a heading and a row per device, as `nvidia-smi topo -m` prints them.
+    domains: The NUMA nodes, as far as the matrix shows them.
+    unplaced: Devices whose place the matrix does not show.
+    nvlinks: Which GPUs NVLinks join, one line per kind of path.
+    rails: The nearest NICs of each GPU, one line per GPU.
+    worst_hop: The path that a ring over all GPUs must take at worst, such as SYS, in words; empty if unknown.
+    nodes: The nodes of this kind.
+    source: What showed the matrix: nvidia-smi, or the PCI bus and NVML.
+    matrix: The matrix: a heading and a row per device, as nvidia-smi topo -m prints it, NICs by name.
     """
 
     domains: tuple[Domain, ...]

@@ -44,14 +44,25 @@ DO = "do"  # the kind of a fix that is no command
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, on the nodes that have it. `fix` is something to type, or to do.
+    """One thing that is wrong, on the nodes that have it.
 
-    `where`: "here" or the names of nodes; empty, it is to be typed on the finding's nodes. `kind` is that of the
-    fix: "fix", a command that mends it as it is; "look", one that shows more and mends nothing; "do", a sentence.
-    `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
-    `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
-    `title`: of the check's page. `page`: the command that prints it. `hardware`: it is a fault of the machine or of a
-    part of it, which a repair mends. `ask`: only root may type the fix, and this user can hardly become root there.
+    code: The code of the check; codes never change.
+    check: The check's name.
+    severity: error: the job will fail, hang or be wrong. warning: it may run. info: worth knowing.
+    nodes: The affected nodes.
+    message: The problem in one sentence.
+    evidence: Evidence, one line each.
+    fix: A command that fixes or shows the problem, or a sentence: see kind.
+    ignored: True if --ignore names it: the severity is lowered, the finding is still listed.
+    see: Codes of the findings on the same nodes that name the cause of this one.
+    where: Where to type it: "here" is the machine that runs ncheck; empty: on the nodes of the finding.
+    kind: fix: the command mends the problem. look: it shows more. do: it is a sentence that says what to do.
+    summary: The problem in a few words; empty if the message is short or the name of the check says it.
+    title: The title of the check's page.
+    page: The command that prints the check's page.
+    hardware: Whether it is a fault of the machine or of a part of it, which a repair mends.
+    ask: True if only root may type it, and the user of the run is not root there, nor in a group that sudo usually lets
+        in: somebody else has to.
     """
 
     code: str
@@ -74,9 +85,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check says of these nodes. `reason` is never empty unless the outcome is passed.
+    """What one check says of these nodes.
 
-    `others_unread`: unknown only because no other node could be read to compare this one with.
+    check: The check's name.
+    code: The check's code.
+    nodes: The nodes of which it says so.
+    outcome: failed: a node has the problem. crashed: the check itself failed. unknown: data that should be readable was
+        not. skipped: nothing to check, or root is needed. passed: examined, no problem.
+    reason: The reason; empty only if the check passed.
+    needs_root: True if skipped because only root can read the data (--sudo).
+    others_unread: True if unknown only because no other node could be read to compare this one with.
     """
 
     check: str

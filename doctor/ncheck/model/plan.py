@@ -10,9 +10,12 @@ from ncheck.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """One variable. If `value` is None, leave it unset: `reason` says why.
+    """One variable of a launch plan.
 
-    `decided` False: ncheck could not determine the right value, and `reason` says why.
+    value: The value; null: leave it unset.
+    reason: The reason.
+    evidence: Evidence, one line each.
+    decided: False if the right value could not be determined.
     """
 
     value: str | None
@@ -25,9 +28,11 @@ class Setting:
 class LaunchCommand:
     """The command that starts all ranks, as `ncheck launch` executes it.
 
-    `program` is the launcher's executable; in `argv` it may follow `env` or a shell. `mpi_implementation` and
-    `mpi_version` are the nodes' MPI if mpirun starts the ranks. `prefix` is the value of Open MPI's --prefix, "" if the
-    command has none.
+    argv: The command's words; they start all ranks.
+    program: The launcher's executable; in argv it may follow env or a shell.
+    mpi_implementation: The nodes' MPI, such as Open MPI, if mpirun starts the ranks; else empty.
+    mpi_version: That MPI's version, such as 4.1.4; else empty.
+    prefix: The value of Open MPI's --prefix; empty if the command has none.
     """
 
     argv: tuple[str, ...]
@@ -39,10 +44,15 @@ class LaunchCommand:
 
 @dataclass(frozen=True)
 class Blocker:
-    """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts.
+    """One reason not to use the plan.
 
-    `where` and `kind` are those of the finding: where the fix is typed (empty: on the nodes), and "fix", "look", "do".
-    `ask` is that of the finding, too: an administrator has to type it.
+    message: The reason.
+    nodes: The nodes.
+    fix: A command that fixes or shows it, or a sentence; may be empty.
+    code: The code of the finding; empty if the result of checks is unknown.
+    where: Where to type the fix: here, or node names; empty: on the nodes.
+    kind: fix, look for a command that only shows more, or do for a sentence.
+    ask: True if only root may type it, which the user of the run probably cannot become there.
     """
 
     message: str
@@ -58,11 +68,14 @@ class Blocker:
 class LaunchPlan:
     """How to start the job.
 
-    `env` maps a variable to its setting. `lines` maps a launcher to the text to type, and `reasons` to the reasons for
-    it; `command` is the same text as a command, None if every node has a command of its own. `notes` say what could not
-    be decided and why. `per_node` maps nodes to the variables whose values differ between nodes: these have no value in
-    `env`, and no single value is right on all nodes. `blockers` are reasons not to use the plan as it is. `avoids` are
-    the codes of findings that harm a launch without the plan and none with it.
+    env: Environment variables of the job, by name.
+    lines: The command line, by launcher, such as mpirun.
+    notes: What could not be decided, with the reason.
+    reasons: Reasons for the values in each line, by launcher.
+    per_node: Variables whose value differs by node, by node; null in env.
+    command: The same line as a command; null if every node has a line of its own, or there is none.
+    blockers: Why the plan must not be used as it is; empty if it can be.
+    avoids: The codes of findings that harm a launch without the plan and none with it.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)

@@ -47,7 +47,26 @@ _NO_AGENT = (Cause.NO_PYTHON.value, Cause.NOT_ENTERED.value)  # a node that was 
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """One node, as the head of the report names it. `reached` is the login alone; see its verdicts for the rest."""
+    """One node, as the head of the report names it.
+
+    name: The name in the list.
+    reached: True if the host key was verified, the login succeeded and a shell answered.
+    address: The address of the connection; empty if none was attempted.
+    port: The port of the connection; 0 if none was attempted.
+    user: The user of the login.
+    transport: paramiko, openssh, rsh, srun, local or recorded.
+    host_name: The hostname that the node reports.
+    interpreter: The Python interpreter of the job: path, version, and how it was found.
+    container: The container of the job; empty for none.
+    slots: Slots in the list; null if not given.
+    seconds: Seconds from the first attempt to the first answer of the shell, or to the failure.
+    recorded: True if the data comes from a recording.
+    cause: Why the node was not reached, or its session was cut, such as host-key-changed; empty on success.
+    detail: The original error message of the library, ssh or the node.
+    addresses: The addresses of its interfaces with their prefix length, such as 10.1.0.7/24, by interface.
+    peers_reach: Of a node that was not reached from here: whether its SSH server greets other nodes of the run; null:
+        none was asked.
+    """
 
     name: str
     reached: bool
@@ -74,10 +93,17 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a curve: bytes per rank, seconds of one all-reduce, and its bandwidth in GB/s (1e9 bytes per second).
+    """One size of a curve: bytes per rank, seconds of one all-reduce, and its bandwidth in GB/s (1e9 bytes per
+    second).
 
-    `wrong` counts the wrong elements; None: they were not verified. `repeats` is how often it was timed, and `spread`
-    the share of the median from the fastest repeat to the slowest; None: unknown.
+    size: Bytes per rank.
+    in_place: Whether the result overwrites the input.
+    seconds: Seconds for one all-reduce, the median of the repetitions.
+    algbw: size / seconds, in GB/s (1e9 bytes per second).
+    busbw: algbw times 2(n-1)/n for n ranks: the load of each link, in GB/s.
+    wrong: Number of wrong elements; null if not verified.
+    repeats: How often the size was timed; null if unknown.
+    spread: From the fastest repeat to the slowest, as a share of the median; null if unknown.
     """
 
     size: int
@@ -94,10 +120,12 @@ class Point:
 class Protocol:
     """How the size that gives a measured value was timed.
 
-    `warm_ups` all-reduces do not count. Then each of the `repeats` times so many `iterations` of the all-reduce, one
-    after the other; `statistic` says what the value is of these times: their median, or their mean. `wanted` repeats
-    were asked for (--repeats); if that is more, there was no time for them. `spread` is the share of the median from
-    the fastest repeat to the slowest; None if it is unknown.
+    statistic: What the value is of the times of the repeats: median or mean.
+    repeats: How often the size was timed.
+    warm_ups: All-reduces before these, which do not count.
+    iterations: All-reduces in one repeat, one after the other; its time is divided by this number.
+    wanted: How many repeats --repeats asks for; if more than repeats, there was no time for them. Null if unknown.
+    spread: From the fastest repeat to the slowest, as a share of the median; null if unknown.
     """
 
     statistic: str
@@ -122,11 +150,22 @@ class Protocol:
 class Measurement:
     """What the probe measured, what was expected, and what limits it; GB/s are 1e9 bytes per second.
 
-    `by` is what carried the data ("NCCL 2.21.5", "torch 2.5.1 gloo on CPUs", "sockets, no library"). `lowered_by` are
-    facts that make the expected value less than the hardware's best ("7 of 8 rails"). `unknown` lists the unknown facts
-    without which nothing can be expected. `failed` says why there is no value. `efficiency` is the scaling efficiency:
-    the share of the bandwidth of fewer nodes that this group keeps, each divided by its own expectation; None if there
-    is nothing to compare with. `standing` is the verdict on the value. `protocol` is how it was timed, None if unknown.
+    what: What was measured.
+    measured: The measured value; null if it could not be measured.
+    expected: The value that the hardware should reach; null if unknown.
+    unit: The unit of both, such as GB/s (1e9 bytes per second).
+    limited_by: What limits the expected value.
+    nodes: The nodes that took part.
+    by: What carried the data, such as NCCL 2.21.5, torch 2.5.1 gloo on CPUs, or sockets, no library.
+    stage: inside (one node), pair, rail, scaling, all; empty for anything else.
+    ranks: Number of ranks on all nodes together; 0 for none.
+    lowered_by: What lowers the expected value, such as 7 of 8 rails.
+    unknown: What is missing to compute the expected value.
+    curve: All measured sizes, out of place and in place.
+    failed: Why there is no value; empty if there is one.
+    efficiency: Scaling efficiency: bandwidth as a share of that of fewer nodes; null if unknown.
+    standing: How the value compares with what it should be: ok, low, far too low, failed, or unknown.
+    protocol: How the largest size, which gives the value, was timed; null if unknown.
     """
 
     what: str
@@ -159,8 +198,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class GpuFigure:
-    """One figure of a GPU that was tested alone. `value` and `usual`: in the unit; `usual`: what the other GPUs of its
-    model reach, or what its data sheet lets expect, None if neither is known. `standing`: the verdict on the value.
+    """One figure of a GPU that was tested alone.
+
+    what: What was measured, such as FP32 or memory.
+    value: The median, in the unit.
+    unit: TFLOPS, GB/s, or us for the time of an empty kernel.
+    usual: What other GPUs of its model reach, or what its data sheet lets expect; null if neither is known.
+    standing: The verdict on the value.
     """
 
     what: str
@@ -172,9 +216,18 @@ class GpuFigure:
 
 @dataclass(frozen=True)
 class GpuAlone:
-    """One GPU that was tested alone, before ranks communicated. `clock`: MHz, `power`: watts, `temperature`: degrees
-    Celsius, all of them under load and None if NVML did not say. `failed`: why the test ended early, "" if it did not.
-    `notes`: what was not measured, and why.
+    """One GPU that was tested alone, before ranks communicated.
+
+    node: The node.
+    pci: PCI address.
+    uuid: UUID by NVML.
+    model: Model by NVML.
+    figures: How fast it computes and copies.
+    clock: MHz under load; null if NVML did not say.
+    power: Watts under load; null if NVML did not say.
+    temperature: Degrees Celsius under load; null if NVML did not say.
+    failed: Why its test ended early; empty if it did not.
+    notes: What was not measured, and why.
     """
 
     node: str
@@ -191,7 +244,12 @@ class GpuAlone:
 
 @dataclass(frozen=True)
 class Pair:
-    """The bus bandwidth between two nodes in GB/s, None if it failed, and the verdict on it."""
+    """The bus bandwidth between two nodes in GB/s, None if it failed, and the verdict on it.
+
+    nodes: The two nodes.
+    busbw: GB/s between them; null if the test failed.
+    standing: How it compares with what it should be: ok, low, far too low, failed, or unknown.
+    """
 
     nodes: tuple[str, str]
     busbw: float | None
@@ -217,7 +275,13 @@ class Share(str, Enum):
 class Traffic:
     """Bytes that one interface or HCA port of a node carried while all nodes ran together, or else in all steps.
 
-    `planned`: the plan sends the data through it. `share` is the verdict on it.
+    node: The node.
+    device: The interface, or the HCA and its port, such as mlx5_0:1.
+    sent: Bytes sent.
+    received: Bytes received.
+    planned: Whether the launch plan uses it.
+    share: usual: a device of the plan, and as much as the others. less: less than these. stray: data by a device that
+        is not in the plan. inside: loopback, between the ranks of a node. little: nothing that counts.
     """
 
     node: str
@@ -230,10 +294,17 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether the bandwidth was measured; `reason` says by what, or why not.
+    """Whether the bandwidth was measured.
 
-    `means` is the method that carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks.
-    `notes` say what was left out and why: nodes that took no part, skipped steps, GPUs that could not be measured.
+    ran: Whether a test ran.
+    reason: What ran, or why nothing ran.
+    means: What carried the data: nccl, nccl-tests, gloo or tcp; empty if no test ran.
+    launcher: What started the ranks: agents or mpirun; empty if no test ran.
+    version: Version of the library that carried the data; empty if there is none.
+    rounds: Number of rounds of collectives, one after another.
+    pairs: Every pair of nodes that was measured by itself.
+    traffic: Traffic of every interface and HCA port while all nodes ran together, or else in all steps.
+    notes: What was left out, with the reason: nodes, steps, GPUs.
     """
 
     ran: bool
@@ -254,7 +325,11 @@ class Probe:
 
 @dataclass(frozen=True)
 class MeshSample:
-    """How many of the `others` each node dialled, where they were too many to dial all: `dialled` is the median."""
+    """In a network of many nodes: how many of the others each node dialled.
+
+    dialled: The nodes that a node dialled: the median.
+    others: The nodes that it could have dialled.
+    """
 
     dialled: int
     others: int
@@ -266,8 +341,14 @@ class MeshSample:
 
 @dataclass(frozen=True)
 class RunPart:
-    """One part of a run, in its order. `node` answered last in it, and `question` is what took that node longest, with
-    its seconds. `late` are nodes that made the others wait, each with the seconds that it came after half of them.
+    """One part of a run, in its order.
+
+    part: start, log in, questions, ssh from here, slurm, between the nodes, files, measured, counters again, judged.
+    seconds: Seconds of the wall clock.
+    node: The node that answered last; empty if none was asked.
+    question: What took that node longest; empty if nothing was asked of it.
+    question_seconds: Seconds that this took on the node.
+    late: Nodes that answered more than 2 s after half of the nodes, with those seconds.
     """
 
     part: str  # "start", "log in", "questions", "between the nodes", "measured", "judged"
@@ -280,11 +361,15 @@ class RunPart:
 
 @dataclass(frozen=True)
 class BadNode:
-    """A node that a job is better off without. `codes` are those of the checks that say so.
+    """A node that a job is better off without.
 
-    `unknown`: no error names the node, but a check of it could not run. Not known is not good, and no fault either.
-    `proved`: the fault is proved to be the node's own: one of its hardware, or nobody reaches it. What is wrong with
-    this machine, with the user's settings there or with the network in between is not.
+    node: The node.
+    reason: The first reason.
+    codes: The codes of the checks that say so.
+    reached: False if the node was not reached.
+    unknown: True if no error names the node, but a check of it could not run.
+    proved: True if the fault is the node's own: one of its hardware, or nobody reaches it. Only such a node is taken
+        away from the scheduler.
     """
 
     node: str
@@ -297,7 +382,43 @@ class BadNode:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. `exit_code` is what the process ends with (a demo ends with its own)."""
+    """One run.
+
+    exit_code: Exit code of the process: 0 clean, 1 findings or unknown verdicts at or above fail_on, 130 interrupted.
+        (A demo exits with 0; this is the code of its report.)
+    nodes: All nodes in the order of the list, reached or not.
+    verdicts: One per selected check, outcome and reason, with its nodes: each node is named once per check.
+    findings: Problems, worst first, ignored ones last.
+    plan: How to start the job.
+    measurements: Results of the bandwidth test; empty if none ran.
+    probe: Whether a bandwidth test ran, and if not, why.
+    version: Version of ncheck.
+    seconds: Duration of the run in seconds; on the command line from the start of its process.
+    fail_on: What causes exit code 1: error, warning, info, unknown.
+    interrupted: True after ^C: the report is incomplete.
+    recorded: True if the data of any node comes from a recording.
+    dropped: Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.
+    bad: Nodes that a job is better off without, with the reason; none after ^C.
+    drain: Of the bad nodes: those to take away from the scheduler (--max-drain), the worst first.
+    time: When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.
+    host: The machine that ran ncheck.
+    user: The user who ran ncheck there.
+    command: The command line, without secrets.
+    cpus_only: True if no node that was reached has a GPU: only checks of CPUs and networks ran.
+    name_python: The command that names the Python of the job, where it was not judged: nodes have GPUs, and no
+        interpreter that was found there has a framework. Empty otherwise.
+    gpus_alone: Each GPU that --gpu-test tested alone, before ranks communicated.
+    boards: How GPUs and NICs lie, once for all nodes that are alike, the most common kind first; 16 at most.
+    systems: What the nodes have, as values: one record for all nodes that are alike.
+    hardware: What identifies each node that was reached, and its parts.
+    mesh: Among many nodes: how many others each dialled. null: each dialled all others, or none was dialled.
+    timeline: Where these seconds went, part by part. Empty for a recording.
+    milder: Settings of an ncheck.toml that was only found, and that may hide what is wrong.
+    news: What the history says of this run's findings (--history), a sentence each.
+    state: The answer, in the words that every format has. Ready is only what was verified: all nodes were reached, some
+        check passed, and none is unknown.
+    schema: This format. New members may be added under the same number; none is changed or removed.
+    """
 
     exit_code: int
     nodes: tuple[NodeSummary, ...]
