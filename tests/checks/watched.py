@@ -34,8 +34,9 @@ OPTION = "--PWNED"  # a program would take it for an option
 # What no node can name like an option, since its reader refuses it: tests/ncheck/facts
 AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
-    "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
-    "InputChain.name", "InputChain.table", "XidEvent.pci", "JobFolder.path", "FileSystem.point", "DataRates.path",
+    "EnvironmentFacts.files key", "Folder.path", "Folder.target", "MountFacts.shared key", "MpiSetting.file",
+    "MpiSetting.variable", "InputChain.name", "InputChain.table", "XidEvent.pci", "JobFolder.path", "FileSystem.point",
+    "DataRates.path",
     "Trouble.of", "ErrorCountersFacts.ports key", "LaterErrorCountersFacts.ports key", "PciDevice.above",
     "AcsFacts.controls key", "GpuHealth.pci", "Gid.netdev", "HcaPortDetails.hca", "LibraryFacts.uverbs key",
     "CodeFacts.folder", "InterpreterFacts.path", "InterpreterFacts.libraries key", "PromptFacts.python",

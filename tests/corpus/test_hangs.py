@@ -83,7 +83,7 @@ def test_what_a_log_does_not_decide_has_low_confidence(row: Row) -> None:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["case"])
 def test_every_answer_has_evidence_and_a_fix(row: Row) -> None:
     read = record(row)
-    assert read["fix"]
+    assert read["fix"] or read["cause"] == "rank_crashed"  # of an error of the program itself, its lines say it
     assert read["evidence"] or read["cause"] in ("healthy", None)
 
 

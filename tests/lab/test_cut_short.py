@@ -35,9 +35,10 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named_over_both_transports(l
 
     for run in ended:
         assert run.failed()["NC127"] == {node.name}, run.not_passed(node.name)
-        assert set(run.failed()) <= {"NC127", "NC132"}  # NC132: nor can the others' own ssh get there any more
+        # NC132: nor can the others' own ssh get there any more. NC317: the other run's agent listens there, too.
+        assert set(run.failed()) <= {"NC127", "NC132", "NC317"}
         assert run.report["seconds"] <= 34
-        others_whole(run, healthy, node.name, but="NC132")
+        others_whole(run, healthy, node.name, but="NC132 NC317")
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

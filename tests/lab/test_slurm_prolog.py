@@ -13,7 +13,7 @@ import pytest
 
 from tests.skips import cannot
 
-from . import hosts
+from . import faults, hosts
 from .command import built
 from .conftest import why_not
 from .layers import CHECKOUT
@@ -71,9 +71,9 @@ def test_slurm_runs_the_scripts_and_drains_a_node_for_its_own_error_alone(slurm:
     done = slurm.lab.head("srun", "-w", node.name, "hostname", check=False)
     assert (done.returncode, done.stdout) == (0, f"{node.name}\n"), done
 
-    node.sh("mount -t tmpfs -o ro shm /dev/shm")
+    faults.infiniband(node, polling=("mlx5_0",))
     node.sh("kill $(cat /mnt/slurmd.pid); while [ -e /mnt/slurmd.pid ]; do sleep 0.1; done; slurmd")
-    slurm.becomes("drained", "ncheck: NC610 shm-unusable")
+    slurm.becomes("drained", "ncheck: NC402 ib-port-polling")
 
     slurm.tell("update", f"nodename={node.name}", "state=resume")
     slurm.becomes("idle", "none")

@@ -19,6 +19,7 @@ runs no job. Or start the job without Open MPI's TCP: with torchrun, or with sru
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
@@ -43,7 +44,7 @@ def mpi_second_address(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
                 yield Problem(
                     f"{nic.name} has {' and '.join(_by_ipv4(nic))}: Open MPI connects from {_by_ipv4(nic)[0]}, other "
                     f"nodes know {several[-1]} alone and drop it, and the job hangs",
-                    f"ip -br address show {nic.name}",
+                    f"ip -br address show {quote(nic.name)}",
                     nodes=(node,), look=True, summary="Open MPI hangs with two addresses on an interface",
                 )  # fmt: skip
 

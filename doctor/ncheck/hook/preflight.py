@@ -203,6 +203,7 @@ class _Last:
 
 def _checked(rank: Rank, options: _Options, began: float) -> Report:
     from ncheck.hook.attendance import NotMet
+    from ncheck.hook.rules import missing_ranks_stop
 
     first = rank != _Last.rank or _Last.outcome is None
     if first:
@@ -213,10 +214,10 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
     speaks = first and (rank.rank == 0 or rank.local_rank in (None, 0))
     if not isinstance(outcome, NotMet):
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
-    chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
     heir = _heir(rank)
     absent = outcome.kind in ("refused", "ranks", "ended") and heir  # the others have met, with the rank
-    if outcome.is_error and not absent and not (outcome.kind == "ranks" and chosen):
+    counts = outcome.kind != "ranks" or missing_ranks_stop(options.select, options.ignore)
+    if outcome.is_error and not absent and counts:
         return _stopped(f"{STOPPED}: {outcome.text}{heir}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}{heir}", options, speaks=speaks)
 

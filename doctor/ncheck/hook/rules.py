@@ -29,6 +29,15 @@ class Double:
         return f"rank {self.later.rank} came twice: {self.first.shown} and {self.later.shown}"
 
 
+def missing_ranks_stop(select: Sequence[str], ignore: Sequence[str]) -> bool:
+    """Whether rank-missing is judged and stops a job, by the words of --select and --ignore: no check is imported."""
+
+    def names(words: Sequence[str]) -> bool:
+        return any("NC801".startswith(word.upper()) or word.lower() in {"rank-missing", "ranks"} for word in words)
+
+    return (not select or names(select)) and not names(ignore)
+
+
 def may_come(own: Rank, attendance: Attendance, alive: Collection[int], waited: float) -> bool:
     """Whether to wait longer for the missing ranks: each has a process, or it would stop the job and may still start.
 

@@ -78,7 +78,7 @@ def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     lines = first.stderr.splitlines()
     assert lines[0] == f"x Not ready: {HOST}: ranks did not start"
     assert "x error NC801 rank-missing" in first.stderr
-    assert first.stderr.count("NC801") == 1
+    assert first.stderr.count("error NC801") == 1
 
 
 def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() -> None:
@@ -86,7 +86,7 @@ def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() ->
     for variables, words in (({}, {"on_problem": "warn"}), ({"NCHECK": "warn"}, {})):
         first, last = run(3, 0, 2, variables=variables, select=RANKS, timeout=8, **words)
         assert (first.said, last) == (said, Ended(said, ""))
-        assert first.stderr.count("NC801") == 1
+        assert first.stderr.count("error NC801") == 1
 
 
 def test_a_check_that_is_ignored_stops_nothing() -> None:
@@ -142,7 +142,7 @@ except NcheckError as error:
 """
     ranks = run(3, 0, 2, after=after, select=RANKS, timeout=8)
     assert [rank.said.get("again") for rank in ranks] == [True, True], ranks
-    assert ranks[0].stderr.count("NC801") == 1
+    assert ranks[0].stderr.count("error NC801") == 1
 
 
 def test_processes_that_execute_another_program_meet_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.hook.attendance import Attendance, Member, Trouble
-from ncheck.hook.rules import UNSEEN, Double, contradictions, may_come, size_text
+from ncheck.hook.rules import UNSEEN, Double, contradictions, may_come, missing_ranks_stop, size_text
 from ncheck.rank_variables import Rank
 
 AT = "n0:29500"
@@ -75,3 +75,17 @@ def test_the_word_of_peers_that_may_be_strangers_counts_where_the_job_is_incompl
         Trouble("doubted", (2,), f"{SIZE.text}; {DOUBT}"), Trouble("doubted", (1,), f"{FAR.text}; {DOUBT}"),
     ]  # fmt: skip
     assert contradictions([], [], AT, incomplete=True) == []
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "stop"),
+    [
+        ((), (), True), (("NC8",), (), True), (("nc1", "rank-missing"), (), True), (("ranks",), (), True),
+        (("NC6",), (), False), (("NC802",), (), False), ((), ("NC605",), True), ((), ("NC801",), False),
+        ((), ("NC801=n3",), True), (("NC8",), ("rank-missing",), False),
+    ],
+)  # fmt: skip
+def test_missing_ranks_stop_a_job_where_their_check_is_chosen(
+    select: tuple[str, ...], ignore: tuple[str, ...], *, stop: bool
+) -> None:
+    assert missing_ranks_stop(select, ignore) is stop

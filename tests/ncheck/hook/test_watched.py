@@ -145,7 +145,7 @@ def test_a_standard_error_that_nobody_reads_any_more_ends_neither_the_job_nor_th
         assert run.line() == watched(2)
         run.ranks[0].stderr.close()
         run.ranks[0].stderr = None
-        run.ranks[1].send_signal(signal.SIGKILL)  # is told, and examined
+        # The ranks wait for their input: they stand still.
         wait_for(lambda: any(tmp_path.glob("ncheck-stall-*.zip")))
 
 
@@ -188,7 +188,9 @@ def test_what_makes_a_job_stand_still_is_printed_and_saved_in_its_folder(tmp_pat
         _, after = rank.communicate("", timeout=PATIENCE)
     assert rank.returncode == 0
     assert [line[:7] for line in lines if "the job is watched" in line] == ["ncheck:"]  # once: the script asks again
-    assert re.fullmatch(r"ncheck: \S+ the job has moved next to nothing for .* \(since .*\)\n", lines[1])
+    assert re.fullmatch(
+        r"ncheck: \S+ the job has moved (?:next to nothing|less than before) for .* \(since .*\)\n", lines[1]
+    )
     assert lines[-2].strip()  # the page of triage is in between
     saved = Path(lines[-1].split()[-1])
     assert (saved.parent, after) == (tmp_path, "")

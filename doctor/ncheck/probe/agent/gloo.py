@@ -39,6 +39,8 @@ def meeting(sources, arguments, timeout):
         reason = message if isinstance(message, str) else message.get("failure", reason)
         if "port" in child.known:
             return dict(child.known, address=arguments["address"])
+        if isinstance(message, dict) and "failure" in message:
+            break
     if child.lives and "version" not in child.known:
         return {"importing": round(time.monotonic() - began, 1)}
     raise MissingError(reason[:_WIDEST] or "torch opened no store within the time limit")

@@ -41,6 +41,7 @@ SHORTEST = 1e-6  # seconds: no clock is trusted below
 SPENT = 3.0  # times the seconds of the collectives: data is filled and verified as well
 SMALL, STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
 WIDEST = 1000  # characters of a failure: a pipe never splits such a line
+TO_OPEN = 10.0  # seconds for a store to reach itself: a firewall may let no connection in
 REASONS = ("", "there is no time for it", "there is no memory for it")
 
 
@@ -84,11 +85,12 @@ def store(address):
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     sock.bind((address, 0))
     port, number = sock.getsockname()[1], sock.detach()
+    options = {"is_master": True, "wait_for_workers": False, "timeout": timedelta(seconds=TO_OPEN)}
     try:
-        tcp_store = TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=number)
+        tcp_store = TCPStore(address, port, master_listen_fd=number, **options)
     except TypeError:  # torch before 2.0 cannot be given a socket
         os.close(number)
-        tcp_store = TCPStore(address, 0, is_master=True, wait_for_workers=False)
+        tcp_store = TCPStore(address, 0, **options)
     send(port=tcp_store.port)
     while tcp_store:
         signal.pause()

@@ -16,7 +16,7 @@ from ncheck.triage.log_reading import Confidence, progress, read_lines, trouble_
 def diagnosed(text: str) -> Record:
     """Diagnose a job's log: the best cause, its evidence and what to type; `cause` is null if no line shows one.
 
-    `fix` is the command to type: what changes something, or else what shows more.
+    `fix` is the command to type: what changes something, or else what shows more; "" where the lines say it all.
     `others` are the other causes in the log, then those that print the same lines as the best.
     """
     lines = plain_text(text).split("\n")
@@ -84,7 +84,8 @@ def _remarks(facts: Record) -> Iterator[Remark]:
     else:
         say = error if facts["confidence"] == "high" else warning
         yield say(f"{cause}: {facts['meaning']} (confidence {facts['confidence']})")
-        yield info(f"to type: {facts['fix']}")
+        if facts["fix"]:
+            yield info(f"to type: {facts['fix']}")
 
 
 def _failed(text: str) -> Reading:

@@ -158,7 +158,7 @@ SIGNATURES = (
         meaning="a GPU cannot open the memory of another one: between nodes, IMEX must run in one NVLink domain",
         fix="sudo systemctl restart nvidia-imex", look="nvidia-imex-ctl -N"),
     # transport/p2p.cc:272 NCCL WARN ncclP2pImportShareableBuffer: cuMemImportFromShareableHandle failed: error 400
-    row(r"(?:[Ii]mport(?:From)?Shareable(?:Handle|Buffer)|ExportToShareableHandle)\S{0,20}.{0,200}"
+    row(r"(?:[Ii]mport(?:From)?Shareable(?:Handle|Buffer)|ExportToShareableHandle).{0,200}"
         r"(?:\b[Ff]ail|\b[Ee]rror|CUDA_ERROR_(?!NOT_SUPPORTED)|invalid)", "fabric_manager", Grade.LIKELY,
         "software_bug",
         "container_isolation",

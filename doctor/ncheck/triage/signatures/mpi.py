@@ -219,8 +219,8 @@ SIGNATURES = (
         meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", look="ucx_info -d"),
     # OFI fi_getinfo() failed (ofi_init.c:2684:MPIDI_OFI_mpi_init_hook:No data available)
     row(r"OFI (?:\w{1,20} ){0,2}\w{1,20}(?:\(\))? fail(?:ed|ure)|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
-        r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|"
-        r"load)",
+        r"OFI_?\w{0,30} .{0,60}provider .{0,60}(?:not found|failed)|"
+        r"libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|load)",
         "net_plugin", Grade.POSSIBLE, "no_interface", "ib_fabric",
         meaning="libfabric has no provider for this network", look="fi_info -l"),
     # [mpiexec@n1] HYDU_sock_gethostbyname (sock.c:201): unable to get host address for n2
