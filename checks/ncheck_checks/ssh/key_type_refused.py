@@ -2,8 +2,8 @@
 
 ## What it finds
 Nodes that refused your keys and that list, as they greet, which types of keys they accept (PubkeyAcceptedAlgorithms):
-none of the keys that were offered is of such a type. OpenSSH lists them since 9.5. Older servers list all that they
-know: there ncheck cannot tell this from a key that is not installed, and reports authentication-refused.
+none of the keys that were offered is of such a type. Older releases of OpenSSH, such as 9.2, list all that they know:
+there ncheck cannot tell this from a key that is not installed, and reports authentication-refused.
 
 ## Why it matters
 Systems in FIPS mode accept no Ed25519 keys, new ones no DSA and no RSA keys with SHA-1. To install the same key again

@@ -112,7 +112,7 @@ def _utc(seconds: int) -> str:
 
 def key_type_refused(target: Target, kinds: Iterable[str], accepted: str) -> Failure | None:
     """Return the failure where a server accepts none of these types of keys, by its own list (server-sig-algs); None
-    where it accepts one, or does not say. Releases of OpenSSH before 9.5 list all that they know.
+    where it accepts one, or does not say. Older releases of OpenSSH, such as 9.2, list all that they know.
     """
     names = frozenset(accepted.split(","))
     signing = {name for kind in kinds for name in signatures_of(kind)}
