@@ -16,7 +16,8 @@ import pytest
 
 TREE = Path(__file__).parents[1]
 API = (TREE / "docs" / "api.md").read_text(encoding="utf-8")
-pytestmark = pytest.mark.slow
+# Where another test of the same process imported distutils, to look for pip warns.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Setuptools is replacing distutils:UserWarning")]
 
 HOME = str(Path(ncheck.__file__).parents[1])
 
