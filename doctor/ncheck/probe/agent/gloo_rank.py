@@ -24,7 +24,6 @@ every partial sum exactly, and a missing or misplaced part is found.
 
 import json
 import os
-import signal
 import socket
 import sys
 import time
@@ -41,6 +40,7 @@ SHORTEST = 1e-6  # seconds: no clock is trusted below
 SPENT = 3.0  # times the seconds of the collectives: data is filled and verified as well
 SMALL, STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
 WIDEST = 1000  # characters of a failure: a pipe never splits such a line
+LOOKS = 0.5  # seconds between two looks of a store at whether its parent is still there
 TO_OPEN = 10.0  # seconds for a store to reach itself: a firewall may let no connection in
 REASONS = ("", "there is no time for it", "there is no memory for it")
 
@@ -82,6 +82,7 @@ def store(address):
     """Run a store until this process is ended. It listens on this address only; the default is all addresses."""
     from torch.distributed import TCPStore
 
+    parent = os.getppid()
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     sock.bind((address, 0))
     port, number = sock.getsockname()[1], sock.detach()
@@ -92,8 +93,8 @@ def store(address):
         os.close(number)
         tcp_store = TCPStore(address, 0, **options)
     send(port=tcp_store.port)
-    while tcp_store:
-        signal.pause()
+    while tcp_store and os.getppid() == parent:  # it leads a process group of its own: nothing else ends it
+        time.sleep(LOOKS)
 
 
 def one_step(asked):

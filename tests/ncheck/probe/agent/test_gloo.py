@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from ncheck.model.evidence import Answer, JsonValue, Status
+from ncheck.probe.agent import gloo_rank
 from ncheck.probe.agent.gloo_rank import ladder
 
 from tests.ncheck.agent.agents import Agent, at_once
@@ -181,3 +186,18 @@ def await_that(happens: Any) -> None:
     end = time.monotonic() + 60
     while not happens():
         assert time.monotonic() < end
+
+
+def test_a_store_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("__version__ = '2.6'")
+    (tmp_path / "torch" / "distributed.py").write_text("class TCPStore:\n    def __init__(*_, **__): ...\n    port = 1")
+    text = inspect.getsource(gloo_rank)
+    line = [sys.executable, "-c", text, json.dumps({"store": "127.0.0.1"})]
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as parent:
+        assert parent.stdout
+        assert any('"port"' in said for said in iter(parent.stdout.readline, ""))
+        (store,) = psutil.Process(parent.pid).children()
+        parent.kill()
+    store.wait(10)
