@@ -3,7 +3,7 @@
 #   make run                    install into .venv and show `ncheck demo`
 #   make run NODES=nodes.txt    examine your own nodes (ARGS='-p 10001' adds options)
 #   make test                   build the wheel, install it, test the installed wheel (TORCH=1 adds torch, ARGS='-k name')
-#   make test-fast              the same without root, network and lab, in a minute or two
+#   make test-fast              the same without root, network and lab, in one to three minutes
 #   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
 #   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16,64'),
 #                               how long whole commands take, as root also over hosts made of namespaces; the mesh between

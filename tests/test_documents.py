@@ -240,6 +240,23 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
     assert len(named) > 10
 
 
+def test_the_line_that_shows_the_free_codes_of_a_topic_shows_none_that_is_used_or_retired() -> None:
+    (line,) = re.findall(r"^comm .*", PAGES["CONTRIBUTING.md"], re.MULTILINE)
+    shown = subprocess.run(["bash", "-c", line], cwd=TREE, capture_output=True, text=True, check=True)
+    used = {check.code for check in load_checks().checks} | {"NC630", "NC631"}
+    assert (shown.stderr, shown.stdout.split()) == ("", [f"NC{at}" for at in range(600, 700) if f"NC{at}" not in used])
+
+
+def test_the_lists_that_a_change_may_need_are_where_the_page_says() -> None:
+    # | a fix that is typed | `TYPED` or `NOT_TYPED` in `tests/lab/fixes.py`: why | `tests/checks/test_all_checks.py` |
+    named = re.findall(r"((?:`[A-Z_]+`(?: or )?)+) in `(tests/\S+)`", PAGES["CONTRIBUTING.md"])
+    lists = {
+        name: (TREE / file).read_text(encoding="utf-8") for names, file in named for name in names.split("`")[1::2]
+    }
+    assert len(lists) == 6
+    assert [name for name, text in lists.items() if not re.search(rf"^{name}\b.* = ", text, re.MULTILINE)] == []
+
+
 @pytest.mark.slow
 def test_the_errors_that_the_pitfalls_list_lead_to_a_check_or_a_cause_of_their_story() -> None:
     page, registry = PAGES["docs/pitfalls.md"], load_checks()
