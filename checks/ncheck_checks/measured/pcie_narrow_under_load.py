@@ -16,7 +16,7 @@ has).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
@@ -49,9 +49,10 @@ def pcie_narrow_under_load(cluster: Cluster) -> Iterator[Problem | Inconclusive 
         yield from (replace(one, nodes=(node,)) for one in unwatched(facts.gpus))
     for node, gpus in narrow.items():
         yield Problem(
-            f"a PCIe link below what it can be under load: {fold_pci(gpus)} of {node}",
+            _message(node, gpus),
             cluster.facts(GpuTestFacts)[node].shown_by("sudo lspci -vv -d 10de:", "sudo lspci -vv -d 1002:"),
-            tuple(_text(gpu) for gpu in gpus), (node,), look=True, summary="a GPU has a slow PCIe link under load",
+            tuple(f"{gpu.pci}: {_text(gpu)}" for gpu in gpus), (node,), look=True,
+            summary="a GPU has a slow PCIe link under load",
         )  # fmt: skip
 
 
@@ -66,7 +67,13 @@ def _most(gpu: TestedGpu) -> tuple[int, int] | None:
     return max(able) if able else None
 
 
+def _message(node: str, gpus: Sequence[TestedGpu]) -> str:
+    texts = {_text(gpu) for gpu in gpus}
+    run = f"under load, the PCIe link{'s' * (len(gpus) > 1)} of {fold_pci(gpus)} of {node} run{'s' * (len(gpus) == 1)}"
+    return f"{run} at {texts.pop()}" if len(texts) == 1 else f"{run} at less than they can do"
+
+
 def _text(gpu: TestedGpu) -> str:
     (width, generation), most = _link(gpu) or (0, 0), _most(gpu)
-    able = f", it can be x{most[0]} of generation {most[1]}" if most else ""
-    return f"{gpu.pci}: x{width} of generation {generation}{able}"
+    able = f"; it can do x{most[0]} of generation {most[1]}" if most else ""
+    return f"x{width} of generation {generation}{able}"
