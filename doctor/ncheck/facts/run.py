@@ -1,4 +1,4 @@
-"""What the run itself has to say: what it was told, facts that were not read, broken plug-ins, crashed checks."""
+"""Facts about the run itself: its options, facts that were not read, broken plug-ins, crashed checks."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
 
 
-MOST_NOISE = 64 * 1024  # bytes that answer nothing: start-up files print a page at most
+MOST_NOISE = 64 * 1024  # bytes of unexpected output: start-up files print a page at most
 
 
 class Lines:
@@ -62,7 +62,7 @@ class Lines:
                     return word, rest
             unmarked += len(line) + 1
             if unmarked > MOST_NOISE:
-                raise NodeFloodsError(f"over {MOST_NOISE // 1024} KiB came that answer nothing")
+                raise NodeFloodsError(f"over {MOST_NOISE // 1024} KiB of unexpected output came")
 
     def exactly(self, wanted: int, seconds: float) -> bytes:
         """Return that many bytes."""
@@ -81,7 +81,7 @@ class Lines:
     def _line(self, deadline: float) -> str:
         while (at := self.buffer.find(b"\n")) < 0:
             if len(self.buffer) > MOST_NOISE:
-                raise NodeFloodsError(f"a line of over {MOST_NOISE // 1024} KiB came that answers nothing")
+                raise NodeFloodsError(f"an unexpected line of over {MOST_NOISE // 1024} KiB came")
             self._more(deadline)
         line = bytes(self.buffer[:at])
         del self.buffer[: at + 1]

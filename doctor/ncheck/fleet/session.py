@@ -47,7 +47,7 @@ _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its inpu
 _GLANCE = 0.1  # seconds for what has come already
 _QUIET = 5.0  # seconds without a word from an agent that has begun: then it is asked whether it is there
 _IN_VAIN = 2  # so many more of them without a word: it is not, and the run goes on without it
-_MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
+_MOST_STRAYS = 1000  # unexpected messages of one session: more is a flood
 _BY_SSH = frozenset({"paramiko", "openssh"})
 _KILLED = frozenset({128 + 9, 128 + 15})  # as the kernel does without memory, or an administrator
 _FROM_PAM = frozenset({ssh.Cause.SLURM_JOB_WANTED, ssh.Cause.PERSON_WANTED})
@@ -240,10 +240,10 @@ class Session:
             self._ping()
 
     def _stray(self, count: int) -> None:
-        """Count messages that answer nothing. A node that keeps sending them costs the others time."""
+        """Count unexpected messages. A node that keeps sending them costs the others time."""
         self.strays += count
         if self.strays > _MOST_STRAYS:
-            raise SessionEndedError(Cause.FLOODED, f"the node sent {self.strays} messages that answer nothing")
+            raise SessionEndedError(Cause.FLOODED, f"the node sent {self.strays} unexpected messages")
 
     def _frame(self, most: float = float("inf")) -> object:
         """Return the content of the next frame. The shell around --enter prints a last line when all has ended."""

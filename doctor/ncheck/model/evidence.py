@@ -192,7 +192,7 @@ INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.NOT_TRIED, C
 
 @dataclass(frozen=True)
 class Login:
-    """How the way into a node went. `reached` means: host key verified, logged in, and the remote command runs.
+    """The result of a login. `reached` means: host key verified, logged in, and the remote command runs.
 
     A node may be reached and still have a cause (no-python, not-entered, closed): then the shell answered and the
     agent could not do its work, or not all of it.

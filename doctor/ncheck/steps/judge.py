@@ -261,7 +261,7 @@ class _Judging:
         return self._verdict(Outcome.PASSED)
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
-        """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
+        """Set the verdict of the nodes that this result names; the worst outcome wins, with the first reason for it."""
         outcome, reason = _meaning(word)
         if isinstance(word, NotApplicable):
             self.not_applicable.update(nodes)

@@ -379,7 +379,7 @@ class StepStream:
             data = bytes(task.unread)
             task.unread.clear()
         if task.flooded:
-            raise NodeFloodsError(f"over {MOST_UNREAD // 2**20} MiB came that were not asked for")
+            raise NodeFloodsError(f"over {MOST_UNREAD // 2**20} MiB of unexpected output came")
         if data:
             return data
         if isinstance(end := self._end_of_task(), EngineBrokeError) or task.closed:
