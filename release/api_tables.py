@@ -27,20 +27,21 @@ def facts() -> str:
     return "\n\n".join([index, *(f"### {name}\n\n{_tables(facts, shown)}" for name, facts in modules.items())])
 
 
+_OTHER_MODULES = ("ncheck.plan.planned_pick", "ncheck.probe.facts", "ncheck.probe.gpu_test")
+
+
 def _fact_modules() -> dict[str, list[type]]:
     import ncheck.facts
 
     names = sorted(module.name for module in pkgutil.iter_modules(ncheck.facts.__path__))
-    modules = [
-        import_module(name)
-        for name in (*(f"ncheck.facts.{name}" for name in names), "ncheck.probe.facts", "ncheck.probe.gpu_test")
-    ]
+    modules = [import_module(name) for name in (*(f"ncheck.facts.{name}" for name in names), *_OTHER_MODULES)]
     return {module.__name__: own for module in modules if (own := _own_facts(module))}
 
 
 def _own_facts(module: ModuleType) -> list[type]:
     facts = (value for name, value in vars(module).items() if name.endswith("Facts") and _is_record(value))
-    return [fact for fact in facts if fact.__module__ == module.__name__]
+    read_here = [one.record for one in getattr(module, "FACTS", ())]
+    return [fact for fact in facts if fact.__module__ == module.__name__ or fact in read_here]
 
 
 def _is_record(value: object) -> bool:

@@ -8,7 +8,7 @@ from importlib import import_module
 
 def every_fact() -> tuple[type[object], ...]:
     """Return the facts in the order of the modules."""
-    packages = [import_module(name) for name in ("ncheck.facts", "ncheck.probe", "ncheck.triage.facts")]
+    packages = [import_module(name) for name in ("ncheck.facts", "ncheck.plan", "ncheck.probe", "ncheck.triage.facts")]
     names = [
         found.name for package in packages for found in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
     ]

@@ -24,8 +24,8 @@ from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
-from ncheck.report import FORMATS, show
-from ncheck.settings import Settings
+from ncheck.report import show
+from ncheck.settings import FORMATS, Settings
 
 from tests.ncheck.within import at, places, put
 from tests.turns import REPEAT, TURN

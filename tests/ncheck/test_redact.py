@@ -27,10 +27,10 @@ from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
 from ncheck.read.text import read_text
 from ncheck.redact import REDACTED, redact, redact_record, redact_value, secret_name
-from ncheck.report import FORMATS, show
+from ncheck.report import show
 from ncheck.report.json import as_json
 from ncheck.report.progress import PlainLines
-from ncheck.settings import Settings
+from ncheck.settings import FORMATS, Settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

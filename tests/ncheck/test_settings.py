@@ -10,8 +10,7 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.requirements import Requirement
-from ncheck.report import Output
-from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
+from ncheck.settings import HostOverride, Ignore, JobEnvironment, Output, Settings, make_settings
 
 LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
 ONLY_A_FLAG = "is not allowed in a settings file"

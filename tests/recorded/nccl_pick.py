@@ -6,8 +6,8 @@ from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 from ncheck.facts.nccl_pick import PICK
-from ncheck.facts.planned_pick import PLANNED
 from ncheck.model.evidence import JsonValue, Note, Reply, Status
+from ncheck.plan.planned_pick import PLANNED
 
 from .host import address
 from .software import LIBRARIES

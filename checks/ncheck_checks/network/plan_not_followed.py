@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from ncheck import Fix, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.nccl.choice import located
 from ncheck.nccl.settings import settings_that_steer_the_choice
+from ncheck.plan.planned_pick import PlannedPickFacts
 
 
 @node_check("NC324", Severity.ERROR, PlannedPickFacts, NicFacts, EnvironmentFacts)

@@ -178,7 +178,8 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
         return EXIT_CLEAN
     from ncheck.cli.examine import observer_for
     from ncheck.observer import Silent
-    from ncheck.report import Output, show_all
+    from ncheck.report import show_all
+    from ncheck.settings import Output
 
     report = work(settings, Silent() if quiet else observer_for(sys.stderr, os.environ, settings.longest))
     chosen = "verbose" if verbose else "quiet" if quiet else "console"

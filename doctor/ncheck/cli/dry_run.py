@@ -50,9 +50,9 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.error_counters import LATER
     from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.maintenance import RESERVATIONS
-    from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
+    from ncheck.plan.planned_pick import PLANNED
     from ncheck.probe.facts import MEETING, TASK
     from ncheck.probe.gpu_test import GPU_TEST
 

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ncheck.launchers import LAUNCHER_TABLE
-from ncheck.report import FORMATS
+from ncheck.settings import FORMATS
 from ncheck.settings import values as read
 from ncheck.settings.options import OPTIONS
 

@@ -87,8 +87,12 @@ def complete(cluster: Cluster, wanted: Collection[FactType], why: Reply, *, reco
 
 
 def definition_of(fact: FactType) -> Fact[object] | None:
-    """Return how a fact is read; None for what the run itself contributes. Its module lists it in FACTS."""
-    definitions: tuple[Fact[object], ...] = getattr(sys.modules[fact.__module__], "FACTS", ())
+    """Return how a fact is read; None for what the run itself contributes. Its module lists it in FACTS.
+
+    LoginFacts is the exception: a cluster knows it, so it lies in model/, and the module of IdentityFacts lists it.
+    """
+    module = (IdentityFacts if fact is LoginFacts else fact).__module__
+    definitions: tuple[Fact[object], ...] = getattr(sys.modules[module], "FACTS", ())
     return next((one for one in definitions if one.record is fact), None)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.evidence import Cause, Evidence, Greeting, Login
+from ncheck.model.evidence import Cause, Evidence, Greeting
 from ncheck.model.fact import Unread
+from ncheck.model.login import LoginFacts
 from ncheck.text import printable
+
+__all__ = ["FACTS", "NOISE_LINES", "ONE_CONNECTION", "IdentityFacts", "ListingFacts", "LoginFacts"]
 
 
 @dataclass(frozen=True)
@@ -17,24 +20,6 @@ class ListingFacts:
 
     places: tuple[str, ...]
     slots: int | None = None
-
-
-@dataclass(frozen=True)
-class LoginFacts:
-    """The result of the login; every node has this fact, unreachable nodes too.
-
-    `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
-    `python_seconds`: seconds that python3 needed to start there; `shell_seconds`: seconds that the login shell
-    needed for its start-up files; 0 is not measured. `python`: where no python3 runs, the path of one that exists;
-    "" if none does. `old_python`: of one that is too old for the agent.
-    """
-
-    login: Login
-    noise: str = ""
-    python_seconds: float = 0.0
-    shell_seconds: float = 0.0
-    python: str = ""
-    old_python: str = ""
 
 
 @dataclass(frozen=True)

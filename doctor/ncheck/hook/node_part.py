@@ -153,7 +153,8 @@ def own_questions() -> dict[str, dict[str, object]]:
 
     from ncheck import facts
 
-    names = [*(f"{facts.__name__}.{found.name}" for found in iter_modules(facts.__path__)), "ncheck.probe.facts"]
+    names = [f"{facts.__name__}.{found.name}" for found in iter_modules(facts.__path__)]
+    names += ["ncheck.plan.planned_pick", "ncheck.probe.facts"]
     asked = (fact for name in names for fact in getattr(import_module(name), "FACTS", ()))
     return _by_key(source for fact in asked for source in fact.sources)
 

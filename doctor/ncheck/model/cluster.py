@@ -9,9 +9,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from ncheck.facts.login import LoginFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Read, Unread, name_of
+from ncheck.model.login import LoginFacts
 from ncheck.model.node import Node
 
 T = TypeVar("T")

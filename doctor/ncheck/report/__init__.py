@@ -1,4 +1,9 @@
-"""Readers of one Report that decide nothing: console, HTML and Markdown for people, the others for programs."""
+"""Readers of one Report that decide nothing: console, HTML and Markdown for people, the others for programs.
+
+A format of FORMATS (settings/values.py) is a module of this name here, with print_report(report, stream, environ, *,
+color). A program that reads exit codes of its own has exit_code(report) too. -v and -q choose other modules for the
+console: verbose, quiet.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.errors import NcheckError
-from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
-
-# -v and -q choose other modules for the console: verbose, quiet.
-# A format is a module of this name here, with print_report(report, stream, environ, *, color). A program that reads
-# exit codes of its own has exit_code(report) too.
-FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm", "kubernetes")
-
-
-@dataclass(frozen=True)
-class Output:
-    """One -o: a format, and the file to write it to. None is standard output."""
-
-    form: str
-    path: str | None = None
+    from ncheck.settings import Output
 
 
 def show_all(

@@ -27,12 +27,15 @@ from ncheck.settings.options import (
     JobEnvironment,
     Settings,
 )
+from ncheck.settings.values import FORMATS, Output
 from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
 
-__all__ = ["VARIABLES", "HostOverride", "Ignore", "JobEnvironment", "Settings", "make_settings"]
+__all__ = [
+    "FORMATS", "VARIABLES", "HostOverride", "Ignore", "JobEnvironment", "Output", "Settings", "make_settings",
+]  # fmt: skip
 
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
 

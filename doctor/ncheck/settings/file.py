@@ -39,7 +39,7 @@ from ncheck.settings.options import ALWAYS, ENVIRONMENT, OPTIONS, OUTSIDE
 from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from ncheck.report import Output
+    from ncheck.settings.values import Output
 
 NAME = "ncheck.toml"
 LARGEST = 2**20

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ncheck.hostlist import unfold
 from ncheck.launchers import LAUNCHERS
 from ncheck.lazy_dataclass import dataclass
-from ncheck.report import FORMATS, Output
 from ncheck.settings import values as read
+from ncheck.settings.values import FORMATS, Output
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts

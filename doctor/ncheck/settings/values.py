@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.report import FORMATS, Output
 from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
 
+# Formats of the report, each a module of this name in report/.
+FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm", "kubernetes")
 Read = Callable[[object], object]
 _FAIL_ON = ("error", "warning", "info", "unknown")
 _NEVER = ("never", "none")
@@ -330,6 +331,14 @@ def interface(value: object) -> str:
     if len(name.encode()) > _LONGEST_INTERFACE or not is_name(name):
         raise ValueError(f"{quoted(name)} is not an interface name, as in eth0; to list the names: ip -br link")
     return name
+
+
+@dataclass(frozen=True)
+class Output:
+    """One -o: a format, and the file to write it to. None is standard output."""
+
+    form: str
+    path: str | None = None
 
 
 def outputs(value: object) -> tuple[Output, ...]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.plan.planned_pick import PlannedPickFacts
 from ncheck.steps.judge import judge
 from ncheck_checks.network.plan_not_followed import plan_not_followed
 

@@ -11,9 +11,9 @@ from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import NCCL
 from ncheck.facts.nccl_pick import PICK, NcclPickFacts
-from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
+from ncheck.plan.planned_pick import PLANNED, PlannedPickFacts
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 ASKED: Any = {"variables": {"NCCL_SOCKET_IFNAME": "=eth0"}, "interfaces": ["eth0"]}

@@ -18,6 +18,7 @@ from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.framing import on_the_wire
 from ncheck.hook.node_part import guarded_answers, own_questions, watching_questions
 from ncheck.model.evidence import Answer, Command, File, JsonValue, Source
+from ncheck.plan.planned_pick import PLANNED
 from ncheck.probe.facts import TASK
 from ncheck.triage.facts.activity import ACTIVITY
 from ncheck.triage.facts.flight_recorder import FLIGHT_RECORDER
@@ -40,7 +41,7 @@ def answered(source: Mapping[str, object], known: Mapping[str, Mapping[str, obje
 
 
 @pytest.mark.parametrize(
-    "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), replace(TASK, turn=3)]
+    "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), PLANNED, replace(TASK, turn=3)]
 )
 def test_what_the_facts_ask_for_is_answered(source: Source) -> None:
     wire: dict[str, object] = dict(on_the_wire(source))

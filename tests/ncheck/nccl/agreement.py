@@ -20,10 +20,10 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Reply, Status
 from ncheck.nccl.choice import Choice, located, nccl_choice
 from ncheck.nccl.settings import release_of, settings_in_force
+from ncheck.plan.planned_pick import PLANNED, PlannedPickFacts
 
 # Before 2.28.3 a link's state did not count.
 RELEASES = ("2.19.3", "2.28.3")

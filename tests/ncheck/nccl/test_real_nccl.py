@@ -17,9 +17,9 @@ from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.planned_pick import PLANNED
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.nccl.settings import CONF_FILE_VARIABLE, release_of
+from ncheck.plan.planned_pick import PLANNED
 
 from .agreement import RELEASES, RENDEZVOUS, compared, compared_rendezvous, read_pick
 

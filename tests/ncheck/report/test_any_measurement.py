@@ -13,7 +13,8 @@ from random import Random
 import pytest
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Probe, Report, Share, Traffic
-from ncheck.report import FORMATS, show
+from ncheck.report import show
+from ncheck.settings import FORMATS
 
 from tests.report_schema import validator
 

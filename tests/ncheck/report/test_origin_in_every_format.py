@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from ncheck.model.report import Report
-from ncheck.report import FORMATS, show
+from ncheck.report import show
+from ncheck.settings import FORMATS
 
 TIMES = {"junit": "2026-11-22T13:04:05", "openmetrics": "1795352645", "json": "2026-11-22T14:04:05+01:00"}
 

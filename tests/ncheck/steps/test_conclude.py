@@ -33,7 +33,6 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import NCCL
 from ncheck.facts.nccl_pick import PICK
 from ncheck.facts.os_release import OsFacts
-from ncheck.facts.planned_pick import PLANNED
 from ncheck.facts.run import BrokenPlugIn, PlugInFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.fleet.recording import load
@@ -45,10 +44,11 @@ from ncheck.model.report import MeshSample
 from ncheck.observer import Silent
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.pipeline import judge_again
-from ncheck.report import FORMATS, show
+from ncheck.plan.planned_pick import PLANNED
+from ncheck.report import show
 from ncheck.report.summary import headline
 from ncheck.report.text import fix_label, fold_findings
-from ncheck.settings import Ignore, Settings
+from ncheck.settings import FORMATS, Ignore, Settings
 from ncheck.steps.conclude import BEFORE_RESET, conclude
 from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 

@@ -17,7 +17,6 @@ from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.facts.packages import PACKAGES
-from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.programs import PROGRAMS
 from ncheck.facts.prompt import PROMPT
 from ncheck.facts.ranks import RanksFacts
@@ -26,6 +25,7 @@ from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import Answered, NotAsked
+from ncheck.plan.planned_pick import PlannedPickFacts
 from ncheck.settings import Settings
 from ncheck.steps.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
 from ncheck.steps.phases import UNTIL, asked_later, collection_phases, with_needs

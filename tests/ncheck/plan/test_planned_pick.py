@@ -7,13 +7,13 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.planned_pick import PLANNED, ask_pick, exempt_alone
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Cause, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked
 from ncheck.parse.interface_names import Kind
+from ncheck.plan.planned_pick import PLANNED, ask_pick, exempt_alone
 from ncheck.settings import Settings
 
 
