@@ -190,11 +190,16 @@ def made_blob() -> bytes:
 
 
 def _texts(package: str) -> dict[str, str]:
-    """Return the modules of a package, name to text."""
+    """Return the modules of a package, name to text as it is sent."""
     from importlib.resources import files
 
+    from ncheck.fleet.without_notes import without_notes
+
     entries = sorted((entry.name, entry) for entry in files(package).iterdir() if entry.name.endswith(".py"))
-    return {f"{package}.{name[:-3]}".removesuffix(".__init__"): entry.read_text("utf-8") for name, entry in entries}
+    return {
+        f"{package}.{name[:-3]}".removesuffix(".__init__"): without_notes(entry.read_text("utf-8"))
+        for name, entry in entries
+    }
 
 
 @cache
@@ -312,10 +317,12 @@ def gpu_program() -> str:
 def _program(name: str, package: str, *others: str) -> str:
     from importlib.resources import files
 
+    from ncheck.fleet.without_notes import without_notes
+
     texts = {"ncheck": "", "ncheck.agent": "", "ncheck.probe": "", "ncheck.probe.agent": ""}
     for shared in _SHARED_MODULES:
         folder, _, module = shared.rpartition(".")
-        texts[shared] = (files(folder) / f"{module}.py").read_text("utf-8")
+        texts[shared] = without_notes((files(folder) / f"{module}.py").read_text("utf-8"))
     for one in (package, *others):
         texts |= {**_texts(one), one: ""}  # its own text is documentation
     packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import shlex
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.bootstrap import Bootstrap, bootstrap, cut, parse_script
+from ncheck.agent import answers
+from ncheck.fleet.bootstrap import Bootstrap, agent_blob, bootstrap, cut, module_text, parse_script
 from ncheck.fleet.engine import REMOTE_COMMAND
 
 NONCE = "0f3a99bc12d4e5f6"
@@ -128,3 +132,16 @@ def test_of_a_module_only_what_its_user_leads_to_is_sent() -> None:
 def test_a_module_that_cannot_be_cut_is_sent_whole() -> None:
     odd = "def unused(\n    name,\n):\n    return name\n"
     assert cut(odd, "") == odd
+
+
+def test_every_module_of_the_agent_is_sent_without_notes() -> None:
+    rooms = [json.loads(module_text(f"{answers.ROOM_OF}{name}") or "") for name in ("turn", "stacks")]
+    texts = {**json.loads(zlib.decompress(agent_blob())), **rooms[0], **rooms[1]}
+    trees = [ast.parse(text) for text in texts.values()]
+    assert len(trees) > 100
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in functions if ast.get_docstring(node) or node.returns] == []
+    assert [node.arg for node in nodes if isinstance(node, ast.arg) and node.annotation] == []
+    assert [node for node in nodes if isinstance(node, ast.AnnAssign)] == []
+    assert [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "typing"] == []

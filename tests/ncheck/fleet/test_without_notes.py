@@ -1,0 +1,92 @@
+"""What nodes need of the text of a module."""
+
+from __future__ import annotations
+
+from ncheck.fleet.without_notes import without_notes
+
+NOTED = '''\
+"""What the module
+is for."""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, NamedTuple
+
+    class Row(NamedTuple):
+        name: str
+
+LAST: 'List[int]' = []  # noqa
+PROGRAM = """
+# of the program
+print(1)  # é
+"""
+
+
+class Line:
+    """A line, é."""
+
+    read: bool
+
+    def words(
+        self,
+        # the least
+        least: int = 1,
+        *others: 'List[str]',
+        last: str = "# no comment", **more: int
+    ) -> 'List[str]':
+        """Return its words."""
+        count: int = least
+        return count  # -> é
+
+
+def bare(a, b=lambda c: c):
+    return a
+'''
+
+SENT = '''\
+pass
+
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+
+
+
+LAST = []  # noqa
+PROGRAM = """
+# of the program
+print(1)  # é
+"""
+
+
+class Line:
+    pass
+
+    pass
+
+    def words(
+        self,
+
+        least = 1,
+        *others,
+        last = "# no comment", **more
+    ) :
+        pass
+        count = least
+        return count  # -> é
+
+
+def bare(a, b=lambda c: c):
+    return a
+'''
+
+
+def test_a_node_is_sent_no_annotations_docstrings_and_comments_and_each_line_keeps_its_number() -> None:
+    assert without_notes(NOTED) == SENT
+    assert without_notes(SENT) == SENT
