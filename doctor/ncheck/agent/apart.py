@@ -11,6 +11,12 @@ import signal
 import time
 import warnings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple, TypeVar
+
+    Item = TypeVar("Item")
+
 OPEN_FILES = "/proc/self/fd"
 _ALONE = 1.0  # seconds that the first child has for all items; then each of the rest gets a child of its own
 _MOST = 64  # children at the same time
@@ -19,7 +25,7 @@ _MOST = 64  # children at the same time
 class Child:
     """A child that runs `work(descriptor)`, which writes lines of ASCII there, and has no other open file."""
 
-    def __init__(self, work):
+    def __init__(self, work: "Callable[[int], object]") -> None:
         self.number, writing = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: it has a deadline
@@ -33,26 +39,26 @@ class Child:
         os.close(writing)
         self.data, self.writes = b"", True
 
-    def read(self):
+    def read(self) -> None:
         """Read what is there. At its end the child has ended."""
         part = os.read(self.number, 65536)
         self.data, self.writes = self.data + part, bool(part)
 
-    def lines(self):
+    def lines(self) -> "List[str]":
         """Return the whole lines that came since this was asked last."""
         whole, _, self.data = self.data.rpartition(b"\n")
         return whole.decode("ascii").split("\n") if whole else []
 
-    def end(self):
+    def end(self) -> None:
         """End the child. One that sleeps in the kernel is not waited for."""
         os.close(self.number)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, os.WNOHANG if self.writes else 0)
 
 
-def _close_all_but(kept):
+def _close_all_but(kept: int) -> None:
     try:
-        numbers = [int(number) for number in os.listdir(OPEN_FILES)]
+        numbers: "Iterable[int]" = [int(number) for number in os.listdir(OPEN_FILES)]
     except OSError:
         numbers = range(1024)  # without /proc
     for number in numbers:
@@ -63,7 +69,7 @@ def _close_all_but(kept):
                 pass  # that of the listing itself
 
 
-def each(work, items, seconds):
+def each(work: "Callable[[Item], object]", items: "Sequence[Item]", seconds: float) -> "List[Tuple[Item, Any]]":
     """Return [(item, what work(item) returned)] in the order of the items, None where it did not come back in time.
 
     One child does them in turn. Where that takes long, each of the rest gets a child of its own: one item that hangs
@@ -71,7 +77,7 @@ def each(work, items, seconds):
     a form in JSON and not be None; {"error": words} stands for it where the child ended without it.
     """
     ends = time.monotonic() + seconds
-    found = {}
+    found: "Dict[int, object]" = {}
     children = [_worker(work, list(enumerate(items)))]
     doing = dict.fromkeys(range(len(items)), children[0])
     try:
@@ -90,15 +96,17 @@ def each(work, items, seconds):
     return [(item, found.get(place)) for place, item in enumerate(items)]
 
 
-def _worker(work, places):
-    def work_through(writing):
+def _worker(work: "Callable[[Item], object]", places: "Iterable[Tuple[int, Item]]") -> "Child":
+    def work_through(writing: int) -> None:
         for place, item in places:
             os.write(writing, (json.dumps([place, work(item)]) + "\n").encode("ascii"))
 
     return Child(work_through)
 
 
-def _gather(children, found, ends, *, enough=float("inf")):
+def _gather(
+    children: "Sequence[Child]", found: "Dict[int, object]", ends: float, *, enough: float = float("inf")
+) -> None:
     """Collect results until all children ended, the time is over, or so many results are there."""
     poll = select.poll()
     writing = {child.number: child for child in children if child.writes}

@@ -15,6 +15,10 @@ from collections import OrderedDict
 
 from ncheck.agent.frames import framed, inflated
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, List, MutableMapping
+
 HEADER = struct.Struct(">8scI")  # address, kind, length of what follows or number of what was kept
 OWN, KEPT, AGAIN = b"o", b"k", b"a"  # for this address; the same, and all keep it; what was kept under this number
 DELTA = b"d"  # a frame in parts: the number of a frame that was kept, then pieces of its text and others
@@ -25,7 +29,7 @@ MOST_KEPT = 1024 * 1024  # bytes that an agent keeps for others
 LINE = 744  # bytes per line, 992 characters of base64: slurmstepd breaks lines at 1024
 
 
-def forget_step(environ):
+def forget_step(environ: "MutableMapping[str, str]") -> None:
     """Drop what Slurm says of this task: what the agent starts is no part of the step, and must not take its rank."""
     for name in [name for name in environ if name.startswith(("SLURM_", "SLURMD_", "SRUN_", "PMI_", "PMIX_"))]:
         del environ[name]
@@ -34,11 +38,11 @@ def forget_step(environ):
 class Keeping:
     """What was sent to all, by number: the same on both sides."""
 
-    def __init__(self):
-        self.items = OrderedDict()
+    def __init__(self) -> None:
+        self.items: "OrderedDict[int, bytes]" = OrderedDict()
         self.next = self.size = 0
 
-    def keep(self, data):
+    def keep(self, data: bytes) -> int:
         """Keep it and return its number; forget the oldest where it is too much."""
         number = self.next
         self.next += 1
@@ -53,7 +57,12 @@ class Keeping:
 class Broadcast:
     """The streams of one agent among many. An empty record for it is the end of its input."""
 
-    def __init__(self, marker, read=lambda: os.read(0, 65536), write=lambda data: os.write(1, data)):
+    def __init__(
+        self,
+        marker: str,
+        read: "Callable[[], bytes]" = lambda: os.read(0, 65536),
+        write: "Callable[[bytes], int]" = lambda data: os.write(1, data),
+    ) -> None:
         self.address = os.urandom(ADDRESS)
         self.read, self.write = read, write
         self.kept = Keeping()
@@ -63,7 +72,7 @@ class Broadcast:
         line = "{} shared {}\n".format(marker, base64.b16encode(self.address).decode())
         self.write(line.encode())
 
-    def read_exactly(self, wanted):
+    def read_exactly(self, wanted: int) -> bytes:
         """Return that many bytes, fewer at the end."""
         while len(self.own) < wanted and not self.ended:
             self.take_record()
@@ -71,7 +80,7 @@ class Broadcast:
         del self.own[:wanted]
         return data
 
-    def take_record(self):
+    def take_record(self) -> None:
         if not self.fill(HEADER.size):
             return
         address, kind, number = HEADER.unpack(bytes(self.raw[: HEADER.size]))
@@ -90,10 +99,11 @@ class Broadcast:
             self.own += data
             self.ended = not data
 
-    def put_together(self, parts):
+    def put_together(self, parts: bytes) -> bytes:
         """Return the frame that these parts make."""
         base = inflated(self.kept.items[NUMBER.unpack_from(parts)[0]][LENGTH:])
-        at, pieces = NUMBER.size, []
+        at = NUMBER.size
+        pieces: "List[bytes]" = []
         while at < len(parts):
             offset, length, own = PART.unpack_from(parts, at)
             at += PART.size
@@ -101,7 +111,7 @@ class Broadcast:
             at += own
         return framed(b"".join(pieces))
 
-    def fill(self, wanted):
+    def fill(self, wanted: int) -> bool:
         """Read until there are so many bytes; tell whether there are."""
         while len(self.raw) < wanted and not self.ended:
             data = self.read()
@@ -109,7 +119,7 @@ class Broadcast:
             self.ended = not data
         return not self.ended
 
-    def write_all(self, data):
+    def write_all(self, data: bytes) -> None:
         """Write all of it, as lines."""
         pieces = (data[at : at + LINE] for at in range(0, len(data), LINE))
         view = memoryview(b"".join(base64.b64encode(piece) + b"\n" for piece in pieces))

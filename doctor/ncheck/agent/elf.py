@@ -8,6 +8,10 @@ import struct
 
 from ncheck.agent.files import open_regular
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Tuple
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC = struct.Struct("<qQ")
@@ -26,7 +30,7 @@ class Library:
 
     descriptor = -1
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
         self.descriptor = open_regular(path)
         try:
@@ -34,7 +38,7 @@ class Library:
         except (struct.error, IndexError):
             raise ValueError("{}: cut off".format(path)) from None
 
-    def _sections(self):
+    def _sections(self) -> "Dict[str, Tuple[int, int]]":
         header = _HEADER.unpack(self._read(0, _HEADER.size))
         if header[0][:6] != b"\x7fELF\x02\x01":
             raise ValueError("{}: not a 64-bit ELF library".format(self.path))
@@ -42,22 +46,22 @@ class Library:
         rows = list(_SECTION.iter_unpack(self._read(start, count * _SECTION.size)))
         if len(rows) < count:
             raise ValueError("{}: cut off".format(self.path))
-        named = {}
+        named: "Dict[str, Tuple[int, int]]" = {}
         for row in rows:
             named.setdefault(self._text(rows[names][4] + row[0], 256), (row[4], row[5]))
         return named
 
-    def _read(self, offset, size):
+    def _read(self, offset: int, size: int) -> bytes:
         """Return bytes of the file, fewer at its end."""
         try:
             return os.pread(self.descriptor, size, offset)
         except OverflowError:  # more than a file can have
             raise ValueError("{}: cut off".format(self.path)) from None
 
-    def _text(self, offset, most=_LONGEST):
+    def _text(self, offset: int, most: int = _LONGEST) -> str:
         return self._read(offset, most).partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
-    def _entries(self, wanted):
+    def _entries(self, wanted: int) -> "Iterator[str]":
         start, size = self.sections.get(".dynamic", (0, 0))
         strings = self.sections.get(".dynstr", (0, 0))[0]
         data = self._read(start, min(size, _MOST_DYNAMIC))
@@ -65,21 +69,21 @@ class Library:
             if tag == wanted:
                 yield self._text(strings + value)
 
-    def needed(self):
+    def needed(self) -> "List[str]":
         """Return the names of the libraries that it asks for: ["libnccl.so.2", ...]."""
         return list(self._entries(_NEEDED))
 
-    def search_paths(self):
+    def search_paths(self) -> "Tuple[List[str], List[str]]":
         """Return (DT_RPATH, DT_RUNPATH) as folders, $ORIGIN put in; with a DT_RUNPATH the other one does not count."""
         run, old = self._folders(_RUNPATH), self._folders(_RPATH)
         return ([] if run else old), run
 
-    def _folders(self, tag):
+    def _folders(self, tag: int) -> "List[str]":
         origin = os.path.dirname(os.path.realpath(self.path))
         folders = [folder for text in self._entries(tag) for folder in text.split(":") if folder]
         return [os.path.normpath(f.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)) for f in folders]
 
-    def exported(self, beginning):
+    def exported(self, beginning: bytes) -> "List[str]":
         """Return the names of the symbols that it has for others and that begin so, sorted."""
         (start, size), (names, length) = (self.sections.get(name, (0, 0)) for name in (".dynsym", ".dynstr"))
         data, text = self._read(start, min(size, _MOST_SYMBOLS)), self._read(names, min(length, _MOST_SYMBOLS))
@@ -88,7 +92,7 @@ class Library:
         places = [row[0] for row in rows if row[3] and text.startswith(beginning, row[0])]
         return sorted({text[place:].partition(b"\0")[0].decode("utf-8", "backslashreplace") for place in places})
 
-    def build(self):
+    def build(self) -> str:
         """Return the build ID that the linker gave it, in hexadecimal; "" where there is none."""
         start, size = self.sections.get(".note.gnu.build-id", (0, 0))
         note = self._read(start, min(size, _LONGEST))
@@ -98,7 +102,7 @@ class Library:
         begin = _NOTE.size + (owner + 3 & ~3)
         return note[begin : begin + length].hex()
 
-    def constant(self, beginning, most=80):
+    def constant(self, beginning: bytes, most: int = 80) -> str:
         """Return the first constant text that begins so, "" where there is none."""
         start, size = self.sections.get(".rodata", (0, 0))
         end = start + min(size, _MOST_SEARCHED)
@@ -109,7 +113,7 @@ class Library:
                 return self._text(offset + at, most)
         return ""
 
-    def close(self):
+    def close(self) -> None:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

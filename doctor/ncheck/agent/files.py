@@ -6,13 +6,21 @@ import stat
 
 from ncheck.agent.commands import decoded
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Optional, Union
+
+    from ncheck.agent.commands import Reply
+
+    Leaf = Union[str, Dict[str, str], None]  # of a file, why it cannot be read, a folder
+
 LARGEST_FILE = 1024 * 1024
 LARGEST_LEAF = 64 * 1024  # one file of a tree
 LARGEST_TREE = 4 * 1024 * 1024  # and all of a tree
 MOST_PATHS = 20000
 
 
-def read_file(path):
+def read_file(path: str) -> "Reply":
     """Return the reply for one file; its value is the text."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
@@ -22,13 +30,13 @@ def read_file(path):
     return {"status": "ok", "value": decoded(data[:LARGEST_FILE]), "truncated": len(data) > LARGEST_FILE}
 
 
-def failed(error):
+def failed(error: OSError) -> "Reply":
     """Return the reply for a reading that the system refused."""
     status = {errno.ENOENT: "missing", errno.ENOTDIR: "missing", errno.EACCES: "denied", errno.EPERM: "denied"}
-    return {"status": status.get(error.errno, "failed"), "reason": error.strerror or str(error)}
+    return {"status": status.get(error.errno or 0, "failed"), "reason": error.strerror or str(error)}
 
 
-def open_regular(path, *, dir_fd=None, follow=True):
+def open_regular(path: str, *, dir_fd: "Optional[int]" = None, follow: bool = True) -> int:
     """Return a descriptor to read a regular file with; OSError for all else, of which a pipe or a device is not opened.
 
     `follow`: whether it may be a symbolic link to one.
@@ -42,13 +50,13 @@ def open_regular(path, *, dir_fd=None, follow=True):
         os.close(place)
 
 
-def need_sysfs(folder="/sys/class"):
+def need_sysfs(folder: str = "/sys/class") -> None:
     """Raise OSError where /sys is not there, as in some containers: what it does not show is not absent."""
     if not os.path.isdir(folder):
         raise OSError("/sys is not mounted: hardware cannot be seen")
 
 
-def read_tree(patterns):
+def read_tree(patterns: "Iterable[str]") -> "Reply":
     """Return the reply for a tree: each path that matches, with its text, its target, None, or why not.
 
     No match at all is an empty mapping: whether that means absent is for the parser to say. OSError without /sys.
@@ -66,7 +74,7 @@ def read_tree(patterns):
     return {"status": "ok", "value": values, "truncated": cut}
 
 
-def matching(pattern, folder=""):
+def matching(pattern: str, folder: str = "") -> "List[str]":
     """Return the paths beneath a folder that a pattern matches, sorted, as sorted(glob.glob(...)) does.
 
     That module makes a regular expression of each name with a `*`, which takes longer than to look.
@@ -85,7 +93,7 @@ def matching(pattern, folder=""):
     return sorted([path for one in found for path in matching(slash + rest, one)] if slash else found)
 
 
-def fits(name, pattern):
+def fits(name: str, pattern: str) -> bool:
     """Tell whether a name is like a pattern, as fnmatch.fnmatchcase does."""
     if "[" in pattern:
         import fnmatch
@@ -104,7 +112,7 @@ def fits(name, pattern):
     return len(name) >= at + len(last) and name.endswith(last)
 
 
-def leaf(path):
+def leaf(path: str) -> "Leaf":
     """Return a link's real path, None for a folder, a file's text, or {"error": why} (EINVAL is common in sysfs)."""
     if os.path.islink(path):
         return os.path.realpath(path)
@@ -115,13 +123,13 @@ def leaf(path):
         return None if error.errno == errno.EISDIR else {"error": error.strerror or str(error)}
 
 
-def line_of(path):
+def line_of(path: str) -> "Optional[str]":
     """Return a small file's text without the newline at its end, None where it cannot be read."""
     text = leaf(path) if not os.path.islink(path) else None
     return text.strip() if isinstance(text, str) else None
 
 
-def number_in(path, text_base=10):
+def number_in(path: str, text_base: int = 10) -> "Optional[int]":
     """Return a small file's number, None where there is none to be read."""
     try:
         return int(line_of(path) or "", text_base)

@@ -7,6 +7,12 @@ import json
 import struct
 import zlib
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, NoReturn
+
+    Message = Any  # whatever JSON can hold
+
 LARGEST = 8 * 1024 * 1024  # bytes of one frame, packed and unpacked: more than any answer can be
 MOST = 32 * 1024 * 1024  # of all that a node sends, by `weight`; a large node's answers weigh a hundredth of it
 _VALUE = 64  # bytes of memory that a value of JSON takes at least, however short its text is
@@ -17,12 +23,12 @@ class FrameError(Exception):
     """What came is not a frame: too long, not zlib, not JSON, or cut off in the middle."""
 
 
-def packed(message):
+def packed(message: object) -> bytes:
     """Return one message as a frame. FrameError when it is too long to be sent."""
     return framed(text_of(message))
 
 
-def text_of(message):
+def text_of(message: object) -> bytes:
     """Return a message as JSON in ASCII. FrameError when it is too long to be sent."""
     text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(text) > LARGEST:
@@ -30,23 +36,23 @@ def text_of(message):
     return text
 
 
-def framed(text):
+def framed(text: bytes) -> bytes:
     """Return a message's JSON as a frame."""
     body = zlib.compress(text, 1)
     return _LENGTH.pack(len(body)) + body
 
 
-def weight(text):
+def weight(text: bytes) -> int:
     """Return about how many bytes of memory a message takes once it is read, from its JSON: [[],[],[]] takes most."""
     return len(text) + _VALUE * sum(text.count(mark) for mark in (b",", b"[", b"{"))
 
 
-def unpacked(body):
+def unpacked(body: bytes) -> "Message":
     """Return the message of one frame's body."""
     return message_of(inflated(body))
 
 
-def inflated(body):
+def inflated(body: bytes) -> bytes:
     """Return the JSON of one frame's body."""
     inflater = zlib.decompressobj()
     try:
@@ -58,7 +64,7 @@ def inflated(body):
     return text
 
 
-def message_of(text):
+def message_of(text: bytes) -> "Message":
     """Return the message of a frame's JSON."""
     try:
         return json.loads(text.decode("utf-8"), parse_constant=_no_number)
@@ -66,19 +72,19 @@ def message_of(text):
         raise FrameError("not a frame: {}".format(error)) from None
 
 
-def _no_number(name):
+def _no_number(name: str) -> "NoReturn":
     raise ValueError(name + " is no number of JSON")
 
 
-def length_of(header):
+def length_of(header: bytes) -> int:
     """Return how many bytes follow these four."""
-    (length,) = _LENGTH.unpack(header)
+    length: int = _LENGTH.unpack(header)[0]
     if length > LARGEST:
         raise FrameError("a frame of {} bytes is announced".format(length))
     return length
 
 
-def read_message(read):
+def read_message(read: "Callable[[int], bytes]") -> "Message":
     """Read one message; None at a clean end. `read(n)` returns exactly n bytes, or fewer at the end."""
     header = read(_LENGTH.size)
     if not header:

@@ -6,11 +6,19 @@ from functools import lru_cache
 
 from ncheck.agent.commands import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, List, Optional, Tuple
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.elf import Library
+    from ncheck.agent.job import Job
+
 CACHE = "/etc/ld.so.cache"
 DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")  # where the loader looks last
 
 
-def resolve(job, library, name, last):
+def resolve(job: "Job", library: "Optional[Library]", name: str, last: "Iterable[str]") -> "Tuple[Optional[str], str]":
     """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
 
     Without a library: of what a program opens by name. `last` are folders that count where all others have nothing,
@@ -34,29 +42,29 @@ def resolve(job, library, name, last):
     return None, ""
 
 
-def preloaded(environment, *beginnings):
+def preloaded(environment: "Environment", *beginnings: str) -> "List[str]":
     """Return the libraries in LD_PRELOAD whose names begin so."""
     entries = re.split(r"[\s:]+", environment.get("LD_PRELOAD", ""))
     return [entry for entry in entries if os.path.basename(entry).startswith(beginnings)]
 
 
-def library_path(environment):
+def library_path(environment: "Environment") -> "List[str]":
     """Return LD_LIBRARY_PATH's folders."""
     return [folder for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", "")) if folder]
 
 
-def cached(*beginnings):
+def cached(*beginnings: str) -> "List[str]":
     """Return the libraries in the loader's cache whose names begin so, in its order."""
     # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
     lines = (line.strip().partition(" => ") for line in _cache().splitlines())
     return [path for name, _, path in lines if name.startswith(beginnings)]
 
 
-def cache_is_known():
+def cache_is_known() -> bool:
     """Tell whether the loader's cache could be read, or there is none: else what was not found may be in it."""
     return " => " in _cache() or not os.path.exists(CACHE)
 
 
 @lru_cache(maxsize=1)  # several answers look into it, and an agent lives for one run
-def _cache():
+def _cache() -> str:
     return run(["ldconfig", "-p"], 5.0).get("stdout", "")

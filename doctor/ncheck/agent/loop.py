@@ -12,6 +12,18 @@ import time
 
 from ncheck.agent.frames import MOST, FrameError, framed, packed, read_message, text_of, weight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+    Message = Dict[str, Any]  # as it comes from the head
+    Source = Dict[str, Any]
+    Read = Callable[[int], bytes]
+    Write = Callable[[bytes], object]
+    Fetch = Callable[[str], Optional[str]]
+    Respond = Callable[[Source, Fetch], object]
+    Start = Callable[[Message], Dict[str, Any]]
+
 GATHERED = (
     2.0  # seconds that a reply may wait for others, to be sent in one frame with them; the last one does not wait
 )
@@ -20,7 +32,7 @@ MOST_REPLIES = MOST // 2  # of the replies to one request, by weight: the head e
 WORKERS = 8  # sources read at once: those that wait for a driver or a disk delay no other; few enough for a busy node
 
 
-def serve(incoming, outgoing, respond, start=None):
+def serve(incoming: "Read", outgoing: "Write", respond: "Respond", start: "Optional[Start]" = None) -> None:
     """Answer the head until it sends bye or its bytes end; then return at once, even while sources are being read.
 
     `incoming(n)` returns n bytes, fewer at the end; `outgoing(data)` writes all of it; `respond(source, fetch)` returns
@@ -31,23 +43,23 @@ def serve(incoming, outgoing, respond, start=None):
 
 
 class _Conversation:
-    def __init__(self, outgoing, respond, start):
+    def __init__(self, outgoing: "Write", respond: "Respond", start: "Optional[Start]") -> None:
         self.outgoing = outgoing
         self.respond = respond
         self.start = start
         self.sending = threading.Lock()
-        self.posted = []
+        self.posted: "List[bytes]" = []
         self.posting = threading.Event()
         self.fetching = threading.Lock()
-        self.fetched = queue.Queue()
-        self.work = queue.Queue()
+        self.fetched: "queue.Queue[Tuple[object, Optional[str]]]" = queue.Queue()
+        self.work: "queue.Queue[Source]" = queue.Queue()
         self.workers = 0
         self.weight = 0
         self.left = 0  # sources that are not answered yet
         self.begun = threading.Event()
         self.begun.set()
 
-    def listen(self, incoming):
+    def listen(self, incoming: "Read") -> None:
         try:
             message = read_message(incoming)
             while isinstance(message, dict) and message.get("do") != "bye":
@@ -56,7 +68,7 @@ class _Conversation:
         except (FrameError, OSError):
             return  # the connection is gone
 
-    def handle(self, message):
+    def handle(self, message: "Message") -> None:
         if message.get("do") == "ping":
             self.send({"is": "pong", "time": time.time()})
         elif message.get("do") == "start":
@@ -67,7 +79,7 @@ class _Conversation:
         elif message.get("do") == "module":
             self.fetched.put((message.get("name"), message.get("text")))
 
-    def begin(self, message):
+    def begin(self, message: "Message") -> None:
         """Run beside `listen`: entering the job's environment may be slow, and the head may go away meanwhile.
 
         Sources wait for it, and are not read where it fails.
@@ -80,7 +92,7 @@ class _Conversation:
         if "not_entered" not in more:
             self.begun.set()
 
-    def collect(self, sources):
+    def collect(self, sources: "Sequence[Source]") -> None:
         with self.sending:
             if not self.left:
                 self.weight = 0  # the head has taken the answers to what it asked before
@@ -93,7 +105,7 @@ class _Conversation:
             self.workers += 1
             threading.Thread(target=self.read_sources, daemon=True).start()
 
-    def read_sources(self):
+    def read_sources(self) -> None:
         while True:
             source = self.work.get()
             self.begun.wait()
@@ -103,7 +115,7 @@ class _Conversation:
             except OSError:
                 return  # the head is gone: the loop that reads from it ends everything
 
-    def post(self, source, reply):
+    def post(self, source: "Source", reply: object) -> None:
         """Keep a reply for the next frame; the last reply sends them all."""
         key = str(source.get("key"))
         try:
@@ -122,7 +134,7 @@ class _Conversation:
         else:
             self.posting.set()
 
-    def fetch(self, name, timeout=10.0):
+    def fetch(self, name: str, timeout: float = 10.0) -> "Optional[str]":
         with self.fetching:
             self.send({"is": "wanted", "module": name})
             ends = time.monotonic() + timeout
@@ -134,7 +146,7 @@ class _Conversation:
                 return None
             return text
 
-    def send_posted(self):
+    def send_posted(self) -> None:
         """Send the replies posted a moment ago: together they cost the head one frame, not twenty."""
         while self.posting.wait():
             self.posting.clear()
@@ -144,10 +156,10 @@ class _Conversation:
             except OSError:
                 return
 
-    def send(self, message):
+    def send(self, message: object) -> None:
         self.send_frame(packed(message))
 
-    def send_frame(self, frame):
+    def send_frame(self, frame: bytes) -> None:
         """Send a frame after all posted replies."""
         with self.sending:
             data = b"".join(map(framed, merged(self.posted))) + frame
@@ -156,12 +168,12 @@ class _Conversation:
                 self.outgoing(data)
 
 
-def not_sent(key, why):
+def not_sent(key: str, why: object) -> bytes:
     """Return the reply in place of one that cannot be sent, as JSON."""
     return text_of({key: {"status": "failed", "reason": "the answer cannot be sent: {}".format(why)}})
 
 
-def merged(posted):
+def merged(posted: "List[bytes]") -> "Iterator[bytes]":
     """Yield messages that hold replies, each the text `"key":{...}`; few enough in one for any frame to hold."""
     while posted:
         size = count = 0

@@ -6,8 +6,12 @@ from ncheck.agent.guard import guarded
 from ncheck.agent.loop import serve
 from ncheck.agent.sources import Sources
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
 
-def main(seconds, shared_by=None):
+
+def main(seconds: float, shared_by: "Optional[str]" = None) -> None:
     """Serve the head until it is done or gone, `seconds` at most; end everything that was started. Never returns.
 
     `shared_by`: standard input is one stream for many agents (broadcast.py), of the run with this marker.
@@ -15,7 +19,7 @@ def main(seconds, shared_by=None):
     guarded(lambda: _serve(shared_by), seconds)
 
 
-def _serve(shared_by):
+def _serve(shared_by: "Optional[str]") -> None:
     if shared_by:
         from ncheck.agent.broadcast import Broadcast, forget_step
 
@@ -28,7 +32,7 @@ def _serve(shared_by):
     sources.end()
 
 
-def read_exactly(wanted):
+def read_exactly(wanted: int) -> bytes:
     """Return that many bytes of standard input, fewer at its end."""
     parts = []
     while wanted:
@@ -40,7 +44,7 @@ def read_exactly(wanted):
     return b"".join(parts)
 
 
-def write_all(data):
+def write_all(data: bytes) -> None:
     """Write all of it to standard output."""
     view = memoryview(data)
     while view:

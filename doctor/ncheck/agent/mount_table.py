@@ -2,6 +2,12 @@
 
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional
+
+    Mount = Dict[str, Any]
+
 # Types of file systems whose server is another machine, or another process: they can hang while this node is well.
 NETWORK = re.compile(
     r"^(?:nfs4?|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb3|wekafs|pvfs2|orangefs|panfs|afs|9p|virtiofs|fuse(?:\..*)?)$"
@@ -11,13 +17,13 @@ OWN = "/proc/self/mountinfo"
 _LONGEST = 1 << 22  # bytes of the table: ten thousand mounts
 
 
-def own_mounts():
+def own_mounts() -> "List[Mount]":
     """Return the mounts that this process sees: see `read_mounts`. Raises OSError without /proc."""
     with open(OWN, "rb") as file:
         return read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
 
 
-def read_mounts(text):
+def read_mounts(text: str) -> "List[Mount]":
     """Return the mounts of a mountinfo file in its order: of those at one place, the last is the one that is seen.
 
     Each is {"device": "254:0", "point", "type", "source", "root": which folder of the source, "options": those of this
@@ -37,7 +43,7 @@ def read_mounts(text):
     return table
 
 
-def mount_of(path, table):
+def mount_of(path: str, table: "Iterable[Mount]") -> "Optional[Mount]":
     """Return the mount that a path is on; None where the table has none."""
     on = None
     for one in table:
@@ -47,5 +53,5 @@ def mount_of(path, table):
     return on
 
 
-def _unescaped(path):
+def _unescaped(path: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), path)

@@ -3,11 +3,15 @@
 import socket
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Tuple
+
 _BYTES = 232  # of struct tcp_info in linux/tcp.h; older kernels give less
 _TOTAL_RETRANS, _DATA_SEGS_OUT, _DSACK_DUPS = 100, 156, 216  # where these numbers are in it, each a u32
 
 
-def counted():
+def counted() -> bool:
     """Return whether this kernel counts the segments that a connection sent: Linux does from 4.6 on."""
     sock = socket.socket()
     try:
@@ -16,12 +20,12 @@ def counted():
         sock.close()
 
 
-def unanswered(sock):
+def unanswered(sock: "socket.socket") -> int:
     """Return how often the SYN of a connection that has just begun had to be sent again."""
     return _number(_info(sock), _TOTAL_RETRANS)
 
 
-def resent(sock, unanswered=0):
+def resent(sock: "socket.socket", unanswered: int = 0) -> "Tuple[int, int]":
     """Return (segments that this side had to send again, segments with data that it sent); (0, 0) if it is unknown.
 
     What was sent again needlessly, as on a busy machine, does not count: the other side says that it had it already.
@@ -32,12 +36,12 @@ def resent(sock, unanswered=0):
     return min(max(0, lost), sent), sent
 
 
-def _info(sock):
+def _info(sock: "socket.socket") -> bytes:
     try:
         return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES)
     except OSError:
         return b""
 
 
-def _number(info, place):
+def _number(info: bytes, place: int) -> int:
     return struct.unpack_from("=I", info, place)[0] if len(info) >= place + 4 else 0

@@ -11,6 +11,18 @@ from ncheck.agent import commands, files
 from ncheck.agent.answers import ROOM_OF, MissingError, module_of
 from ncheck.agent.job import Job, NotEnteredError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
+
+    from ncheck.agent.commands import Environment, Reply
+
+    Source = Mapping[str, Any]  # its kind, its key, and the fields of the head's record of that name
+    Fetch = Callable[[str], Optional[str]]  # a module's text from the head, by its name
+    Arguments = Any  # of an answer, as its own module says
+    Result = TypeVar("Result")
+
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
 _SMI, _OPEN_NVML = "nvidia-smi", ("gpus", "nvlinks")  # these answers open NVML in this process, which keeps GPUs awake
 _ASLEEP = (
@@ -19,7 +31,9 @@ _ASLEEP = (
 )
 
 
-def within(seconds, work, *arguments, more=lambda: 0.0):
+def within(
+    seconds: float, work: "Callable[..., Result]", *arguments: object, more: "Callable[[], float]" = lambda: 0.0
+) -> "List[Result]":
     """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself.
 
     `more` is asked when the time is over: how many seconds it may go on.
@@ -33,7 +47,7 @@ def within(seconds, work, *arguments, more=lambda: 0.0):
     return list(returned)
 
 
-def _is_smi(source):
+def _is_smi(source: "Source") -> bool:
     return [os.path.basename(str(word)) for word in list(source.get("argv") or ())[:1]] == [_SMI]
 
 
@@ -42,26 +56,26 @@ class Sources:
 
     waking = 30.0  # seconds: without persistence mode, the driver needs 10 to 25 for eight GPUs
 
-    def __init__(self, environ=None):
+    def __init__(self, environ: "Optional[Environment]" = None) -> None:
         self.timeout = 10.0
         self.sudo = False
         self.job = Job({}, os.environ if environ is None else environ)
-        self.fetch = None
+        self.fetch: "Optional[Fetch]" = None
         self.bringing = threading.Lock()
-        self.kept = {}  # what answers keep for later ones until the agent ends
+        self.kept: "Dict[str, Any]" = {}  # what answers keep for later ones until the agent ends
         self.asks_nvml, self.awake, self.awake_since = False, threading.Event(), 0.0
-        self.endings = []  # what is to be done where the agent ends in the middle of an answer
+        self.endings: "List[Callable[[], object]]" = []  # what is to be done where the agent ends amid an answer
 
-    def start(self, message):
+    def start(self, message: "Dict[str, Any]") -> "Dict[str, str]":
         """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""
         self.timeout = message.get("command_timeout") or self.timeout
         self.sudo = bool(message.get("sudo"))
         self.job = Job(message.get("environment") or {}, self.job.login_environment)
         limit = message.get("setup_timeout") or 30.0
-        said = within(limit + _PATIENCE, self.entered, limit)
-        return said[0] if said else {}
+        results = within(limit + _PATIENCE, self.entered, limit)
+        return results[0] if results else {}
 
-    def entered(self, limit):
+    def entered(self, limit: float) -> "Dict[str, str]":
         """Enter the job's environment, and return what is to be said of that."""
         try:
             self.job.enter(limit)
@@ -69,13 +83,13 @@ class Sources:
             return {"not_entered": str(error)}
         return {}
 
-    def end(self):
+    def end(self) -> None:
         """Undo what answers that still run have begun, and end the job's interpreter that was kept."""
         self.job.end()
         for ending in list(self.endings):
             within(_PATIENCE, ending)
 
-    def respond(self, source, fetch=None):
+    def respond(self, source: "Source", fetch: "Optional[Fetch]" = None) -> "Reply":
         """Return one source's reply. Nothing is raised, whatever the node is like.
 
         Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there. What
@@ -88,11 +102,11 @@ class Sources:
         why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 
-    def read(self, source):
+    def read(self, source: "Source") -> "Reply":
         """Read one source, however long that takes, and turn whatever goes wrong into a reply."""
         started = time.monotonic()
         try:
-            reply = getattr(self, "read_" + str(source.get("kind")))(source)
+            reply: "Reply" = getattr(self, "read_" + str(source.get("kind")))(source)
         except MissingError as error:
             reply = {"status": "missing", "reason": str(error)}
         except OSError as error:
@@ -102,7 +116,7 @@ class Sources:
         reply.setdefault("seconds", round(time.monotonic() - started, 4))
         return reply
 
-    def read_command(self, source):
+    def read_command(self, source: "Source") -> "Reply":
         argv, timeout = list(source["argv"]), source.get("timeout") or self.timeout
         environment = self.job.environment if source.get("job") else self.job.login_environment
         run = self.as_root if source.get("root") else commands.run
@@ -113,7 +127,7 @@ class Sources:
             reply["stdout"] = commands.thinned(reply.get("stdout", ""), source["holding"])
         return reply
 
-    def tried_again(self, run, timeout, reply):
+    def tried_again(self, run: "Callable[[], Reply]", timeout: float, reply: "Reply") -> "Reply":
         """Return the reply of nvidia-smi, which was ended at its time limit, once it is known that no GPU slept.
 
         The driver wakes them for the first program that opens them, NVML in this process or nvidia-smi, and both wait.
@@ -122,9 +136,10 @@ class Sources:
             return reply
         if self.asks_nvml and self.awake.wait(max(0.0, self.waking - timeout)):
             return run()
-        return dict(reply, status="unanswered", reason=_ASLEEP.format(timeout))
+        reply.update({"status": "unanswered", "reason": _ASLEEP.format(timeout)})
+        return reply
 
-    def as_root(self, argv, timeout, environment, *, tail):
+    def as_root(self, argv: "Sequence[str]", timeout: float, environment: "Environment", *, tail: bool) -> "Reply":
         """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied".
 
         The reason of sudo's own begins with "sudo: ".
@@ -136,20 +151,20 @@ class Sources:
         reply = commands.run(argv, timeout, environment, tail=tail)
         lines = reply.get("stderr", "").strip().splitlines()
         if by_sudo and reply["status"] == "missing":
-            reply.update(status="denied", reason="sudo: it is not installed")
+            reply.update({"status": "denied", "reason": "sudo: it is not installed"})
         elif reply.get("exit_status") and by_sudo and lines and any(words in lines[-1] for words in _REFUSALS_OF_SUDO):
-            reply.update(status="denied", reason="sudo: " + lines[-1].replace("sudo: ", "", 1))
+            reply.update({"status": "denied", "reason": "sudo: " + lines[-1].replace("sudo: ", "", 1)})
         elif reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
-            reply.update(status="denied", reason=lines[-1])
+            reply.update({"status": "denied", "reason": lines[-1]})
         return reply
 
-    def read_file(self, source):
+    def read_file(self, source: "Source") -> "Reply":
         return files.read_file(source["path"])
 
-    def read_tree(self, source):
+    def read_tree(self, source: "Source") -> "Reply":
         return files.read_tree(source["patterns"])
 
-    def read_answer(self, source):
+    def read_answer(self, source: "Source") -> "Reply":
         timeout = source.get("timeout") or self.timeout
         self.asks_nvml = self.asks_nvml or source["name"] in _OPEN_NVML
         try:
@@ -160,7 +175,7 @@ class Sources:
                 self.awake_since = time.monotonic()
                 self.awake.set()
 
-    def module_of(self, name):
+    def module_of(self, name: str) -> "ModuleType":
         """Return the module that answers to a name. Those of a room that is not here yet come from the head at once."""
         with self.bringing:
             try:
@@ -169,7 +184,8 @@ class Sources:
                 texts = self.fetch(ROOM_OF + name) if error.name == name and self.fetch else None
                 if texts is None:
                     raise
-                ncheck.__spec__.loader.add(json.loads(texts))
+                importer: "Any" = ncheck.__spec__.loader  # boot.MemoryImporter
+                importer.add(json.loads(texts))
                 return module_of(name)
 
 

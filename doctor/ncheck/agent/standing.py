@@ -13,6 +13,12 @@ import time
 
 from ncheck.agent.commands import LARGEST_OUTPUT, completed, decoded, end_group, not_started, start
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Optional, Sequence
+
+    from ncheck.agent.commands import Environment, Process, Reply
+
 _OURS, _FORK = b"ncheck-ran:", b"ncheck-fork:"
 _LATE = 1.0  # seconds that the interpreter may take to say that the time of a fork was over
 _OWN_END = 0.2  # seconds in which it may end by itself: what its start-up files set up has an end, too
@@ -89,27 +95,28 @@ while True:
 class Standing:
     """A program that ends with SERVE, and the reply to its beginning, as `commands.run` would give it."""
 
-    def __init__(self, argv, timeout, environment):
-        self.environment = completed(environment)
+    def __init__(self, argv: "Sequence[str]", timeout: float, environment: "Environment") -> None:
+        self.environment: "Environment" = completed(environment)
         self.lock = threading.Lock()
-        self.process, self.data = None, {}
+        self.process: "Optional[Process]" = None
+        self.data: "Dict[int, bytes]" = {}
         began = time.monotonic()
         try:
-            self.process = start(argv, self.environment, stdin=subprocess.PIPE)
+            process = self.process = start(argv, self.environment, stdin=subprocess.PIPE)
         except (OSError, ValueError) as error:
-            self.reply = not_started(argv, self.environment, error)
+            self.reply: "Reply" = not_started(argv, self.environment, error)
             return
-        self.data = {self.process.stdout.fileno(): b"", self.process.stderr.fileno(): b""}
-        stands = self._heard(began + timeout) is not None
+        self.data = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
+        stands = self._next_message(began + timeout) is not None
         self.reply = {"status": "ok", "seconds": round(time.monotonic() - began, 4), "exit_status": 0}
         self.reply["stdout"], self.reply["stderr"] = map(decoded, self.data.values())
         if not stands:
-            self._lost(began + timeout)
+            self._lost(process, began + timeout)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.end()
 
-    def run(self, text, words, seconds, environment):
+    def run(self, text: str, words: "Iterable[str]", seconds: float, environment: "Environment") -> "Optional[Reply]":
         """Run a program in a fork, for so long at most; return the reply, None where it must be started by itself."""
         wanted = completed(environment)
         names = [name for name in {**wanted, **self.environment} if wanted.get(name) != self.environment.get(name)]
@@ -122,11 +129,11 @@ class Standing:
             asked = {
                 "text": text, "words": list(words), "changed": changed, "seconds": seconds, "most": LARGEST_OUTPUT,
             }  # fmt: skip
-            return self._ran(asked, time.monotonic() + seconds + _LATE)
+            return self._ran(self.process, asked, time.monotonic() + seconds + _LATE)
         finally:
             self.lock.release()
 
-    def end(self):
+    def end(self) -> None:
         """End it, with all that it started in its group."""
         process, self.process = self.process, None
         if process:
@@ -139,26 +146,26 @@ class Standing:
             end_group(process.pid)
             _ends_within(process, 0.1)  # longer where it sleeps in the kernel
 
-    def _ran(self, asked, ends):
+    def _ran(self, process: "Process", asked: "Dict[str, Any]", ends: float) -> "Optional[Reply]":
         self.data = dict.fromkeys(self.data, b"")
         try:
-            self.process.stdin.write(json.dumps(asked).encode() + b"\n")
-            self.process.stdin.flush()
-            said = self._heard(ends)
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.flush()
+            result = self._next_message(ends)
         except OSError:
-            said = None
-        if said is None:
+            result = None
+        if result is None:
             self._end_with_its_fork()
             if time.monotonic() < ends:
                 return None
-            said = {"code": None, "seconds": asked["seconds"] + _LATE, "texts": ("", "")}
-        reply = {"status": "ok", "seconds": round(said["seconds"], 4), "exit_status": said["code"]}
-        if said["code"] is None:
-            reply.update(status="timeout", reason="ended because of its time limit")
-        reply["stdout"], reply["stderr"] = said["texts"]
+            result = {"code": None, "seconds": asked["seconds"] + _LATE, "texts": ("", "")}
+        reply: "Reply" = {"status": "ok", "seconds": round(result["seconds"], 4), "exit_status": result["code"]}
+        if result["code"] is None:
+            reply.update({"status": "timeout", "reason": "ended because of its time limit"})
+        reply["stdout"], reply["stderr"] = result["texts"]
         return reply
 
-    def _end_with_its_fork(self):
+    def _end_with_its_fork(self) -> None:
         """End it in the middle of a program, which runs in a process group of its own."""
         lines = b"".join(self.data.values()).split(b"\n")
         self.end()
@@ -166,7 +173,7 @@ class Standing:
             if line.startswith(_FORK) and line[len(_FORK) :].isdigit():
                 end_group(int(line[len(_FORK) :]))
 
-    def _heard(self, ends):
+    def _next_message(self, ends: float) -> "Optional[Dict[str, Any]]":
         """Read until it says that it is ready for more, and return what else it says; None where it does not."""
         out, err = self.data
         poll = select.poll()
@@ -180,9 +187,9 @@ class Standing:
             for number, _ in ready:
                 data = os.read(number, 65536)
                 self.data[number] += data
-                said = _said(self.data[out]) if number == out and b"\n" in data else None
-                if said is not None:
-                    return said
+                message = _last_message(self.data[out]) if number == out and b"\n" in data else None
+                if message is not None:
+                    return message
                 if not data:
                     poll.unregister(number)
                     left -= 1
@@ -190,16 +197,16 @@ class Standing:
                     return None
         return None
 
-    def _lost(self, ends):
+    def _lost(self, process: "Process", ends: float) -> None:
         """Note that it ended, or said too much or nothing in time."""
         try:
-            self.reply["exit_status"] = self.process.wait(max(0.0, ends - time.monotonic()))
+            self.reply["exit_status"] = process.wait(max(0.0, ends - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self.reply.update(status="timeout", exit_status=None, reason="ended because of its time limit")
+            self.reply.update({"status": "timeout", "exit_status": None, "reason": "ended because of its time limit"})
         self.end()
 
 
-def _ends_within(process, seconds):
+def _ends_within(process: "Process", seconds: float) -> None:
     """Wait for the end of a process for so long at most."""
     try:
         process.wait(seconds)
@@ -207,7 +214,7 @@ def _ends_within(process, seconds):
         pass
 
 
-def _said(output):
+def _last_message(output: bytes) -> "Optional[Dict[str, Any]]":
     """Return what the interpreter says last in a whole line, None where it says nothing."""
     lines = [line for line in output.split(b"\n")[:-1] if line.startswith(_OURS)]
     return json.loads(lines[-1][len(_OURS) :].decode()) if lines else None

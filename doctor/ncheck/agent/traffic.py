@@ -6,6 +6,13 @@ import os
 
 from ncheck.agent.files import line_of, matching, number_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Container, Dict, Iterable, Optional, Tuple
+
+    Moved = Tuple[Optional[int], Optional[int]]  # bytes that were sent, and received
+    Counters = Dict[str, Tuple[int, int]]
+
 SYS = "/sys/class"
 _WORD = 4  # bytes: an HCA port counts its data in units of four (PortXmitData of the InfiniBand specification)
 
@@ -15,7 +22,7 @@ READS = (
 )
 
 
-def counters(root=SYS):
+def counters(root: str = SYS) -> "Counters":
     """Return {name: (sent, received)} in bytes: interfaces by name, HCA ports as "mlx5_0:1"."""
     read = {}
     for folder in matching(root + "/net/*/statistics"):
@@ -23,19 +30,21 @@ def counters(root=SYS):
     for folder in matching(root + "/infiniband/*/ports/*/counters"):
         device, _, port = folder.split("/")[-4:-1]
         read[device + ":" + port] = _of_port(folder)
-    return {name: pair for name, pair in read.items() if None not in pair}
+    return {
+        name: (sent, received) for name, (sent, received) in read.items() if sent is not None and received is not None
+    }
 
 
-def of_interface(folder):
+def of_interface(folder: str) -> "Moved":
     """Return what an interface sent and received, by its folder of statistics; None twice where one is missing."""
     return _pair(folder, "tx_bytes", "rx_bytes", 1)
 
 
-def _of_port(folder):
+def _of_port(folder: str) -> "Moved":
     return _pair(folder, "port_xmit_data", "port_rcv_data", _WORD)
 
 
-def ports(files, root=SYS):
+def ports(files: "Iterable[str]", root: str = SYS) -> "Dict[str, Dict[str, Any]]":
     """Return each HCA port by name: its state, the bytes that it carried, and those of the counters that it has."""
     found = {}
     for folder in matching(root + "/infiniband/*/ports/*"):
@@ -53,12 +62,12 @@ def ports(files, root=SYS):
     return found
 
 
-def _pair(folder, sent, received, unit):
-    values = [number_in(os.path.join(folder, name)) for name in (sent, received)]
-    return (None, None) if None in values else tuple(value * unit for value in values)
+def _pair(folder: str, sent: str, received: str, unit: int) -> "Moved":
+    there, back = (number_in(os.path.join(folder, name)) for name in (sent, received))
+    return (None, None) if there is None or back is None else (there * unit, back * unit)
 
 
-def carried(before, after, planned=()):
+def carried(before: "Counters", after: "Counters", planned: "Container[str]" = ()) -> "Dict[str, Dict[str, int]]":
     """Return {name: {"sent", "received"}} between two readings, for those that moved anything and those `planned`. One
     whose counters were reset meanwhile is left out.
     """

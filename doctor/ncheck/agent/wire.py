@@ -11,6 +11,13 @@ the ticket names (streams.py).
 import hashlib
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Generator, Union
+
+    Script = Generator[Union[int, bytes], bytes, None]
+
 PROOF = 32  # bytes
 SMALL = 16  # bytes of one small message
 SMALLS = 3
@@ -20,7 +27,7 @@ PART = 32768  # bytes that one acknowledgement stands for
 BLOCK = bytes(range(256)) * (LARGE // 256)
 
 
-def proof(token, node, side):
+def proof(token: str, node: str, side: str) -> bytes:
     """Return what "client", "stream" or "server" sends first, and tickets.
 
     It differs by the node that listens: who took over its address is a stranger.
@@ -35,13 +42,13 @@ class Talk:
     other side ended, and whatever the script does.
     """
 
-    def __init__(self, sock, script):
+    def __init__(self, sock: "socket.socket", script: "Script") -> None:
         self.sock, self.script = sock, script
-        self.sending, self.wanted, self.held = memoryview(b""), 0, bytearray()
+        self.sending, self.wanted, self.received = memoryview(b""), 0, bytearray()
         self.ended = False
         self._take(next(script))
 
-    def go_on(self):
+    def go_on(self) -> bool:
         moved = False
         try:
             while not self.ended:
@@ -51,25 +58,25 @@ class Talk:
             pass
         return moved
 
-    def _move(self):
+    def _move(self) -> None:
         if self.sending:
             self.sending = self.sending[self.sock.send(self.sending) :]
-        elif len(self.held) < self.wanted:
+        elif len(self.received) < self.wanted:
             data = self.sock.recv(PART)
             if not data:
                 raise EOFError
-            self.held += data
+            self.received += data
         else:
-            said, self.held = bytes(self.held[: self.wanted]), self.held[self.wanted :]
-            self._ask(said)
+            message, self.received = bytes(self.received[: self.wanted]), self.received[self.wanted :]
+            self._ask(message)
 
-    def _ask(self, said):
+    def _ask(self, message: bytes) -> None:
         try:
-            self._take(self.script.send(said))
+            self._take(self.script.send(message))
         except StopIteration:
             self.ended = True
 
-    def _take(self, wish):
+    def _take(self, wish: "Union[int, bytes]") -> None:
         if isinstance(wish, int):
             self.wanted = wish
         else:

@@ -28,7 +28,7 @@ _LONGEST_SCRIPT = 65536  # bytes
 _LONGEST_ANSWER = 60.0  # seconds that one source may take, whatever is asked
 HOW = "the job's own"
 
-Respond = Callable[[Mapping[str, object], object], dict[str, object]]
+Respond = Callable[[Mapping[str, object], Callable[[str], str | None] | None], Mapping[str, object]]
 
 
 def main(parent: int, seconds: float, watched: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -131,7 +131,7 @@ def guarded_answers(respond: Respond, known: Mapping[str, Mapping[str, object]])
     Modules that an answer needs (pynvml, the program of a rank) are this machine's own, not the examiner's.
     """
 
-    def answer(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
+    def answer(source: Mapping[str, object], _fetch: object) -> Mapping[str, object]:
         if not is_own(source, known):
             return {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
         return respond(_with_own_programs(_bounded(source)), own_text)

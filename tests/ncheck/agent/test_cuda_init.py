@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from ncheck.agent.answers import MissingError, cuda_init
 from ncheck.agent.answers.gpus import on_pci
-from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.sources import Sources
 from ncheck.facts.cuda_init import CUDA_INIT, CudaDevice, CudaFailure, CudaInitFacts, CudaStop
 from ncheck.facts.gpus import DEVICES
@@ -44,7 +43,7 @@ def asked(standins: Callable[..., Path], answered: Answered) -> Asked:
         sources = Sources({**plain, **own})
         sources.start({"environment": {"python": sys.executable}})
         if kept:
-            printed(sources.job, "ncheck:", FAR)
+            sources.job.printed("ncheck:", FAR)
         try:
             value = cuda_init.asked(sources.job, timeout)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ncheck.model.evidence import Status
 from ncheck.model.fact import Unread
 
 
-def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, sudo: str) -> dict[str, object]:
+def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, sudo: str) -> Mapping[str, object]:
     """Return the reply to a command for root, on a node with this sudo."""
     program = folder / "sudo"
     program.write_text(f"#!/bin/sh\n{sudo}\n")
@@ -22,8 +23,7 @@ def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, sudo: str) -> dict[st
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
     sources = Sources({"PATH": str(folder)})
     sources.sudo = True
-    reply: dict[str, object] = sources.read_command({"argv": ["dmesg"], "root": True})
-    return reply
+    return sources.read_command({"argv": ["dmesg"], "root": True})
 
 
 @pytest.mark.parametrize(

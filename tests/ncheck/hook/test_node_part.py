@@ -37,7 +37,7 @@ REFUSED = {"status": "failed", "reason": "the ncheck on this node does not know 
 
 def answered(source: Mapping[str, object], known: Mapping[str, Mapping[str, object]] = KNOWN) -> dict[str, object]:
     """Return what comes back: the source itself, as it would be read, where it is answered."""
-    return guarded_answers(lambda asked, _: dict(asked), known)(source, None)
+    return dict(guarded_answers(lambda asked, _: asked, known)(source, None))
 
 
 @pytest.mark.parametrize(

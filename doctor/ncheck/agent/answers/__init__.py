@@ -9,6 +9,10 @@ in their modules: their readers check each value.
 
 from importlib import import_module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 # What is asked under two names is one module; every other answer has the module of its own name.
 _ALSO_CALLED = {"planned-nccl-pick": "nccl-pick", "later-error-counters": "error-counters"}
 
@@ -17,7 +21,7 @@ ROOM_OF = "room of "  # before an answer's name: what a node requests
 ROOMS = ("ncheck.probe.agent", "ncheck.triage.agent")
 
 
-def module_of(name):
+def module_of(name: str) -> "ModuleType":
     """Return the module that answers to a name. Raises ImportError where there is none, or its room is not here."""
     word = _ALSO_CALLED.get(name, name).replace("-", "_")
     for package in (__name__, *ROOMS):

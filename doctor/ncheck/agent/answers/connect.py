@@ -277,7 +277,7 @@ class _Tries:
 
 def _silence(link, silent):
     """Return the cause and the detail of a link that is silent, or that takes too long."""
-    if link.phase == "hello" and link.talk.held:
+    if link.phase == "hello" and link.talk.received:
         return "stranger", "something other than the agent of {} answers there".format(link.node)
     if not silent:
         return "cut", "connected, but 512 KiB took longer than {:.0f} s".format(LONGEST)

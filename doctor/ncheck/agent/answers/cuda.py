@@ -9,7 +9,6 @@ import re
 import shutil
 
 from ncheck.agent import loader
-from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.answers.nccl_loaded import TORCH
 from ncheck.agent.answers.nccl_places import layout
 from ncheck.agent.commands import run
@@ -101,7 +100,7 @@ def _cudnn(job):
         path, _ = loader.resolve(job, library, name, wheels)
         if not path:
             return {"error": "torch needs {}, and the loader finds none".format(name)}
-    elif any(package.startswith(_OTHERS) for package in (printed(job, "ncheck:", 10.0) or {}).get("packages", ())):
+    elif any(package.startswith(_OTHERS) for package in (job.printed("ncheck:", 10.0) or {}).get("packages", ())):
         path = _opened_by_name(job, wheels)
     return {"path": os.path.realpath(path), "version": _cudnn_version(path)} if path else None
 

@@ -7,12 +7,9 @@ is opened where it could disturb a job: on a GPU whose compute mode lets one pro
 """
 
 import json
-import sys
 import time
 
 from ncheck.agent.answers.gpus import need_device
-from ncheck.agent.answers.interpreter import run_in
-from ncheck.agent.commands import run
 
 READS = (
     "in a child process with the job's environment: cuInit of libcuda.so.1, on each GPU a context and 4 KiB of memory;",
@@ -112,10 +109,7 @@ def asked(job, timeout):
     """
     environment = dict(job.environment, CUDA_CACHE_DISABLE="1")  # nothing is written into ~/.nv
     words = [str(int(timeout) + _SPARE), str(_ROOM), repr(time.time())]  # an interpreter may start slowly
-    if job.path:
-        reply = run_in(job, _ASK, words, timeout, environment)
-    else:
-        reply = run([sys.executable, "-B", "-S", "-c", _ASK, *words], timeout, environment)
+    reply = job.run(_ASK, words, timeout, environment)
     said = _said(reply.get("stdout", ""))
     late = reply["status"] == "timeout"
     lines = reply.get("stderr", "").strip().splitlines()

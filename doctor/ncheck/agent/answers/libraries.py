@@ -3,10 +3,7 @@
 import json
 import os
 import shutil
-import sys
 
-from ncheck.agent.answers.interpreter import run_in
-from ncheck.agent.commands import run
 from ncheck.agent.files import line_of, matching
 
 DAEMONS = ("orted", "prted")
@@ -108,10 +105,7 @@ def _first_trouble(found, names):
 def _asked(job, names, timeout):
     """Return why the job's interpreter cannot open each library and each device, "" if it can."""
     limit = min(_PATIENCE, timeout / 2)
-    if job.path:
-        reply = run_in(job, _ASK, names, limit, job.environment)
-    else:
-        reply = run([sys.executable, "-B", "-S", "-c", _ASK, *names], limit, job.environment)
+    reply = job.run(_ASK, names, limit, job.environment)
     # it prints: ncheck, a colon, and the words for each name
     printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
     if not printed:

@@ -13,7 +13,6 @@ import time
 
 from ncheck.agent import loader
 from ncheck.agent.answers import nccl_places
-from ncheck.agent.answers.interpreter import run_in
 from ncheck.agent.commands import run
 from ncheck.agent.elf import Library
 
@@ -60,7 +59,7 @@ class Asking:
             return self.known[question]
         left = max(0.1, min(_PATIENCE, self.ends - time.monotonic()))
         if python == self.job.path:
-            reply = run_in(self.job, _ASK, [library], left + self.job.start_seconds, environment)
+            reply = self.job.run(_ASK, [library], left + self.job.start_seconds, environment)
         else:
             reply = run([python, "-B", "-S", "-c", _ASK, library], left, environment)
         # ncheck:22105:/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5

@@ -8,7 +8,6 @@ import json
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.interpreter import run_in
 from ncheck.agent.answers.nccl_job import WHY, child_environment
 from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
 
@@ -74,7 +73,7 @@ class _Picking(Asking):
     def version(self, python, library, environment):
         """Return (version | {"error"}, path), and keep what else was said."""
         left = max(0.1, self.ends - time.monotonic()) + self.job.start_seconds
-        reply = run_in(self.job, _ASK, [library], left, child_environment(environment, self.variables, _QUIET))
+        reply = self.job.run(_ASK, [library], left, child_environment(environment, self.variables, _QUIET))
         lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
         if lines:
             said = json.loads(lines[-1][len("ncheck:") :])

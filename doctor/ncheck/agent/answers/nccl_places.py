@@ -3,7 +3,6 @@
 import os
 import re
 
-from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.files import matching
 from ncheck.agent.loader import cached, library_path, preloaded
 
@@ -64,5 +63,4 @@ def _copies_in(folder_or_file):
 
 def layout(job):
     """Return what the job's interpreter says of its path, its prefix and torch's folder; torch is not imported."""
-    said = printed(job, "ncheck-layout:", 10.0) if job.path else None
-    return said or {"path": [], "prefix": None, "torch": None}
+    return job.printed("ncheck-layout:", 10.0) or {"path": [], "prefix": None, "torch": None}

@@ -3,7 +3,6 @@
 import json
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.interpreter import asked_of, run_in
 
 MOST = 2000  # packages of one interpreter
 
@@ -61,8 +60,8 @@ def answer(sources, arguments, timeout):
     job = sources.job
     if job.looking or not job.path:
         raise MissingError("no python3 on PATH")
-    asked_of(job, timeout)
-    reply = run_in(job, _ASK, [str(MOST)], timeout, job.environment, flags=("-B",))
+    job.described(timeout)
+    reply = job.run(_ASK, [str(MOST)], timeout, job.environment, flags=("-B",))
     mark = "ncheck-packages:"
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith(mark)]
     if not lines:

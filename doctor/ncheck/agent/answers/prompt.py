@@ -7,10 +7,10 @@ the node has GPUs, the interpreter is just the first python3 on the PATH of a pl
 import os
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.interpreter import FRAMEWORKS, asked_of
 from ncheck.agent.answers.mpi_daemon import NO_HISTORY, returns_early, shell_of_user
 from ncheck.agent.commands import run
 from ncheck.agent.files import matching
+from ncheck.agent.job import FRAMEWORKS
 
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _PLACES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
@@ -34,7 +34,7 @@ def answer(sources, arguments, timeout):
         raise MissingError("the job's Python was chosen: a prompt does not matter")
     if not any(map(os.path.exists, DEVICES)):
         raise MissingError("no GPU")
-    packages = asked_of(job, timeout)["packages"]
+    packages = job.described(timeout)["packages"]
     if any(name.startswith(FRAMEWORKS) for name in packages):
         raise MissingError("the job's Python has a framework")
     return _asked(job, min(_EACH, timeout / 2))

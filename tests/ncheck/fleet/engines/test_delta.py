@@ -28,7 +28,7 @@ def put_together(text: bytes, base: bytes, parts: bytes) -> bytes:
             + HEADER.pack(agent.address, DELTA, len(body)) + body]  # fmt: skip
     read: object = read_message(agent.read_exactly)
     assert read == message_of(text)
-    return text_of(read)  # type: ignore[no-any-return]
+    return text_of(read)
 
 
 @pytest.mark.parametrize("number", [1, 2, 500, 999])
