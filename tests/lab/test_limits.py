@@ -99,13 +99,15 @@ def test_the_others_are_whole(limited: Ward, run: Run, healthy: Run) -> None:
     assert run.failed() == limited.failing
 
 
-def test_each_fix_that_is_typed_makes_the_same_command_green(limited: Ward, run: Run, healthy: Run) -> None:
+def test_each_fix_that_is_typed_makes_its_check_green(limited: Ward, run: Run) -> None:
     codes = typed_in("test_limits.py")
     type_fixes(limited.lab, run, codes)
 
-    again = limited.examined(*selected(healthy, *BETWEEN_NODES))
+    again = limited.examined("--select", ",".join(sorted(codes)))
 
-    assert set(again.failed()) & codes == set()
+    mended = {(code, name) for code in codes for name in run.failed()[code]}
+    assert {again.verdicts()[one] for one in mended} == {"passed"}
+    assert again.failed() == {}
 
 
 def test_what_may_do_no_harm_is_no_error(run: Run) -> None:
