@@ -18,6 +18,8 @@ from tests.skips import cannot
 
 TREE = Path(__file__).parents[1]
 SMI = TREE / "tests" / "lab" / "standins" / "nvidia-smi"
+# The steps of the page, each of which one of two tests takes: what one call asks of a machine, and what is left.
+OF_NODE, WITH_JOBS = ["machine", "facts", "load", "alone"], ["bandwidth", "ranks", "job", "hook", "hang"]
 
 
 @pytest.mark.slow
@@ -28,22 +30,23 @@ def test_every_step_has_its_section_and_what_is_missing_is_skipped(
     environ = gpu_node(tmp_path, standins())
     ours = os.pathsep.join(str(Path(package.__path__[0]).parent) for package in (ncheck, ncheck_checks))
     argv = [sys.executable, str(TREE / "bench" / "gpu.py"), "--ncheck", ours, "--sizes", "1", "--rounds", "1"]
-    argv += ["--out", str(tmp_path / "gpu.md")]
+    argv += ["--out", str(tmp_path / "gpu.md"), "--only", ",".join(WITH_JOBS)]
     done = subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
-    page = (tmp_path / "gpu.md").read_text()
 
     assert done.returncode == 0, done.stderr
-    sections = dict(re.findall(r"^## ([\w-]+): [^\n]*\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
-    assert list(sections) == ["machine", "facts", "load", "alone", "bandwidth", "ranks", "job", "hook", "hang"]
-    assert "| gpus[1].uuid | GPU-0" in sections["facts"]
-    assert re.search(r"^25 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
+    sections, page = written(tmp_path / "gpu.md")
+    assert list(sections) == WITH_JOBS
     assert re.search(r"^\| 1 MiB \| [\d.]+ \([\d.]+ to [\d.]+\) \|$", sections["bandwidth"], re.MULTILINE)
-    assert re.search(r"^\| gpus\[0\]\.memory_used \| \d+ \| 441 MiB \| same \|$", sections["facts"], re.MULTILINE)
     assert re.search(r"n1.*n2", sections["ranks"])
-    assert "| 0000:10:00.0 | memory | 1800 | GB/s | 1800" in sections["alone"]
-    for step in ("load", "alone", "hang", "job", "hook"):
+    for step in ("hang", "job", "hook"):
         assert re.search(r"^Skipped: .*no torch here", sections[step], re.MULTILINE), sections[step]
-    assert "| ncheck local -v " in page.rpartition("## What ncheck took")[2]
+    assert "| ncheck probe " in page.rpartition("## What ncheck took")[2]
+
+
+def written(page: Path) -> tuple[dict[str, str], str]:
+    """Return the sections of a page by their steps, and all of it."""
+    text = page.read_text()
+    return dict(re.findall(r"^## ([\w-]+): [^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)), text
 
 
 def gpu_node(folder: Path, standins: Path) -> dict[str, str]:
@@ -80,9 +83,22 @@ def test_one_call_leaves_everything_that_a_machine_with_a_gpu_tells_in_a_folder(
     ]  # fmt: skip
     assert not set(re.findall(r"^rc=(\d+)", text, re.MULTILINE)) - {"0", "1"}, text
     assert "all-reduce on 2 nodes, 4 ranks" in text.rpartition("== ncheck")[2]
-    sections = re.findall(r"^## ([\w-]+):", (out / "gpu.md").read_text(), re.MULTILINE)
-    assert sections == ["machine", "facts", "load", "alone"]
+    sections, page = written(out / "gpu.md")
+    assert list(sections) == OF_NODE
+    assert "| gpus[1].uuid | GPU-0" in sections["facts"]
+    assert re.search(r"^25 facts, 11 compared, 0 differ\.$", sections["facts"], re.MULTILINE)
+    assert re.search(r"^\| gpus\[0\]\.memory_used \| \d+ \| 441 MiB \| same \|$", sections["facts"], re.MULTILINE)
+    assert "| 0000:10:00.0 | memory | 1800 | GB/s | 1800" in sections["alone"]
+    for step in ("load", "alone"):
+        assert re.search(r"^Skipped: .*no torch here", sections[step], re.MULTILINE), sections[step]
+    assert "| ncheck local -v " in page.rpartition("## What ncheck took")[2]
     assert re.search("no torch here|torch sees no GPU", (out / "torch.txt").read_text())
+
+
+def test_a_page_has_every_step_unless_some_are_named(tmp_path: Path) -> None:
+    argv = [sys.executable, str(TREE / "bench" / "gpu.py"), "--help"]
+    told = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert ", ".join((*OF_NODE, *WITH_JOBS)) in " ".join(told.split())
 
 
 @pytest.mark.parametrize(("argv", "said"), [
