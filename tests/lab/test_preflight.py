@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
-from ncheck.hook.doors import candidates
-from ncheck.hook.meeting import job_token
+from ncheck.hook.meeting.ports import candidates
+from ncheck.hook.meeting.sockets import job_token
 from ncheck.rank_variables import read_rank
 
 from . import faults, layers

@@ -3,7 +3,7 @@
 It is started while the ranks are awaited. Then a request comes over the socket that is its standard input, and it
 writes the verdict; each is one JSON object:
 
-    {"members": [the fields of a Member of ncheck.hook.attendance],
+    {"members": [the fields of a Member of ncheck.hook.meeting.attendance],
      "sockets": [machine] (their file descriptors follow),
      "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
      "could_come": bool, "launcher": its name, "size": int, "waited": seconds,

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ncheck.hook.wire import LARGEST_FROM_HUB, decoded
+from ncheck.hook.meeting.wire import LARGEST_FROM_HUB, decoded
 from ncheck.model.report import Report
 
 

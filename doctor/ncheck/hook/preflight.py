@@ -22,7 +22,7 @@ from ncheck.errors import NcheckError, SettingsError
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from ncheck.hook.attendance import Attendance, Outcome, Told
+    from ncheck.hook.meeting.attendance import Attendance, Outcome, Told
     from ncheck.model.report import Report
     from ncheck.rank_variables import Rank
 
@@ -202,8 +202,8 @@ class _Last:
 
 
 def _checked(rank: Rank, options: _Options, began: float) -> Report:
-    from ncheck.hook.attendance import NotMet
-    from ncheck.hook.rules import missing_ranks_stop
+    from ncheck.hook.meeting.attendance import NotMet
+    from ncheck.hook.meeting.rules import missing_ranks_stop
 
     first = rank != _Last.rank or _Last.outcome is None
     if first:
@@ -339,7 +339,7 @@ def _no_report(reason: str) -> Report:
 
 
 def _met(rank: Rank, options: _Options, left: float) -> Outcome:
-    from ncheck.hook.meeting import job_token, meet
+    from ncheck.hook.meeting.sockets import job_token, meet
 
     began = time.monotonic()
     with ExitStack() as stack:
@@ -379,7 +379,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
 
 def _let_watch(control: socket.socket, options: _Options, outcome: Outcome) -> None:
     """Let the job be watched if it goes on, by the process that the examiner has started for that."""
-    from ncheck.hook.attendance import NotMet
+    from ncheck.hook.meeting.attendance import NotMet
 
     if isinstance(outcome, NotMet) or "refused" in outcome.verdict or (options.raises and options.forbid(outcome)):
         return

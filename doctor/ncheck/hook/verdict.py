@@ -21,8 +21,8 @@ from textwrap import wrap
 from typing import Any
 
 from ncheck.facts.ranks import RanksFacts
+from ncheck.hook.meeting.wire import LARGEST_FROM_HUB, few_values
 from ncheck.hook.preflight import MOST_LINES, STOPPED
-from ncheck.hook.wire import LARGEST_FROM_HUB, few_values
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan, Setting

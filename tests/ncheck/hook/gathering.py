@@ -16,10 +16,10 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import pytest
-from ncheck.hook.attendance import Attendance, Outcome
-from ncheck.hook.doors import candidates
-from ncheck.hook.meeting import job_token, meet
-from ncheck.hook.wire import End
+from ncheck.hook.meeting.attendance import Attendance, Outcome
+from ncheck.hook.meeting.ports import candidates
+from ncheck.hook.meeting.sockets import job_token, meet
+from ncheck.hook.meeting.wire import End
 from ncheck.rank_variables import Rank
 
 VERDICT = {"problems": [], "summary": "all is well"}

@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 from ncheck.hook.late_report import unpacked
+from ncheck.hook.meeting.wire import LARGEST_FROM_HUB, MOST_VALUES
 from ncheck.hook.verdict import packed
-from ncheck.hook.wire import LARGEST_FROM_HUB, MOST_VALUES
 from ncheck.model.report import Report
 
 from tests.recorded.replayed import CLUSTERS, replayed

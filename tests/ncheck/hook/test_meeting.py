@@ -9,7 +9,7 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
-from ncheck.hook.attendance import Told
+from ncheck.hook.meeting.attendance import Told
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
 
@@ -26,13 +26,13 @@ def test_ranks_that_come_in_any_order_get_the_same_verdict(order: tuple[int, ...
     (attendance,) = job.attendances
     assert [member.rank for member in attendance.members] == [0, 1, 2, 3]
     assert (attendance.missing, attendance.ended, attendance.problems) == ((), (), ())
-    assert attendance.doors == (job.ports[0],)
+    assert attendance.ports == (job.ports[0],)
 
 
 def test_a_job_of_one_rank_opens_no_port() -> None:
     job = Job(1, master="", master_port=None)
     assert job.outcomes(0) == [TOLD]
-    assert job.attendances[0].doors == ()
+    assert job.attendances[0].ports == ()
 
 
 def test_sixty_four_ranks_meet() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from subprocess import PIPE, Popen
 
 import pytest
-from ncheck.hook.attendance import Attendance, NotMet, Told
+from ncheck.hook.meeting.attendance import Attendance, NotMet, Told
 
 from tests.ncheck.hook.gathering import (
     PATIENCE,

@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from ncheck.hook.attendance import NotMet, Outcome, Told, Trouble
-from ncheck.hook.doors import listen
-from ncheck.hook.peer_user import user_of_peer
-from ncheck.hook.wire import GREETING, ForeignError, job_token
+from ncheck.hook.meeting.attendance import NotMet, Outcome, Told, Trouble
+from ncheck.hook.meeting.peer_user import user_of_peer
+from ncheck.hook.meeting.ports import listen
+from ncheck.hook.meeting.wire import GREETING, ForeignError, job_token
 from ncheck.rank_variables import Rank
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
@@ -330,7 +330,7 @@ def test_ranks_without_end_are_turned_away(held: Held) -> None:
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the ranks seem to come from other machines."""
-    monkeypatch.setattr("ncheck.hook.peer_user._is_own", lambda _: False)
+    monkeypatch.setattr("ncheck.hook.meeting.peer_user._is_own", lambda _: False)
 
 
 @pytest.mark.usefixtures("far")
@@ -426,7 +426,7 @@ def test_a_stranger_without_time_leaves_the_others_theirs_and_a_missing_rank_is_
 
 
 def test_the_ranks_of_a_secret_job_are_believed_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ncheck.hook.connection.user_of_peer", lambda _: None)
+    monkeypatch.setattr("ncheck.hook.meeting.connection.user_of_peer", lambda _: None)
     job = Job(2, secret=True)
     first = job.start(0)
     with Bare(dial(job.ports[0]), job.token) as only:
@@ -438,7 +438,7 @@ def test_the_ranks_of_a_secret_job_are_believed_wherever_they_are(monkeypatch: p
 def test_another_user_of_this_machine_who_knows_the_token_is_no_rank_and_no_hub(
     monkeypatch: pytest.MonkeyPatch, foreign: tuple[Job, socket.socket]
 ) -> None:
-    monkeypatch.setattr("ncheck.hook.peer_user._user", lambda *_: os.geteuid() + 4711)
+    monkeypatch.setattr("ncheck.hook.meeting.peer_user._user", lambda *_: os.geteuid() + 4711)
     job = Job(2, timeout=3.0)
     first = job.start(0)
     with Bare(dial(job.ports[0]), job.token) as forger:
@@ -464,7 +464,7 @@ def test_the_kernel_tells_whose_the_other_end_is(monkeypatch: pytest.MonkeyPatch
         raise OSError("no such socket")
 
     monkeypatch.setattr(
-        "ncheck.hook.peer_user._row_user" if how == "asked" else "ncheck.hook.peer_user._asked", refused
+        "ncheck.hook.meeting.peer_user._row_user" if how == "asked" else "ncheck.hook.meeting.peer_user._asked", refused
     )
     for host in ("127.0.0.1", "::1"):
         with closing(listen(0)) as listener:
@@ -531,7 +531,7 @@ def test_a_job_finds_its_hub_behind_a_stranger(foreign: tuple[Job, socket.socket
     job, _ = foreign
     job.timeout = 10.0
     assert job.outcomes(1, 0) == [TOLD, TOLD]
-    assert job.attendances[0].doors == (job.ports[1],)
+    assert job.attendances[0].ports == (job.ports[1],)
 
 
 def test_a_hub_that_knows_no_token_is_left(foreign: tuple[Job, socket.socket]) -> None:

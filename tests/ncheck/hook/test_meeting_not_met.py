@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.hook.attendance import NotMet, Told
-from ncheck.hook.doors import listen
+from ncheck.hook.meeting.attendance import NotMet, Told
+from ncheck.hook.meeting.ports import listen
+from ncheck.hook.meeting.wire import job_token
 from ncheck.hook.neighbours import living
-from ncheck.hook.wire import job_token
 from ncheck.rank_variables import read_rank
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, free_port, nothing_left  # noqa: F401  a fixture
@@ -141,7 +141,7 @@ def test_a_host_to_which_neither_ncheck_nor_the_job_can_connect_is_an_error(
     def connecting(*_: object) -> socket.socket:
         raise OSError(number, os.strerror(number))  # EINVAL: a blackhole route
 
-    monkeypatch.setattr("ncheck.hook.search.connecting", connecting)
+    monkeypatch.setattr("ncheck.hook.meeting.search.connecting", connecting)
     job = Job(2, timeout=1.5)
     what = "the connections to it fail" if number == errno.EIO else "there is no route to it"
     words = f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: {what}"
@@ -218,7 +218,7 @@ def test_a_given_rendezvous_counts(text: str) -> None:
     port = free_port()
     job = Job(2, "no-such-host.invalid")
     assert job.outcomes(1, 0, rendezvous=text.format(port=port)) == [TOLD, TOLD]
-    assert job.attendances[0].doors == ((port,) if "{port}" in text else job.ports[:1])
+    assert job.attendances[0].ports == ((port,) if "{port}" in text else job.ports[:1])
 
 
 @pytest.mark.parametrize("text", ["host:", "host:0", "host:70000", "host:x", "[::1]x", ":29400", "[]:1", "host:\u0663"])
@@ -238,7 +238,7 @@ def test_a_taken_port_moves_the_meeting_to_the_next() -> None:
     job = Job(2)
     with closing(listen(job.ports[0])), closing(listen(job.ports[1])):
         assert job.outcomes(1, 0) == [TOLD, TOLD]
-    assert job.attendances[0].doors == (job.ports[2],)
+    assert job.attendances[0].ports == (job.ports[2],)
 
 
 def test_two_jobs_with_one_master_port_do_not_meet() -> None:
@@ -337,7 +337,7 @@ def test_ranks_come_by_the_jobs_own_port_where_only_that_one_is_let_through() ->
         second.prove().enter(job.member(1))
         assert second.hear()["what"] == "open"
     assert first.result(10) == TOLD
-    assert job.attendances[0].doors == (job.ports[0], job.fields["master_port"])
+    assert job.attendances[0].ports == (job.ports[0], job.fields["master_port"])
 
 
 def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
@@ -381,7 +381,7 @@ def test_the_evidence_for_a_missing_rank() -> None:
 
     job = Job(2, timeout=1.0, nodes=1)
     job.meet(0)
-    assert (job.attendances[0].evidence, job.attendances[0].doors) == ("one-machine", job.ports[:1])
+    assert (job.attendances[0].evidence, job.attendances[0].ports) == ("one-machine", job.ports[:1])
 
     job = Job(3, timeout=1.0, master_port=None)
     first = job.start(0)
@@ -404,7 +404,7 @@ def test_ranks_meet_where_there_is_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> N
             raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
         return real(family, *words, **more)
 
-    monkeypatch.setattr("ncheck.hook.doors.socket.socket", only_v4)
+    monkeypatch.setattr("ncheck.hook.meeting.ports.socket.socket", only_v4)
     with closing(listen(0)) as listener:
         assert listener.family == socket.AF_INET
 
@@ -461,7 +461,7 @@ def test_a_rank_that_may_still_come_is_waited_for_longer(
         looked.set()
         return numbers if alive else []
 
-    monkeypatch.setattr("ncheck.hook.meeting.living", living)
+    monkeypatch.setattr("ncheck.hook.meeting.sockets.living", living)
     first = job.start(1 - late, patience=60.0, show=notes.append)
     assert looked.wait(10)
     assert [job.meet(late, patience=60.0), first.result(20)] == [TOLD, TOLD]

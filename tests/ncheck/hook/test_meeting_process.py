@@ -18,8 +18,8 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from ncheck.hook.attendance import NotMet, Told
-from ncheck.hook.hub import Hub
+from ncheck.hook.meeting.attendance import NotMet, Told
+from ncheck.hook.meeting.hub import Hub
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
 
@@ -51,7 +51,7 @@ def state():
 
 MEET = """
 from tests.ncheck.hook.gathering import Job, VERDICT
-from ncheck.hook.attendance import Told
+from ncheck.hook.meeting.attendance import Told
 
 def meet(size=3, **words):
     job = Job(size, **words)
@@ -314,7 +314,7 @@ def test_three_hundred_ranks_meet() -> None:
     """
     done = run(
         "import os\n"
-        "from tests.ncheck.hook.gathering import Job, VERDICT\nfrom ncheck.hook.attendance import Told\n"
+        "from tests.ncheck.hook.gathering import Job, VERDICT\nfrom ncheck.hook.meeting.attendance import Told\n"
         "job = Job(300, timeout=50.0)\n"
         "pids = []\n"
         "for number in range(1, 300):\n"
@@ -330,7 +330,7 @@ def test_three_hundred_ranks_meet() -> None:
 def test_the_import_is_fast_and_thin() -> None:
     heavy = "paramiko, rich, click, ClusterShell, mashumaro, subprocess, asyncio, threading, ipaddress, inspect"
     program = (
-        "import sys\nbefore = set(sys.modules)\nimport ncheck.hook.meeting\n"
+        "import sys\nbefore = set(sys.modules)\nimport ncheck.hook.meeting.sockets\n"
         f"print(sorted(set({heavy!r}.split(', ')) & (set(sys.modules) - before)))"
     )
     assert run(program).stdout == "['inspect']\n"  # dataclasses needs it

@@ -8,7 +8,7 @@ from typing import Any
 import ncheck
 import pytest
 from ncheck.facts.ranks import RanksFacts, RankTrouble
-from ncheck.hook.attendance import Attendance, Member
+from ncheck.hook.meeting.attendance import Attendance, Member
 from ncheck.hook.places import place
 from ncheck.model.node import Node
 from ncheck.rank_variables import Rank
@@ -101,7 +101,7 @@ def test_the_host_of_a_missing_rank_is_told_by_the_launcher_or_by_its_neighbours
     own: dict[str, Any], came: dict[int, str], hosts: dict[int, str]
 ) -> None:
     members = tuple(member(rank, host, f"machine {host}") for rank, host in came.items())
-    attendance = Attendance(members, tuple(hosts), (), (), remote_came=True, doors=(), evidence="remote-came")
+    attendance = Attendance(members, tuple(hosts), (), (), remote_came=True, ports=(), evidence="remote-came")
     assert {rank: attendance.host_of(Rank(0, 4, **own), rank) for rank in hosts} == hosts
 
 

@@ -188,7 +188,7 @@ def test_a_rank_that_ends_before_the_others_came_is_named_with_its_process() -> 
 
 
 def test_off_does_nothing_at_all() -> None:
-    after = "import sys; said['loaded'] = 'ncheck.hook.meeting' in sys.modules or 'subprocess' in sys.modules"
+    after = "import sys; said['loaded'] = 'ncheck.hook.meeting.sockets' in sys.modules or 'subprocess' in sys.modules"
     (rank,) = run(2, 1, variables={"NCHECK": "off"}, after=after)
     assert rank == Ended({"findings": [], "nodes": [], "exit_code": 0, "loaded": False}, "")
 

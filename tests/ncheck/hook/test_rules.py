@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.hook.attendance import Attendance, Member, Trouble
-from ncheck.hook.rules import UNSEEN, Double, contradictions, may_come, missing_ranks_stop, size_text
+from ncheck.hook.meeting.attendance import Attendance, Member, Trouble
+from ncheck.hook.meeting.rules import UNSEEN, Double, contradictions, may_come, missing_ranks_stop, size_text
 from ncheck.rank_variables import Rank
 
 AT = "n0:29500"
@@ -19,7 +19,7 @@ def member(rank: int, pid: int, node: str, size: int = 4) -> Member:
 
 def attendance(*missing: int, evidence: str = "remote-came") -> Attendance:
     came = tuple(member(rank, 10 + rank, f"n{rank // 2}") for rank in range(4) if rank not in missing)
-    return Attendance(came, missing, (), (), remote_came=True, doors=(), evidence=evidence)
+    return Attendance(came, missing, (), (), remote_came=True, ports=(), evidence=evidence)
 
 
 SRUN = Rank(0, 4, local_size=2, launcher="srun")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.hook.wire import MOST_VALUES, End, ForeignError, MisuseError, decoded, job_token
+from ncheck.hook.meeting.wire import MOST_VALUES, End, ForeignError, MisuseError, decoded, job_token
 from ncheck.rank_variables import Rank
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.hook.doors import CANDIDATES, candidates, on_another_machine, parse_rendezvous, place_of, plain
+from ncheck.hook.meeting.ports import CANDIDATES, candidates, on_another_machine, parse_rendezvous, place_of, plain
 from ncheck.rank_variables import Rank
 
 

@@ -27,7 +27,7 @@ class PortsTakenError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where rank 0 is to be found. `master_port` is the job's own port, the last door; None: there is none."""
+    """Where rank 0 is to be found. `master_port` is the job's own port, the last one tried; None: there is none."""
 
     hosts: tuple[str, ...]  # names and addresses of its host; () unknown
     ports: tuple[int, ...]

@@ -9,12 +9,22 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from ncheck.hook.attendance import NotMet
-from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, Connection, Listener, reason_of
-from ncheck.hook.doors import Address, Place, on_another_machine, resolve
-from ncheck.hook.peer_user import is_other
-from ncheck.hook.rules import UNSEEN
-from ncheck.hook.wire import End
+from ncheck.hook.meeting.attendance import NotMet
+from ncheck.hook.meeting.connection import (
+    ENDED,
+    FILTERED,
+    FOREIGN,
+    LOST,
+    REFUSED,
+    UNREACHABLE,
+    Connection,
+    Listener,
+    reason_of,
+)
+from ncheck.hook.meeting.peer_user import is_other
+from ncheck.hook.meeting.ports import Address, Place, on_another_machine, resolve
+from ncheck.hook.meeting.rules import UNSEEN
+from ncheck.hook.meeting.wire import End
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -84,7 +94,7 @@ class Search:
         self.close()
         self._answered = True
 
-    def wait_until(self, deadline: float) -> None:
+    def extend(self, deadline: float) -> None:
         """Search longer."""
         self._deadline = deadline
 

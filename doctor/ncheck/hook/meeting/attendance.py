@@ -60,7 +60,7 @@ class Attendance:
     ended: tuple[int, ...]  # came, and their process ended
     problems: tuple[Trouble, ...]
     remote_came: bool  # a rank of another machine came: the port can be reached
-    doors: tuple[int, ...]  # ports that were open; the job's own MASTER_PORT among them or not
+    ports: tuple[int, ...]  # ports that were open; the job's own MASTER_PORT among them or not
     evidence: str  # why the missing could have come: "one-machine", "remote-came", "master-port-open"; "" is none
     strangers: tuple[str, ...] = ()  # addresses from which ranks with another token came: perhaps the missing ones
 

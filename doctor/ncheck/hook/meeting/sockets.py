@@ -14,20 +14,20 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
-from ncheck.hook.doors import place_of
-from ncheck.hook.hub import Hub
-from ncheck.hook.link import Link
+from ncheck.hook.meeting.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
+from ncheck.hook.meeting.hub import Hub
+from ncheck.hook.meeting.link import Link
+from ncheck.hook.meeting.ports import place_of
+from ncheck.hook.meeting.wire import job_token
 from ncheck.hook.neighbours import inherited_from, living
-from ncheck.hook.wire import job_token
 from ncheck.text import printable
 from ncheck.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ncheck.hook.hub import StartExaminer
-    from ncheck.hook.link import StartNodePart
+    from ncheck.hook.meeting.hub import StartExaminer
+    from ncheck.hook.meeting.link import StartNodePart
     from ncheck.rank_variables import Rank
 
 _PLENTY = 1 << 20
@@ -51,7 +51,7 @@ def meet(  # noqa: PLR0913  the words of one call
     """Meet the other ranks, and return the verdict on the job: the same one on every rank, within `timeout` seconds.
 
     It waits longer, up to `patience` seconds, for ranks that have a process on a node from which others came: they are
-    slow, and the job would wait for them too; and up to 75 s for ranks that may still start: see ncheck.hook.rules.
+    slow, and the job would wait for them too; and up to 75 s for ranks that may still start: see rules.py.
     `show({"note": ...})` says so every 30 s. A process that a rank has started waits for nobody longer, and who
     does not come is no error there: the others may have met, with that rank.
 
@@ -127,7 +127,7 @@ def _pair_with(hub: Hub) -> socket.socket:
     """Connect this process to its own hub, with no port and no network."""
     ours, its = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003
-    hub.adopt(its)
+    hub.accept(its)
     return ours
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ncheck.hook.attendance import Attendance, Member, Trouble
+from ncheck.hook.meeting.attendance import Attendance, Member, Trouble
 from ncheck.launchers import BARE
 from ncheck.lazy_dataclass import dataclass
 

@@ -11,17 +11,17 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from ncheck.hook.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
-from ncheck.hook.connection import ENDED, FOREIGN, Connection
-from ncheck.hook.search import Search, connecting
-from ncheck.hook.wire import End
+from ncheck.hook.meeting.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
+from ncheck.hook.meeting.connection import ENDED, FOREIGN, Connection
+from ncheck.hook.meeting.search import Search, connecting
+from ncheck.hook.meeting.wire import End
 from ncheck.this_machine.process import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from subprocess import Popen
 
-    from ncheck.hook.doors import Place
+    from ncheck.hook.meeting.ports import Place
     from ncheck.rank_variables import Rank
 
     StartNodePart = Callable[[socket.socket], Popen[bytes]]
@@ -116,7 +116,7 @@ class Link:
         if not lives and not self._search.may_start(now):
             return False
         self._deadline += LONGER
-        self._search.wait_until(self._deadline)
+        self._search.extend(self._deadline)
         if self._own.rank == 1:  # one of those that wait
             process = ", which has a process on this host" if lives else ""
             self._show({"note": f"still waiting for rank 0{process}: NCHECK_TIMEOUT=SECONDS limits this"})

@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Protocol
 
-from ncheck.hook.peer_user import user_of_peer
-from ncheck.hook.wire import End, ForeignError, MisuseError
+from ncheck.hook.meeting.peer_user import user_of_peer
+from ncheck.hook.meeting.wire import End, ForeignError, MisuseError
 
 _CHUNK = 256 * 1024
 _READS = 16  # in a row from one peer, before the others have their turn

@@ -14,17 +14,17 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ncheck.hook.attendance import Attendance, Member, NotMet, Trouble, member_from, not_met_from
-from ncheck.hook.connection import ENDED, MISUSE, Connection
-from ncheck.hook.doors import Place, PortsTakenError, is_taken, listen, one_machine, open_first, plain
-from ncheck.hook.examination import Examination
-from ncheck.hook.gate import Gate
-from ncheck.hook.link import LONGER
+from ncheck.hook.meeting.attendance import Attendance, Member, NotMet, Trouble, member_from, not_met_from
+from ncheck.hook.meeting.connection import ENDED, MISUSE, Connection
+from ncheck.hook.meeting.examination import Examination
+from ncheck.hook.meeting.gate import Gate
+from ncheck.hook.meeting.link import LONGER
+from ncheck.hook.meeting.peer_user import is_other
+from ncheck.hook.meeting.ports import Place, PortsTakenError, is_taken, listen, one_machine, open_first, plain
+from ncheck.hook.meeting.rules import Double, certain, contradictions, may_come, other_job, size_text
+from ncheck.hook.meeting.search import connecting
+from ncheck.hook.meeting.wire import End
 from ncheck.hook.neighbours import other_listener
-from ncheck.hook.peer_user import is_other
-from ncheck.hook.rules import Double, certain, contradictions, may_come, other_job, size_text
-from ncheck.hook.search import connecting
-from ncheck.hook.wire import End
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ class Hub:
 
     # The loop calls these.
 
-    def adopt(self, sock: socket.socket) -> None:
+    def accept(self, sock: socket.socket) -> None:
         """Add rank 0 itself, by a socket pair."""
-        self._gate.adopt(sock, "")
+        self._gate.accept(sock, "")
 
     @property
     def done(self) -> bool:
@@ -553,7 +553,7 @@ class Hub:
             ended=tuple(number for number, peer in present if peer.ended and peer.sure),
             problems=(*self._troubles, *self._contradictions(), *self._other_jobs()),
             remote_came=self._remote_came,
-            doors=self._gate.doors,
+            ports=self._gate.ports,
             evidence=self._evidence(),
             strangers=tuple(self._gate.turned_away),
         )
@@ -572,7 +572,7 @@ class Hub:
     def _taken_port(self) -> list[Trouble]:
         """Return the problem of a taken MASTER_PORT, if no launcher keeps it for the ranks."""
         port = self._rank.master_port
-        if self._rank.launcher != "variables" or port is None or port in self._gate.doors or not is_taken(port):
+        if self._rank.launcher != "variables" or port is None or port in self._gate.ports or not is_taken(port):
             return []
         owner = other_listener(port)
         return [Trouble("port-taken", (0,), f"MASTER_PORT {port} is taken on this host by {owner}")] if owner else []
@@ -593,7 +593,7 @@ class Hub:
             return "one-machine"
         if self._remote_came:
             return "remote-came"
-        return "master-port-open" if self._place.master_port in self._gate.doors else ""
+        return "master-port-open" if self._place.master_port in self._gate.ports else ""
 
     # The verdict
 
@@ -667,4 +667,4 @@ class Hub:
             slow = any(connection.unsent for connection in self._peers)
             self._until = self._deadline if slow and self._until < self._deadline else self._until
             return now >= self._until
-        return self._all_came or self._followed or not self._gate.doors or now >= self._attendance_ends
+        return self._all_came or self._followed or not self._gate.ports or now >= self._attendance_ends

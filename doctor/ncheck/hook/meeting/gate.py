@@ -15,10 +15,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ncheck.hook.connection import FOREIGN, Connection
-from ncheck.hook.doors import plain
-from ncheck.hook.peer_user import is_other
-from ncheck.hook.wire import End
+from ncheck.hook.meeting.connection import FOREIGN, Connection
+from ncheck.hook.meeting.peer_user import is_other
+from ncheck.hook.meeting.ports import plain
+from ncheck.hook.meeting.wire import End
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ class Gate:
         self.turned_away: dict[str, None] = {}  # addresses of those who did not prove themselves: perhaps of a rank
 
     @property
-    def doors(self) -> tuple[int, ...]:
+    def ports(self) -> tuple[int, ...]:
         """The ports that are open."""
         return tuple(listener.getsockname()[1] for listener in self._listeners)
 
@@ -67,8 +67,8 @@ class Gate:
         if not self._paused_until:
             self._watch(listener)
 
-    def adopt(self, sock: socket.socket, address: str) -> None:
-        """Take in somebody who connected."""
+    def accept(self, sock: socket.socket, address: str) -> None:
+        """Take a new connection, of a stranger so far."""
         sock.setblocking(False)  # noqa: FBT003
         connection = Connection(self._selector, sock, End(self._token, hub=True), self)
         self._strangers[connection] = address, time.monotonic()
@@ -123,9 +123,9 @@ class Gate:
             self.turned_away[address] = None
 
     def _watch(self, listener: socket.socket) -> None:
-        self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(listener))
+        self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept_waiting(listener))
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept_waiting(self, listener: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             if self._paused_until or not self._has_room():
                 return
@@ -142,7 +142,7 @@ class Gate:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_GONE)
             name = plain(str(address[0]))
             if self._of_address.get(name, 0) < self._room // 2 or self._drop_old_of(name):
-                self.adopt(sock, name)
+                self.accept(sock, name)
             else:
                 sock.close()
 
@@ -176,7 +176,7 @@ class Gate:
         return next((since for _, since in self._strangers.values()), float("inf"))
 
     def _turn_away(self, connection: Connection) -> None:
-        """Drop somebody who had its time."""
+        """Drop a peer whose time to authenticate is over."""
         self.remember(self._strangers[connection][0])
         self._drop(connection)
 
