@@ -389,7 +389,7 @@ def test_what_a_node_prints_leaves_the_program_without_its_secrets(tmp_path: Pat
         read_text("log", f"ssh: Could not resolve hostname node07: token={TOKEN}: Name or service not known")
     )
     shown = {form: page.getvalue() for form, page in zip(FORMATS, pages, strict=True)}
-    forms = ("openmetrics", "nagios", "slurm", "kubernetes")  # codes, names and numbers alone
+    forms = ("openmetrics", "nagios", "slurm", "kubernetes", "concise", "table")  # codes, names and numbers alone
     without_words = [shown.pop(form) for form in forms]
     for text in (progress.getvalue(), *shown.values(), recorded, log):
         assert "ended: curl" in text or "Could not resolve" in text

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
 
 # Formats of the report, each a module of this name in report/.
-FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm", "kubernetes")
+FORMATS = (
+    "console", "table", "concise", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm",
+    "kubernetes",
+)  # fmt: skip
 Read = Callable[[object], object]
 _FAIL_ON = ("error", "warning", "info", "unknown")
 _NEVER = ("never", "none")
