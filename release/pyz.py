@@ -3,16 +3,17 @@
     python release/pyz.py OUT [--also FOLDER]
 
 It packs what is installed in the environment that runs it, so that what was tested is what is packed. It leaves out
-compiled packages, such as paramiko and what it needs: the single file uses the ssh program instead.
+compiled packages, such as paramiko and what it needs: the single file uses the ssh program instead. The same packages
+give the same bytes: every file in it has the time that SOURCE_DATE_EPOCH says, or none.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import sys
-import tempfile
-import zipapp
+import time
+import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAIN = "import sys\nfrom ncheck.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
+EARLIEST = 315532800  # 1980: a zip archive knows no earlier time
 LEFT_OUT = frozenset(
     {"cryptography", "paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
 )  # tomli: for Python 3.10, see make pyz
 PURE_AS_WELL = frozenset({"markupsafe"})  # it also works without its compiled part
+NOT_PACKED = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED", "example.py")  # of the installer; a stray one
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
 
@@ -50,26 +53,30 @@ def files(dist: Distribution) -> Iterator[tuple[PurePosixPath, Path]]:
     for file in dist.files or ():
         if file.suffix == ".so" and dist.name.lower() in PURE_AS_WELL:
             continue
-        if ".." not in file.parts and file.suffix != ".pyc" and file.name not in ("direct_url.json", "RECORD"):
+        if ".." not in file.parts and file.suffix != ".pyc" and file.name not in NOT_PACKED:
             yield file, Path(str(dist.locate_file(file)))
 
 
 def pack(out: Path, also: Path | None) -> None:
     """Write the archive. Raises SystemExit if something in it is not pure Python."""
-    with tempfile.TemporaryDirectory() as name:
-        tree = Path(name) / "tree"
-        if also:
-            shutil.copytree(also, tree, ignore=shutil.ignore_patterns("__pycache__", "bin"))
-        for dist in closure("cluster-ncheck", {}).values():
-            for place, file in files(dist):
-                (tree / place).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, tree / place)
-        if native := [path.name for path in tree.rglob("*.so")]:
-            raise SystemExit(f"not pure Python: {', '.join(native)}")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        (tree / "__main__.py").write_text(MAIN)
-        zipapp.create_archive(tree, out, interpreter="/usr/bin/env python3", compressed=True)
-        out.chmod(0o755)
+    packed = {str(place): file for dist in closure("cluster-ncheck", {}).values() for place, file in files(dist)}
+    for file in also.rglob("*") if also else ():
+        place = file.relative_to(also or file)
+        if file.is_file() and place.name not in NOT_PACKED and not {"__pycache__", "bin"} & set(place.parts):
+            packed.setdefault(str(place), file)
+    if native := [name for name in packed if name.endswith(".so")]:
+        raise SystemExit(f"not pure Python: {', '.join(native)}")
+    contents = {name: file.read_bytes() for name, file in packed.items()} | {"__main__.py": MAIN.encode()}
+    when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), EARLIEST))[:6]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("wb") as stream:
+        stream.write(b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted(contents.items()):
+                entry = zipfile.ZipInfo(name, when)
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    out.chmod(0o755)
 
 
 if __name__ == "__main__":
