@@ -13,6 +13,7 @@
 #                               needed here (ARGS='--only facts,hang'); bench/gpu_once.sh asks more, in one call
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
 #   make wheelhouse             dist/wheelhouse: everything to install from with no package index
+#   make release                dist/release: all files of a release, the same bytes from the same commit; see SECURITY.md
 #   make clean                  remove what the above made
 
 SHELL := /bin/bash
@@ -33,7 +34,7 @@ STAMPS := $(VENV)/.stamps
 WHEELS := build/wheel
 SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run test test-fast lint bench gpu pyz wheelhouse clean system-packages
+.PHONY: help run test test-fast lint bench gpu pyz wheelhouse release clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -122,6 +123,10 @@ wheelhouse: $(STAMPS)/installed
 	@build/proof/bin/ncheck --version
 	@rm -rf build/proof
 	@echo "make: copy dist/wheelhouse to the machine; there: python3 -m pip install --no-index --find-links wheelhouse cluster-ncheck"
+
+release: $(STAMPS)/dev pyz wheelhouse
+	@$(BIN)/python release/release.py dist/release --pyz dist/ncheck.pyz --wheelhouse dist/wheelhouse
+	@release/verify dist/release
 
 # The lab wants real tools; only root can install them, and says so otherwise.
 system-packages:

@@ -1,0 +1,224 @@
+"""make release: the same commit gives the same bytes anywhere, and release/verify refuses a changed one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import requires
+from pathlib import Path
+
+import ncheck
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from google.protobuf.json_format import ParseDict
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.statement_pb2 import Statement
+
+from .test_pyz import SCRIPT
+
+pytestmark = [pytest.mark.slow, pytest.mark.network]
+
+ROOT = Path(__file__).parents[1]
+VERIFY = ROOT / "release" / "verify"
+NAMES = {
+    "SHA256SUMS", "ncheck.pyz", "provenance.intoto.json", "sbom.cyclonedx.json", "cluster_ncheck-V-py3-none-any.whl",
+    "cluster_ncheck-V-wheelhouse.tar.gz", "cluster_ncheck-V.tar.gz",
+}  # fmt: skip
+
+
+def plain(name: str) -> str:
+    """Return a file's name with V for the version, or a distribution's name as an index writes it."""
+    return re.sub(r"(?<=cluster_ncheck-)\d+\.\d+\.\d+[^-]*?(?=-|\.tar)", "V", name)
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Make a release of this commit in two folders, at two ends of the world, for users with two umasks."""
+    folder = tmp_path_factory.mktemp("release")
+    wheelhouse = folder / "wheels"
+    python = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", "download")
+    wanted = [
+        line.partition(";")[0].strip() for line in requires("cluster-ncheck") or () if "python_version" not in line
+    ]
+    subprocess.run([*python, "--only-binary", ":all:", "--dest", str(wheelhouse), *wanted], check=True)
+    made = []
+    for name, zone, umask in (("a", "UTC", 0o022), ("deeper/b", "Asia/Tokyo", 0o027)):
+        checkout = folder / name
+        subprocess.run(["git", "clone", "-q", "--no-local", str(ROOT), str(checkout)], check=True)
+        environ = {**os.environ, "TZ": zone}
+        pyz = checkout / "dist" / "ncheck.pyz"
+        subprocess.run([sys.executable, str(SCRIPT), str(pyz)], check=True, env=environ, umask=umask)
+        script = str(checkout / "release" / "release.py")
+        words = [sys.executable, script, str(checkout / "dist" / "release"), "--pyz", str(pyz)]
+        subprocess.run(
+            [*words, "--wheelhouse", str(wheelhouse)], check=True, env=environ, umask=umask, stdout=subprocess.PIPE
+        )
+        made.append(checkout / "dist" / "release")
+    return made[0], made[1]
+
+
+def verify(folder: Path) -> tuple[int, str]:
+    """Return the exit code, and the output without the folder's name."""
+    done = subprocess.run([str(VERIFY), str(folder)], capture_output=True, text=True, check=False)
+    return done.returncode, (done.stdout + done.stderr).replace(f"verify: {folder}: ", "")
+
+
+def test_two_builds_in_two_folders_give_the_same_bytes(releases: tuple[Path, Path]) -> None:
+    first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in releases)
+    assert {plain(name) for name in first} == NAMES
+    assert [name for name in first if first[name] != second.get(name)] == []
+    assert first.keys() == second.keys()
+
+
+def test_a_release_is_refused_after_one_changed_byte(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    shutil.copytree(releases[0], folder)
+    assert verify(folder) == (0, "all files are as released\n")
+    for path in sorted(folder.iterdir()):
+        whole = path.read_bytes()
+        at = len(whole) // 2
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        code, text = verify(folder)
+        assert code == 1
+        assert f"{path.name} is changed\n" in text or path.name == "SHA256SUMS"
+        path.write_bytes(whole)
+    assert verify(folder)[0] == 0
+
+
+def test_a_file_that_is_missing_added_or_a_link_is_named(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    shutil.copytree(releases[0], folder)
+    (folder / "ncheck.pyz").rename(tmp_path / "ncheck.pyz")
+    assert verify(folder) == (1, "ncheck.pyz is missing\n")
+    (folder / "ncheck.pyz").symlink_to(tmp_path / "ncheck.pyz")
+    assert verify(folder) == (1, "ncheck.pyz is changed\n")
+    (folder / "ncheck.pyz").unlink()
+    (tmp_path / "ncheck.pyz").rename(folder / "ncheck.pyz")
+    (folder / "install.sh").write_text("true\n")
+    assert verify(folder) == (1, "install.sh is not in SHA256SUMS\n")
+    (folder / "install.sh").unlink()
+    (folder / "SHA256SUMS.sigstore.json").write_text("{}")
+    assert verify(folder) == (0, "all files are as released\n")
+
+
+def test_a_list_that_was_made_anew_does_not_fit_the_provenance(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    shutil.copytree(releases[0], folder)
+    (folder / "ncheck.pyz").write_bytes(b"#!/bin/sh\n")
+    files = sorted(path.name for path in folder.iterdir() if path.name != "SHA256SUMS")
+    sums = subprocess.run(["sha256sum", *files], cwd=folder, capture_output=True, text=True, check=True)
+    (folder / "SHA256SUMS").write_text(sums.stdout)
+    assert verify(folder) == (1, "provenance.intoto.json is about other files\n")
+
+
+@pytest.mark.parametrize("text", ["", "no list\n", f"{'0' * 64}  ../../etc/passwd\n"])
+def test_a_list_of_another_form_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_text(text)
+    assert verify(tmp_path) == (1, "SHA256SUMS is no list of SHA-256 sums and names\n")
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
+    code, text = verify(tmp_path)
+    assert (code, text.startswith("cannot be read: ")) == (1, True)
+
+
+def test_the_provenance_names_the_commit_and_every_package(releases: tuple[Path, Path]) -> None:
+    text = json.loads((releases[0] / "provenance.intoto.json").read_text())
+    statement = ParseDict(text, Statement())
+    predicate = ParseDict(text["predicate"], Provenance())
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    source, *packages = predicate.build_definition.resolved_dependencies
+    assert dict(source.digest) == {"gitCommit": commit.stdout.strip()}
+    assert {"paramiko", "click", "rich"} <= {one.name.partition("-")[0] for one in packages}
+    assert {plain(one.name) for one in statement.subject} == NAMES - {"SHA256SUMS", "provenance.intoto.json"}
+
+
+def test_the_sbom_is_valid_and_has_every_dependency(releases: tuple[Path, Path]) -> None:
+    text = (releases[0] / "sbom.cyclonedx.json").read_text()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    bom = json.loads(text)
+    assert bom["metadata"]["component"]["name"] == "cluster-ncheck"
+    names = {re.sub(r"[-_.]+", "-", one["name"]).lower() for one in bom["components"]}
+    wanted = {re.split(r"[<>=; ]", line)[0].lower() for line in requires("cluster-ncheck") or () if ";" not in line}
+    assert {*wanted, "bcrypt"} <= names
+    assert names.isdisjoint({"pip", "pytest", "mypy", "setuptools"})
+
+
+def test_a_checkout_with_changes_gives_no_release(tmp_path: Path) -> None:
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(tmp_path / "a")], check=True)
+    (tmp_path / "a" / "new.txt").touch()
+    script = str(tmp_path / "a" / "release" / "release.py")
+    done = subprocess.run(
+        [sys.executable, script, str(tmp_path / "out"), "--pyz", "x", "--wheelhouse", "y"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        1,
+        "release: not committed, so no commit could be named:\n?? new.txt\n",
+    )
+
+
+EXAMPLES = ROOT / "docs" / "examples" / "release"
+
+
+def test_the_workflow_is_one_that_a_forge_takes_and_makes_what_the_makefile_has() -> None:
+    workflow = EXAMPLES / "release.yml"
+    subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(workflow)],
+        check=True, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        line.split()[-1] for line in workflow.read_text().splitlines() if re.search(r"^[ -]+(run: )?.*\bmake ", line)
+    }
+    assert (named, named <= targets) == ({"release", "test"}, True)
+
+
+def paths_of(page: str) -> Iterator[Path]:
+    """Yield each path of this checkout that a page names in backticks or links to; a bare file is the last folder's."""
+    folder = ROOT
+    for name in re.findall(r"`([\w./-]+/|[\w./-]+\.\w+)`|\]\(([\w./-]+)\)", (ROOT / page).read_text()):
+        path = name[0] or name[1]
+        if "/" in path:
+            yield ROOT / path
+            folder = (ROOT / path).parent
+        elif path.startswith("test_"):
+            yield folder / path
+
+
+def test_the_page_about_security_names_what_exists() -> None:
+    paths = list(paths_of("SECURITY.md"))
+    assert len(paths) > 8
+    assert [path for path in paths if not path.exists()] == []
+
+
+def test_debians_own_tool_makes_a_package_of_the_single_file(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(EXAMPLES / "debian", tree / "debian")
+    for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "docs/ncheck.1"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
+    (tree / "dist").mkdir()
+    shutil.copy(releases[0] / "ncheck.pyz", tree / "dist")
+    subprocess.run(["dpkg-buildpackage", "-b", "-us", "-uc"], cwd=tree, check=True, capture_output=True)
+    (package,) = tmp_path.glob("*.deb")
+    assert package.name == f"ncheck_{ncheck.__version__}-1_all.deb"
+    subprocess.run(["dpkg-deb", "-x", str(package), str(tmp_path / "root")], check=True)
+    program = tmp_path / "root" / "usr" / "bin" / "ncheck"
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run([str(program), "--version"], env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"ncheck {ncheck.__version__}\n")
+    assert {path.name for path in (tmp_path / "root" / "usr" / "share").rglob("*.gz")} >= {"ncheck.1.gz"}
+
+
+def test_the_container_runs_ncheck_without_root() -> None:
+    lines = (EXAMPLES / "Containerfile").read_text().splitlines()
+    words = {line.split()[0]: line.split()[1:] for line in lines if re.match("[A-Z]+ ", line)}
+    assert (words["USER"], words["ENTRYPOINT"]) == (["1000"], ['["ncheck"]'])
+    assert words["COPY"][1] in NAMES
