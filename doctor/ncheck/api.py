@@ -150,7 +150,8 @@ def diagnose(
     target = target_of(*(None if one is None else str(one) for one in (job, match, slurm)), named="")
     made = _settings({**_nodes(nodes), "deadline": TRIAGE_DEADLINE, **given})
     began = time.time()
-    return kept(examine_job(cluster_of(triage(replace(made, target=target), Silent())), target), made, began)
+    asked = replace(made, run=replace(made.run, target=target))
+    return kept(examine_job(cluster_of(triage(asked, Silent())), target), made, began)
 
 
 def _nodes(nodes: Nodes) -> dict[str, object]:

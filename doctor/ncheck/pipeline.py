@@ -182,7 +182,7 @@ def _slurm(run: Run, nodes: Sequence[Node]) -> AbstractContextManager[Slurm | No
 def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded: float | None = None) -> Report:
     """Add the run to the history that is named. `recorded`: when a recorded run began, 0 if it does not say."""
     settings = run.settings
-    if settings.rehearsal:
+    if settings.run.rehearsal:
         return report
     if settings.history is None:
         unposted = ("nothing was posted: NCHECK_NOTIFY compares with the history (--history FILE)",)
@@ -221,8 +221,8 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
 
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     here = all(node.local and not settings.environment_of(node.name).enter for node in nodes)  # a container has its own
-    if here and settings.target and settings.target.pid and settings.target.node is None:
-        _require_process(settings.target.pid, settings)
+    if here and settings.run.target and settings.run.target.pid and settings.run.target.node is None:
+        _require_process(settings.run.target.pid, sudo=settings.sudo)
     cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
     phases = collection_phases(cluster, wanted, settings)
     answered = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
@@ -248,14 +248,14 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
     return tuple(answered.values())
 
 
-def _require_process(pid: int, settings: Settings) -> None:
+def _require_process(pid: int, *, sudo: bool) -> None:
     """Refuse a process of this machine that has ended, or that this user may not look into. Raises SettingsError."""
     from ncheck.this_machine.process import owner_of
 
     owner = owner_of(pid)
     if owner is None:
         raise SettingsError(f"there is no process {pid} on this machine; to list yours: ps -u $USER -o pid,args")
-    if not settings.sudo and os.geteuid() and owner not in ("", user_name(os.geteuid())):
+    if not sudo and os.geteuid() and owner not in ("", user_name(os.geteuid())):
         why = "only that user and root may look into it; run ncheck with sudo"
         raise SettingsError(f"process {pid} belongs to {printable(owner)}: {why}")
 

@@ -172,7 +172,7 @@ def name_python(cluster: Cluster, settings: Settings) -> str:
     trains = any(python.trains for python in pythons.values())
     gpus: dict[str, GpuFacts] = cluster.facts_called("GpuFacts")
     without_nccl = {node for node, held in gpus.items() if held.gpus} - cluster.facts_called("LoadedNcclFacts").keys()
-    if settings.ranks or trains or not (pythons or absent) or not without_nccl:
+    if settings.run.ranks or trains or not (pythons or absent) or not without_nccl:
         return ""
     nodes = "local" if all(node.local for node in cluster.nodes) else NODES
     return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)

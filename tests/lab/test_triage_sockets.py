@@ -14,7 +14,7 @@ import pytest
 from ncheck.model.job import Target
 from ncheck.observer import Silent
 from ncheck.pipeline import triage
-from ncheck.settings import JobEnvironment, Settings
+from ncheck.settings import JobEnvironment, RunContext, Settings
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.live import cluster_of, counters, rendezvous, sockets
@@ -117,7 +117,7 @@ def looked_at(made: BareHosts, name: str) -> list[Sign]:
     target = Target(match=rf"(^|/){name} .*sleep" if name == "mpirun" else rf"talking_rank.py {name} ", stacks=False)
     settings = Settings(
         hosts=",".join(host.name for host in made.hosts), environment=JobEnvironment(rsh=made.rsh),
-        connect_timeout=60.0, command_timeout=60.0, deadline=120.0, target=target,
+        connect_timeout=60.0, command_timeout=60.0, deadline=120.0, run=RunContext(target=target),
     )  # fmt: skip
     cluster = cluster_of(triage(settings, Silent()))
     found = job_of(cluster, target)

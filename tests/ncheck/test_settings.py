@@ -123,11 +123,11 @@ def test_what_is_expected_is_a_list_a_table_or_a_bandwidth(
     tmp_path: Path, typed: object, busbw: float | None, expected: ExpectedFacts | None
 ) -> None:
     settings = made(tmp_path, expect=typed)
-    assert (settings.expect, settings.expected) == (busbw, expected)
+    assert (settings.expect, settings.run.expected) == (busbw, expected)
 
 
 def test_a_table_of_the_file_says_what_is_expected(tmp_path: Path) -> None:
-    assert made(tmp_path, "[expect]\ngpus = 8\nnccl = '2.21.5'").expected == ExpectedFacts(
+    assert made(tmp_path, "[expect]\ngpus = 8\nnccl = '2.21.5'").run.expected == ExpectedFacts(
         8, versions={"nccl": "2.21.5"}
     )
 
@@ -350,9 +350,9 @@ def test_requirements_are_expected_of_every_node_beside_what_else_is(tmp_path: P
     path = tmp_path / "requirements.txt"
     path.write_text("torch>=2.3\n")
     told = ExpectedFacts(gpus=8, commit="97ff6cf", requirements=(Requirement("torch", ">=2.3"),))
-    assert made(tmp_path, requirements=str(path), expect="gpus=8,commit=97ff6cf").expected == told
+    assert made(tmp_path, requirements=str(path), expect="gpus=8,commit=97ff6cf").run.expected == told
     file = "requirements = 'requirements.txt'\n[expect]\ngpus = 8\ncommit = '97ff6cf'"
-    assert made(tmp_path, file).expected == told
+    assert made(tmp_path, file).run.expected == told
 
 
 def test_requirements_that_cannot_be_read_or_judged_are_refused(tmp_path: Path) -> None:

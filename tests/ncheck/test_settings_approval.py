@@ -222,11 +222,11 @@ def test_what_a_found_file_makes_milder_is_in_the_headline(
 ) -> None:
     (here / "ncheck.toml").write_text('fail-on = "never"\nselect = ["NC201"]\nignore = ["NC305=n[1-2]", "NC304"]\n')
     named = "fail-on never, select NC201, ignore NC305=n[1-2],NC304"
-    assert made(here)[0].milder == ("fail-on never", "select NC201", "ignore NC305=n[1-2],NC304")
+    assert made(here)[0].run.milder == ("fail-on never", "select NC201", "ignore NC305=n[1-2],NC304")
     assert main(["check", "-H", "127.0.0.1", "-p", "1", "-q"]) == 0
     assert " ".join(capsys.readouterr().out.split()) == (
         f"? Not verified: 127.0.0.1: unreachable (refused); {named} by the ncheck.toml of this folder"
     )
     monkeypatch.setenv("NCHECK_FAIL_ON", "error")
-    assert made(here, select=("NC1",))[0].milder == ("ignore NC305=n[1-2],NC304",)
-    assert made(here, config="ncheck.toml")[0].milder == ()
+    assert made(here, select=("NC1",))[0].run.milder == ("ignore NC305=n[1-2],NC304",)
+    assert made(here, config="ncheck.toml")[0].run.milder == ()

@@ -96,7 +96,7 @@ def probe_settings(settings: Settings) -> Settings:
 
     method = "auto" if settings.probe == "none" else settings.probe
     codes = tuple(check.code for check in load_checks().listed if for_the_probe(check, settings))
-    return replace(settings, probe=method, probe_wanted=True, select=codes)
+    return replace(settings, probe=method, select=codes, run=replace(settings.run, probe_wanted=True))
 
 
 @click.command(cls=EvalCommand, short_help="Judge a recording again (from --record DIR).")
@@ -192,5 +192,5 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
         say(f"wrote {', '.join(files)}")
     for sentence in report.news if quiet else ():  # one may be that the run was not kept
         say(f"history: {sentence}")
-    say_unused_ignores(settings, report)
+    say_unused_ignores(settings.ignore, report)
     return code

@@ -59,7 +59,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     later = {PEERS, FROM_HERE, RESERVATIONS, PLANNED, MEETING, TASK, GPU_TEST, STORAGE_PROBE, LATER, *mesh}
     first = tuple(source for source in sources if source not in later)
-    edges = _edges(nodes, settings) if PEERS in sources else {}
+    edges = _edges(nodes, settings.mesh) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"Dry run: nothing was executed. A run on {many} would do the following,"
     yield f"within {settings.deadline:.0f} s, and {settings.connect_timeout:.0f} s for each login."
@@ -72,7 +72,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         yield ""
     if FROM_HERE in sources:
         yield from _from_here(nodes, settings)
-    if RESERVATIONS in sources and not settings.rehearsal and not nodes[0].local:
+    if RESERVATIONS in sources and not settings.run.rehearsal and not nodes[0].local:
         from ncheck.this_machine.slurm_from_here import ARGV
 
         yield "This machine asks Slurm once, if it has its programs:"
@@ -231,10 +231,10 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     yield ""
 
 
-def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:
+def _edges(nodes: tuple[Node, ...], mesh: str) -> dict[str, tuple[Node, ...]]:
     from ncheck.network.ssh_edges import edges
 
-    peers = edges(len(nodes), settings.mesh)
+    peers = edges(len(nodes), mesh)
     return {nodes[source].name: tuple(nodes[target] for target in targets) for source, targets in peers.items()}
 
 
@@ -243,7 +243,7 @@ def _from_here(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     from ncheck.agent.answers.ssh_peers import line
     from ncheck.this_machine.ssh_from_here import configuration, words_for
 
-    if settings.rehearsal or settings.environment.enter or settings.environment.rsh or nodes[0].local:
+    if settings.run.rehearsal or settings.environment.enter or settings.environment.rsh or nodes[0].local:
         return
     target = {"host": nodes[0].name, "words": words_for(nodes[0], configuration(settings))}
     yield "This machine runs the ssh program, for one node of each ssh configuration that differs here:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ncheck.model.node import Node
     from ncheck.model.report import Report
     from ncheck.observer import Observer
-    from ncheck.settings import Settings
+    from ncheck.settings import Ignore, JobEnvironment, Settings
 
 _LONGEST = LONGEST_COMMAND + 100  # characters of one message on standard error: a command in it is never cut
 
@@ -35,7 +35,7 @@ def settings_of(given: Mapping[str, object]) -> Settings:
 
     folder = _current_folder()
     settings = make_settings(options, os.environ, folder, say)
-    settings = replace(settings, started_in=_shared(folder, settings))
+    settings = replace(settings, run=replace(settings.run, started_in=_shared(folder, settings.environment)))
     _refuse_unknown_checks(settings)
     _refuse_files(settings)
     return settings
@@ -82,11 +82,11 @@ def _current_folder() -> Path:
         raise SettingsError(f"the current folder cannot be used: {error.strerror}; change to another: cd") from None
 
 
-def _shared(folder: Path, settings: Settings) -> str | None:
+def _shared(folder: Path, environment: JobEnvironment) -> str | None:
     """Return the current folder if it is on a network file system: mpirun changes to it on every node."""
     from ncheck.agent.mount_table import mount_of, own_mounts
 
-    if settings.rehearsal or settings.environment.enter or settings.environment.rsh or not str(folder).isprintable():
+    if environment.enter or environment.rsh or not str(folder).isprintable():
         return None
     try:
         on = mount_of(str(folder), own_mounts())
@@ -214,10 +214,10 @@ def blocking_reasons(report: Report) -> list[str]:
     return [line for one, fix in fixes.items() for line in (one.message, *fix)]
 
 
-def say_unused_ignores(settings: Settings, report: Report) -> None:
+def say_unused_ignores(ignores: Sequence[Ignore], report: Report) -> None:
     """Print which nodes of --ignore are not in this run. That is no error: the next list may have them."""
     here = {*(node.name for node in report.nodes), *report.dropped}
-    for ignore in settings.ignore:
+    for ignore in ignores:
         unknown = set(unfold(ignore.nodes)) - here if ignore.nodes else set()
         if unknown:
             say(f"ignore {ignore.check}={ignore.nodes}: {fold(unknown)} is not among the nodes {fold(here)}")

@@ -50,7 +50,6 @@ from ncheck.steps.again import with_nodes_of_run
 if TYPE_CHECKING:
     from ncheck.model.plan import LaunchCommand
     from ncheck.model.report import Report
-    from ncheck.settings import Settings
 
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
@@ -84,25 +83,25 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     from ncheck.report.console import print_brief
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
-    say_unused_ignores(settings, report)
+    say_unused_ignores(settings.ignore, report)
     print_brief(report, sys.stderr, os.environ)
     if report.interrupted:
         say("interrupted: nothing was started")
         return report.exit_code
-    return _start_if_allowed(report, settings, files)
+    return _start_if_allowed(report, files, force=settings.force)
 
 
-def _start_if_allowed(report: Report, settings: Settings, files: tuple[int, int]) -> int:
+def _start_if_allowed(report: Report, files: tuple[int, int], *, force: bool) -> int:
     """Start the job, unless errors affect the launch plan."""
     reasons = blocking_reasons(report)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
     command = None if all_dropped(report) else report.plan.command
-    if command is None or (reasons and not settings.force):
+    if command is None or (reasons and not force):
         say("nothing was started" + ("; --force starts it anyway" if command else ""))
         return EXIT_FINDINGS
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
-    return start(command, report, force=settings.force)
+    return start(command, report, force=force)
 
 
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and the program would inherit that

@@ -81,7 +81,7 @@ def plan(
     from ncheck.cli.examine import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
-    say_unused_ignores(settings, report)
+    say_unused_ignores(settings.ignore, report)
     if report.interrupted:
         say("interrupted: no plan was made")
         return report.exit_code
@@ -95,7 +95,7 @@ def plan_from(directory: str, given: Mapping[str, object], *, as_json: bool) -> 
 
     settings = replace(settings_of(given), select=())
     report = say_dropped(replay(directory, settings, Silent()))
-    say_unused_ignores(settings, report)
+    say_unused_ignores(settings.ignore, report)
     return print_plan(report, settings, as_json=as_json)
 
 

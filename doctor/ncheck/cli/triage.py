@@ -123,7 +123,7 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
         _refuse(f"{paths[0]} was saved before", given)
         evidence, saved = load_archive(paths[0])
         return examine_job(cluster_of(evidence), target if target.names_one else saved)
-    settings = replace(_settings(given, nodes_file(context, paths), target), target=target)
+    settings = _settings(given, nodes_file(context, paths), target)
     if save:
         from ncheck.files import writable
 
@@ -157,7 +157,7 @@ def _watched(context: click.Context, paths: tuple[str, ...], given: dict[str, An
     save = given.pop("save")
     how = watching_of(given.pop("stalled"), given.pop("on_stall"), save, as_json=output == "json")
     target = _target(given)
-    settings = replace(_settings(given, nodes_file(context, paths), target), target=target)
+    settings = _settings(given, nodes_file(context, paths), target)
     if save:
         from ncheck.files import writable
 
@@ -182,7 +182,8 @@ def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settin
 
         given["hosts"] = nodes_of_job(target.slurm)
     settings = settings_of(given)
-    return settings if given["deadline"] is not None else replace(settings, deadline=TRIAGE_DEADLINE)
+    deadline = TRIAGE_DEADLINE if given["deadline"] is None else settings.deadline
+    return replace(settings, deadline=deadline, run=replace(settings.run, target=target))
 
 
 def _refuse(why: str, given: dict[str, Any]) -> None:

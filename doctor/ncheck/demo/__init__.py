@@ -81,7 +81,7 @@ def _for_demo(settings: Settings, files: tuple[Path, Path]) -> Settings:
         environment=JobEnvironment(),
         overrides=(),
         sudo=False,
-        rehearsal=True,
+        run=replace(settings.run, rehearsal=True),
     )
 
 

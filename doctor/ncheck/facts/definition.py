@@ -65,29 +65,29 @@ class Fact(Generic[T]):
         return self.questions is None and self.phase is COLLECTING
 
 
-def no_peers(cluster: Cluster, settings: Settings) -> str:
+def no_peers(cluster: Cluster, mesh: str) -> str:
     """Return why no node is asked about the others; "" where they are."""
-    if settings.mesh == "none":
+    if mesh == "none":
         return "--mesh none"
     return "one node alone has no peers" if len(cluster) == 1 else ""
 
 
 def exempt_without_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Exempt all nodes where none is asked about the others."""
-    why = no_peers(cluster, settings)
+    why = no_peers(cluster, settings.mesh)
     return dict.fromkeys(cluster.names, why) if why else {}
 
 
 def exempt_in_job(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Exempt all nodes where ncheck runs inside a job: its launcher has done what this fact is about."""
-    return dict.fromkeys(cluster.names, "the job has been started already") if settings.ranks else {}
+    return dict.fromkeys(cluster.names, "the job has been started already") if settings.run.ranks else {}
 
 
 def exempt_in_job_unless(launcher: str) -> Callable[[Cluster, Settings], Mapping[str, str]]:
     """Return a function that exempts all nodes where ncheck runs inside a job that something else has started."""
 
     def exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
-        other = settings.ranks and settings.launcher != launcher
+        other = settings.run.ranks and settings.launcher != launcher
         return dict.fromkeys(cluster.names, f"the job was not started by {launcher}") if other else {}
 
     return exempt

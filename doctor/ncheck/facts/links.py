@@ -297,13 +297,13 @@ def exempt_listening(cluster: Cluster, settings: Settings) -> dict[str, str]:
 
 def _deaf(cluster: Cluster, settings: Settings) -> bool:
     """Return whether nothing will connect to the nodes: neither the mesh nor the TCP probe."""
-    return bool(no_peers(cluster, settings)) and (settings.probe != "tcp" or len(cluster) == 1)
+    return bool(no_peers(cluster, settings.mesh)) and (settings.probe != "tcp" or len(cluster) == 1)
 
 
 def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
     """Ask each node to listen on its own addresses, and on the ports that the job needs there."""
     found, doubles = usable_addresses(cluster), _doubles(cluster)
-    deaf, why = _deaf(cluster, settings), no_peers(cluster, settings)
+    deaf, why = _deaf(cluster, settings), no_peers(cluster, settings.mesh)
     ports = {name: _needed(cluster, settings, name) for name in found if name not in doubles}
     return {
         name: (_listening(cluster, name, () if deaf else held, ports.get(name, []), doubles.get(name, ""), why),)
@@ -313,11 +313,11 @@ def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
 
 def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node to connect to all others that listen, or to some of them in a network of many."""
-    if no_peers(cluster, settings):  # the nodes listen only for the probe
+    if no_peers(cluster, settings.mesh):  # the nodes listen only for the probe
         return {}
     seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
     found = usable_addresses(cluster)
-    chosen = samples(cluster, settings, found)
+    chosen = samples(cluster, settings.mesh, found)
     kept: dict[str, dict[str, JsonValue]] = {}
     for subnet, by_node in chosen.items():
         for name, others in by_node.items():
@@ -371,11 +371,11 @@ def _for_all(own: Mapping[str, Mapping[str, JsonValue]]) -> dict[str, JsonValue]
 Chosen = Mapping[str, Mapping[str, frozenset[str]]]  # by subnet ("": across routers) and node, the nodes that it dials
 
 
-def samples(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[SubnetAddress]]) -> Chosen:
+def samples(cluster: Cluster, mesh: str, found: Mapping[str, Sequence[SubnetAddress]]) -> Chosen:
     """Return which nodes dial which others in each network of so many that not all dial all."""
     doubles = _doubles(cluster)
     names = tuple(name for name, held in found.items() if held and name not in doubles)
-    if len(names) <= ALL_UP_TO or settings.mesh == "all":
+    if len(names) <= ALL_UP_TO or mesh == "all":
         return {}
     own = {name: frozenset(seat.subnet for seat in found[name]) for name in names}
     members: dict[str, list[str]] = {}
@@ -536,17 +536,16 @@ def _needed(cluster: Cluster, settings: Settings, node: str) -> list[JsonValue]:
 
 def needed_ports(cluster: Cluster, settings: Settings, node: str) -> tuple[int, ...]:
     """Return the ports that the job needs on a node: the ranks meet on the first one, others are opened on each."""
-    if settings.ranks:  # the launcher or the job itself may hold its port by now
+    if settings.run.ranks:  # the launcher or the job itself may hold its port by now
         return ()
     launcher = LAUNCHER_TABLE.get(settings.launcher or "")
     everywhere = launcher is not None and launcher.port_everywhere
     meets = everywhere or (bool(cluster.connected) and node == cluster.connected[0].name)
-    meeting = (settings.master_port or _meeting_port(cluster, settings)) if meets else None
+    meeting = (settings.master_port or _meeting_port(cluster, settings.launcher)) if meets else None
     return tuple(dict.fromkeys((*([meeting] if meeting else []), *settings.need_ports)))
 
 
-def _meeting_port(cluster: Cluster, settings: Settings) -> int | None:
-    launcher = settings.launcher
+def _meeting_port(cluster: Cluster, launcher: str | None) -> int | None:
     if launcher and launcher in MEETING_PORTS:
         return MEETING_PORTS[launcher]
     first = cluster.connected_facts(InterpreterFacts).get(cluster.connected[0].name)

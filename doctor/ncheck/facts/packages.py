@@ -74,7 +74,7 @@ def _questions(cluster: Cluster, _settings: Settings, _: float) -> Questions:
 
 
 def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
-    wanted = settings.packages == "all" or (settings.expected and settings.expected.requirements)
+    wanted = settings.packages == "all" or (settings.run.expected and settings.run.expected.requirements)
     return {} if wanted else dict.fromkeys(cluster.names, "only with --packages all")
 
 

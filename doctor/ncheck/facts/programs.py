@@ -84,7 +84,7 @@ def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
 
 
 def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
-    if settings.ranks:
+    if settings.run.ranks:
         return dict.fromkeys(cluster.names, "the job has been started already")
     if settings.program and any(paths_of(settings.program, settings.workdir)):
         return {}

@@ -181,14 +181,14 @@ def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
     for number, others in edges(len(cluster), settings.mesh, launch_origin(cluster)).items():
         ends = [cluster.nodes[other] for other in others]
         targets = [_peer(end, settings) for end in ends if end.name in standing]
-        questions[cluster.nodes[number].name] = (_question(targets, settings, left),)
+        questions[cluster.nodes[number].name] = (_question(targets, settings.connect_timeout, left),)
     return questions
 
 
-def _question(targets: list[JsonValue], settings: Settings, left: float) -> Answer | NotAsked:
+def _question(targets: list[JsonValue], connect_timeout: float, left: float) -> Answer | NotAsked:
     if not targets:
         return NotAsked(PEERS, "no ssh to other nodes to test from here: none of them is reachable")
-    each = min(settings.connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
+    each = min(connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
     asked: JsonValue = {"peers": targets, "timeout": each}
     return replace(PEERS, arguments=asked, timeout=max(1.0, left - 1.0))
 

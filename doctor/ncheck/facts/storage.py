@@ -264,8 +264,8 @@ def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     named = [(DATA, path) for path in settings.data]
     if settings.workdir:
         named.append((WORKDIR, settings.workdir))
-    elif settings.started_in:
-        named.append((CURRENT_FOLDER, settings.started_in))
+    elif settings.run.started_in:
+        named.append((CURRENT_FOLDER, settings.run.started_in))
     folders: list[JsonValue] = [[named_by, path] for named_by, path in named]
     return dict.fromkeys(cluster.names, (replace(STORAGE, arguments={"folders": folders}),))
 

@@ -116,7 +116,7 @@ def shown(kind: str, value: float) -> str:
 
 def read_paths(settings: Settings) -> tuple[str, ...]:
     """Return what is read: --data, else the folder that ncheck was started in, if it is shared."""
-    return settings.data or ((settings.started_in,) if settings.started_in else ())
+    return settings.data or ((settings.run.started_in,) if settings.run.started_in else ())
 
 
 def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:

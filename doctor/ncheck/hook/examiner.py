@@ -150,7 +150,7 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
         made,
         hosts=",".join(ranks),
         launcher=_planned_as(request["launcher"]),
-        ranks=ranks,
+        run=replace(made.run, ranks=ranks),
         fail_on=("error", "unknown") if request["strict"] else ("error",),
         deadline=deadline,
         connect_timeout=deadline,

@@ -220,7 +220,7 @@ def _settings(request: Mapping[str, Any]) -> Settings:
         made,
         hosts=",".join(name for name, _ in request["nodes"]),
         deadline=TRIAGE_DEADLINE,
-        target=Target(pid=request["pid"], node=request["node"]),
+        run=replace(made.run, target=Target(pid=request["pid"], node=request["node"])),
     )
 
 

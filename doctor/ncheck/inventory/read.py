@@ -26,7 +26,7 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
     if settings.hosts is not None:
         nodes = _nodes(from_names(settings.hosts))
     elif settings.nodes_file is not None:
-        nodes = _nodes(_from_file(settings.nodes_file, stdin, settings.sources.get("nodes_file")))
+        nodes = _nodes(_from_file(settings.nodes_file, stdin, settings.run.sources.get("nodes_file")))
     elif not names_nobody(settings, environ):
         place = settings.named("slurm") if settings.slurm else settings.named("via", settings.via)
         nodes = _nodes(_from_slurm(environ, place, "--slurm" if settings.slurm else f"--via {settings.via}"))
@@ -52,7 +52,7 @@ def names_nobody(settings: Settings, environ: Mapping[str, str]) -> bool:
 def _refuse_login(settings: Settings) -> None:
     """Refuse an option of SSH where no nodes are named: who types one does not mean this machine alone."""
     for name in ("port", "user", "identity", "ssh_config"):
-        if getattr(settings, name) is not None and name not in settings.sources:
+        if getattr(settings, name) is not None and name not in settings.run.sources:
             option = settings.named(name, shlex.quote(printable(str(getattr(settings, name)))))
             why = "no nodes are named, and this machine is checked without SSH"
             raise InventoryError(f"{option}: {why}; as in: ncheck nodes.txt {option}")

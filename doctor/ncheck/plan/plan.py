@@ -47,7 +47,7 @@ def propose(
     if not logged_in(cluster).nodes:
         return _ALL_UNREACHABLE
     advice = advise(cluster)
-    notes = (*_assumptions(cluster, settings), *advice.notes)
+    notes = (*_assumptions(cluster, settings.slots), *advice.notes)
     plan = LaunchPlan(advice.env, notes=notes, per_node=advice.per_node)
     launcher = settings.launcher or default_launcher(cluster)
     try:
@@ -165,13 +165,13 @@ def _variables(reached: Cluster, advice: Advice) -> dict[str, str]:
     return variables
 
 
-def _assumptions(cluster: Cluster, settings: Settings) -> Iterator[str]:
+def _assumptions(cluster: Cluster, slots: int | None) -> Iterator[str]:
     """Yield what the plan assumes about nodes of which not everything is known."""
     nodes, reached = each_node_once(cluster).nodes, logged_in(cluster)
     if down := unreachable(cluster):
         yield f"{fold(down)} {'is' if len(down) == 1 else 'are'} unreachable; assumed to match the other nodes"
     unread = unread_reasons(reached, GpuFacts)
-    if unknown := [node.name for node in nodes if node.name in unread and not node.slots and not settings.slots]:
+    if unknown := [node.name for node in nodes if node.name in unread and not node.slots and not slots]:
         yield f"the GPUs of {fold(unknown)} could not be read; the slots there are assumed to match the other nodes"
     if unknown := list(unread_reasons(reached, EnvironmentFacts)):
         yield f"the environment of {fold(unknown)} could not be read; NCCL's variables are assumed to be unset there"
@@ -283,7 +283,7 @@ def ssh_options(cluster: Cluster, settings: Settings, launcher: str) -> tuple[Ss
     nodes = each_node_once(cluster).nodes
     ports = {node.port if node.port is not None else settings.port for node in nodes if not node.local}
     users = {node.user or settings.user for node in nodes}
-    config = None if settings.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
+    config = None if settings.run.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
     files = (settings.identity, config)  # ssh itself expands ~ in -i, but not in -F
     options = SshOptions(
         next(iter(ports)) if len(ports) == 1 else None, next(iter(users)) if len(users) == 1 else None, *files

@@ -461,7 +461,7 @@ def _diagnose(progress: Progress, _now: float) -> Progress:
 
 def _refusal(settings: Settings, refused: Refused) -> NotAsked:
     """Return why nothing is measured: a failure where somebody asked for it; otherwise there was nothing to measure."""
-    wanted = settings.probe != "auto" or settings.probe_wanted
+    wanted = settings.probe != "auto" or settings.run.probe_wanted
     return NotAsked(TASK, refused.why, failed=wanted, remedy=refused.remedy if wanted else "")
 
 

@@ -27,6 +27,7 @@ from ncheck.settings.options import (
     JobEnvironment,
     Settings,
 )
+from ncheck.settings.run_context import RunContext
 from ncheck.settings.values import FORMATS, Output
 from ncheck.text import printable
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
 
 __all__ = [
-    "FORMATS", "VARIABLES", "HostOverride", "Ignore", "JobEnvironment", "Output", "Settings", "make_settings",
+    "FORMATS", "VARIABLES", "HostOverride", "Ignore", "JobEnvironment", "Output", "RunContext", "Settings",
+    "make_settings",
 ]  # fmt: skip
 
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
@@ -79,11 +81,12 @@ def make_settings(
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
     settings = _settings(values, overrides, sources)
-    return replace(
-        settings,
+    run = replace(
+        settings.run,
         milder=_milder(file, {*typed, *variables}),
         sources={name: source for name, source in sources.items() if source != OPTIONS[name].flag},
     )
+    return replace(settings, run=run)
 
 
 def _milder(file: FileSettings, others: Collection[str]) -> tuple[str, ...]:
@@ -103,11 +106,12 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], so
     own = {name: value for name, value in values.items() if name not in ENVIRONMENT}
     if "ignore" in own:
         own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
+    expected: ExpectedFacts | None = None
     if "expect" in own:
-        own["expect"], own["expected"] = own["expect"]
+        own["expect"], expected = own["expect"]
     if own.get("requirements"):
-        own["expected"] = _with_requirements(own.get("expected"), str(own["requirements"]), sources["requirements"])
-    settings = Settings(**own, environment=environment, overrides=overrides)
+        expected = _with_requirements(expected, str(own["requirements"]), sources["requirements"])
+    settings = Settings(**own, environment=environment, overrides=overrides, run=RunContext(expected))
     _require_identity(settings.identity, sources.get("identity", ""))
     _require_ssh_config(settings.ssh_config, sources.get("ssh_config", ""))
     _refuse_mpirun_without_nccl(settings, sources)

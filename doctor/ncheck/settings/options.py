@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ncheck.hostlist import unfold
 from ncheck.launchers import LAUNCHERS
 from ncheck.lazy_dataclass import dataclass
 from ncheck.settings import values as read
+from ncheck.settings.run_context import RunContext
 from ncheck.settings.values import FORMATS, Output
-
-if TYPE_CHECKING:
-    from ncheck.facts.expected import ExpectedFacts
-    from ncheck.facts.ranks import RanksFacts
-    from ncheck.model.job import Target
 
 T = TypeVar("T")
 ALWAYS, OUTSIDE = "always", "outside"
@@ -224,7 +220,7 @@ class Settings:
         f"How often each size is timed after a warm-up; fewer times if there is no time for it.  [{REPEATS}]",
         variable="NCHECK_REPEATS",
     )
-    expect: float | None = _row(  # the bus bandwidth; all else is in `expected`
+    expect: float | None = _row(  # the bus bandwidth; all else is in `run.expected`
         None, _CHECKS, "--expect", read.expected, "NAME=VALUE,..",
         "What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...; "
         "commit, with --workdir). busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should "
@@ -321,21 +317,11 @@ class Settings:
         not_in_file=_EACH_RUN,
     )
     # fmt: on
-    # What no option sets:
-    expected: ExpectedFacts | None = None  # what the user expects of every node, from --expect and --requirements
-    probe_wanted: bool = False  # ncheck probe: what could not be measured is unknown, not skipped
-    started_in: str | None = None  # the folder that ncheck was started in, where it is on a network file system
-    rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
-    target: Target | None = None  # ncheck triage: the job that it is asked about
-    ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # inside a job, by node: its launcher started them
-    # Settings of an ncheck.toml that was only found, and that may hide what is wrong: "fail-on never".
-    milder: tuple[str, ...] = field(default=(), compare=False)
-    # The variable, the key of the file or the argument in Python that gave a setting; nothing for a typed option.
-    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    run: RunContext = RunContext()
 
     def named(self, name: str, value: str = "") -> str:
         """Return what a message calls a setting that has this value: "--via srun", or "NCHECK_VIA=srun"."""
-        source = self.sources.get(name, "")
+        source = self.run.sources.get(name, "")
         if not source:
             return f"{OPTIONS[name].flag} {value}".strip()
         return f"{source}={value}" if value else source

@@ -55,7 +55,7 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     )
 
 
-def to_drain(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[str, ...]:
+def to_drain(report: Report, checks: Sequence[Check], max_drain: float) -> tuple[str, ...]:
     """Return the nodes to take away from the scheduler, the worst first, and no more than --max-drain allows.
 
     Only a fault that is proved to be the node's own is a reason. Where every node has one, the cause lies elsewhere,
@@ -66,7 +66,7 @@ def to_drain(report: Report, checks: Sequence[Check], settings: Settings) -> tup
     if len(faulty) == len(report.nodes) > 1:
         return ()
     faulty.sort(key=lambda bad: (-len(hardware.intersection(bad.codes)), bad.reached, -len(bad.codes)))
-    most = max(int(len(report.nodes) * settings.max_drain / 100), 1)
+    most = max(int(len(report.nodes) * max_drain / 100), 1)
     return tuple(bad.node for bad in faulty[:most])
 
 
@@ -92,7 +92,7 @@ def _unknown(
     report: Report, checks: Sequence[Check], settings: Settings, harmless: Collection[str]
 ) -> Mapping[str, BadNode]:
     """Return the nodes on which a check is unknown or crashed, with the first reason."""
-    excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
+    excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings.ignore)
     counted = {Outcome.CRASHED} if settings.force else {Outcome.CRASHED, Outcome.UNKNOWN}
     reasons: dict[str, BadNode] = {}
     for verdict in report.verdicts:

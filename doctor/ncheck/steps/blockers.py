@@ -75,9 +75,9 @@ def has_use(check: Listed, settings: Settings) -> bool:
     job none of programs that have done their work by then, such as mpirun and its daemons, and none of a library that
     its launcher does without.
     """
-    if "ExpectedFacts" in check.facts and not settings.expected:
+    if "ExpectedFacts" in check.facts and not settings.run.expected:
         return False
-    if not settings.ranks:
+    if not settings.run.ranks:
         return "RanksFacts" not in check.reads
     if "HorovodFacts" in check.facts:
         return settings.launcher == "horovodrun"
@@ -132,7 +132,7 @@ def _unknown(
     """Yield the unknown verdicts, each reason once: many checks give the same reason on a node that was not reached."""
     if "unknown" not in settings.fail_on:
         return
-    excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
+    excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings.ignore)
     reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for verdict in report.verdicts:
         if verdict.outcome is Outcome.UNKNOWN and verdict.code in blocking:

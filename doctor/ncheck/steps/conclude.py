@@ -53,7 +53,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     report without its secrets, in the words of the report.
     """
     judgement = judgement or judge(checks, cluster)
-    excused = excused_pairs(checks, cluster.names, settings)
+    excused = excused_pairs(checks, cluster.names, settings.ignore)
     variables = {check.code: check.mended_by for check in checks}
     typed = [part for one in judgement.findings for part in _with_value(one, variables[one.code], plan, cluster)]
     found = [
@@ -71,7 +71,9 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     measurements, probe = _measured(cluster)
     by_peers = greeted_by_peers(cluster)
     report = redact_record(Report(
-        exit_code=EXIT_INTERRUPTED if interrupted else exit_code(verdicts, findings, excused, unreached, settings),
+        exit_code=(
+            EXIT_INTERRUPTED if interrupted else exit_code(verdicts, findings, excused, unreached, settings.fail_on)
+        ),
         nodes=tuple(
             replace(
                 summarise(node, cluster.known[node.name], recorded=recorded), peers_reach=by_peers.get(node.name)
@@ -90,7 +92,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
-        milder=settings.milder,
+        milder=settings.run.milder,
         cpus_only=cpus_only(cluster),
         name_python=name_python(cluster, settings),
         boards=boards_of(cluster),
@@ -104,7 +106,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     report = replace(
         report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings), avoids=avoids)
     )
-    return replace(report, drain=to_drain(report, checks, settings), state=state_of(report))
+    return replace(report, drain=to_drain(report, checks, settings.max_drain), state=state_of(report))
 
 
 def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Cluster) -> list[Finding]:
@@ -215,14 +217,13 @@ def exit_code(
     findings: Sequence[Finding],
     excused: Collection[tuple[str, str]],
     unreached: Collection[str],
-    settings: Settings,
+    fail_on: Collection[str],
 ) -> int:
     """Return 1 when a finding or a verdict is as bad as --fail-on says. A crashed check counts as an error.
 
     A node that was not reached counts as unknown, also where no selected check would have said so.
     """
-    fail_on = set(settings.fail_on)
-    ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
+    ranks = [severity.rank for severity in Severity if severity.value in fail_on]
     worst = max(ranks, default=-1)
     counted = [one for one in verdicts if not all((one.code, node) in excused for node in one.nodes)]
     bad = (

@@ -21,7 +21,7 @@ from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.text import typable
 
 if TYPE_CHECKING:
-    from ncheck.settings import Settings
+    from ncheck.settings import Ignore
 
 
 @dataclass
@@ -350,10 +350,12 @@ def _meaning(word: Said) -> tuple[Outcome, str]:
     return (Outcome.SKIPPED, word.reason) if isinstance(word, NotApplicable) else (Outcome.UNKNOWN, word.reason)
 
 
-def excused_pairs(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
+def excused_pairs(
+    checks: Sequence[Check], nodes: tuple[str, ...], ignores: Sequence[Ignore]
+) -> frozenset[tuple[str, str]]:
     """Return the (code, node) pairs that --ignore names: still judged and printed, and no longer counted."""
     pairs: set[tuple[str, str]] = set()
-    for ignore in settings.ignore:
+    for ignore in ignores:
         named = set(unfold(ignore.nodes)) if ignore.nodes else set(nodes)
         codes = [check.code for check in checks if ignore.check.lower() in (check.code.lower(), check.name)]
         pairs.update((code, node) for code in codes for node in named)

@@ -73,8 +73,8 @@ class Run:
         if self.wants("ExpectedFacts"):
             from ncheck.facts.expected import ExpectedFacts
 
-            own[ExpectedFacts] = self.settings.expected or Absent("nothing is expected: --expect")
-        outside, ranks = Absent("ncheck does not run inside a job"), self.settings.ranks
+            own[ExpectedFacts] = self.settings.run.expected or Absent("nothing is expected: --expect")
+        outside, ranks = Absent("ncheck does not run inside a job"), self.settings.run.ranks
         return Cluster(nodes, {node.name: {**own, RanksFacts: ranks.get(node.name, outside)} for node in nodes})
 
     def assessed(self, cluster: Cluster) -> Assessment:
@@ -153,7 +153,7 @@ class Run:
 
             launcher = default_launcher(cluster)
         tree = launcher in (None, "mpirun") and not (self.wants("MpiFacts") and other_mpi(cluster))
-        job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.ranks))
+        job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.run.ranks))
         job = replace(job, local_shell=self.local_host.shell if self.local_host else "")
         if set(cluster.facts(JobFacts).values()) == {job}:
             return cluster

@@ -34,7 +34,7 @@ def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost
 
     In a rehearsal this machine is not part of the cluster, so lines are typed elsewhere too.
     """
-    if settings.rehearsal or settings.environment.enter or settings.environment.rsh:
+    if settings.run.rehearsal or settings.environment.enter or settings.environment.rsh:
         return None
     try:
         interfaces = _interfaces()

@@ -101,9 +101,9 @@ class Slurm:
 
 def _why_not(nodes: Sequence[Node], settings: Settings) -> str:
     """Return why Slurm is not asked. Nodes that examine themselves may be thousands at the same time."""
-    if settings.rehearsal:
+    if settings.run.rehearsal:
         return "a rehearsal asks no Slurm"
-    if settings.ranks:
+    if settings.run.ranks:
         return "the job has been started already"
     return "Slurm is not asked where a machine examines itself" if all(node.local for node in nodes) else ""
 

@@ -190,7 +190,7 @@ def _current_folder() -> str:
 
 
 def _by_ssh(node: Node, settings: Settings) -> bool:
-    return not (node.local or settings.ranks or settings.environment_of(node.name).rsh)
+    return not (node.local or settings.run.ranks or settings.environment_of(node.name).rsh)
 
 
 def _named_like(local_host: LocalHost, name: str) -> bool:

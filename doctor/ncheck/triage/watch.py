@@ -130,7 +130,7 @@ class _Watch:
     def __init__(self, settings: Settings, nodes: tuple[Node, ...], stalled: float) -> None:
         self.settings, self.nodes, self.stalled = settings, nodes, stalled
         self.every = max(_OFTENEST, min(_SELDOMEST, stalled / _LOOKS))
-        self.target = settings.target or Target()
+        self.target = settings.run.target or Target()
         self.over = False
         self.job: Job | None = None
         self.progress = Progress(stalled)
@@ -381,7 +381,8 @@ class _Session:
 
     def examined(self, target: Target) -> tuple[Evidence, ...]:
         """Ask all that triage asks about a job, and return it."""
-        self._learned(self.found(), self._phase(LOOKING, replace(self.settings, target=target)))
+        run = replace(self.settings.run, target=target)
+        self._learned(self.found(), self._phase(LOOKING, replace(self.settings, run=run)))
         return tuple(self.evidence.values())
 
     def _phase(self, stage: str, settings: Settings) -> Phase:

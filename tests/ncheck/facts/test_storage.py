@@ -12,7 +12,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Unread
 from ncheck.model.node import Node
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
@@ -87,7 +87,7 @@ def test_every_node_is_asked_about_the_data_and_about_the_folder_in_which_ncheck
     for settings, folders in (
         (Settings(), []),
         (
-            Settings(data=("/a", "/b"), started_in="/home/me"),
+            Settings(data=("/a", "/b"), run=RunContext(started_in="/home/me")),
             [["--data", "/a"], ["--data", "/b"], ["current folder", "/home/me"]],
         ),
     ):

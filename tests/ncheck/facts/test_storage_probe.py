@@ -14,7 +14,7 @@ from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
@@ -62,7 +62,7 @@ def test_only_who_asks_for_it_gets_it() -> None:
     cluster = Cluster((Node("n1"),), {"n1": {}})
     assert FACT.exempt(cluster, Settings(data=("/data",))) == {"n1": "no --storage-probe"}
     assert FACT.exempt(cluster, Settings(storage_probe=True)) == {"n1": "there is nothing to read: name it with --data"}
-    assert FACT.exempt(cluster, Settings(storage_probe=True, started_in="/home/me")) == {}
+    assert FACT.exempt(cluster, Settings(storage_probe=True, run=RunContext(started_in="/home/me"))) == {}
 
 
 def test_each_node_has_a_turn_and_all_begin_the_second_reading_together() -> None:

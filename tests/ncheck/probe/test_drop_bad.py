@@ -12,7 +12,7 @@ from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import examine, replay
 from ncheck.report.summary import left_out
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 
 from tests.recorded.clusters import FOUR, HEALTHY
 from tests.recorded.make import evidence
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
     with ExitStack() as stack:
         listing, ssh_config = lay_out(recorded("gpu03"), tmp_path_factory.mktemp("demo"), stack)
         settings = replace(DROPPING, nodes_file=str(listing), ssh_config=str(ssh_config), transport="paramiko")
-        return examine(replace(settings, record=made, rehearsal=True), Silent()), made
+        return examine(replace(settings, record=made, run=RunContext(rehearsal=True)), Silent()), made
 
 
 def test_all_nodes_together_are_the_others_and_the_run_is_clean(run: tuple[Report, str]) -> None:

@@ -16,7 +16,7 @@ from ncheck.probe.facts import TASK, ProbeFacts, probed
 from ncheck.probe.node_result import Failure, Skipped, Stage, Step
 from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 
 from .driven import Answers, Driven, evidence_of, fails, meets, well
 
@@ -173,7 +173,7 @@ def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
 
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
-    for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
+    for settings in (Settings(probe="nccl"), Settings(run=RunContext(probe_wanted=True))):
         driven = Driven(settings=settings, against=(Blocker("NC201 one thing", (), code="NC201"),)).run()
         why = "fix NC201 first"
         assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")

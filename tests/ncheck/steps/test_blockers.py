@@ -16,7 +16,7 @@ from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.settings import Ignore, Settings
+from ncheck.settings import Ignore, RunContext, Settings
 from ncheck.steps.blockers import blockers, has_use, launcher_of_probe
 from ncheck.steps.conclude import conclude
 from ncheck.steps.registry import load_checks
@@ -203,7 +203,7 @@ OF_LAUNCHERS = {
 def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_inside_one() -> None:
     def useless(launcher: str | None, *, inside: bool) -> set[str]:
         ranks = {"a": RanksFacts(1, (0,))} if inside else {}
-        settings = Settings(launcher=launcher, ranks=ranks)
+        settings = Settings(launcher=launcher, run=RunContext(ranks=ranks))
         return {check.code for check in load_checks().listed if not has_use(check, settings)}
 
     assert useless(None, inside=False) == useless("torchrun", inside=False) == RANKS | EXPECTED
@@ -213,5 +213,5 @@ def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_i
 
 
 def test_checks_of_what_is_expected_have_a_use_only_where_something_is() -> None:
-    settings = Settings(expected=ExpectedFacts(gpus=8))
+    settings = Settings(run=RunContext(ExpectedFacts(gpus=8)))
     assert {check.code for check in load_checks().listed if not has_use(check, settings)} == RANKS

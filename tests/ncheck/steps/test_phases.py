@@ -26,7 +26,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.plan.planned_pick import PlannedPickFacts
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 from ncheck.steps.blockers import MEASURED, OF_MPI, OF_PLAN, RELIED_ON
 from ncheck.steps.phases import UNTIL, asked_later, collection_phases, with_needs
 
@@ -105,7 +105,7 @@ def questions(launcher: str | None, ranks: dict[str, RanksFacts]) -> tuple[set[s
     """Return what a node is asked in the first phase, and what it is not asked, with the reason."""
     cluster = Cluster.of({"a": {}, "b": {}})
     wanted = with_needs([one.record for one in DEFINITIONS if one.phase in UNTIL])
-    first, *_ = collection_phases(cluster, wanted, Settings(launcher=launcher, ranks=ranks))
+    first, *_ = collection_phases(cluster, wanted, Settings(launcher=launcher, run=RunContext(ranks=ranks)))
     assert first.questions
     asked = first.questions(cluster, 10.0)["a"]
     left_out = {one.source.key: one.reason for one in asked if isinstance(one, NotAsked)}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from ncheck.settings import JobEnvironment, Settings
+from ncheck.settings import JobEnvironment, RunContext, Settings
 from ncheck.this_machine.local_host import read_local_host
 
 
@@ -49,7 +49,7 @@ def test_an_ordinary_run_imports_what_it_uses_of_this_machine(nodes: tuple[str, 
 
 
 @pytest.mark.parametrize("settings", [
-    Settings(rehearsal=True),
+    Settings(run=RunContext(rehearsal=True)),
     Settings(environment=JobEnvironment(enter="docker exec -i train")),
     Settings(environment=JobEnvironment(rsh="kubectl exec -i {node} --")),
 ])  # fmt: skip

@@ -15,7 +15,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 from ncheck.this_machine import slurm_from_here
 from ncheck.this_machine.slurm_from_here import Slurm
 
@@ -93,7 +93,7 @@ def test_a_slurm_that_hangs_is_ended_and_no_trouble_of_the_nodes(slurm: Head, mo
 
 def test_what_may_run_on_thousands_of_nodes_at_the_same_time_does_not_ask(slurm: Head) -> None:
     ranks = {"n1": RanksFacts(1, (0,))}
-    assert slurm.fact(Settings(ranks=ranks)) == Absent("the job has been started already")
+    assert slurm.fact(Settings(run=RunContext(ranks=ranks))) == Absent("the job has been started already")
     assert slurm.fact(places=("local",)) == Absent("Slurm is not asked where a machine examines itself")
-    assert slurm.fact(Settings(rehearsal=True)) == Absent("a rehearsal asks no Slurm")
+    assert slurm.fact(Settings(run=RunContext(rehearsal=True))) == Absent("a rehearsal asks no Slurm")
     assert not (slurm.folder / "log").exists()

@@ -15,7 +15,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 from ncheck.this_machine.local_host import LocalHost
 from ncheck.this_machine.ssh_from_here import SshFromHere
 
@@ -124,7 +124,7 @@ def test_the_machine_itself_and_nodes_without_ssh_are_not_tried(tried: Path) -> 
 
 def test_inside_a_job_no_login_is_tried(tried: Path) -> None:
     ssh(tried)
-    settings = Settings(ranks={"n1": RanksFacts(2, (0,)), "n2": RanksFacts(2, (1,))})
+    settings = Settings(run=RunContext(ranks={"n1": RanksFacts(2, (0,)), "n2": RanksFacts(2, (1,))}))
     results = found({"n1": node(transport="ranks", machine=1), "n2": node(transport="ranks")}, settings)
     assert results == dict.fromkeys(("n1", "n2"), Absent("no SSH is used"))
     assert not tried.exists()

@@ -53,7 +53,7 @@ class SshEngine:
             raise SettingsError(
                 f"{settings.named('transport', 'openssh')}: there is no ssh program on PATH; use --transport paramiko"
             )
-        given = {} if settings.rehearsal else {"-F": settings.ssh_config, "-i": settings.identity}
+        given = {} if settings.run.rehearsal else {"-F": settings.ssh_config, "-i": settings.identity}
         self.options = tuple(word for flag, value in given.items() if value for word in (flag, value))
         try:
             self.client = SshClient(REMOTE_COMMAND, options_of(settings), settings.transport, environ)

@@ -122,7 +122,7 @@ def _unpacked(file: FileAnswer) -> Dump | Unread:
 
 
 def _more(_job: Job, _node: str, settings: Settings) -> Mapping[str, JsonValue]:
-    return {"dump": (settings.target or Target()).dump}
+    return {"dump": (settings.run.target or Target()).dump}
 
 
 FACTS = (

@@ -34,7 +34,7 @@ def ask_of_ranks(
     """
 
     def questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
-        job = job_of(cluster, settings.target or Target())
+        job = job_of(cluster, settings.run.target or Target())
         asked: Questions = {}
         for node in dict.fromkeys((*job.nodes, *job.launchers)) if job else ():
             assert job  # noqa: S101  it has nodes

@@ -74,7 +74,7 @@ def _unreadable(evidence: Evidence) -> Unread:
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     """Ask the nodes that have ranks, and where a rank is missing all: it may have been on one that has none now."""
-    job = job_of(cluster, settings.target or Target())
+    job = job_of(cluster, settings.run.target or Target())
     others = cluster.facts(ProcessesFacts) if job and job.missing else ()
     nodes = dict.fromkeys((*job.nodes, *others)) if job else {}
     return dict.fromkeys(nodes, (RECENT_JOURNAL, RECENT_DMESG))

@@ -70,7 +70,7 @@ def asked(match: str | None) -> Answer:
 
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
-    target = settings.target or Target()
+    target = settings.run.target or Target()
     return {name: (asked(target.match),) for name in cluster.names}
 
 

@@ -139,7 +139,7 @@ def _more(job: Job, node: str, settings: Settings) -> Mapping[str, JsonValue]:
     chosen = {with_ras[0], with_ras[len(with_ras) // 2], with_ras[-1]} if with_ras else set()
     first = next((one for one in job.on(node) if _is_on(one)), None)
     at = _address(first) if first and node in chosen else None
-    consent = settings.target is not None and settings.target.ras
+    consent = settings.run.target is not None and settings.run.target.ras
     return {"at": at, "spare": None if consent else dict(SPARED)}
 
 

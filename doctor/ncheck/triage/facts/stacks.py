@@ -325,7 +325,7 @@ _CALLS: Mapping[str, Mapping[int, str]] = {
 
 
 def _more(_job: Job, _node: str, settings: Settings) -> Mapping[str, JsonValue] | None:
-    target = settings.target or Target()
+    target = settings.run.target or Target()
     beside = str(Path(sys.executable).parent)  # a home folder that all nodes share has it there, too
     return {"native": target.native, "beside": beside} if target.stacks else None
 

@@ -12,7 +12,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Process, Target
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 from ncheck.triage.facts.jobs import ask_of_ranks, job_of, jobs_of
 from ncheck.triage.facts.processes import PROCESSES, ProcessesFacts, is_launcher
 
@@ -222,7 +222,7 @@ def test_no_process_no_job() -> None:
 def test_each_node_is_asked_about_its_own_ranks() -> None:
     ask = ask_of_ranks(Answer("stacks"), lambda job, node, _: {"size": job.size} if node != "gpu03" else None)
     ranks = {f"gpu0{at + 1}": [process(20, argv=TRAIN, variables=bare(at, 3))] for at in range(3)}
-    asked = ask(cluster(gpu00=[], **ranks), Settings(target=Target()), 9.0)
+    asked = ask(cluster(gpu00=[], **ranks), Settings(run=RunContext(target=Target())), 9.0)
     assert {name: [one.arguments for one in made if isinstance(one, Answer)] for name, made in asked.items()} == {
         f"gpu0{at + 1}": [
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.job import Process, Target
-from ncheck.settings import Settings
+from ncheck.settings import RunContext, Settings
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.ras import FACTS, RAS, SPARED, LoadedNccl, RasFacts, RasNamesFacts
 from ncheck.triage.parse.nccl_ras import RasStatus
@@ -105,7 +104,7 @@ def running(nodes: int, **variables: str) -> Cluster:
 def asked_at(cluster: Cluster, target: Target | None = None) -> dict[str, Any]:
     make = FACTS[0].questions
     assert make
-    questions = make(cluster, replace(Settings(), target=target), 30.0)
+    questions = make(cluster, Settings(run=RunContext(target=target)), 30.0)
     found: dict[str, Any] = {name: sources[0].arguments for name, sources in questions.items()}  # type: ignore[union-attr]
     return found
 
