@@ -5,6 +5,7 @@ import queue
 import subprocess
 import threading
 import time
+from importlib.util import find_spec
 
 from ncheck.agent.commands import ENVIRONMENT, decoded, end_group, start
 
@@ -72,6 +73,13 @@ class KeptChild:
             self.process.wait(1.0)
         except subprocess.TimeoutExpired:
             pass  # it sleeps in the kernel, and ends when it wakes
+
+
+def source_of(module: str) -> str:
+    """Return the text of a module of the agent, for another interpreter to run."""
+    spec: "Any" = find_spec(module)
+    text: str = spec.loader.get_source(module)
+    return text
 
 
 def _message(line: str) -> "Union[str, Dict[str, Any]]":

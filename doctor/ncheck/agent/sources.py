@@ -6,7 +6,6 @@ import threading
 import time
 from functools import partial
 
-import ncheck
 from ncheck.agent import commands, files
 from ncheck.agent.answers import ROOM_OF, MissingError, module_of
 from ncheck.agent.job import Job, NotEnteredError
@@ -184,7 +183,7 @@ class Sources:
                 texts = self.fetch(ROOM_OF + name) if error.name == name and self.fetch else None
                 if texts is None:
                     raise
-                importer: "Any" = ncheck.__spec__.loader  # boot.MemoryImporter
+                importer: "Any" = __spec__ and __spec__.loader  # boot.MemoryImporter
                 importer.add(json.loads(texts))
                 return module_of(name)
 

@@ -13,6 +13,13 @@ import time
 from ncheck.agent.commands import run
 from ncheck.agent.files import leaf, open_regular
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Arguments, Sources
+
 SOURCES = (
     ".py", ".pyi", ".pyx", ".sh", ".bash", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".yaml", ".yml",
     ".toml", ".cfg", ".ini",
@@ -48,7 +55,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what git and the files say of {"folder": path}; OSError where it cannot be read.
 
     The digest of a submodule is its commit.
@@ -65,7 +72,7 @@ def answer(sources, arguments, timeout):
     return {"folder": folder, "exists": True, "git": git, "tree": _tree(folder, ends - timeout / 3)}
 
 
-def _git(folder, environment, timeout):
+def _git(folder: str, environment: "Environment", timeout: float) -> "Optional[Dict[str, object]]":
     """Return {"top", "commit", "branch", "changed": {path: digest}, "error"}, None where there is no repository."""
     top = folder
     for _ in range(_UPWARD):
@@ -80,7 +87,7 @@ def _git(folder, environment, timeout):
     return None
 
 
-def _head(place):
+def _head(place: str) -> "Tuple[str, str]":
     """Return the commit, "" where it cannot be read, and the branch, "" for none."""
     own = place
     if os.path.isfile(place):
@@ -97,12 +104,12 @@ def _head(place):
     return (found if _COMMIT.fullmatch(found) else ""), ref.replace("refs/heads/", "", 1)
 
 
-def _line(path):
+def _line(path: str) -> str:
     text = leaf(os.path.realpath(path)) if os.path.isfile(path) else None
     return text.strip() if isinstance(text, str) else ""
 
 
-def _packed(common, ref):
+def _packed(common: str, ref: str) -> str:
     try:
         with os.fdopen(open_regular(os.path.join(common, "packed-refs")), encoding="utf-8", errors="replace") as file:
             # 97ff6cfd9c86c5c09d7ce775ab64ec5c99230f5d refs/heads/main
@@ -112,7 +119,7 @@ def _packed(common, ref):
         return ""
 
 
-def _changed(top, environment, timeout):
+def _changed(top: str, environment: "Environment", timeout: float) -> "Tuple[Dict[str, str], str]":
     """Return the paths that git calls changed, of those without a commit only source files; and why there are none."""
     if any(os.stat(path).st_uid != os.geteuid() for path in (top, os.path.join(top, ".git"))):
         return {}, "the repository belongs to another user, so git was not started in it"
@@ -128,20 +135,21 @@ def _changed(top, environment, timeout):
     return {_clean(path): _content(os.path.join(top, path))[:_SHORT] for path in changed if path not in large}, ""
 
 
-def _kept_by_lfs(top, paths, environment, timeout):
+def _kept_by_lfs(top: str, paths: "Sequence[str]", environment: "Environment", timeout: float) -> "Set[str]":
     """Return those of the paths that git-lfs keeps: without it, git takes every one that it looks into for changed."""
     reply = run(["git", "-C", top, "check-attr", "filter", "--", *paths], timeout, environment) if paths else {}
     return {line[: -len(_LFS)] for line in reply.get("stdout", "").splitlines() if line.endswith(_LFS)}
 
 
-def _content(path):
+def _content(path: str) -> str:
     """Return what stands for a file's content; for a submodule its commit."""
     return _head(os.path.join(path, ".git"))[0] if os.path.isdir(path) else _digest(path)
 
 
-def _tree(folder, ends):
+def _tree(folder: str, ends: float) -> "Dict[str, object]":
     """Return {"digest", "cut": why it does not cover all|"", "listed": {path: digest}}."""
-    found, cut = {}, ""
+    found: "Dict[str, str]" = {}
+    cut = ""
     for path in _files(folder, ends):
         if path is None or len(found) >= MOST_FILES or time.monotonic() > ends:
             cut = "the folder has more than {} source files, or is too slow to read".format(MOST_FILES)
@@ -153,11 +161,12 @@ def _tree(folder, ends):
     return {"digest": digest.hexdigest(), "cut": cut, "listed": listed}
 
 
-def _files(folder, ends):
+def _files(folder: str, ends: float) -> "Iterator[Optional[str]]":
     """Yield all source files; None where it takes too long to find more."""
     folders, left = [folder], MOST_ENTRIES
     while folders:
-        found, inner = [], []
+        found: "List[str]" = []
+        inner: "List[str]" = []
         for entry in _entries(folders.pop()):
             left -= 1
             if left < 0 or time.monotonic() > ends:
@@ -173,7 +182,7 @@ def _files(folder, ends):
         yield from found
 
 
-def _entries(folder):
+def _entries(folder: str) -> "Iterator[os.DirEntry[str]]":
     """Yield what is in a folder, nothing where it cannot be read."""
     try:
         with os.scandir(folder) as entries:
@@ -182,16 +191,16 @@ def _entries(folder):
         return
 
 
-def _is_source(path):
+def _is_source(path: str) -> bool:
     return path.endswith(SOURCES) or _DEEPSPEED.fullmatch(path) is not None
 
 
-def _holds_code(folder):
+def _holds_code(folder: "os.DirEntry[str]") -> bool:
     """Tell whether a folder may hold code. A package of Python does, whatever it is called."""
     return not PASSED_OVER.fullmatch(folder.name) or os.path.exists(os.path.join(folder.path, "__init__.py"))
 
 
-def _digest(path):
+def _digest(path: str) -> str:
     """Return the digest of a file's beginning and size, "" if it is gone or may not be read. Links are followed."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
@@ -202,5 +211,5 @@ def _digest(path):
         return ""
 
 
-def _clean(name):
+def _clean(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -21,6 +21,15 @@ from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
 from ncheck.agent.resent import counted, resent, unanswered
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
+
+    from ncheck.agent.sources import Arguments, Sources
+    from ncheck.agent.wire import Script
+
+    Row = List[Any]  # [node, source, address, port, subnet, is the port the job's: bool]
+
 AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
 # Seconds of silence after which a link no longer counts as busy: a kernel answers a SYN at once, a node that works a
 # little later.
@@ -50,7 +59,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return {"reaches": [{"subnet", "source", "tried": int, "reached": int}], "broken": [{"source", "target": node,
     "address", "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}], "tried": [nodes,
     without those of which not every broken one is listed], "lossy": [{"source", "target", "address", "subnet", "there":
@@ -63,7 +72,7 @@ def answer(sources, arguments, timeout):
     same, with "rows": the targets of all, "of": {node: [its sources, a place in rows, [steps from there to the first of
     some targets, how many these are, ...]]}.
     """
-    arguments = part_of(sources.kept.get(NODE), arguments)
+    arguments = part_of(sources.kept.get(NODE, ""), arguments)
     links, ends = [_Link(row) for row in rows(arguments)], time.monotonic() + min(arguments["timeout"], timeout)
     _Tries(links, arguments["token"], ends).run()
     _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
@@ -72,11 +81,11 @@ def answer(sources, arguments, timeout):
     lossy = _lossy(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
     trying = [link for link in links if link.cause in ("", "filtered") and not link.job]
     late = _late_bursts(trying, min(ends, time.monotonic() + AGAIN))
-    broken = list(_told_once(link for link in links if link.cause))
+    broken = list(_listed_once(link for link in links if link.cause))
     unlisted = {link.node for link in broken[MOST_BROKEN:]}
     return {
         "reaches": _reaches(links),
-        "broken": [link.told() for link in broken[:MOST_BROKEN]],
+        "broken": [link.described() for link in broken[:MOST_BROKEN]],
         "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
         "lossy": [link.losses(alone=False) for link in whole if link.lost()][:MOST_BROKEN]
         + [link.losses(alone=True) for link in lossy],
@@ -85,10 +94,10 @@ def answer(sources, arguments, timeout):
     }
 
 
-def part_of(node, arguments):
+def part_of(node: str, arguments: "Arguments") -> "Dict[str, Any]":
     """Return what is asked of one node, of a question that all nodes are asked alike."""
     if "of" not in arguments:
-        return arguments
+        return dict(arguments)
     (sources, place, runs), every = arguments["of"][node], arguments["rows"]
     targets = [
         every[(place + runs[at] + number) % len(every)]
@@ -98,7 +107,7 @@ def part_of(node, arguments):
     return dict(arguments, sources=sources, targets=targets)
 
 
-def rows(arguments):
+def rows(arguments: "Arguments") -> "Iterator[Row]":
     """Yield [node, source, address, port, subnet, job] of each link: who names no source has all of the subnet."""
     for node, address, port, subnet, job, *source in arguments["targets"]:
         for own in source or arguments["sources"][subnet]:
@@ -112,19 +121,20 @@ class StrangerError(Exception):
 class _Link:
     """One direction, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
 
-    def __init__(self, row):
+    def __init__(self, row: "Row") -> None:
         self.row = row
         self.node, self.source, self.address, self.port, self.subnet, self.job = row
         self.cause, self.detail = "untried", "no time was left to try it"
         self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
-        self.sock = self.talk = None
+        self.sock: "Optional[socket.socket]" = None
+        self.talk: "Optional[Talk]" = None
         self.there, self.back, self.unanswered = (0, 0), (0, 0), 0  # segments lost and sent each way; SYN sent again
 
-    def lost(self):
+    def lost(self) -> bool:
         """Return whether packets were lost, either way."""
         return self.there[0] + self.back[0] > 0
 
-    def script(self, token):
+    def script(self, token: str) -> "Script":
         """Yield the messages on this link; wire.Talk explains the form."""
         self.phase = "hello"
         yield proof(token, self.node, "client")
@@ -138,7 +148,7 @@ class _Link:
         if not self.job:
             yield from self.large()
 
-    def large(self):
+    def large(self) -> "Script":
         self.phase = "there"
         yield BLOCK
         for _ in range(LARGE // PART):
@@ -149,34 +159,35 @@ class _Link:
         yield b"."
         self.back = COUNTS.unpack((yield COUNTS.size))
 
-    def busy(self, now):
+    def busy(self, now: float) -> float:
         """Return for how many seconds more it counts as busy; 0 and less where it does not."""
         return min(self.moved + (UNANSWERED if self.phase == "connect" else QUIET), self.began + PATIENCE) - now
 
-    def ends(self):
+    def ends(self) -> "Dict[str, str]":
         return {"source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet}
 
-    def losses(self, alone):
+    def losses(self, *, alone: bool) -> "Dict[str, object]":
         return dict(self.ends(), there=self.there, back=self.back, alone=alone)
 
-    def told(self):
+    def described(self) -> "Dict[str, object]":
         return dict(self.ends(), cause=self.cause, detail=self.detail, port=self.port if self.job else 0)
 
 
 class _Tries:
-    def __init__(self, links, token, ends):
+    def __init__(self, links: "Iterable[_Link]", token: str, ends: float) -> None:
         self.waiting, self.token, self.ends = deque(links), token, ends
         self.selector = selectors.DefaultSelector()
-        self.open, self.spent = set(), 0.0  # seconds; those in which this process was stopped are not among them
+        self.open: "Set[_Link]" = set()
+        self.spent = 0.0  # seconds; those in which this process was stopped are not among them
         self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
-    def run(self):
+    def run(self) -> None:
         """Try all links, until none is left or the time is over."""
         while (self.waiting or self.open) and time.monotonic() < self.ends:
             self.begin_some()
             before = time.monotonic()  # what came while this process was stopped is read before anybody is called late
             for key, _ in self.selector.select(self.nap(before)):
-                self.handle(key.data)
+                self.handle(*key.data)
             self.spent += min(time.monotonic() - before, PATIENCE)
             for link in [link for link in self.open if before - link.moved > PATIENCE or self.spent > link.until]:
                 self.close(link, *_silence(link, silent=before - link.moved > PATIENCE))
@@ -184,7 +195,7 @@ class _Tries:
             self.close(link, "untried", "the time limit came before the result")
         self.selector.close()
 
-    def nap(self, now):
+    def nap(self, now: float) -> float:
         """Return how long to wait for a socket: until a link is late, or gives its place to the next one."""
         if not self.open:
             return 0.0
@@ -193,7 +204,7 @@ class _Tries:
             due = min([due, *(left for left in (link.busy(now) for link in self.open) if left > 0)])
         return max(0.001, min(due, self.ends - now))
 
-    def begin_some(self):
+    def begin_some(self) -> None:
         now = time.monotonic()
         busy = sum(link.busy(now) > 0 for link in self.open)
         while self.waiting and busy < AT_ONCE and len(self.open) < self.at_most:
@@ -202,23 +213,23 @@ class _Tries:
                 return
             busy += link in self.open
 
-    def begin(self, link):
+    def begin(self, link: "_Link") -> bool:
         """Start to connect. Return whether there was room for it; where there was none, it waits for its turn."""
         link.began = link.moved = time.monotonic()
         link.until = self.spent + LONGEST
         try:
-            link.sock = socket_from(link.source)
-            link.sock.setblocking(0)
-            link.sock.connect((link.address, link.port))
+            sock = link.sock = socket_from(link.source)
+            sock.setblocking(False)  # noqa: FBT003
+            sock.connect((link.address, link.port))
         except BlockingIOError:
             pass
         except OSError as error:
             return self.not_begun(link, error)
         self.open.add(link)
-        self.selector.register(link.sock, selectors.EVENT_WRITE, link)
+        self.selector.register(sock, selectors.EVENT_WRITE, (link, sock))
         return True
 
-    def not_begun(self, link, error):
+    def not_begun(self, link: "_Link", error: OSError) -> bool:
         if error.errno in _NO_ROOM and self.open:
             if link.sock:
                 link.sock.close()
@@ -232,52 +243,54 @@ class _Tries:
             self.close(link, *not_connected(error, 0.0))
         return True
 
-    def handle(self, link):
-        if link.phase == "connect" and not self.connected(link):
+    def handle(self, link: "_Link", sock: "socket.socket") -> None:
+        talk = link.talk or self.connected(link, sock)
+        if talk is None:
             return
         try:
-            if link.talk.go_on():
+            if talk.go_on():
                 link.moved = time.monotonic()
         except StrangerError:
             self.close(link, "stranger", "something other than the agent of {} answers there".format(link.node))
         except (EOFError, OSError) as error:
             self.close(link, *_ended(link.phase, error))
         else:
-            self.go_on(link)
+            self.go_on(link, talk)
 
-    def connected(self, link):
+    def connected(self, link: "_Link", sock: "socket.socket") -> "Optional[Talk]":
         """Start to talk, or close the link with the reason."""
-        number = link.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             error = OSError(number, os.strerror(number))
             self.close(link, *not_connected(error, time.monotonic() - link.began))
-            return False
+            return None
         link.moved = time.monotonic()
-        link.unanswered = unanswered(link.sock)
-        link.talk = Talk(link.sock, link.script(self.token))
-        return True
+        link.unanswered = unanswered(sock)
+        link.talk = Talk(sock, link.script(self.token))
+        return link.talk
 
-    def go_on(self, link):
-        if link.talk.ended:
+    def go_on(self, link: "_Link", talk: "Talk") -> None:
+        if talk.ended:
             self.close(link, "")
         else:
-            self.selector.modify(link.sock, selectors.EVENT_WRITE if link.talk.sending else selectors.EVENT_READ, link)
+            events = selectors.EVENT_WRITE if talk.sending else selectors.EVENT_READ
+            self.selector.modify(talk.sock, events, (link, talk.sock))
 
-    def close(self, link, cause, detail=""):
+    def close(self, link: "_Link", cause: str, detail: str = "") -> None:
         link.cause, link.detail = cause, detail
-        if link in self.open:
-            self.open.discard(link)
-            self.selector.unregister(link.sock)
         if link.talk:
-            link.there = resent(link.sock, link.unanswered)
+            link.there = resent(link.talk.sock, link.unanswered)
         if link.sock:
+            if link in self.open:
+                self.selector.unregister(link.sock)
             hang_up(link.sock)
+        self.open.discard(link)
         link.sock = link.talk = None
 
 
-def _silence(link, silent):
+def _silence(link: "_Link", *, silent: bool) -> "Tuple[str, str]":
     """Return the cause and the detail of a link that is silent, or that takes too long."""
-    if link.phase == "hello" and link.talk.received:
+    if link.phase == "hello" and link.talk and link.talk.received:
         return "stranger", "something other than the agent of {} answers there".format(link.node)
     if not silent:
         return "cut", "connected, but 512 KiB took longer than {:.0f} s".format(LONGEST)
@@ -285,14 +298,14 @@ def _silence(link, silent):
     return cause, words.format(PATIENCE)
 
 
-def _ended(phase, error):
+def _ended(phase: str, error: "Union[EOFError, OSError]") -> "Tuple[str, str]":
     if phase == "hello" and isinstance(error, (EOFError, ConnectionResetError)):
         return "stranger", "what answers there closed the connection, which the agent does not do"
     how = "closed in the middle" if isinstance(error, EOFError) else "cut: {}".format(error.strerror)
     return "cut", "connected, then {}".format(how)
 
 
-def _second_chance(links, token, ends):
+def _second_chance(links: "Sequence[_Link]", token: str, ends: float) -> None:
     """Try again what got no answer in a subnet in which packets are lost: a link may work the second time."""
     lossy = {link.subnet for link in links if link.lost()}
     silent = [link for link in links if link.cause in _SILENT and link.subnet in lossy and not link.job][:LOSSY]
@@ -303,7 +316,7 @@ def _second_chance(links, token, ends):
             link.cause, link.detail, link.there, link.back = "", "", second.there, second.back
 
 
-def _once_more(links, token, ends):
+def _once_more(links: "Sequence[_Link]", token: str, ends: float) -> None:
     """Try links of a subnet with few of them once more, or several times: in 256 KiB some loss does not show."""
     for subnet in sorted({link.subnet for link in links}):
         few = [link for link in links if link.subnet == subnet]
@@ -315,12 +328,12 @@ def _once_more(links, token, ends):
                 link.there, link.back = again.there, again.back
 
 
-def _lossy(links, token, ends):
+def _lossy(links: "Sequence[_Link]", token: str, ends: float) -> "List[_Link]":
     """Return links that lose packets while nothing else is sent, as they were then.
 
     In a subnet where some link lost packets all are tried again, up to a number: which node they share shows then.
     """
-    found = []
+    found: "List[_Link]" = []
     for subnet in sorted({link.subnet for link in links if link.lost()}):
         waiting = sorted((link for link in links if link.subnet == subnet), key=lambda link: not link.lost())[:LOSSY]
         for _ in range(TIMES):
@@ -335,36 +348,39 @@ def _lossy(links, token, ends):
 class _Burst:
     """Connections that begin at once on the way of one link. `opened`: how many did soon; None: none could begin."""
 
-    def __init__(self, link):
-        self.link, self.opened, self.silent, self.answered = link, 0, {}, []
+    def __init__(self, link: "_Link") -> None:
+        self.link = link
+        self.opened: "Optional[int]" = 0
+        self.silent: "Dict[int, socket.socket]" = {}
+        self.answered: "List[socket.socket]" = []
         try:
             for _ in range(BURST):
                 sock = socket_from(link.source)
                 self.silent[sock.fileno()] = sock
-                sock.setblocking(0)
+                sock.setblocking(False)  # noqa: FBT003
                 sock.connect_ex((link.address, link.port))
         except OSError:  # this node has no sockets for them: nothing is known
             self.close()
             self.opened = None
 
-    def late(self):
+    def late(self) -> int:
         return 0 if self.opened is None else BURST - self.opened
 
-    def hang_up(self):
+    def hang_up(self) -> None:
         """Close those that got an answer: what allows only so many at once then lets the others in."""
         while self.answered:
             hang_up(self.answered.pop())
 
-    def close(self):
+    def close(self) -> None:
         self.answered += self.silent.values()
         self.silent = {}
         self.hang_up()
 
 
-def _late_bursts(links, ends):
+def _late_bursts(links: "Sequence[_Link]", ends: float) -> "List[Dict[str, object]]":
     """Return the bursts of which connections are late, twice; of links that get no answer, those of which some open."""
     nodes = list(dict.fromkeys(link.node for link in links))[:BURSTS]
-    firsts = {}
+    firsts: "Dict[Tuple[str, str], _Link]" = {}
     for link in sorted(links, key=lambda link: bool(link.cause)):
         if link.node in nodes:
             firsts.setdefault((link.node, link.subnet), link)
@@ -372,21 +388,21 @@ def _late_bursts(links, ends):
     silent = _tried([link for link in firsts.values() if link.cause], ends, hold=False)
     suspects += [burst.link for burst in silent if burst.opened]
     bursts = [burst for link in suspects for burst in _tried([link], ends, hold=True)]
-    told = [dict(burst.link.ends(), begun=BURST, late=burst.late(), lost=0) for burst in bursts]
+    results = [dict(burst.link.ends(), begun=BURST, late=burst.late(), lost=0) for burst in bursts]
     if ends - time.monotonic() > AGAIN_SYN:
         _wait(bursts, AGAIN_SYN)
-        for one, burst in zip(told, bursts):  # noqa: B905  Python 3.6
+        for one, burst in zip(results, bursts):  # noqa: B905  Python 3.6
             one["lost"] = len(burst.silent)
     for burst in bursts:
         burst.close()
-    return told
+    return results
 
 
-def _tried(links, ends, hold):
+def _tried(links: "Iterable[_Link]", ends: float, *, hold: bool) -> "List[_Burst]":
     """Begin a burst on each of these links; return those of which some are late. `hold`: these go on waiting."""
     bursts = [_Burst(link) for link in links] if time.monotonic() < ends else []
     for burst, count in _wait(bursts, SOON):
-        burst.opened += count
+        burst.opened = (burst.opened or 0) + count
     for burst in bursts:
         if hold:
             burst.hang_up()
@@ -395,9 +411,10 @@ def _tried(links, ends, hold):
     return [burst for burst in bursts if burst.late()]
 
 
-def _wait(bursts, seconds):
+def _wait(bursts: "Iterable[_Burst]", seconds: float) -> "List[Tuple[_Burst, int]]":
     """Wait for the answers to connections; return (burst, how many opened) of those with some."""
-    poll, opened, until = select.poll(), {}, time.monotonic() + seconds
+    poll, until = select.poll(), time.monotonic() + seconds
+    opened: "Dict[_Burst, int]" = {}
     waiting = {number: burst for burst in bursts for number in burst.silent}
     for number in waiting:
         poll.register(number, select.POLLOUT)
@@ -416,9 +433,9 @@ def _wait(bursts, seconds):
     return list(opened.items())
 
 
-def _told_once(links):
+def _listed_once(links: "Iterable[_Link]") -> "Iterator[_Link]":
     """Yield the broken links; what there was no time for once a node and subnet."""
-    seen = set()
+    seen: "Set[Tuple[str, str, bool]]" = set()
     for link in links:
         key = (link.node, link.subnet, link.job)
         if link.cause != "untried" or key not in seen:
@@ -427,9 +444,9 @@ def _told_once(links):
             seen.add(key)
 
 
-def _reaches(links):
+def _reaches(links: "Iterable[_Link]") -> "List[Dict[str, object]]":
     """Fold the links by subnet and own address; those to the job's ports are told only where they are broken."""
-    folded = {}
+    folded: "Dict[Tuple[str, str], List[_Link]]" = {}
     for link in links:
         if not link.job and link.cause != "untried":
             folded.setdefault((link.subnet, link.source), []).append(link)

@@ -15,6 +15,14 @@ from ncheck.agent.commands import run
 from ncheck.agent.elf import Library
 from ncheck.agent.files import leaf, matching
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 CUDA = "/usr/local/cuda"
 CUDNN = ("/usr/lib/*-linux-gnu", "/usr/lib64", CUDA + "*/lib64")
 READS = (
@@ -31,7 +39,7 @@ READS = (
 _OTHERS = ("tensorflow", "jax-cuda", "paddlepaddle-gpu", "oneflow", "mxnet-cu", "cupy-cuda")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"toolkit": {"path", "version"}|None, "cudnn": {"path", "version"}|None, "copies": [version]}.
 
     `copies` are those of cuDNN that are installed for all programs. A version is null where no file says it; "error" is
@@ -39,11 +47,11 @@ def answer(sources, arguments, timeout):
     """
     job = sources.job
     folders = [*{os.path.dirname(path) for path in loader.cached("libcudnn.so.")}, *_matching(CUDNN)]
-    copies = {_cudnn_version(path) for folder in folders for path in matching(folder + "/libcudnn.so.*")}
-    return {"toolkit": _toolkit(job.environment, timeout), "cudnn": _cudnn(job), "copies": sorted(copies - {None})}
+    copies = {_cudnn_version(path) or "" for folder in folders for path in matching(folder + "/libcudnn.so.*")}
+    return {"toolkit": _toolkit(job.environment, timeout), "cudnn": _cudnn(job), "copies": sorted(copies - {""})}
 
 
-def _toolkit(environment, timeout):
+def _toolkit(environment: "Environment", timeout: float) -> "Optional[Dict[str, object]]":
     """Return the toolkit that torch and setuptools compile with: the first of these places that has a compiler."""
     nvcc = shutil.which("nvcc", path=environment.get("PATH", os.defpath))
     on_path = os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None
@@ -51,20 +59,22 @@ def _toolkit(environment, timeout):
         if root and os.path.exists(os.path.join(root, "bin", "nvcc")):
             real = os.path.realpath(root)
             version = _version_in(real)
-            own = {"version": version} if version else _said_by(real + "/bin/nvcc", environment, timeout)
+            own = {"version": version} if version else _reported_by(real + "/bin/nvcc", environment, timeout)
             return dict(own, path=real)
     return None
 
 
-def _version_in(root):
+def _version_in(root: str) -> "Optional[str]":
     try:
-        return json.loads(_text(root + "/version.json"))["cuda"]["version"]
+        version: "Optional[str]" = json.loads(_text(root + "/version.json"))["cuda"]["version"]
     except (ValueError, KeyError, TypeError):
         pass
+    else:
+        return version
     # CUDA Version 10.2.89
-    said = re.match(r"CUDA Version (\d+\.\d+\.\d+)", _text(root + "/version.txt"))
-    if said:
-        return said.group(1)
+    release = re.match(r"CUDA Version (\d+\.\d+\.\d+)", _text(root + "/version.txt"))
+    if release:
+        return release.group(1)
     for header in _matching((root + "/include/cuda.h", root + "/targets/*/include/cuda.h")):
         # #define CUDA_VERSION 12040
         defined = re.search(r"(?m)^#define CUDA_VERSION (\d+)", _text(header))
@@ -73,27 +83,27 @@ def _version_in(root):
     return None
 
 
-def _said_by(nvcc, environment, timeout):
+def _reported_by(nvcc: str, environment: "Environment", timeout: float) -> "Dict[str, Optional[str]]":
     """Ask an nvcc that is a wrapper of the one in the toolkit."""
     reply = run([nvcc, "--version"], timeout / 2, environment)
     if reply["status"] != "ok":
         return {"error": "nvcc --version: {}".format(reply["reason"])}
     # Cuda compilation tools, release 12.4, V12.4.131
-    said = re.search(r"release (\d+\.\d+),", reply["stdout"])
-    return {"version": said.group(1) if said else None}
+    release = re.search(r"release (\d+\.\d+),", reply["stdout"])
+    return {"version": release.group(1) if release else None}
 
 
-def _cudnn(job):
+def _cudnn(job: "Job") -> "Optional[Dict[str, Optional[str]]]":
     """Return the copy that the job's framework loads, {"error"}, or None where it has none that loads one by itself."""
     if not job.path:
         return None
-    said = layout(job)
-    if not said["prefix"]:
+    python = layout(job)
+    if not python["prefix"]:
         return {"error": "{} did not report where its packages are".format(job.path)}
-    wheels = [os.path.join(folder, "nvidia", "cudnn", "lib") for folder in said["path"]]
+    wheels = [os.path.join(folder, "nvidia", "cudnn", "lib") for folder in python["path"]]
     path = None
     try:
-        library, name = _asked_for_by_torch(said["torch"]) if said["torch"] else (None, None)
+        library, name = _asked_for_by_torch(python["torch"]) if python["torch"] else (None, None)
     except (OSError, ValueError) as error:
         return {"error": "torch's library: {}".format(error)}
     if name:
@@ -105,7 +115,7 @@ def _cudnn(job):
     return {"path": os.path.realpath(path), "version": _cudnn_version(path)} if path else None
 
 
-def _asked_for_by_torch(torch):
+def _asked_for_by_torch(torch: str) -> "Tuple[Optional[Library], Optional[str]]":
     """Return torch's library and the name of the cuDNN that it asks for; (None, None) where it asks for none."""
     for path in matching(torch + "/lib/libtorch_*.so"):
         if os.path.basename(path) in TORCH:
@@ -116,7 +126,7 @@ def _asked_for_by_torch(torch):
     return None, None
 
 
-def _opened_by_name(job, wheels):
+def _opened_by_name(job: "Job", wheels: "Iterable[str]") -> "Optional[str]":
     """Return the newest in the first place that has one."""
     for folders in (loader.library_path(job.environment), wheels):
         for folder in folders:
@@ -125,7 +135,7 @@ def _opened_by_name(job, wheels):
     return max(loader.cached("libcudnn.so."), key=os.path.basename, default=None)
 
 
-def _cudnn_version(path):
+def _cudnn_version(path: str) -> "Optional[str]":
     """Return "9.1.0": by the file's name, for a wheel by that of its metadata, else by the header beside it."""
     path = os.path.realpath(path)
     # libcudnn.so.9.1.0
@@ -143,10 +153,10 @@ def _cudnn_version(path):
     return "{MAJOR}.{MINOR}.{PATCHLEVEL}".format(**numbers) if len(numbers) > 2 else None
 
 
-def _matching(patterns):
+def _matching(patterns: "Iterable[str]") -> "List[str]":
     return [path for pattern in patterns for path in matching(pattern)]
 
 
-def _text(path):
+def _text(path: str) -> str:
     text = leaf(os.path.realpath(path))
     return text if isinstance(text, str) else ""

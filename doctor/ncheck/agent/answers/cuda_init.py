@@ -11,6 +11,13 @@ import time
 
 from ncheck.agent.answers.gpus import need_device
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 READS = (
     "in a child process with the job's environment: cuInit of libcuda.so.1, on each GPU a context and 4 KiB of memory;",
     "as any CUDA program, it lets the driver load nvidia-uvm. Not on GPUs that are nearly full, nor where the compute",
@@ -96,13 +103,13 @@ os._exit(0)
 """
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return what CUDA says. MissingError with no NVIDIA device: no child is started then."""
     need_device()
     return asked(sources.job, timeout)
 
 
-def asked(job, timeout):
+def asked(job: "Job", timeout: float) -> "Dict[str, Any]":
     """Return what the child says, and how it ended.
 
     `at` is the step that it began last; `silent`: seconds since then, where it was ended at the time limit.
@@ -110,24 +117,32 @@ def asked(job, timeout):
     environment = dict(job.environment, CUDA_CACHE_DISABLE="1")  # nothing is written into ~/.nv
     words = [str(int(timeout) + _SPARE), str(_ROOM), repr(time.time())]  # an interpreter may start slowly
     reply = job.run(_ASK, words, timeout, environment)
-    said = _said(reply.get("stdout", ""))
+    result = _parsed(reply.get("stdout", ""))
     late = reply["status"] == "timeout"
     lines = reply.get("stderr", "").strip().splitlines()
-    said.update(
+    result.update(
         late=late,
-        silent=max(0.0, timeout - said["at"]["after"]) if late and said["at"] else 0.0,
+        silent=max(0.0, timeout - result["at"]["after"]) if late and result["at"] else 0.0,
         exit_status=reply.get("exit_status"),
         words=(lines[-1] if lines else reply.get("reason", ""))[:200],
     )
-    return said
+    return result
 
 
-def _said(output):
-    said = {"library": "", "version": None, "failed": None, "uvm": "", "devices": [], "at": None, "done": False}
+def _parsed(output: str) -> "Dict[str, Any]":
+    result: "Dict[str, Any]" = {
+        "library": "",
+        "version": None,
+        "failed": None,
+        "uvm": "",
+        "devices": [],
+        "at": None,
+        "done": False,
+    }
     for line in output.splitlines():
         if line.startswith("ncheck:{") and line.endswith("}"):  # it may have been ended in the middle of its last line
             message = json.loads(line[len("ncheck:") :])
             if "device" in message:
-                said["devices"].append(message["device"])
-            said.update((name, message[name]) for name in message if name in said)
-    return said
+                result["devices"].append(message["device"])
+            result.update((name, message[name]) for name in message if name in result)
+    return result

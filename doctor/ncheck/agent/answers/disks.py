@@ -2,6 +2,10 @@
 
 from ncheck.agent.files import line_of, matching, need_sysfs, number_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
 NVME = "/sys/class/nvme"
 BLOCKS = "/sys/block"
 _SENSORS = ("/hwmon*", "/device/hwmon/hwmon*")  # since Linux 5.11, and before
@@ -15,7 +19,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"states": {disk: state}, "paths": [disk], "hot": {disk: {...}}, "arrays": {array: {...}}}.
 
     Only a drive that says that it is too hot is asked how hot: each question to a drive is a command that it must run.
@@ -34,21 +38,21 @@ def answer(sources, arguments, timeout):
     return {"states": states, "paths": paths, "hot": hot, "arrays": arrays}
 
 
-def _name(folder):
+def _name(folder: str) -> str:
     return folder.rpartition("/")[2]
 
 
-def _other_path(folder):
+def _other_path(folder: str) -> bool:
     """Return whether the disk is one of several paths to the same data (multipath), of which another runs."""
-    held = [path[: -len("/dm/uuid")] for path in matching(folder + "/holders/*/dm/uuid")]
-    several = [holder for holder in held if (line_of(holder + "/dm/uuid") or "").startswith("mpath-")]
+    holders = [path[: -len("/dm/uuid")] for path in matching(folder + "/holders/*/dm/uuid")]
+    several = [holder for holder in holders if (line_of(holder + "/dm/uuid") or "").startswith("mpath-")]
     return any(line_of(path) == _RUNS for holder in several for path in matching(holder + "/slaves/*/device/state"))
 
 
-def _heat(sensor):
+def _heat(sensor: str) -> "Dict[str, Optional[int]]":
     return {name: number_in(sensor + "/temp1_" + file) for name, file in (("now", "input"), ("critical", "crit"))}
 
 
-def _array(folder):
+def _array(folder: str) -> "Dict[str, object]":
     texts = {name: line_of(folder + "/" + name) or "" for name in ("level", "array_state", "sync_action")}
     return dict(texts, degraded=number_in(folder + "/degraded"))

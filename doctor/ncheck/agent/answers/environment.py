@@ -6,6 +6,15 @@ import re
 from ncheck.agent.commands import decoded
 from ncheck.agent.files import LARGEST_LEAF, fits, leaf, matching, open_regular
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Tuple, Union
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Sources
+
+    Lines = Union[List[str], Dict[str, str], None]  # of a file, why it cannot be read, no file
+
 # One pattern a line of thought: libraries, launchers, what a launcher sets, where programs and libraries come from.
 PATTERNS = (
     "NCCL_*", "UCX_*", "UCC_*", "GLOO_*", "TP_SOCKET_*", "TORCH_NCCL_*", "FI_*", "RDMAV_*", "MLX5_*", "IBV_*",
@@ -44,7 +53,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return the login's variables, the job's where a set-up changed them, and the lines of the files."""
     login, secret = chosen(sources.job.login_environment)
     job, more = chosen(sources.job.environment)
@@ -59,7 +68,7 @@ def answer(sources, arguments, timeout):
     }
 
 
-def places(names):
+def places(names: "Iterable[str]") -> "Dict[str, List[Dict[str, object]]]":
     """Return the lines of start-up files that set these variables, by name: file, number, and all that the line sets,
     which is nothing where it does more than that. PATH is left out: every file changes it.
     """
@@ -67,7 +76,7 @@ def places(names):
     if not names:
         return {}
     sets = re.compile(r"(?:^|[\s;&])({})=".format("|".join(map(re.escape, names))))
-    found = {}
+    found: "Dict[str, List[Dict[str, object]]]" = {}
     for path, text in texts(START_UP_FILES):
         for number, line in enumerate(text.splitlines(), 1):
             for name in [] if line.lstrip().startswith("#") else sets.findall(line):
@@ -81,12 +90,12 @@ _ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)=(?:[^\s;&|()<>#\\\"']*|\"[^\"\\]*\"|'[^
 _PLAIN_LINE = re.compile(r"(?:export +)?{0}(?:\s+{0})*\s*(?:#.*)?$".format(_ASSIGNMENT.replace("([", "(?:[", 1)))
 
 
-def _only_sets(line):
+def _only_sets(line: str) -> "List[str]":
     """Return the variables of "export RANK=0 WORLD_SIZE=1  # left over"; none of a line that does anything else."""
     return re.findall(_ASSIGNMENT, line.partition(" #")[0]) if _PLAIN_LINE.match(line) else []
 
 
-def texts(patterns):
+def texts(patterns: "Iterable[str]") -> "Iterator[Tuple[str, str]]":
     """Yield the files that match, with their texts; those of the home as "~/.bashrc"."""
     home = os.path.expanduser("~")
     for pattern in patterns:
@@ -99,44 +108,44 @@ def texts(patterns):
             yield "~" + path[len(home) :] if pattern.startswith("~") else path, text
 
 
-def _missing(environment, files):
+def _missing(environment: "Environment", files: "Dict[str, Lines]") -> "List[str]":
     """Name the variables of FILES and FOLDERS that lead nowhere."""
     values = _in_force(environment, files)
     return [name for name in FILES + FOLDERS if values.get(name) and not os.path.exists(values[name])]
 
 
-def _in_force(environment, files):
+def _in_force(environment: "Environment", files: "Dict[str, Lines]") -> "Dict[str, str]":
     """Return the variables, in the environment or else in the first file that sets them."""
     lines = [line for found in files.values() if isinstance(found, list) for line in found]
     values = dict(line.split("=", 1) for line in reversed(lines) if "=" in line)
     return dict(values, **environment)
 
 
-def of_nccl(environment):
+def of_nccl(environment: "Environment") -> "Dict[str, str]":
     """Return the variables as NCCL reads them."""
     return _in_force(environment, {path: _lines(path) for path in _paths(environment)})
 
 
-def chosen(environment):
+def chosen(environment: "Environment") -> "Tuple[Dict[str, str], List[str]]":
     """Part the variables that matter here from those whose values are nobody's business."""
     names = [name for name in environment if any(fits(name, pattern) for pattern in PATTERNS)]
     hidden = [name for name in names if any(fits(name.upper(), word) for word in SECRET)]
     return {name: _clean(environment[name]) for name in sorted(names) if name not in hidden}, hidden
 
 
-def _clean(value):
+def _clean(value: str) -> str:
     """Write bytes that are not UTF-8, which Python keeps as lone surrogates, as hexadecimal numbers."""
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _paths(environment):
+def _paths(environment: "Environment") -> "List[str]":
     """Name NCCL's files in the order in which it reads them."""
     named = environment.get("NCCL_CONF_FILE")
     home = os.path.join(os.path.expanduser("~"), ".nccl.conf")
     return [named or home, "/etc/nccl.conf"]
 
 
-def _lines(path):
+def _lines(path: str) -> "Lines":
     if not os.path.exists(path):
         return None
     text = leaf(path) if not os.path.islink(path) else leaf(os.path.realpath(path))
@@ -145,6 +154,6 @@ def _lines(path):
     return [line if not _secret_line(line) else line.partition("=")[0] + "=<hidden>" for line in text.splitlines()]
 
 
-def _secret_line(line):
+def _secret_line(line: str) -> bool:
     name = line.partition("=")[0].strip().upper()
     return any(fits(name, word) for word in SECRET)

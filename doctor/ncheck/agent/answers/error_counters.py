@@ -6,6 +6,10 @@ import time
 from ncheck.agent.files import matching, need_sysfs, number_in
 from ncheck.agent.traffic import SYS, of_interface, ports
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
 _OF_PORTS = (
     "counters/symbol_error", "counters/link_error_recovery", "counters/link_downed", "counters/port_rcv_errors",
     "counters/local_link_integrity_errors", "counters/excessive_buffer_overrun_errors", "counters/port_xmit_discards",
@@ -27,7 +31,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout, root=SYS):
+def answer(sources: object, arguments: object, timeout: float, root: str = SYS) -> "Dict[str, Any]":
     """Return {"at": seconds, "ports": {name: PORT}}: Linux counts its monotonic clock from the start of the node.
 
     Counters that are 0 are left out, so that the answer of a healthy node is short.
@@ -42,6 +46,6 @@ def answer(sources, arguments, timeout, root=SYS):
     return {"at": round(time.monotonic(), 3), "ports": dict(sorted(found.items())[: 2 * _MOST])}
 
 
-def _port(errors, sent, received):
+def _port(errors: "Dict[str, int]", sent: "Optional[int]", received: "Optional[int]") -> "Dict[str, object]":
     grown = {name: count for name, count in errors.items() if count}
     return {"read": len(errors), "errors": grown, "sent": sent, "received": received}

@@ -6,6 +6,13 @@ import pwd
 from ncheck.agent.apart import each
 from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Sources
+
 # Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
 SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -21,7 +28,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"temporary": [FOLDER], "home": FOLDER, "shm": FOLDER, "root": FOLDER}."""
     home = home_of(sources.job.login_environment)
     named = {"/tmp": ""}  # noqa: S108  asked about, not written to
@@ -36,19 +43,19 @@ def answer(sources, arguments, timeout):
         state or {"path": path, "named_by": name, "error": hangs}
         for (path, name), state in each(lambda one: folder(*one), asked, seconds)
     ]
-    home, shm, root, *sessions = found[len(named) :]
+    home_folder, shm, root, *sessions = found[len(named) :]
     foreign = [one for one in sessions if one.get("exists") and not one["writable"] and not one["read_only"]]
-    return {"temporary": found[: len(named)] + foreign, "home": home, "shm": shm, "root": root}
+    return {"temporary": found[: len(named)] + foreign, "home": home_folder, "shm": shm, "root": root}
 
 
-def _sessions(place):
+def _sessions(place: str) -> "List[str]":
     """Name the folders in which Open MPI 4 and 5 keep what belongs to a session of this user."""
     full = os.uname().nodename
     names = dict.fromkeys((full, full.partition(".")[0]))
     return [os.path.join(place, ".".join((kind, name, str(os.getuid())))) for kind in SESSIONS for name in names]
 
 
-def home_of(environment):
+def home_of(environment: "Environment") -> str:
     """Return the home folder of the login, as a shell and ssh have it."""
     try:
         return environment.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
@@ -56,12 +63,12 @@ def home_of(environment):
         return "/"
 
 
-def _set_in(environment):
+def _set_in(environment: "Environment") -> "List[str]":
     usual = [name for name in TEMPORARY if environment.get(name)]
     return [name for name in SESSION if environment.get(name)] + usual[:1]
 
 
-def folder(path, named_by=""):
+def folder(path: str, named_by: str = "") -> "Dict[str, object]":
     """Describe a folder; one that does not exist is as writable, and as large, as the nearest one above it. Of a link
     that leads nowhere, that is what is above its target.
     """
@@ -87,7 +94,7 @@ def folder(path, named_by=""):
     }
 
 
-def _kind(path):
+def _kind(path: str) -> "Optional[str]":
     """Name the file system that a folder lies on, None where the kernel's table does not show it."""
     try:
         on = mount_of(os.path.realpath(path), own_mounts())

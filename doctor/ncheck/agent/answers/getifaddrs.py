@@ -4,6 +4,13 @@ import os
 import socket
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    Address = Dict[str, Any]  # {"ip", "prefix", "scope"}
+    Interface = Tuple[int, List[Address]]  # its flags
+
 try:
     import ctypes
 except ImportError:
@@ -25,13 +32,14 @@ _Address._fields_ = [
 ]
 
 
-def getifaddrs():
+def getifaddrs() -> "Dict[str, Interface]":
     """Return {name: (flags, [addresses])}, as the C library tells it; links without an address are there too."""
     libc = ctypes.CDLL(None, use_errno=True)
     first = ctypes.POINTER(_Address)()
     if libc.getifaddrs(ctypes.byref(first)) != 0:
         raise OSError(ctypes.get_errno(), "getifaddrs: " + os.strerror(ctypes.get_errno()))
-    found, entry = {}, first
+    found: "Dict[str, Interface]" = {}
+    entry = first
     try:
         while entry:
             one = entry.contents
@@ -45,7 +53,7 @@ def getifaddrs():
     return found
 
 
-def _address(one):
+def _address(one: "_Address") -> "Optional[Address]":
     if not one.address:
         return None
     family = struct.unpack("H", ctypes.string_at(one.address, 2))[0]
@@ -57,13 +65,13 @@ def _address(one):
     return _described(family, packed, one.netmask and ctypes.string_at(one.netmask + offset, size))
 
 
-def _described(family, packed, mask):
+def _described(family: int, packed: bytes, mask: "Optional[bytes]") -> "Address":
     """Return {"ip", "prefix", "scope"} of an address and its netmask, both as bytes."""
     prefix = "".join(map("{:b}".format, mask)).count("1") if mask else None
     return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "scope": _scope(family, packed)}
 
 
-def _scope(family, packed):
+def _scope(family: int, packed: bytes) -> str:
     """Tell 127.0.0.0/8 and ::1 (host) and 169.254.0.0/16 and fe80::/10 (link) from the rest."""
     if family == socket.AF_INET:
         return "host" if packed[:1] == b"\x7f" else "link" if packed[:2] == b"\xa9\xfe" else "global"

@@ -5,12 +5,17 @@ import os
 import re
 import sys
 import time
-from importlib.util import find_spec
 
 from ncheck.agent.answers.gpus import kernel_address, need_device, nvml_text
 from ncheck.agent.commands import run
 from ncheck.agent.files import line_of, matching
-from ncheck.agent.keeping import KeptChild
+from ncheck.agent.keeping import KeptChild, source_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Container, Dict, List, Optional, Union
+
+    from ncheck.agent.sources import Sources
 
 READS = (
     "NVML, in a child process: memory errors, clocks, power limit, temperature, modes and firmware of each GPU",
@@ -27,28 +32,28 @@ _COMPATIBILITY = ("/usr/local/cuda*/compat/libcuda.so.1", "/usr/local/cuda*/comp
 _SPARE = 1.0  # seconds in which the child is ended and the rest is read
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return what NVML and the driver say. MissingError with no NVIDIA device."""
     need_device()
     ends = time.monotonic() + timeout
-    said = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
-    listed = {kernel_address(gpu.get("pci") or "") for gpu in said["gpus"]}
+    result = asked(nvml_text(sources), max(_SPARE, timeout - _SPARE))
+    listed = {kernel_address(gpu.get("pci") or "") for gpu in result["gpus"]}
     channels = matching(_CHANNELS)
-    said.update(
+    result.update(
         module=line_of("/proc/driver/nvidia/version") or "",
-        unlisted=unlisted(listed, max(_SPARE, ends - time.monotonic())) if said["done"] else [],
+        unlisted=unlisted(listed, max(_SPARE, ends - time.monotonic())) if result["done"] else [],
         channels=len(channels),
         usable_channels=sum(os.access(path, os.R_OK | os.W_OK) for path in channels),
         compatibility=sorted(path for pattern in _COMPATIBILITY for path in matching(pattern))[:8],
     )
-    return said
+    return result
 
 
-def asked(pynvml, seconds):
+def asked(pynvml: "Optional[str]", seconds: float) -> "Dict[str, Any]":
     """Return what the child prints in that time; `at` is the GPU that it was asking when the time was over,
     `silent` the seconds since its last word.
     """
-    said = {
+    result: "Dict[str, Any]" = {
         "library": "",
         "failed": None,
         "gpus": [],
@@ -59,28 +64,28 @@ def asked(pynvml, seconds):
     }
     since = time.monotonic()
     ends = since + seconds
-    text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
+    text = source_of(_PROGRAM)
     child = KeptChild([sys.executable, "-E", "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
     try:
         child.send({"pynvml": pynvml or ""})
         for line in child.messages(ends):
-            said.update(_heeded(line, said))
+            result.update(_merged(line, result))
             since = time.monotonic()
-            if said["done"] or said["failed"]:
+            if result["done"] or result["failed"]:
                 break
-        said.update(ended=not child.lives, silent=time.monotonic() - since)
+        result.update(ended=not child.lives, silent=time.monotonic() - since)
     finally:
         child.end()
-    return said
+    return result
 
 
-def _heeded(line, said):
+def _merged(line: "Union[str, Dict[str, Any]]", result: "Dict[str, Any]") -> "Dict[str, object]":
     """Return what a line of the child adds; the last of what it or a library prints beside that is kept."""
     if not isinstance(line, dict):
         return {"words": line[:200]}
     if "gpu" in line:
-        return {"gpus": said["gpus"] + [line["gpu"]], "at": None}
-    return {name: line[name] for name in line if name in said}
+        return {"gpus": result["gpus"] + [line["gpu"]], "at": None}
+    return {name: line[name] for name in line if name in result}
 
 
 # Opening a GPU that is broken may take long, or never end: it is done in a child, as NVML is asked.
@@ -99,7 +104,7 @@ for path in sys.argv[1:]:
 """
 
 
-def unlisted(listed, seconds):
+def unlisted(listed: "Container[str]", seconds: float) -> "List[List[str]]":
     """Return [address, why] of the GPUs that the driver knows, NVML does not list, and that do not open.
 
     One that this user or container has no right to, or no device file of, is not his: nothing is said of it.
@@ -118,7 +123,7 @@ def unlisted(listed, seconds):
     return [[address, why] for (address, _), why in zip(asked_for, words) if why]  # noqa: B905  needs Python 3.10
 
 
-def _device(path):
+def _device(path: str) -> "Optional[str]":
     """Return the device file of a GPU by its information; None where it has none, or is excluded on purpose."""
     try:
         with open(path) as information:

@@ -4,6 +4,10 @@ import os
 
 from ncheck.agent.files import leaf, line_of, matching, need_sysfs, number_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
 DEVICES = "/sys/bus/pci/devices"
 MEMORY = "/sys/devices/system/edac/mc"
 _WANTED = ("0x02", "0x03", "0x12", "0x0108", "0x0680")  # networks, displays, accelerators, NVMe, NVSwitches
@@ -16,7 +20,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"pcie": {"read", "devices": {address: DEVICE}, "left_out"}, "memory": {..., "modules": [MODULE]}}.
 
     Null stands for hardware that counts nothing. What has counted no error is not listed: a node has hundreds of
@@ -26,7 +30,7 @@ def answer(sources, arguments, timeout):
     return {"pcie": _pcie(), "memory": _memory()}
 
 
-def _pcie():
+def _pcie() -> "Optional[Dict[str, object]]":
     folders = {os.path.basename(folder): folder for folder in matching(DEVICES + "/*")}
     kinds = {name: line_of(folder + "/class") or "" for name, folder in folders.items()}
     used = [name for name, kind in kinds.items() if kind.startswith(_WANTED) and not _virtual(folders[name])]
@@ -34,30 +38,30 @@ def _pcie():
     read, devices = 0, {}
     for name in sorted(above)[:_MOST]:  # each is the last part of its own path
         texts = {sort: leaf(folders[name] + "/" + file) for sort, file in _FILES.items()}
-        texts = {sort: text for sort, text in texts.items() if isinstance(text, str)}
-        errors = {sort: _counts(text) for sort, text in texts.items()}
-        read += 1 if texts else 0
+        errors = {sort: _counts(text) for sort, text in texts.items() if isinstance(text, str)}
+        read += 1 if errors else 0
         if any(errors.values()):
             devices[name] = dict(errors, **{"class": kinds[name], "vendor": line_of(folders[name] + "/vendor") or ""})
     return {"read": read, "devices": devices, "left_out": max(0, len(above) - _MOST)} if read else None
 
 
-def _virtual(folder):
+def _virtual(folder: str) -> bool:
     return os.path.exists(folder + "/physfn")
 
 
-def _counts(text):
+def _counts(text: str) -> "Dict[str, int]":
     """Return the counters of a file that are not 0, without their sum: DLP 0, then TLP 3, then TOTAL_ERR_FATAL 3."""
     pairs = [line.split() for line in text.splitlines() if not line.startswith("TOTAL")]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit() and int(pair[1])}
 
 
-def _memory():
+def _memory() -> "Optional[Dict[str, object]]":
     controllers = matching(MEMORY + "/mc*")
     if not controllers:
         return None
-    uncorrected, corrected = ([number_in(one + file) for one in controllers] for file in ("/ue_count", "/ce_count"))
-    if None in uncorrected:
+    read, corrected = ([number_in(one + file) for one in controllers] for file in ("/ue_count", "/ce_count"))
+    uncorrected = [count for count in read if count is not None]
+    if len(uncorrected) < len(controllers):
         return {"error": "a memory controller does not show how many errors it has counted"}
     folders = [folder for sort in ("dimm", "rank") for folder in matching(MEMORY + "/mc*/" + sort + "*")]
     modules = [_module(folder, "dimm_") for folder in folders]
@@ -71,7 +75,7 @@ def _memory():
     }
 
 
-def _module(folder, prefix):
+def _module(folder: str, prefix: str) -> "Dict[str, object]":
     label = line_of(folder + ("/dimm_label" if prefix else "/ch0_dimm_label"))
     return {
         "label": label or "/".join(folder.split("/")[-2:]),

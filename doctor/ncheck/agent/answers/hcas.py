@@ -4,6 +4,10 @@ import os
 
 from ncheck.agent.files import line_of, matching, need_sysfs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator
+
 HCAS = "/sys/class/infiniband"
 MODULES = "/sys/module"
 DRIVERS = ("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "ib_core", "ib_uverbs")
@@ -18,7 +22,7 @@ _GIDS = 256  # entries of a table
 _EMPTY = 16  # empty entries after which no more are expected: an address that goes leaves a gap
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"hcas": [HCA], "left_out": int, "modules": {name: version}}."""
     need_sysfs()
     folders = matching(HCAS + "/*")
@@ -33,7 +37,7 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _hca(folder):
+def _hca(folder: str) -> "Dict[str, object]":
     ports = sorted(matching(folder + "/ports/*"), key=len)
     return {
         "hca": os.path.basename(folder),
@@ -42,7 +46,7 @@ def _hca(folder):
     }
 
 
-def _port(folder):
+def _port(folder: str) -> "Dict[str, object]":
     pkeys = [line_of("{}/pkeys/{}".format(folder, index)) for index in range(_PKEYS)]
     return {
         "port": int(os.path.basename(folder)),
@@ -52,7 +56,7 @@ def _port(folder):
     }
 
 
-def _gids(folder):
+def _gids(folder: str) -> "Iterator[Dict[str, object]]":
     """Yield the entries in use: an empty one shows zeros."""
     empty = 0
     for index in range(_GIDS):

@@ -10,6 +10,10 @@ import sys
 from ncheck.agent import control_groups
 from ncheck.agent.files import line_of, matching, number_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple, Union
+
 _CPUS, _FREQUENCY = "/sys/devices/system/cpu", "/sys/devices/system/cpu/cpufreq/policy*"
 _KERNEL = {
     "transparent_hugepages": "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -36,7 +40,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return the settings."""
     folders = control_groups.folders(os.getpid(), ("memory", "cpu", "pids"))
     return {
@@ -54,7 +58,7 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _may_sudo():
+def _may_sudo() -> "Optional[bool]":
     """Tell whether this user is root, or in a group that the sudoers file of a distribution or a cloud names.
 
     The file itself is root's to read, and asking sudo writes to the log that administrators read.
@@ -72,9 +76,9 @@ def _may_sudo():
     return any(row[0] in _ADMINISTRATORS and own.intersection(row[2:3]) for row in rows)
 
 
-def _frequencies():
+def _frequencies() -> "List[List[Union[str, int, None]]]":
     """Return [governor, driver, limit in kHz, the CPU's own maximum, how many CPUs' policies are like this]."""
-    found = {}
+    found: "Dict[Tuple[Union[str, int, None], ...], int]" = {}
     for policy in matching(_FREQUENCY):
         own = (
             line_of(policy + "/scaling_governor"), line_of(policy + "/scaling_driver"),
@@ -84,7 +88,7 @@ def _frequencies():
     return [[*own, count] for own, count in found.items()][:64]
 
 
-def _limits(folder):
+def _limits(folder: str) -> "Dict[str, str]":
     texts = {name: line_of(folder + "/" + name) for name in _GROUP_FILES}
     return {name: text[:100] for name, text in texts.items() if text}
 
@@ -98,7 +102,7 @@ class _Timex(ctypes.Structure):
     )  # fmt: skip
 
 
-def _clock_error():
+def _clock_error() -> "Optional[int]":
     """Return the kernel's bound of the clock's error in microseconds; null where it cannot be asked."""
     if sys.maxsize < 2**32:
         return None  # there are two forms of the structure
@@ -110,7 +114,7 @@ def _clock_error():
     return clock.max_error if state >= 0 else None
 
 
-def _numa_policy():
+def _numa_policy() -> "Optional[int]":
     """Return the error number of get_mempolicy, 0 where it works; null where it cannot be asked."""
     number = _GET_MEMPOLICY.get(os.uname().machine)
     if number is None or sys.maxsize < 2**32:
@@ -123,7 +127,7 @@ def _numa_policy():
     return ctypes.get_errno() if call(ctypes.c_long(number), zero, zero, zero, zero, zero) < 0 else 0
 
 
-def _status(name):
+def _status(name: str) -> "Optional[str]":
     for line in (line_of("/proc/self/status") or "").splitlines():
         if line.startswith(name + ":"):
             return line.split()[1]

@@ -9,6 +9,12 @@ import struct
 from ncheck.agent.answers.getifaddrs import getifaddrs
 from ncheck.agent.files import leaf, line_of, need_sysfs, number_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+    from ncheck.agent.answers.getifaddrs import Address
+
 NET = "/sys/class/net"
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 SIOCETHTOOL = 0x8946  # linux/sockios.h
@@ -24,7 +30,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"interfaces": [...], "default_routes": [...]}."""
     need_sysfs()
     found = getifaddrs()
@@ -33,7 +39,7 @@ def answer(sources, arguments, timeout):
     return {"interfaces": interfaces, "default_routes": default_routes()}
 
 
-def _interface(name, flags, addresses):
+def _interface(name: str, flags: int, addresses: "List[Address]") -> "Dict[str, Any]":
     base = NET + "/" + name
     device = _real(base + "/device")
     driver, firmware = ethtool(name)
@@ -55,37 +61,37 @@ def _interface(name, flags, addresses):
     }  # fmt: skip
 
 
-def _index_of(name):
+def _index_of(name: str) -> int:
     try:
         return socket.if_nametoindex(name)
     except OSError:
         return 0
 
 
-def _real(path):
+def _real(path: str) -> "Optional[str]":
     return os.path.realpath(path) if os.path.exists(path) else None
 
 
-def _last(path):
+def _last(path: "Optional[str]") -> "Optional[str]":
     return os.path.basename(path) if path else None
 
 
-def _not_minus_one(number):
+def _not_minus_one(number: "Optional[int]") -> "Optional[int]":
     return None if number is not None and number < 0 else number
 
 
-def _duplex(word):
+def _duplex(word: "Optional[str]") -> "Optional[str]":
     return word if word in ("full", "half") else None
 
 
-def _lower(base):
+def _lower(base: str) -> "List[str]":
     try:
         return sorted(entry[len("lower_") :] for entry in os.listdir(base) if entry.startswith("lower_"))
     except OSError:
         return []
 
 
-def _pci(device):
+def _pci(device: "Optional[str]") -> "Optional[str]":
     """Find the PCI address in /sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0 or above a virtio device."""
     for part in reversed((device or "").split("/")):
         if len(part.split(":")) == 3 and "." in part:
@@ -93,7 +99,7 @@ def _pci(device):
     return None
 
 
-def _devtype(base):
+def _devtype(base: str) -> "Optional[str]":
     text = leaf(base + "/uevent")
     # The line looks like this: DEVTYPE=bond
     for line in text.splitlines() if isinstance(text, str) else ():
@@ -102,21 +108,21 @@ def _devtype(base):
     return None
 
 
-def _vlan(name):
+def _vlan(name: str) -> "Optional[int]":
     text = leaf("/proc/net/vlan/" + name)
     # bond0.100  VID: 100	 REORDER_HDR: 1  dev->priv_flags: 1021
     words = text.split() if isinstance(text, str) else []
     return int(words[words.index("VID:") + 1]) if "VID:" in words else None
 
 
-def _hca(base):
+def _hca(base: str) -> "Optional[str]":
     try:
         return min(os.listdir(base + "/device/infiniband"))
     except (OSError, ValueError):
         return None
 
 
-def ethtool(name):
+def ethtool(name: str) -> "Tuple[Optional[str], Optional[str]]":
     """Return (driver, firmware) as `ethtool -i` reports them, veth and tun included; None for what it does not.
 
     It reports nothing of WireGuard, and in some sandboxes.
@@ -132,17 +138,17 @@ def ethtool(name):
     return driver.decode("ascii", "replace") or None, firmware.decode("ascii", "replace") or None
 
 
-def default_routes():
+def default_routes() -> "List[str]":
     """Return the interfaces of the default routes, lowest metric first, IPv4 before IPv6, each once."""
     routes = sorted(_ipv4_defaults()) + sorted(_ipv6_defaults())
-    names = []
+    names: "List[str]" = []
     for _, name in routes:
         if name not in names:
             names.append(name)
     return names
 
 
-def _ipv4_defaults():
+def _ipv4_defaults() -> "Iterator[Tuple[int, str]]":
     text = leaf("/proc/net/route")
     # eth0	00000000	0102000A	0003	0	0	100	00000000	0	0	0
     for line in (text if isinstance(text, str) else "").splitlines()[1:]:
@@ -151,7 +157,7 @@ def _ipv4_defaults():
             yield int(fields[6]), fields[0]
 
 
-def _ipv6_defaults():
+def _ipv6_defaults() -> "Iterator[Tuple[int, str]]":
     text = leaf("/proc/net/ipv6_route")
     # 000...0 00 000...0 00 fe80...1 00000400 00000001 00000000 00000003     eth0   (dest, plen, src, plen, hop, metric)
     for line in (text if isinstance(text, str) else "").splitlines():

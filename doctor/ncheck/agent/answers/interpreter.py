@@ -8,11 +8,11 @@ from ncheck.agent.files import leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Optional
+    from typing import Any, Dict, Optional
 
     from ncheck.agent.commands import Environment
     from ncheck.agent.job import Job
-    from ncheck.agent.sources import Arguments, Sources
+    from ncheck.agent.sources import Sources
 
 READS = (
     "the job's python3, run with -B -c: its version, and the names of *.dist-info and *.egg-info; it stays until the",
@@ -23,7 +23,7 @@ READS = (
 )
 
 
-def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, object]":
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return what the job's interpreter is; MissingError where there is none, OSError where it does not run."""
     job = sources.job
     if job.looking:

@@ -6,6 +6,14 @@ import shutil
 
 from ncheck.agent.files import line_of, matching
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional, Sequence, Tuple
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 DAEMONS = ("orted", "prted")
 VERBS = ("libibverbs.so.1", "libibverbs.so")
 MPI = ("libmpi.so.40", "libmpi.so.20", "libmpi.so")
@@ -50,7 +58,7 @@ if libraries and hasattr(libraries[0], "ibv_get_device_list"):
 """
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"verbs", "uverbs", "listed", "mpi"}."""
     job = sources.job
     daemon = next(filter(None, (_program(name, job.login_environment) for name in DAEMONS)), None)
@@ -59,7 +67,7 @@ def answer(sources, arguments, timeout):
     return dict(verbs, mpi=_mpi(job, daemon, timeout) if daemon else None)
 
 
-def _verbs(job, hcas, timeout):
+def _verbs(job: "Job", hcas: "Sequence[str]", timeout: float) -> "Dict[str, object]":
     """Tell why libibverbs does not open, why each HCA's device does not, and which HCAs the library lists."""
     names, devices = _verbs_of(job), _devices()
     found = _asked(job, (*names, *devices.values()), timeout)
@@ -69,23 +77,23 @@ def _verbs(job, hcas, timeout):
     return {"verbs": _first_trouble(found, names), "uverbs": opened, "listed": found.get("listed")}
 
 
-def _devices():
+def _devices() -> "Dict[Optional[str], str]":
     """Return each HCA's device: {"mlx5_0": "/dev/infiniband/uverbs0"}."""
     folders = matching(UVERBS + "/uverbs*")
     return {line_of(folder + "/ibdev"): os.path.join(DEVICES, os.path.basename(folder)) for folder in folders}
 
 
-def _program(name, environment):
+def _program(name: str, environment: "Environment") -> "Optional[str]":
     return shutil.which(name, path=environment.get("PATH", os.defpath))
 
 
-def _verbs_of(job):
+def _verbs_of(job: "Job") -> "Tuple[str, ...]":
     """Name what NCCL opens: its own variable first (since 2.30.3)."""
     named = job.environment.get("NCCL_IBVERBS_LIB")
     return (named, *VERBS) if named else VERBS
 
 
-def _mpi(job, daemon, timeout):
+def _mpi(job: "Job", daemon: str, timeout: float) -> str:
     """Tell that libmpi lies in the daemon's own installation, as mpirun --prefix and the wrappers use it, or opens."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(daemon)))
     places = ("/{}/{}".format(folder, name) for folder in FOLDERS for name in FILES)
@@ -93,16 +101,16 @@ def _mpi(job, daemon, timeout):
     return "" if any(map(os.path.exists, beside)) else _opened(job, MPI, timeout)
 
 
-def _opened(job, names, timeout):
+def _opened(job: "Job", names: "Sequence[str]", timeout: float) -> str:
     return _first_trouble(_asked(job, names, timeout), names)
 
 
-def _first_trouble(found, names):
+def _first_trouble(found: "Dict[str, Any]", names: "Sequence[str]") -> str:
     """Return "" if one of these libraries opens, else why not the first of them."""
     return "" if any(found[name] == "" for name in names) else found[names[0]]
 
 
-def _asked(job, names, timeout):
+def _asked(job: "Job", names: "Sequence[str]", timeout: float) -> "Dict[str, Any]":
     """Return why the job's interpreter cannot open each library and each device, "" if it can."""
     limit = min(_PATIENCE, timeout / 2)
     reply = job.run(_ASK, names, limit, job.environment)
@@ -111,7 +119,7 @@ def _asked(job, names, timeout):
     if not printed:
         words = reply.get("stderr", "").strip().splitlines()
         raise OSError("{}: {}".format(names[0], words[-1] if words else reply.get("reason") or "no answer"))
-    found = {}
+    found: "Dict[str, Any]" = {}
     for line in printed:
         found.update(json.loads(line[len("ncheck:") :]))
     return found

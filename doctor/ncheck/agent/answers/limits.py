@@ -6,6 +6,10 @@ import resource
 
 from ncheck.agent.answers.environment import START_UP_FILES, texts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
 LIMITS_FILES = ("/etc/security/limits.conf", "/etc/security/limits.d/*.conf")  # PAM's
 
 READS = (
@@ -29,20 +33,20 @@ _MOST_PLACES = 8  # of one limit
 _UNLIMITED = ("unlimited", "infinity", "-1")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return the soft limits (null: unlimited), the lines that set these values, and /dev/shm's size."""
     limits = {key: _soft(limit[0]) for key, limit in _LIMITS.items()}
     return dict(limits, shm=_shm(), set_in=_set_in(limits))
 
 
-def _soft(number):
+def _soft(number: int) -> "Optional[int]":
     soft = resource.getrlimit(number)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _set_in(limits):
+def _set_in(limits: "Dict[str, Optional[int]]") -> "Dict[str, List[Dict[str, object]]]":
     """Return the lines that set a limit to the value that it has, by the name in limits.conf."""
-    found = {}
+    found: "Dict[str, List[Dict[str, object]]]" = {}
     by_letter = {limit[3]: (limits[key], limit[1], limit[4]) for key, limit in _LIMITS.items()}
     for path, text in texts(START_UP_FILES):
         for number, line in _lines(text, "ulimit"):
@@ -64,20 +68,24 @@ _ULIMIT = re.compile(r"\s-[SH]*([lnuvtfsd])\s+(\d+|unlimited)\b")
 _PLAIN = re.compile(r"ulimit(?:\s+-[SH]+)*(?:\s+-[SH]*[lnuvtfsd]\s+(?:\d+|unlimited))+\s*(?:#.*)?$")
 
 
-def _lines(text, word):
+def _lines(text: str, word: str) -> "Iterator[Tuple[int, str]]":
     for number, line in enumerate(text.splitlines(), 1):
         if word in line and not line.lstrip().startswith("#"):
             yield number, line
 
 
-def _add(found, rows, place):
+def _add(
+    found: "Dict[str, List[Dict[str, object]]]",
+    rows: "Iterable[Tuple[Optional[int], str, int, str]]",
+    place: "Dict[str, object]",
+) -> None:
     for soft, name, unit, word in rows:
         value = None if word in _UNLIMITED else int(word) * unit if word.isdigit() else -1
         if value == soft and len(found.setdefault(name, [])) < _MOST_PLACES:
             found[name].append(place)
 
 
-def _shm():
+def _shm() -> "Dict[str, object]":
     try:
         found = os.statvfs("/dev/shm")  # noqa: S108  asked about, not written to
     except OSError as error:

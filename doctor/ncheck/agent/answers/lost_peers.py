@@ -4,11 +4,17 @@ import socket
 import threading
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.sources import Arguments
+
 PATIENCE = 3.0  # seconds: the other end is tried for the second time here, by another machine
 READS = ("connects to the SSH port of nodes that were not reached, and reads its first bytes",)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return {"greeted": {node: bool}}. Asked as {"peers": [[node, name or address, port]]}."""
     greeted = {node: False for node, _, _ in arguments["peers"]}
     threads = [threading.Thread(target=_try, args=(greeted, *peer), daemon=True) for peer in arguments["peers"]]
@@ -20,7 +26,7 @@ def answer(sources, arguments, timeout):
     return {"greeted": dict(greeted)}
 
 
-def _try(greeted, node, host, port):
+def _try(greeted: "Dict[str, bool]", node: str, host: str, port: int) -> None:
     try:
         with socket.create_connection((host, port), PATIENCE) as sock:
             sock.settimeout(PATIENCE)

@@ -7,6 +7,13 @@ import shutil
 from ncheck.agent.commands import SYSTEM_FOLDERS, run
 from ncheck.agent.files import leaf, line_of, matching
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Sources
+
 CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
 NODES = "/sys/devices/system/node/node[0-9]*/cpulist"
 CPUINFO, MEMINFO = "/proc/cpuinfo", "/proc/meminfo"
@@ -43,7 +50,7 @@ _MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 _IMAGE = re.compile(r'^image="?([^"\n]+)', re.MULTILINE)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return what the machine is."""
     system = os.uname()
     places = matching(CPUS)
@@ -70,19 +77,19 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _drives():
+def _drives() -> "Optional[int]":
     """Count the drives on this machine's own bus; None without a view of the hardware."""
     if not os.path.isdir(CLASSES):
         return None
     return sum(1 for drive in matching(NVME) if line_of(drive + "/transport") in ("pcie", None))
 
 
-def _text(path):
+def _text(path: str) -> str:
     text = leaf(path)
     return text if isinstance(text, str) else ""
 
 
-def _model(timeout):
+def _model(timeout: float) -> "Optional[str]":
     try:
         with open(CPUINFO, "rb") as file:
             head = file.read(_HEAD).decode("utf-8", "replace")
@@ -92,19 +99,19 @@ def _model(timeout):
     return " ".join(found.group(1).split()) if found else None
 
 
-def _image(environment):
+def _image(environment: "Environment") -> "Optional[str]":
     """Name the image. Of a file only its last part: the folders are the user's own.
 
     An ssh login does not have the image's variables; the first process of the container has them.
     """
     started = dict(variable.partition("=")[::2] for variable in _text(INIT).split("\0"))
-    said = {name: environment.get(name) or started.get(name) for name in IMAGES + RELEASES}
-    file = said[IMAGES[0]] or said[IMAGES[1]] or ""
+    values = {name: environment.get(name) or started.get(name) for name in IMAGES + RELEASES}
+    file = values[IMAGES[0]] or values[IMAGES[1]] or ""
     found = _IMAGE.search(_text(CONTAINER))
-    return os.path.basename(file) or (found.group(1) if found else None) or _of_nvidia(*map(said.get, RELEASES))
+    return os.path.basename(file) or (found.group(1) if found else None) or _of_nvidia(*map(values.get, RELEASES))
 
 
-def _of_nvidia(pytorch, tensorflow, build):
+def _of_nvidia(pytorch: "Optional[str]", tensorflow: "Optional[str]", build: "Optional[str]") -> "Optional[str]":
     """Name the image of NVIDIA's that this one was made from; its own name is not in it."""
     framework = "PyTorch {}".format(pytorch) if pytorch else tensorflow and "TensorFlow {}".format(tensorflow)
     if not framework:
@@ -112,7 +119,7 @@ def _of_nvidia(pytorch, tensorflow, build):
     return "made from NVIDIA's {}".format(framework) + (" (build {})".format(build) if build else "")
 
 
-def _container_toolkit():
+def _container_toolkit() -> str:
     """Return the release of NVIDIA's container toolkit, by the name of its library; "" where there is none."""
     for pattern in TOOLKIT:
         for library in matching(pattern):

@@ -13,6 +13,14 @@ import time
 from ncheck.agent.commands import run
 from ncheck.agent.files import leaf, matching
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+    from ncheck.agent.commands import Environment, Reply
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 STARTERS = ("mpirun", "mpiexec")
 DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
 RSH_AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # what Open MPI 4 and 5 log in with, not ssh
@@ -35,7 +43,7 @@ _EACH = 4.0  # seconds for one program
 _NO_PARTS = {"OMPI_MCA_mca_base_component_disable_dlopen": "1"}  # ompi_info opens two hundred libraries otherwise
 _LONGEST = 600  # characters of what one says
 _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
-_TOLD = "ncheck-found:"
+_MARK = "ncheck-found:"
 NO_HISTORY = "HISTFILE=/dev/null"  # an interactive bash cuts the user's own to HISTFILESIZE as soon as that is set
 _LOOK = 'for name in {}; do printf \'\\n{}%s=%s\\n\' "$name" "$(command -v "$name")"; done'
 # *) return;;     |     [ -z "$PS1" ] && return     |     [[ $- != *i* ]] && exit 0
@@ -45,7 +53,7 @@ _ASKS = r"\$-|\bPS1\b|-t [012]\b|tty -s|\*i\*"
 _REACH = 3  # lines above a return that may ask whether somebody is there
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"starter", "daemons", "shells", "start_up", "login_shell", "rsh_agents"}."""
     return _Search(sources.job, time.monotonic() + timeout).answer()
 
@@ -53,14 +61,14 @@ def answer(sources, arguments, timeout):
 class _Search:
     """`places` maps each daemon's path to the ways by which it is found."""
 
-    def __init__(self, job, ends):
+    def __init__(self, job: "Job", ends: float) -> None:
         self.job = job
         self.ends = ends
-        self.shells = {}
-        self.places = {}
-        self.infos = {}
+        self.shells: "Dict[str, Dict[str, str]]" = {}
+        self.places: "Dict[str, List[str]]" = {}
+        self.infos: "Dict[str, str]" = {}
 
-    def answer(self):
+    def answer(self) -> "Dict[str, Any]":
         starter, by = self.starter()
         self.note("plain login", self.on_path(DAEMONS, self.job.login_environment))
         if starter:
@@ -75,13 +83,13 @@ class _Search:
         return {
             "starter": self.started(starter, by) if starter else None,
             "daemons": [self.tried(path, ways) for path, ways in list(self.places.items())[:AT_MOST]],
-            "shells": {name: said["error"] for name, said in self.shells.items() if "error" in said},
+            "shells": {name: found["error"] for name, found in self.shells.items() if "error" in found},
             "start_up": returns_early(os.path.expanduser("~/.bashrc")) if self.shells else None,
             "login_shell": pwd.getpwuid(os.getuid()).pw_shell if _known_user() else "",
             "rsh_agents": rsh_agents(self.job.login_environment),
         }
 
-    def starter(self):
+    def starter(self) -> "Tuple[Optional[str], str]":
         """Find the job's own mpirun, else the plain login's. An interpreter's folder that ncheck put first is none."""
         plain = self.on_path(STARTERS, self.job.login_environment)
         entered = self.job.asked.get("setup") or self.job.how.startswith("active")
@@ -89,52 +97,52 @@ class _Search:
         first = next(iter(job.values()), None) or next(iter(plain.values()), None)
         return first, "plain login" if first in plain.values() else "job's environment"
 
-    def from_shells(self):
+    def from_shells(self) -> "Tuple[Optional[str], str]":
         for by, found in self.shells.items():
             for name in STARTERS:
                 if name in found:
                     return found[name], by
         return None, ""
 
-    def note(self, way, found):
+    def note(self, way: str, found: "Iterable[str]") -> None:
         for path in found.values() if isinstance(found, dict) else found:
             self.places.setdefault(path, []).append(way)
 
-    def served(self, starter):
+    def served(self, starter: str) -> bool:
         """Tell whether the plain login finds one of the daemons that lie beside mpirun."""
         names = {os.path.basename(path) for path in self.beside(starter)}
         found = {os.path.basename(path) for path, ways in self.places.items() if "plain login" in ways}
         return bool(names & found)
 
-    def on_path(self, names, environment):
+    def on_path(self, names: "Iterable[str]", environment: "Environment") -> "Dict[str, str]":
         path = environment.get("PATH", os.defpath)
         found = {name: shutil.which(name, path=path) for name in names}
         return {name: os.path.abspath(place) for name, place in found.items() if place}
 
-    def beside(self, starter):
+    def beside(self, starter: str) -> "List[str]":
         folders = dict.fromkeys((os.path.dirname(starter), os.path.dirname(os.path.realpath(starter))))
         return _programs(folders)
 
-    def installed(self):
+    def installed(self) -> "List[str]":
         return _programs(folder for pattern in USUAL for folder in matching(pattern))
 
-    def asked(self, how):
+    def asked(self, how: str) -> "Dict[str, str]":
         """Ask the shell that a person would get; {"error": why} where it gives no answer."""
         shell = shell_of_user()
-        look = _LOOK.format(" ".join(STARTERS + DAEMONS), _TOLD)
+        look = _LOOK.format(" ".join(STARTERS + DAEMONS), _MARK)
         path = self.job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
         reply = self.run(["env", "PATH=" + path, NO_HISTORY, shell, how, look], self.job.login_environment)
-        said = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_TOLD)]
-        if not said:
+        lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_MARK)]
+        if not lines:
             words = reply.get("reason") or "it printed no answer"
             return {"error": "{} {}: {}".format(shell, how, words)}
-        pairs = (line[len(_TOLD) :].partition("=") for line in said)
+        pairs = (line[len(_MARK) :].partition("=") for line in lines)
         return {name: path for name, _, path in pairs if os.path.isabs(path)}
 
-    def started(self, path, by):
+    def started(self, path: str, by: str) -> "Dict[str, object]":
         return dict(self.described(path, [by]), says=self.words([path, "--version"], path), prefixed=None)
 
-    def tried(self, path, ways):
+    def tried(self, path: str, ways: "List[str]") -> "Dict[str, object]":
         """Describe a daemon and how it runs. None of them stays: they know no --version, or end for want of a job."""
         plain = self.words([path, "--version"], "" if "plain login" in ways else path)
         lost = plain["exit_status"] in CANNOT_RUN and "plain login" in ways
@@ -142,52 +150,52 @@ class _Search:
             self.described(path, ways), says=plain, prefixed=self.words([path, "--version"], path) if lost else None
         )
 
-    def described(self, path, ways):
+    def described(self, path: str, ways: "List[str]") -> "Dict[str, object]":
         real = os.path.realpath(path)
         folder = os.path.dirname(real)
         if folder not in self.infos:
             self.infos[folder] = self.info(folder)
         return {"path": path, "real_path": real, "by": ways, "info": self.infos[folder]}
 
-    def info(self, folder):
+    def info(self, folder: str) -> str:
         """Return what the programs beside it say of the whole installation."""
         for name, words in (("ompi_info", "--parsable"), ("mpiexec.hydra", "--version"), ("orterun", "--version"),
                             ("mpirun", "--version")):  # fmt: skip
             program = os.path.join(folder, name)
             if os.access(program, os.X_OK):
-                said = self.words([program, words], program, _NO_PARTS)["said"].splitlines()
-                kept = [_kept(line) if name == "ompi_info" else line for line in said]
+                lines = self.words([program, words], program, _NO_PARTS)["said"].splitlines()
+                kept = [_kept(line) if name == "ompi_info" else line for line in lines]
                 return "\n".join(filter(None, kept))[:_LONGEST]
         return ""
 
-    def words(self, argv, path, more=()):
+    def words(self, argv: "Sequence[str]", path: str, more: "Optional[Environment]" = None) -> "Dict[str, Any]":
         """Run it, with its own libraries on LD_LIBRARY_PATH where a path is given, as mpirun --prefix has it."""
-        environment = dict(self.job.login_environment, **dict(more))
+        environment = dict(self.job.login_environment, **(more or {}))
         if path:
             prefix = os.path.dirname(os.path.dirname(path))
             own = [os.path.join(prefix, "lib"), environment.get("LD_LIBRARY_PATH", "")]
             environment["LD_LIBRARY_PATH"] = ":".join(part for part in own if part)
         reply = self.run(argv, environment)
-        said = (reply.get("stdout", "") + "\n" + reply.get("stderr", "")).strip()
+        printed = (reply.get("stdout", "") + "\n" + reply.get("stderr", "")).strip()
         most = 64 * _LONGEST if argv[-1] == "--parsable" else _LONGEST
-        return {"said": said[:most], "exit_status": reply.get("exit_status"), "status": reply["status"],
+        return {"said": printed[:most], "exit_status": reply.get("exit_status"), "status": reply["status"],
                 "reason": reply.get("reason", "")}  # fmt: skip
 
-    def run(self, argv, environment):
+    def run(self, argv: "Sequence[str]", environment: "Environment") -> "Reply":
         left = min(_EACH, self.ends - time.monotonic())
         if left < 0.2:  # too little for any shell
             return {"status": "timeout", "reason": "no time was left for it"}
         return run(argv, left, environment)
 
 
-def _kept(line):
+def _kept(line: str) -> str:
     """Return a line of ompi_info that is sent, "" for the others; of config:cli only the options of _OPTION."""
     if line.startswith("config:cli:"):
         return " ".join(["config:cli:", *re.findall(_OPTION, line)])
     return line if any(word in line for word in _KEPT) else ""
 
 
-def rsh_agents(environment):
+def rsh_agents(environment: "Environment") -> "List[Dict[str, object]]":
     """Describe the programs with which variables tell Open MPI to log in: "ssh -4 : rsh" is either of two."""
     found = []
     for name in RSH_AGENTS:
@@ -199,13 +207,13 @@ def rsh_agents(environment):
     return found
 
 
-def shell_of_user():
+def shell_of_user() -> str:
     """Return the user's own shell, bash for one that is no POSIX shell."""
     shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
     return shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
 
 
-def returns_early(path):
+def returns_early(path: str) -> "Optional[Dict[str, object]]":
     """Return the line of a start-up file that ends it where no person is there, None where there is none."""
     text = leaf(path) if not os.path.islink(path) else leaf(os.path.realpath(path))
     lines = text.splitlines() if isinstance(text, str) else []
@@ -216,12 +224,12 @@ def returns_early(path):
     return None
 
 
-def _programs(folders):
+def _programs(folders: "Iterable[str]") -> "List[str]":
     paths = (os.path.join(folder, name) for folder in folders for name in DAEMONS)
     return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
 
 
-def _known_user():
+def _known_user() -> bool:
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:

@@ -7,6 +7,12 @@ import socket
 import threading
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Sequence
+
+    from ncheck.agent.sources import Arguments
+
 AT_ONCE = 16
 READS = (
     "getaddrinfo(3) of listed nodes' names, as /etc/nsswitch.conf says: the hosts file, DNS",
@@ -16,28 +22,29 @@ _SLOW = 1.0  # seconds: a quicker lookup is not told
 _PATIENCE = 2.5  # seconds for an address to answer: a lost SYN is sent again after one
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what each of {"names": [name]} resolves to."""
     return {"names": resolved(arguments["names"], timeout)}
 
 
-def resolved(names, timeout):
+def resolved(names: "Sequence[str]", timeout: float) -> "Dict[str, Dict[str, Any]]":
     """Look names up, at most for so many seconds in all; what has not come by then is late."""
-    waiting, said = queue.Queue(), {}
+    waiting: "queue.Queue[str]" = queue.Queue()
+    results: "Dict[str, Dict[str, Any]]" = {}
     for name in names:
         waiting.put(name)
     threads = [
-        threading.Thread(target=_look_up, args=(waiting, said), daemon=True) for _ in range(min(AT_ONCE, len(names)))
+        threading.Thread(target=_look_up, args=(waiting, results), daemon=True) for _ in range(min(AT_ONCE, len(names)))
     ]
     ends = time.monotonic() + timeout
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, ends - time.monotonic()))
-    return {name: said.get(name, {"late": True, "seconds": timeout}) for name in names}
+    return {name: results.get(name, {"late": True, "seconds": timeout}) for name in names}
 
 
-def _look_up(waiting, said):
+def _look_up(waiting: "queue.Queue[str]", results: "Dict[str, Dict[str, Any]]") -> None:
     while True:
         try:
             name = waiting.get_nowait()
@@ -48,26 +55,26 @@ def _look_up(waiting, said):
         seconds = time.monotonic() - begun
         if seconds >= _SLOW:
             found["seconds"] = round(seconds, 1)
-        said[name] = dict(found)  # what follows takes longer, and what was found counts if there is no time for it
+        results[name] = dict(found)  # what follows takes longer, and what was found counts if there is no time for it
         silent = _silent(found.get("addresses", ()))
         if silent:
-            said[name] = dict(found, silent=[{"ip": ip, "line": _line_of(name, ip)} for ip in silent])
+            results[name] = dict(found, silent=[{"ip": ip, "line": _line_of(name, ip)} for ip in silent])
 
 
-def _looked_up(name):
+def _looked_up(name: str) -> "Dict[str, Any]":
     try:
         found = socket.getaddrinfo(name, None, 0, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         return {"error": getattr(error, "strerror", None) or str(error)}
     addresses = []
     for _, _, _, _, where in found:
-        ip = where[0].partition("%")[0]  # fe80::1%eth0
+        ip = str(where[0]).partition("%")[0]  # fe80::1%eth0
         if ip not in addresses:
             addresses.append(ip)
     return {"addresses": addresses}
 
 
-def _silent(addresses):
+def _silent(addresses: "Iterable[str]") -> "List[str]":
     """Return the IPv4 addresses of a name that do not answer, where another one does."""
     several = [ip for ip in addresses if ":" not in ip and not ip.startswith("127.")]
     if len(several) < 2:
@@ -93,7 +100,7 @@ def _silent(addresses):
     return silent if len(silent) < len(several) else []
 
 
-def _line_of(name, ip):
+def _line_of(name: str, ip: str) -> int:
     """Return the number of the line of /etc/hosts that gives a name this address, 0 where none does."""
     try:
         with open("/etc/hosts", errors="replace") as file:

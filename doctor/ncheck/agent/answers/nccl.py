@@ -6,6 +6,12 @@ from ncheck.agent.answers import nccl_places
 from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.answers.nccl_places import found
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.sources import Sources
+
 READS = (
     "libnccl.so* and librccl.so* in LD_PRELOAD, LD_LIBRARY_PATH, the job's site-packages (nvidia/nccl/lib, torch/lib) "
     "and prefix, " + ", ".join(nccl_places.SYSTEM + nccl_places.CONDA),
@@ -16,7 +22,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"copies": [...], "loaded": {...}|None}."""
     asking = Asking(sources.job, time.monotonic() + timeout)
     copies = [asking.copy(place) for place in found(sources.job)]

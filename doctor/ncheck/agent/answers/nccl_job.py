@@ -4,6 +4,13 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.commands import ENVIRONMENT
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Mapping, Optional, Tuple
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Sources
+
 # Of a program in which `library` is NCCL, and `code` what it returned: `error` is what NCCL says of that.
 WHY = r"""def words(function, argument):
     call = getattr(library, function, None)
@@ -14,7 +21,7 @@ error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGet
 """
 
 
-def job_nccl(sources, ends):
+def job_nccl(sources: "Sources", ends: float) -> "Tuple[str, str]":
     """Return (path, version) of the copy that the job's interpreter loads; MissingError where none can be driven.
 
     It is looked for once: what was found is kept for the turns to come.
@@ -30,18 +37,20 @@ def job_nccl(sources, ends):
     return found["path"], found["version"]
 
 
-def child_environment(environment, variables, above):
+def child_environment(
+    environment: "Environment", variables: "Mapping[str, Optional[str]]", above: "Environment"
+) -> "Dict[str, str]":
     """Return a child's environment: `variables` count over the job's, None takes one away; `above` counts over all.
 
     Whatever names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE, is left out, and what the driver compiles
     is not kept in the home folder.
     """
     above = dict(above, CUDA_CACHE_DISABLE="1")
-    held = {name: value for name, value in environment.items() if not _dumps(name)}
-    held.update((name, value) for name, value in variables.items() if value is not None)
+    merged = {name: value for name, value in environment.items() if not _dumps(name)}
+    merged.update((name, value) for name, value in variables.items() if value is not None)
     gone = [name for name, value in variables.items() if value is None]
-    return dict({name: value for name, value in held.items() if name not in gone}, **dict(ENVIRONMENT, **above))
+    return dict({name: value for name, value in merged.items() if name not in gone}, **dict(ENVIRONMENT, **above))
 
 
-def _dumps(name):
+def _dumps(name: str) -> bool:
     return name.startswith("NCCL_") and "DUMP" in name

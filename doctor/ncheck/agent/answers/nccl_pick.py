@@ -11,6 +11,15 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import WHY, child_environment
 from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional, Tuple
+
+    from ncheck.agent.answers.nccl_loaded import Version
+    from ncheck.agent.commands import Environment, Reply
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Arguments, Sources
+
 READS = (
     "the libnccl or librccl that the job loads, opened by the job's python3: ncclGetVersion, ncclGetUniqueId",
     "the files that this NCCL reads by itself: $NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
@@ -45,7 +54,7 @@ os._exit(0)
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what NCCL says, or why it could not be asked, with what was asked.
 
     Asked as null, or under the plan as {"variables": {NAME: value|null}, "interfaces": [names that the plan means]}.
@@ -59,30 +68,30 @@ def answer(sources, arguments, timeout):
         raise MissingError("NCCL is {}: it cannot be asked without torch".format(found["how"]))
     if "error" in found:
         return {"error": found["error"], "asked": asked}
-    return dict(asking.said, version=found["version"], path=found["path"], asked=asked)
+    return dict(asking.message, version=found["version"], path=found["path"], asked=asked)
 
 
 class _Picking(Asking):
     """Asks the copy that the job loads for its version and, in the same child, for its pick."""
 
-    def __init__(self, job, ends, variables):
+    def __init__(self, job: "Job", ends: float, variables: "Dict[str, Optional[str]]") -> None:
         Asking.__init__(self, job, ends)
         self.variables = variables
-        self.said = {}
+        self.message: "Dict[str, Any]" = {}
 
-    def version(self, python, library, environment):
+    def version(self, python: str, library: str, environment: "Environment") -> "Tuple[Version, str]":
         """Return (version | {"error"}, path), and keep what else was said."""
         left = max(0.1, self.ends - time.monotonic()) + self.job.start_seconds
         reply = self.job.run(_ASK, [library], left, child_environment(environment, self.variables, _QUIET))
         lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
         if lines:
-            said = json.loads(lines[-1][len("ncheck:") :])
-            self.said = {name: said[name] for name in ("code", "id", "words", "rendezvous")}
-            return spelled(said["number"]), said["path"] or library
+            message = json.loads(lines[-1][len("ncheck:") :])
+            self.message = {name: message[name] for name in ("code", "id", "words", "rendezvous")}
+            return spelled(message["number"]), message["path"] or library
         return {"error": _why(reply, left)}, ""
 
 
-def _why(reply, seconds):
+def _why(reply: "Reply", seconds: float) -> str:
     if reply.get("status") == "timeout":
         return "NCCL did not answer within {:.0f} s which address it picks".format(seconds)
     words = reply.get("stderr", "").strip().splitlines()

@@ -6,6 +6,12 @@ import re
 from ncheck.agent.files import matching
 from ncheck.agent.loader import cached, library_path, preloaded
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Tuple
+
+    from ncheck.agent.job import Job
+
 NAMES = ("libnccl.so", "librccl.so")
 _COPY = re.compile(r"lib[nr]ccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, librccl.so.1, and not libnccl-net.so
 
@@ -19,9 +25,9 @@ SYSTEM = (
 CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
 
 
-def found(job):
+def found(job: "Job") -> "List[Dict[str, Any]]":
     """Return [{"path", "origin", "seen_as"}]: each real path once, under the first origin that shows it."""
-    copies = {}
+    copies: "Dict[str, Dict[str, Any]]" = {}
     for origin, folder_or_file in _candidates(job):
         for path in _copies_in(folder_or_file):
             real = os.path.realpath(path)
@@ -31,16 +37,16 @@ def found(job):
     return list(copies.values())
 
 
-def _candidates(job):
+def _candidates(job: "Job") -> "Iterator[Tuple[str, str]]":
     """Yield (origin, file or folder), what weighs more first."""
-    said = layout(job)
-    prefixes = [prefix for prefix in (said["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
+    python = layout(job)
+    prefixes = [prefix for prefix in (python["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
     conda = [prefix for prefix in prefixes if os.path.isdir(os.path.join(prefix, "conda-meta"))]
     rows = (
         ("environment", preloaded(job.environment, *NAMES) + library_path(job.environment)),
         ("loader", cached(*NAMES)),
-        ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]),
-        ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
+        ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in python["path"]]),
+        ("torch", [os.path.join(python["torch"], "lib")] if python["torch"] else []),
         ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in CONDA]),
         ("system", [os.path.join(prefix, "lib") for prefix in prefixes if prefix not in conda]),
         ("system", [folder for pattern in SYSTEM for folder in matching(pattern)]),
@@ -50,7 +56,7 @@ def _candidates(job):
             yield origin, place
 
 
-def _copies_in(folder_or_file):
+def _copies_in(folder_or_file: str) -> "List[str]":
     if os.path.isfile(folder_or_file):
         return [folder_or_file] if _COPY.search(folder_or_file) else []
     try:
@@ -61,6 +67,6 @@ def _copies_in(folder_or_file):
     return [path for path in paths if os.path.isfile(path)]
 
 
-def layout(job):
+def layout(job: "Job") -> "Dict[str, Any]":
     """Return what the job's interpreter says of its path, its prefix and torch's folder; torch is not imported."""
     return job.printed("ncheck-layout:", 10.0) or {"path": [], "prefix": None, "torch": None}

@@ -12,6 +12,13 @@ from ncheck.agent.answers.environment import of_nccl
 from ncheck.agent.elf import Library
 from ncheck.agent.files import leaf, line_of, matching
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Tuple
+
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 HCAS = "/sys/class/infiniband"
 EFA_MODULE = "/sys/module/efa"
 # Where the installers of clouds and HPC-X put theirs, which jobs reach by LD_LIBRARY_PATH.
@@ -43,7 +50,7 @@ _KINDS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"named", "off", "plugins": [PLUGIN], "tuner": PLUGIN|None, "elsewhere", "efa": [names], "efa_driver"}.
 
     A plug-in that is not found has no path; one that is no library has an "error". "elsewhere" are those where the
@@ -67,18 +74,18 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _efa():
+def _efa() -> "Iterator[str]":
     for folder in matching(HCAS + "/*"):
         if os.path.basename(os.path.realpath(folder + "/device/driver")) == "efa":
             yield os.path.basename(folder)
 
 
-def _elsewhere(found):
+def _elsewhere(found: "Container[str]") -> "List[str]":
     paths = {path for place in PLACES for path in matching(place + "/libnccl-net*.so")}
     return sorted(path for path in paths if os.path.realpath(path) not in found)[:_MOST]
 
 
-def _plugin(job, beginning, named):
+def _plugin(job: "Job", beginning: str, named: str) -> "Dict[str, Any]":
     """Return what the loader would open by the first name that leads to a file."""
     names = [named or beginning + ".so"]
     if named and "/" not in named and not (named.startswith("lib") and named.endswith(".so")):
@@ -90,7 +97,7 @@ def _plugin(job, beginning, named):
     return {"name": names[-1], "path": None, "sure": loader.cache_is_known() or "/" in names[-1]}
 
 
-def _found(job, library, name):
+def _found(job: "Job", library: "Optional[Library]", name: str) -> "Optional[str]":
     """Return where the loader finds what a library asks for, None where it does not.
 
     The interpreter's own path counts for all that it opens: conda's leads to the folder beside it.
@@ -99,7 +106,7 @@ def _found(job, library, name):
     return loader.resolve(job, library, name, [*loader.DEFAULT, *own])[0]
 
 
-def _described(job, path):
+def _described(job: "Job", path: str) -> "Dict[str, object]":
     try:
         library = Library(path)
         needed = library.needed()
@@ -110,7 +117,7 @@ def _described(job, path):
         library.close()
     except (OSError, ValueError) as error:
         return {"error": str(error)}
-    fabric = [found[name] for name in needed if name.startswith("libfabric.so") and found[name]]
+    fabric = [place for name, place in found.items() if place and name.startswith("libfabric.so")]
     missing = [name for name, place in found.items() if not place and not name.startswith(_LOADED)]
     numbers = [[name.rpartition("_v")[2] for name in own] for own in symbols]
     net, tuner = [sorted(int(number) for number in own if re.match(r"[0-9]{1,3}$", number)) for own in numbers]
@@ -126,7 +133,7 @@ def _described(job, path):
     }
 
 
-def _kind(library, needed):
+def _kind(library: "Library", needed: "Iterable[str]") -> "Tuple[str, str]":
     for kind, text in _KINDS:
         found = library.constant(text)
         if found:
@@ -135,10 +142,10 @@ def _kind(library, needed):
     return "aws-ofi-nccl" if any(name.startswith("libfabric.so") for name in needed) else "", ""
 
 
-def _libfabric(path):
+def _libfabric(path: str) -> "Dict[str, str]":
     """Return {"path", "version"}: by the file for compilers beside it, else the name of the file itself."""
     path = os.path.realpath(path)
     text = leaf(os.path.join(os.path.dirname(path), "pkgconfig", "libfabric.pc"))
     # Version: 1.22.0amzn4.0
-    said = re.search(r"(?m)^Version: (\S+)", text) if isinstance(text, str) else None
-    return {"path": path, "version": said.group(1) if said else os.path.basename(path)}
+    version = re.search(r"(?m)^Version: (\S+)", text) if isinstance(text, str) else None
+    return {"path": path, "version": version.group(1) if version else os.path.basename(path)}

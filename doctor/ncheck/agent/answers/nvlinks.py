@@ -6,6 +6,12 @@ import sys
 from ncheck.agent.answers.gpus import need_device
 from ncheck.agent.commands import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.sources import Sources
+
 READS = ("libnvidia-ml.so.1, opened by python3 -B -S -c: the NVLinks of each GPU, their other ends, whether MIG is on",)
 
 # Plain ctypes, for few functions are needed. NVML's codes for what this GPU or driver does not have are no errors:
@@ -62,7 +68,7 @@ os._exit(0)
 """
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"gpus": [GPU]}; MissingError with no NVIDIA device, OSError where NVML does not answer."""
     need_device()
     reply = run([sys.executable, "-E", "-B", "-S", "-c", _ASK], timeout, sources.job.login_environment)

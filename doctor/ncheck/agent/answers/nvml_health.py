@@ -11,6 +11,15 @@ import sys
 import time
 import types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Sequence
+
+    # Of pynvml, which has no types.
+    Nvml = Any
+    Handle = Any
+    Value = Any
+
 # NVML's codes for what this GPU, this driver or this user does not have: invalid argument, not supported, no
 # permission, not found, function not found, no ECC on a vGPU, an argument of another version, deprecated.
 _UNSUPPORTED = (2, 3, 4, 6, 13, 22, 25, 26)
@@ -33,7 +42,7 @@ _IDLE, _BETWEEN = 5, 1.2  # percent of the time; seconds between two looks: NVML
 _KINDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
-def main():
+def main() -> None:
     """Print what NVML says; see the module."""
     text = json.loads(sys.stdin.readline())["pynvml"]
     try:
@@ -57,7 +66,7 @@ def main():
     _say(done=True)
 
 
-def _still_busy(gpus):
+def _still_busy(gpus: "Sequence[_Gpu]") -> "List[List[int]]":
     """Return [index, percent] of those that compute in a second look, too; one look may show a moment."""
     if gpus:
         time.sleep(_BETWEEN)
@@ -68,7 +77,7 @@ def _still_busy(gpus):
     return [[index, use] for index, use in rows if use > _IDLE]
 
 
-def _pynvml(text):
+def _pynvml(text: str) -> "Nvml":
     if not text:
         import pynvml
 
@@ -79,16 +88,16 @@ def _pynvml(text):
     return module
 
 
-def _say(**words):
+def _say(**words: object) -> None:
     sys.stdout.write("ncheck:" + json.dumps(words) + "\n")
     sys.stdout.flush()
 
 
-def _text(value):
+def _text(value: "Value") -> "Value":
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
-def _library():
+def _library() -> str:
     """Return the path of NVML's library in this process; its name ends in the version."""
     with open("/proc/self/maps") as maps:
         paths = [line.split()[-1] for line in maps if "libnvidia-ml.so" in line]
@@ -98,11 +107,13 @@ def _library():
 class _Gpu:
     """One GPU, asked for one thing after the other. `errors`: what should have been readable and was not, and why."""
 
-    def __init__(self, nvml, index):
-        self.nvml, self.index, self.errors = nvml, index, {}
-        self.handle, self.use = None, 0
+    def __init__(self, nvml: "Nvml", index: int) -> None:
+        self.nvml, self.index = nvml, index
+        self.errors: "Dict[str, List[object]]" = {}
+        self.handle: "Handle" = None
+        self.use = 0
 
-    def report(self):
+    def report(self) -> "Dict[str, Any]":
         """Return all that NVML says of this GPU."""
         handle = self.handle = self.ask("handle", "nvmlDeviceGetHandleByIndex", self.index)
         if handle is None:
@@ -110,7 +121,7 @@ class _Gpu:
         self.use = self.used()
         first = self.reasons(handle)
         pci = self.ask("pci", "nvmlDeviceGetPciInfo", handle)
-        said = {
+        values = {
             "index": self.index,
             "pci": _text(pci.busId) if pci else None,
             "name": _text(self.ask("name", "nvmlDeviceGetName", handle)),
@@ -140,13 +151,13 @@ class _Gpu:
             "fields": self.fields(handle),
             "fabric": self.fabric(handle),
         }
-        said["counted"] = self.counted(handle, said["links"])
+        values["counted"] = self.counted(handle, values["links"])
         second = self.reasons(handle)
-        said["throttled"] = None if first is None or second is None else first & second  # what holds all the time
-        said["errors"] = self.errors
-        return said
+        values["throttled"] = None if first is None or second is None else first & second  # what holds all the time
+        values["errors"] = self.errors
+        return values
 
-    def ask(self, what, function, *arguments):
+    def ask(self, what: str, function: str, *arguments: object) -> "Value":
         """Return what NVML says, None where it does not have this, or where it fails: that is noted under `what`."""
         try:
             return getattr(self.nvml, function)(*arguments)
@@ -157,42 +168,45 @@ class _Gpu:
                 self.errors[what] = [error.value, str(error)[:200]]
             return None
 
-    def reasons(self, handle):
+    def reasons(self, handle: "Handle") -> "Optional[int]":
         """Return why the clocks are low; the second name is that of old drivers."""
-        said = self.ask("throttled", "nvmlDeviceGetCurrentClocksEventReasons", handle)
-        return said if said is not None else self.ask("throttled", "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        reasons: "Optional[int]" = self.ask("throttled", "nvmlDeviceGetCurrentClocksEventReasons", handle)
+        if reasons is None:
+            reasons = self.ask("throttled", "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        return reasons
 
-    def used(self):
+    def used(self) -> int:
         """Return the share of the last moment in which it computed, in percent; 0 where it does not say."""
         use = self.ask("busy", "nvmlDeviceGetUtilizationRates", self.handle)
-        return use.gpu if use else 0
+        percent: int = use.gpu if use else 0
+        return percent
 
-    def clocks(self, what, function):
+    def clocks(self, what: str, function: str) -> "Optional[List[int]]":
         """Return [MHz of the cores, MHz of the memory]; None where it does not have both."""
         both = [self.ask(what, function, self.handle, clock) for clock in (_GRAPHICS, _MEMORY)]
         return None if None in both else both
 
-    def sram_exceeded(self, handle):
+    def sram_exceeded(self, handle: "Handle") -> "Optional[bool]":
         """Return whether its caches had more errors than NVIDIA's limit; root only, as NVML says."""
         try:
             status = self.nvml.c_nvmlEccSramErrorStatus_v1_t()
         except AttributeError:
             return None
-        said = self.ask("sram_exceeded", "nvmlDeviceGetSramEccErrorStatus", handle, self.nvml.byref(status))
-        return None if said is None else bool(status.bThresholdExceeded)
+        answer = self.ask("sram_exceeded", "nvmlDeviceGetSramEccErrorStatus", handle, self.nvml.byref(status))
+        return None if answer is None else bool(status.bThresholdExceeded)
 
-    def retired(self, handle):
+    def retired(self, handle: "Handle") -> "Optional[int]":
         lists = [self.ask("retired", "nvmlDeviceGetRetiredPages", handle, cause) for cause in _RETIRED_CAUSES]
         return None if None in lists else sum(map(len, lists))
 
-    def links(self, handle):
+    def links(self, handle: "Handle") -> "List[int]":
         """Return the state of each NVLink (0 inactive or not there, 1 active) up to the last that is there."""
         states = [self.ask("links", "nvmlDeviceGetNvLinkState", handle, link) for link in range(_MOST_LINKS)]
         while states and states[-1] is None:
             states.pop()
         return [state or 0 for state in states]
 
-    def fields(self, handle):
+    def fields(self, handle: "Handle") -> "Dict[str, int]":
         """Return the values that are read by number; those that this GPU or driver does not have are left out."""
         values = self.ask("fields", "nvmlDeviceGetFieldValues", handle, list(_FIELDS.values()))
         found = {}
@@ -202,7 +216,7 @@ class _Gpu:
                 found[name] = number
         return found
 
-    def counted(self, handle, states):
+    def counted(self, handle: "Handle", states: "Iterable[int]") -> "Optional[Dict[str, object]]":
         """Return the error counters of the active NVLinks: how many links have any, how many are refused, and of each
         link those that are not 0. None without such links.
         """
@@ -222,7 +236,7 @@ class _Gpu:
                 errors.append([link, {name: number for name, number in found.items() if number}])
         return {"read": read, "refused": refused, "errors": errors}
 
-    def number(self, name, value):
+    def number(self, name: str, value: "Value") -> "Optional[int]":
         """Return the number in a field's value; None where there is none, or it fails: that is noted under `name`."""
         if value.nvmlReturn == 0 and value.valueType < len(_KINDS):
             return int(getattr(value.value, _KINDS[value.valueType]))
@@ -230,7 +244,7 @@ class _Gpu:
             self.errors[name] = [value.nvmlReturn, _text(self.nvml.nvmlErrorString(value.nvmlReturn))[:200]]
         return None
 
-    def fabric(self, handle):
+    def fabric(self, handle: "Handle") -> "Optional[Dict[str, object]]":
         """Return the state of the NVSwitch fabric as this GPU reports it; None where it knows of none."""
         try:
             info = self.nvml.c_nvmlGpuFabricInfo_v2_t()

@@ -4,6 +4,12 @@ import json
 
 from ncheck.agent.answers import MissingError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.sources import Sources
+
 MOST = 2000  # packages of one interpreter
 
 # Runs in the job's interpreter, which may be old. The first folder of its path that has a package is the one that it
@@ -55,7 +61,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"packages": {name: [version, origin]}, "markers": {name: value}}."""
     job = sources.job
     if job.looking or not job.path:
@@ -68,4 +74,5 @@ def answer(sources, arguments, timeout):
         words = reply.get("stderr", "").strip().splitlines()
         why = words[-1] if words else reply.get("reason") or "no answer"
         raise OSError("{} did not list its packages: {}".format(job.path, why))
-    return json.loads(lines[-1][len(mark) :])
+    found: "Dict[str, Any]" = json.loads(lines[-1][len(mark) :])
+    return found

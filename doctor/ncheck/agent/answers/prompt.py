@@ -12,6 +12,13 @@ from ncheck.agent.commands import run
 from ncheck.agent.files import matching
 from ncheck.agent.job import FRAMEWORKS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
+
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Sources
+
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _PLACES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _LOOK = (
@@ -27,7 +34,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"shell", "error", "python", "frameworks", "libraries", "start_up"}."""
     job = sources.job
     if job.looking or not job.path or job.how != "python3 on PATH" or job.asked.get("setup"):
@@ -40,24 +47,24 @@ def answer(sources, arguments, timeout):
     return _asked(job, min(_EACH, timeout / 2))
 
 
-def _asked(job, timeout):
+def _asked(job: "Job", timeout: float) -> "Dict[str, Any]":
     shell = shell_of_user()
     path = job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
     reply = run(["env", "PATH=" + path, NO_HISTORY, shell, "-lic", _LOOK], timeout, job.login_environment)
     lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_MARK)]
-    said = dict(line[len(_MARK) :].split("=", 1) for line in lines)
-    python = said.get("python", "")
+    found = dict(line[len(_MARK) :].split("=", 1) for line in lines)
+    python = found.get("python", "")
     return {
         "shell": shell,
-        "error": "" if said else reply.get("reason") or "it printed no answer",
+        "error": "" if found else reply.get("reason") or "it printed no answer",
         "python": python if os.path.isabs(python) else "",
         "frameworks": _frameworks(python) if os.path.isabs(python) else [],
-        "libraries": said.get("libraries", ""),
+        "libraries": found.get("libraries", ""),
         "start_up": returns_early(os.path.expanduser("~/.bashrc")),
     }
 
 
-def _frameworks(python):
+def _frameworks(python: str) -> "List[str]":
     """Name the frameworks beside an interpreter, which is not run."""
     prefix = os.path.dirname(os.path.dirname(python))
     folders = [folder for place in _PLACES for folder in matching("/" + place, prefix)]

@@ -9,6 +9,12 @@ import struct
 
 from ncheck.agent.files import line_of, matching, need_sysfs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+    Settings = Dict[str, Any]  # "pfc" and "dscp", as `dcb` returns them
+
 SYS = "/sys/class"
 CONFIGURED = "/sys/kernel/config/rdma_cm"
 _GET, _REQUEST, _ERROR = 78, 1, 2  # RTM_GETDCB, NLM_F_REQUEST, NLMSG_ERROR
@@ -28,14 +34,14 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     need_sysfs()
     return ports(SYS, CONFIGURED, dcb)
 
 
-def ports(root, configured, ask):
+def ports(root: str, configured: str, ask: "Callable[[str], Settings]") -> "Dict[str, Any]":
     """Return {"ports": {"mlx5_0:1": PORT}}. Only Ethernet ports; none is an empty mapping."""
-    found = {}
+    found: "Dict[str, Dict[str, object]]" = {}
     for folder in matching(root + "/infiniband/*/ports/*")[:_MOST]:
         device, _, port = folder.split("/")[-3:]
         if line_of(folder + "/link_layer") != "Ethernet":
@@ -53,13 +59,13 @@ def ports(root, configured, ask):
     return {"ports": found}
 
 
-def _enabled(folder):
+def _enabled(folder: str) -> "Optional[List[int]]":
     """Return the priorities for which it is on; null where the driver does not show it."""
     files = [path for path in matching(folder + "/*") if path[-2:] in _FILES]
     return [int(os.path.basename(path)) for path in files if line_of(path) == "1"] if files else None
 
 
-def dcb(name):
+def dcb(name: str) -> "Settings":
     """Return {"pfc": [priorities], "dscp": [[dscp, priority]]}; null where the interface has no DCB."""
     attribute = _attribute(_IFNAME, name.encode() + b"\0")
     body = struct.pack("=BBH", 0, _IEEE_GET, 0) + attribute
@@ -73,9 +79,9 @@ def dcb(name):
         return {"pfc": None, "dscp": None}
 
 
-def settings_in(message):
+def settings_in(message: bytes) -> "Settings":
     """Return the settings in the kernel's reply."""
-    found = {"pfc": None, "dscp": None}
+    found: "Settings" = {"pfc": None, "dscp": None}
     if len(message) < 20 or struct.unpack("=H", message[4:6])[0] == _ERROR:
         return found
     for kind, value in _attributes(dict(_attributes(message[20:])).get(_IEEE, b"")):
@@ -89,11 +95,11 @@ def settings_in(message):
     return found
 
 
-def _attribute(kind, value):
+def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
 
 
-def _attributes(data):
+def _attributes(data: bytes) -> "Iterator[Tuple[int, bytes]]":
     """Yield (type, value) of each attribute."""
     while len(data) >= 4:
         size, kind = struct.unpack("=HH", data[:4])

@@ -5,13 +5,17 @@ import time
 
 from ncheck.agent.files import read_file
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
 SCHEDULED = "/run/systemd/shutdown/scheduled"
 _LONGEST = 8192  # bytes: the message to the users is at most half of that
 
 READS = (SCHEDULED,)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"systemd": it runs here, "scheduled": the file's text, "now"}; without the file, the last two are null.
 
     So all nodes without a scheduled shutdown answer the same.

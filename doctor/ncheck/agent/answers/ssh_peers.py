@@ -14,6 +14,15 @@ import time
 from ncheck.agent.answers import MissingError
 from ncheck.agent.commands import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+    from ncheck.agent.commands import Process, Reply
+    from ncheck.agent.sources import Arguments
+
+    Peer = Mapping[str, Any]  # "target", "host", "port", "user" and "words"
+
 # Logins that one node has open at once. Each starts with the node after itself, so each is asked by about as many at
 # once: below 10, where sshd's MaxStartups (10:30:100) begins to drop. The one node that asks hundreds may open more.
 AT_ONCE, AT_MOST = 6, 32
@@ -30,30 +39,30 @@ STRICT = ("StrictHostKeyChecking=yes",)
 _SECONDS_TO_READ = 5.0  # for ssh to read its configuration
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return {"peers": {target: {...}}}, every peer that was asked for; MissingError where ssh is not installed.
 
     Asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds}.
     """
-    peers = queue.Queue()
+    peers: "queue.Queue[Peer]" = queue.Queue()
     for peer in arguments["peers"]:
         peers.put(peer)
     if not shutil.which("ssh"):
         raise MissingError("no ssh on PATH")
-    said = {peer["target"]: dict(_UNTRIED, port=peer.get("port")) for peer in arguments["peers"]}
+    results = {peer["target"]: dict(_UNTRIED, port=peer.get("port")) for peer in arguments["peers"]}
     tries = Tries(arguments["timeout"], time.monotonic() + timeout)
     threads = [
-        threading.Thread(target=_ask, args=(peers, tries, said), daemon=True)
+        threading.Thread(target=_ask, args=(peers, tries, results), daemon=True)
         for _ in range(min(AT_MOST, max(AT_ONCE, peers.qsize() // 8), peers.qsize()))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, tries.ends - time.monotonic()))
-    return {"peers": dict(said)}
+    return {"peers": dict(results)}
 
 
-def line(peer, timeout, checking=STRICT, command="echo NONCE"):
+def line(peer: "Peer", timeout: float, checking: "Iterable[str]" = STRICT, command: str = "echo NONCE") -> "List[str]":
     """Return the command line for one peer."""
     argv = ["ssh", "-n", "-T", "-x"]
     for option in (*OPTIONS, *checking, "ConnectTimeout={:.0f}".format(max(1, timeout))):
@@ -61,7 +70,7 @@ def line(peer, timeout, checking=STRICT, command="echo NONCE"):
     return [*argv, *_destination(peer), command]
 
 
-def _destination(peer):
+def _destination(peer: "Peer") -> "List[str]":
     """Return the peer's own words. What comes from the listing stands after --, or is an option's value."""
     words = list(peer.get("words", ()))
     if peer.get("port"):
@@ -71,7 +80,7 @@ def _destination(peer):
     return [*words, "--", peer["host"]]
 
 
-def accepting(text):
+def accepting(text: str) -> "Tuple[str, ...]":
     """Return the options that accept new host keys as this output of `ssh -G` does, and write none; else STRICT."""
     values = dict(row.split(" ", 1) for row in text.splitlines() if " " in row)
     checking = values.get("stricthostkeychecking")
@@ -90,24 +99,26 @@ class Tries:
     called with each process that begins.
     """
 
-    def __init__(self, timeout, ends, folder="/", begun=None):
+    def __init__(
+        self, timeout: float, ends: float, folder: str = "/", begun: "Optional[Callable[[Process], object]]" = None
+    ) -> None:
         self.timeout, self.ends, self.folder, self.begun = timeout, ends, folder, begun
 
-    def run(self, argv, longest):
+    def run(self, argv: "Sequence[str]", longest: float) -> "Reply":
         left = max(0.1, min(longest, self.ends - time.monotonic() - 0.5))
         return run(argv, left, cwd=self.folder, begun=self.begun)
 
 
-def _ask(peers, tries, said):
+def _ask(peers: "queue.Queue[Peer]", tries: "Tries", results: "Dict[str, Dict[str, object]]") -> None:
     while True:
         try:
             peer = peers.get_nowait()
         except queue.Empty:
             return
-        said[peer["target"]] = dict(tried(peer, tries), port=peer.get("port"))
+        results[peer["target"]] = dict(tried(peer, tries), port=peer.get("port"))
 
 
-def tried(peer, tries):
+def tried(peer: "Peer", tries: "Tries") -> "Dict[str, Any]":
     """Log in to one peer. A login that its sshd dropped for want of room is tried again a little later."""
     checking = accepting(tries.run(["ssh", "-G", *_destination(peer)], _SECONDS_TO_READ).get("stdout", ""))
     first, second = os.urandom(8).hex(), os.urandom(8).hex()

@@ -9,6 +9,15 @@ from ncheck.agent.apart import each
 from ncheck.agent.files import number_in
 from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+
+    from ncheck.agent.mount_table import Mount
+    from ncheck.agent.sources import Arguments, Sources
+
+    Item = Union[Mount, Tuple[str, str]]  # or a folder, and what names it
+
 # The folders where libraries keep what they download and compile.
 CACHES = (
     "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME",
@@ -29,7 +38,7 @@ _MOST_FOLDERS, _MOST_MOUNTS, _MOST_FORCED = 32, 32, 16
 _OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the folders, the network file systems and disks that became read-only.
 
     Asked as {"folders": [[what names it, path]]}.
@@ -37,24 +46,25 @@ def answer(sources, arguments, timeout):
     table = own_mounts()
     folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
     mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]
-    looked = each(_looked_at, [*folders, *mounts], min(_PATIENCE, timeout))
+    items: "List[Item]" = [*folders, *mounts]
+    looked = [state for _, state in each(_looked_at, items, min(_PATIENCE, timeout))]
     mounted = own_mounts()  # with what an automounter mounted for the look
     return {
         "folders": [
             {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, mounted),
              "state": state}
-            for (path, named_by), state in looked[: len(folders)]
+            for (path, named_by), state in zip(folders, looked)  # noqa: B905  strict needs Python 3.10
         ],
-        "mounts": [dict(one, state=state) for one, state in looked[len(folders) :]],
+        "mounts": [dict(one, state=state) for one, state in zip(mounts, looked[len(folders) :])],  # noqa: B905
         "forced": _forced(table),
         "root": os.geteuid() == 0,
     }  # fmt: skip
 
 
-def _job_folders(sources, asked):
+def _job_folders(sources: "Sources", asked: "Iterable[Sequence[str]]") -> "List[Tuple[str, str]]":
     """Return [(path, what names it)], each path once."""
     home = home_of(sources.job.login_environment)
-    named = {}
+    named: "Dict[str, str]" = {}
     for named_by, path in asked:
         named.setdefault(os.path.normpath(path), named_by)
     named.setdefault(os.path.normpath(home), "home")
@@ -66,9 +76,11 @@ def _job_folders(sources, asked):
     return list(named.items())
 
 
-def _by_server(mounts):
+def _by_server(mounts: "Iterable[Mount]") -> "List[Mount]":
     """Return the mounts, one of each server first: of ten thousand homes of one server, a few tell enough."""
-    seen, first, others = set(), [], []
+    seen = set()
+    first: "List[Mount]" = []
+    others: "List[Mount]" = []
     for one in mounts:
         server = (one["type"], one["source"].partition(":/")[0])
         (others if server in seen else first).append(one)
@@ -76,12 +88,12 @@ def _by_server(mounts):
     return first + others
 
 
-def _forced(table):
+def _forced(table: "Iterable[Mount]") -> "List[Mount]":
     """Return the file systems of disks that are read-only although they were mounted for writing, one mount of each.
 
     One of a write-protected device (dm-verity) was not: a mount of a container alone says "rw" there.
     """
-    found = {}
+    found: "Dict[str, Mount]" = {}
     for one in table:
         inner = one["super_options"].split(",")
         read_only = "ro" in inner or "emergency_ro" in inner
@@ -91,11 +103,11 @@ def _forced(table):
     return list(found.values())[:_MOST_FORCED]
 
 
-def _looked_at(item):
+def _looked_at(item: "Item") -> "Dict[str, object]":
     return _mount_state(item["point"]) if isinstance(item, dict) else _folder_state(item[0])
 
 
-def _mount_state(point):
+def _mount_state(point: str) -> "Dict[str, object]":
     try:
         os.statvfs(point)
     except (OSError, ValueError) as error:
@@ -103,12 +115,12 @@ def _mount_state(point):
     return {"error": ""}
 
 
-def _failed(error):
+def _failed(error: Exception) -> "Dict[str, object]":
     number, words = getattr(error, "errno", None), getattr(error, "strerror", None)
-    return {"error": words or str(error), "code": errno.errorcode.get(number, "")}
+    return {"error": words or str(error), "code": errno.errorcode.get(number or 0, "")}
 
 
-def _folder_state(path):
+def _folder_state(path: str) -> "Dict[str, object]":
     """Describe a folder or file; of one that does not exist, the nearest folder above it."""
     there = path
     while True:

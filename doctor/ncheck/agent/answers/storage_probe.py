@@ -13,6 +13,12 @@ from collections import deque
 from ncheck.agent.apart import each
 from ncheck.agent.files import open_regular
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Tuple
+
+    from ncheck.agent.sources import Arguments
+
 READS = (
     "of --data, or the current folder: its first 2000 entries, 256 MiB of their largest file, and 64 small files;",
     "for a second at the node's turn and for a second with all nodes; what is read is thrown away",
@@ -23,7 +29,7 @@ _SMALL, _BLOCK = 256 << 10, 1 << 20  # bytes
 _PATIENCE = 2.0  # seconds beyond the time of a reading
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what was read of each path, in how many seconds; null where it did not end.
 
     Asked as {"paths", "place": of the node, "turn": when it reads alone, "turns": when all read, "unit": seconds}.
@@ -44,7 +50,7 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _reading(work):
+def _reading(work: "Tuple[str, float, int]") -> "Dict[str, object]":
     path, seconds, place = work
     try:
         return _read(path, seconds, place)
@@ -52,7 +58,7 @@ def _reading(work):
         return {"error": getattr(error, "strerror", None) or str(error)}
 
 
-def _read(path, seconds, place):
+def _read(path: str, seconds: float, place: int) -> "Dict[str, object]":
     listed = time.monotonic()
     files, entries = _files(path, listed + 0.25 * seconds)
     listed = time.monotonic() - listed
@@ -66,12 +72,13 @@ def _read(path, seconds, place):
     }  # fmt: skip
 
 
-def _files(path, until):
+def _files(path: str, until: float) -> "Tuple[List[Tuple[int, str]], int]":
     """Return [(size, path)] of regular files, and how many entries were looked at: the nearest first."""
     status = os.stat(path)
     if stat.S_ISREG(status.st_mode):
         return [(status.st_size, path)], 1
-    files, entries, folders = [], 0, deque([path])
+    files: "List[Tuple[int, str]]" = []
+    entries, folders = 0, deque([path])
     while folders:
         try:
             names = os.scandir(folders.popleft())
@@ -88,7 +95,7 @@ def _files(path, until):
     return files, entries
 
 
-def _read_small(paths, until):
+def _read_small(paths: "Iterable[str]", until: float) -> "Tuple[int, float]":
     began, count = time.monotonic(), 0
     for path in paths:
         if time.monotonic() > until:
@@ -104,7 +111,7 @@ def _read_small(paths, until):
     return count, time.monotonic() - began
 
 
-def _read_large(path, size, place, until):
+def _read_large(path: str, size: int, place: int, until: float) -> "Tuple[int, float, bool]":
     """Return bytes, seconds, and whether the page cache was passed by. Each node begins elsewhere in the file."""
     if size < _BLOCK:
         return 0, 0.0, False
@@ -125,7 +132,7 @@ def _read_large(path, size, place, until):
         os.close(number)
 
 
-def _blocks(number, blocks, first, until):
+def _blocks(number: int, blocks: int, first: int, until: float) -> int:
     memory, total = mmap.mmap(-1, _BLOCK), 0  # its address fits a direct read
     for step in range(min(blocks, _MOST_BYTES // _BLOCK)):
         if time.monotonic() > until:

@@ -8,11 +8,10 @@ import json
 import os
 import time
 from collections import deque
-from importlib.util import find_spec
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.commands import end_group
-from ncheck.agent.keeping import KeptChild
+from ncheck.agent.keeping import KeptChild, source_of
 from ncheck.agent.traffic import READS as COUNTERS
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.unanswered import unanswered
@@ -99,7 +98,7 @@ def _torch_child(sources, address=""):
     if child is None or not child.lives:
         if not sources.job.path:
             raise MissingError("no python3 on the PATH")
-        text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
+        text = source_of(_PROGRAM)
         argv = [sources.job.path, "-B", "-c", text, json.dumps({"store": address})]
         child = sources.kept[_KEPT] = _Torch(argv, sources.job.environment)
     return child
