@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from fanout import ROOT, write
 
 if TYPE_CHECKING:
-    from ncheck.hook.meeting.attendance import Outcome
+    from ncheck.hook.meeting.messages import Outcome
 
     from tests.lab.wires import BareHost, BareHosts
 
@@ -173,7 +173,7 @@ def late_jobs(made: BareHosts, count: int, at_once: int, random_: random.Random)
 def late_meetings(count: int, at_once: int, random_: random.Random) -> str:
     """Let ranks meet as threads of this process. The verdict is always good: only the meeting can fail."""
     sys.path.insert(0, str(ROOT))
-    from ncheck.hook.meeting.attendance import Told
+    from ncheck.hook.meeting.messages import Told
 
     from tests.ncheck.hook.gathering import Job as Meeting
 

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache, partial
-from ipaddress import ip_address
 from itertools import repeat
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -150,6 +149,8 @@ def _cut(value: str) -> str:
 
 
 def _ip(value: str) -> str:
+    from ipaddress import ip_address  # a rank of a job never needs it
+
     return str(ip_address(value))
 
 

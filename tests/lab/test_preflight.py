@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 from ncheck.hook.meeting.ports import candidates
-from ncheck.hook.meeting.sockets import job_token
+from ncheck.hook.meeting.wire import job_token
 from ncheck.rank_variables import read_rank
 
 from . import faults, layers

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ncheck.facts.ranks import RanksFacts, RankTrouble, absence
-from ncheck.hook.meeting.attendance import Member
+from ncheck.hook.meeting.messages import Member
 from ncheck.hostlist import is_name
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.node import Node

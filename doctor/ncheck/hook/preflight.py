@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,8 @@ from ncheck.errors import NcheckError, SettingsError
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from ncheck.hook.meeting.attendance import Attendance, Outcome, Told
+    from ncheck.hook.meeting.attendance import Attendance
+    from ncheck.hook.meeting.messages import Outcome, Told
     from ncheck.model.report import Report
     from ncheck.rank_variables import Rank
 
@@ -202,8 +203,7 @@ class _Last:
 
 
 def _checked(rank: Rank, options: _Options, began: float) -> Report:
-    from ncheck.hook.meeting.attendance import NotMet
-    from ncheck.hook.meeting.rules import missing_ranks_stop
+    from ncheck.hook.meeting.messages import NotMet
 
     first = rank != _Last.rank or _Last.outcome is None
     if first:
@@ -275,6 +275,15 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
             os.environ.setdefault(name, value)
 
 
+def missing_ranks_stop(select: Sequence[str], ignore: Sequence[str]) -> bool:
+    """Whether rank-missing is judged and stops a job, by the words of --select and --ignore: no check is imported."""
+
+    def names(words: Sequence[str]) -> bool:
+        return any("NC801".startswith(word.upper()) or word.lower() in {"rank-missing", "ranks"} for word in words)
+
+    return (not select or names(select)) and not names(ignore)
+
+
 def _heir(rank: Rank) -> str:
     """Return a line where this process may be none of the job: a rank started it, and it inherited the variables."""
     from ncheck.hook.neighbours import inherited_from
@@ -339,7 +348,8 @@ def _no_report(reason: str) -> Report:
 
 
 def _met(rank: Rank, options: _Options, left: float) -> Outcome:
-    from ncheck.hook.meeting.sockets import job_token, meet
+    from ncheck.hook.meeting.sockets import meet
+    from ncheck.hook.meeting.wire import job_token
 
     began = time.monotonic()
     with ExitStack() as stack:
@@ -379,7 +389,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
 
 def _let_watch(control: socket.socket, options: _Options, outcome: Outcome) -> None:
     """Let the job be watched if it goes on, by the process that the examiner has started for that."""
-    from ncheck.hook.meeting.attendance import NotMet
+    from ncheck.hook.meeting.messages import NotMet
 
     if isinstance(outcome, NotMet) or "refused" in outcome.verdict or (options.raises and options.forbid(outcome)):
         return

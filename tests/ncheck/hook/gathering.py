@@ -16,10 +16,11 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import pytest
-from ncheck.hook.meeting.attendance import Attendance, Outcome
+from ncheck.hook.meeting.attendance import Attendance
+from ncheck.hook.meeting.messages import Outcome
 from ncheck.hook.meeting.ports import candidates
-from ncheck.hook.meeting.sockets import job_token, meet
-from ncheck.hook.meeting.wire import End
+from ncheck.hook.meeting.sockets import meet
+from ncheck.hook.meeting.wire import End, job_token
 from ncheck.rank_variables import Rank
 
 VERDICT = {"problems": [], "summary": "all is well"}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from subprocess import PIPE, Popen
 
 import pytest
-from ncheck.hook.meeting.attendance import Attendance, NotMet, Told
+from ncheck.hook.meeting.attendance import Attendance
+from ncheck.hook.meeting.messages import NotMet, Told
 
 from tests.ncheck.hook.gathering import (
-    PATIENCE,
     VERDICT,
     Bare,
     Job,
@@ -69,50 +68,6 @@ def test_an_examiner_that_takes_too_long_is_ended_in_time(text: str) -> None:
     assert (first.kind, first) == ("overran", second)
     assert time.monotonic() - began < 4.0
     assert all_ended(job.children)
-
-
-def test_a_rank_that_is_missing_is_an_error_although_the_checks_crashed() -> None:
-    job = Job(4, timeout=2.0, local_size=4, hosts=("gpu01",), layout=(0, 0, 0, 0))
-    outcomes = job.outcomes(0, 1, start_examiner=lambda *_: job.keep(shell("exit 3")()))
-    words = (
-        "rank 2 did not come (it should be on gpu01), rank 3 did not come (it should be on gpu01); "
-        "the checks ended without a report"
-    )
-    assert outcomes == [NotMet("ranks", words, is_error=True)] * 2
-
-
-def test_a_rank_that_comes_while_the_others_are_checked_is_not_missing() -> None:
-    job = Job(2, timeout=4.0, local_size=2)
-    begun, (read, written) = threading.Event(), os.pipe()
-
-    def examine(*_: object) -> Popen[bytes]:
-        begun.set()
-        return job.keep(child("sh", "-c", f"read _; echo '{LINE}'", stdin=read, stdout=PIPE))
-
-    first = job.start(0, start_examiner=examine)
-    assert begun.wait(PATIENCE)
-    with Bare(dial(job.ports[0]), job.token) as late:
-        late.prove().enter(job.member(1))
-        os.write(written, b"\n")
-        told = late.hear()
-
-    words = "rank 1 came too late to be checked: set NCHECK_TIMEOUT to more seconds"
-    assert (told["kind"], told["text"], told["is_error"]) == ("late", words, False)
-    assert first.result(PATIENCE) == NotMet("late", words)
-    os.close(read)
-    os.close(written)
-
-
-def test_the_verdict_is_shown_before_a_rank_has_it() -> None:
-    job = Job(2)
-    shown: list[object] = []
-    second = job.start(1)
-
-    def show(verdict: object) -> None:
-        shown.append((verdict, second.done()))
-
-    assert job.meet(0, show=show) == second.result(PATIENCE) == TOLD
-    assert shown == [(VERDICT, False)]
 
 
 @pytest.mark.parametrize("text", [f"sleep 1000 & echo '{LINE}'", f"trap '' TERM; echo '{LINE}'; sleep 1000 & wait"])
@@ -183,34 +138,6 @@ def test_an_agent_that_cannot_be_started_harms_nobody() -> None:
         raise OSError(12, "Cannot allocate memory")
 
     assert job.outcomes(0, 1, start_node_part=start) == [TOLD, TOLD]
-
-
-def test_a_leader_that_never_opens_its_channel_leaves_its_node_without_one() -> None:
-    job = Job(2, timeout=4.0)
-    first = job.start(0)
-    with Bare(dial(job.ports[0]), job.token) as second:
-        second.prove().enter(job.member(1))
-        assert second.hear()["what"] == "open"
-        assert second.hear() == {"what": "verdict", "verdict": VERDICT, "ended": []}
-    assert first.result(10) == TOLD
-    assert [len(machines) for machines in job.machines] == [1]
-
-
-def test_the_next_rank_of_a_node_stands_in_for_a_leader_that_ends() -> None:
-    job = Job(3)
-    first = job.start(0)
-    with Bare(dial(job.ports[0]), job.token) as third:
-        third.prove().enter(job.member(2, machine="far"))
-        with Bare(dial(job.ports[0]), job.token) as second:
-            second.prove().enter(job.member(1, machine="far"))
-            assert second.hear()["what"] == "open"
-        ticket = third.hear()["ticket"]
-        with Bare(dial(job.ports[0]), job.token) as channel:
-            channel.prove().say({"what": "channel", "ticket": ticket})
-            assert third.hear()["what"] == "verdict"
-    assert first.result(10) == TOLD
-    assert job.attendances[0].ended == (1,)
-    assert len(job.machines[0]) == 2
 
 
 def test_a_channel_without_its_ticket_is_closed() -> None:

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.hook.meeting.attendance import NotMet, Told
+from ncheck.hook.meeting.messages import NotMet, Told
 from ncheck.hook.meeting.ports import listen
-from ncheck.hook.meeting.wire import job_token
 from ncheck.hook.neighbours import living
 from ncheck.rank_variables import read_rank
 
@@ -272,35 +271,6 @@ def test_all_ranks_of_two_jobs_with_one_id_get_one_verdict_that_names_the_other_
     assert later.attendances == []
 
 
-def test_another_job_that_comes_while_the_nodes_are_checked_is_in_the_verdict_of_all_ranks() -> None:
-    job, examined = Job(2, timeout=9.0), threading.Event()
-    read_end, write_end = os.pipe()
-
-    def examine(*seen: Any) -> subprocess.Popen[bytes]:
-        job.note(*seen)
-        process = child("sh", "-c", f"read line; echo '{json.dumps(VERDICT)}'", stdin=read_end, stdout=subprocess.PIPE)
-        examined.set()
-        return job.keep(process)
-
-    futures = [job.start(number, start_examiner=examine) for number in (0, 1)]
-    assert examined.wait(10)
-    with Bare(dial(job.ports[0]), job.token) as first, Bare(dial(job.ports[0]), job.token) as second:
-        first.prove().enter(job.member(0))
-        second.prove().enter(job.member(1))
-        os.write(write_end, b"\n")
-        zero, one = (member.shown for member in job.attendances[0].members)
-        at = f"127.0.0.1:{job.fields['master_port']}"
-        late = (
-            f"another job (pids 1000, 1001) meets at {at}: rank 0 came twice: {zero} and rank 0 (pid 1000 on host0); "
-            f"rank 1 came twice: {one} and rank 1 (pid 1001 on host1)"
-        )
-        verdict = {**VERDICT, "late": late}
-        assert [peer.hear() for peer in (first, second)] == [{"what": "verdict", "verdict": verdict, "ended": []}] * 2
-    assert [future.result(10) for future in futures] == [Told(verdict)] * 2
-    for number in (read_end, write_end):
-        os.close(number)
-
-
 def test_another_program_on_rank_0s_port_is_named_in_a_job_without_a_launcher() -> None:
     job = Job(2, launcher="variables", local_size=2)
     serve = "import socket, sys; sock = socket.create_server(('', int(sys.argv[1]))); print(flush=True); input()"
@@ -317,17 +287,6 @@ def test_another_program_on_rank_0s_port_is_named_in_a_job_without_a_launcher() 
     words = f"MASTER_PORT {job.fields['master_port']} is taken on this host by process {server.pid} (python"
     assert trouble.text.startswith(words)
     assert job.attendances[1].problems == ()
-
-
-def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
-    earlier = Job(2, timeout=3.0)
-    waiting = earlier.start(0)
-    with closing(dial(earlier.ports[0])):  # it is open
-        later = Job(**{**earlier.fields, "attempt": 1})
-        assert later.outcomes(0, 1) == [TOLD, TOLD]
-        assert not waiting.done()
-    assert waiting.result(10) == TOLD
-    assert earlier.attendances[0].missing == (1,)
 
 
 def test_ranks_come_by_the_jobs_own_port_where_only_that_one_is_let_through() -> None:
@@ -351,49 +310,6 @@ def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
     assert first.result(10) == TOLD
     with closing(socket.socket()) as store:  # not even SO_REUSEADDR is needed
         store.bind(("", job.fields["master_port"]))
-
-
-def test_a_missing_rank_that_may_have_come_with_another_token_is_a_warning() -> None:
-    job = Job(3, timeout=3.0)
-    first = job.start(0)
-    second = job.start(1, token=job_token(job.rank(1), "another secret", "user"))
-    with Bare(dial(job.ports[0]), job.token) as third:
-        third.prove().enter(job.member(2))
-        third.hear()
-    assert first.result(10) == TOLD
-    outcome = second.result(10)
-    assert isinstance(outcome, NotMet)
-    assert not outcome.is_error
-    (attendance,) = job.attendances
-    assert attendance.remote_came
-    assert (attendance.missing, attendance.evidence, attendance.strangers) == ((1,), "", ("127.0.0.1",))
-
-
-def test_the_evidence_for_a_missing_rank() -> None:
-    job = Job(2, timeout=1.0)
-    job.meet(0)
-    assert (job.attendances[0].evidence, job.attendances[0].missing_is_error) == ("master-port-open", True)
-
-    job = Job(2, timeout=1.0)
-    with closing(listen(job.fields["master_port"])):
-        job.meet(0)
-    assert (job.attendances[0].evidence, job.attendances[0].missing_is_error) == ("", False)
-
-    job = Job(2, timeout=1.0, nodes=1)
-    job.meet(0)
-    assert (job.attendances[0].evidence, job.attendances[0].ports) == ("one-machine", job.ports[:1])
-
-    job = Job(3, timeout=1.0, master_port=None)
-    first = job.start(0)
-    with Bare(dial(job.ports[0]), job.token) as second:
-        second.prove().enter(job.member(1))
-        second.hear()
-    assert first.result(10) == TOLD
-    assert job.attendances[0].evidence == "remote-came"
-
-    job = Job(3, timeout=1.0, master_port=None)
-    assert job.outcomes(0, 1) == [TOLD, TOLD]
-    assert (job.attendances[0].missing, job.attendances[0].evidence) == ((2,), "")
 
 
 def test_ranks_meet_where_there_is_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:

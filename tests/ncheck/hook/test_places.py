@@ -8,7 +8,8 @@ from typing import Any
 import ncheck
 import pytest
 from ncheck.facts.ranks import RanksFacts, RankTrouble
-from ncheck.hook.meeting.attendance import Attendance, Member
+from ncheck.hook.meeting.attendance import Attendance
+from ncheck.hook.meeting.messages import Member
 from ncheck.hook.places import place
 from ncheck.model.node import Node
 from ncheck.rank_variables import Rank

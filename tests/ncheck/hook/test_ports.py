@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.hook.meeting.ports import CANDIDATES, candidates, on_another_machine, parse_rendezvous, place_of, plain
+from ncheck.hook.meeting.attendance import on_another_machine
+from ncheck.hook.meeting.ports import CANDIDATES, candidates, parse_rendezvous, place_of, plain
 from ncheck.rank_variables import Rank
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.hook.meeting.attendance import Attendance, Member, Trouble
-from ncheck.hook.meeting.rules import UNSEEN, Double, contradictions, may_come, missing_ranks_stop, size_text
+from ncheck.hook.meeting.attendance import UNSEEN, Attendance, Double, Trouble, contradictions, may_come, size_text
+from ncheck.hook.meeting.messages import Member
+from ncheck.hook.preflight import missing_ranks_stop
 from ncheck.rank_variables import Rank
 
 AT = "n0:29500"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.ranks import RanksFacts
-from ncheck.hook.meeting.attendance import Told
+from ncheck.hook.meeting.messages import Told
 from ncheck.hook.preflight import APPLIED, MOST_LINES, PreflightError, _decided, _Options, apply_plan
 from ncheck.hook.verdict import WIDTH, verdict_of
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from ncheck.fleet.archive import load_archive
-from ncheck.hook.meeting.attendance import Told
+from ncheck.hook.meeting.messages import Told
 from ncheck.hook.preflight import _let_watch, _Options
 from ncheck.hook.watcher import _saved, is_first
 from ncheck.model.cluster import Cluster

@@ -71,6 +71,29 @@ def test_a_frame_without_its_code_is_refused(frame: bytes) -> None:
         carry(rank, hub, step=1)
 
 
+def test_a_frame_that_was_changed_or_is_sent_again_is_refused() -> None:
+    hub, rank = pair()
+    rank.say(b"{}")
+    frame = b"".join(rank.outgoing)
+    assert carry(rank, hub) == [{}]
+    for again in (frame, frame[:-1] + b"]"):
+        rank.outgoing.append(again)
+        with pytest.raises(MisuseError):
+            carry(rank, hub)
+        hub, rank = pair()
+
+
+def test_a_proof_cannot_be_used_again() -> None:
+    hub, rank = End(b"token", hub=True), End(b"token", hub=False)
+    carry(hub, rank)
+    proof = list(rank.outgoing)
+    carry(rank, hub)
+    assert hub.proved
+    rank.outgoing += proof
+    with pytest.raises(ForeignError):
+        carry(rank, End(b"token", hub=True))
+
+
 def test_a_token_differs_by_job_attempt_port_and_secret() -> None:
     tokens = {
         job_token(Rank(0, 2, job="1", master_port=1), "", "ann"),

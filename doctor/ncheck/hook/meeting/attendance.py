@@ -1,43 +1,19 @@
-"""Who came to the meeting, and how it ended: what the hub, the ranks, and those who examine and report share."""
+"""Who came to a meeting: whom to wait for, and which ranks cannot be of one job."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ncheck.hook.meeting.messages import Member
+from ncheck.launchers import BARE
 from ncheck.lazy_dataclass import dataclass
-from ncheck.text import printable
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from ncheck.rank_variables import Rank
 
-_LONGEST = 255  # characters of a name
-
-
-@dataclass(frozen=True)
-class Member:
-    """One rank that came. Ranks with the same `machine` (boot id and network namespace) are on one node."""
-
-    rank: int
-    size: int  # its own WORLD_SIZE
-    local_rank: int | None
-    host_name: str
-    node_name: str
-    machine: str
-    pid: int
-    address: str  # as the hub sees it
-    version: str  # of its ncheck
-
-    @property
-    def shown(self) -> str:
-        """As a message names it: rank 3 (pid 4711 on gpu02)."""
-        return f"rank {self.rank} (pid {self.pid} on {self.place})"
-
-    @property
-    def place(self) -> str:
-        return self.node_name or self.host_name
+SIZE, TWICE = "world-size", "duplicate-rank"  # kinds of trouble: a rank imports no facts
+UNSEEN = 75.0  # seconds for ranks of which no process was seen, where the job would be stopped without them
 
 
 @dataclass(frozen=True)
@@ -90,77 +66,91 @@ class Attendance:
 
 
 @dataclass(frozen=True)
-class Told:
-    """The examiner's verdict, as every rank gets it. `ended`: the ranks whose process ended while it examined."""
+class Double:
+    """Two processes that came as the same rank. `sure`: neither of them may be a stranger."""
 
-    verdict: dict[str, Any]
-    ended: tuple[Member, ...] = ()
+    first: Member
+    later: Member
+    sure: bool
 
-
-@dataclass(frozen=True)
-class NotMet:
-    """There is no verdict. `kind` is one of KINDS; `is_error`: the job could not run either."""
-
-    kind: str
-    text: str
-    is_error: bool = False
+    @property
+    def text(self) -> str:
+        return f"rank {self.later.rank} came twice: {self.first.shown} and {self.later.shown}"
 
 
-KINDS = (
-    "no-master",  # the launcher's variables do not say where rank 0 is
-    "ports",  # rank 0 could open no port
-    "files",  # rank 0 may not open enough files for so many ranks
-    "unresolved",  # the master's name has no address
-    "loopback",  # the master's name is this machine, and rank 0 is on another
-    "refused",  # nobody listens
-    "filtered",  # no answer: a firewall, or the host is off
-    "unreachable",  # no route
-    "foreign",  # somebody else holds the ports
-    "lost",  # the connection to rank 0 broke
-    "ended",  # the process of rank 0 ended
-    "crashed",  # the examiner ended without a verdict
-    "overran",  # no verdict in time
-    "ranks",  # crashed or overran, and ranks have ended or are missing
-    "doubted",  # two processes are one rank, and one of them may be a stranger
-    "late",  # the last ranks came when the others were examined
-)
+def may_come(own: Rank, attendance: Attendance, alive: Collection[int], waited: float) -> bool:
+    """Whether to wait longer for the missing ranks: each has a process, or it would stop the job and may still start.
 
-Outcome = Told | NotMet
+    A launcher starts all ranks of a node at once, so on a node from which others came it would have a process by now.
+    Ranks that are started by hand, one by one, may start at any time.
+    """
+    if set(attendance.missing) <= set(alive):
+        return bool(attendance.missing)
+    if waited >= UNSEEN or not attendance.missing_is_error:
+        return False
+    names = {name for one in attendance.members for name in (one.node_name, one.host_name) if name}
+    unseen = (number for number in attendance.missing if number not in alive)
+    return own.launcher == BARE.name or all(attendance.host_of(own, number) not in names for number in unseen)
 
 
-def member_from(value: object, address: str) -> Member:
-    """Return the member that a rank says it is. Raises ValueError."""
-    if not isinstance(value, Mapping):
-        raise ValueError("no member")  # noqa: TRY004  one error for all that comes from outside
-    local = value.get("local_rank")
-    return Member(
-        rank=_number(value.get("rank")),
-        size=_number(value.get("size")),
-        local_rank=None if local is None else _number(local),
-        host_name=_text(value.get("host_name")),
-        node_name=_text(value.get("node_name")),
-        machine=_text(value.get("machine")),
-        pid=_number(value.get("pid")),
-        address=address,
-        version=_text(value.get("version")),
-    )
+def size_text(member: Member, own: Member) -> str:
+    """Return how the number of ranks differs: by node, or by rank where both are on one."""
+    if member.machine == own.machine:
+        return f"{member.shown} has WORLD_SIZE {member.size}, {own.shown} {own.size}"
+    return f"{member.place} has WORLD_SIZE {member.size}, {own.place} {own.size} ({member.shown}, {own.shown})"
 
 
-def not_met_from(value: Mapping[str, object]) -> NotMet:
-    """Return what the hub said. Raises ValueError."""
-    kind = _text(value.get("kind"))
-    if kind not in KINDS or not isinstance(text := value.get("text"), str):
-        raise ValueError("not an outcome")
-    return NotMet(kind, printable(text, 2000), value.get("is_error") is True)
+def contradictions(
+    doubles: Sequence[Double], doubts: Iterable[Trouble], meets_at: str, *, incomplete: bool
+) -> list[Trouble]:
+    """Return the problems of ranks that cannot be of one job. `doubts` are by the word of peers that may be strangers.
+
+    Such a word counts where the job is `incomplete` without them; and where a second rank 0, of this user and on this
+    host, shows that another job is there. Else it is only worth a warning.
+    """
+    counts = incomplete or any(one.sure and one.later.rank == 0 for one in doubles)
+    counted = [one for one in doubles if one.sure or counts]
+    if any(one.later.rank == 0 for one in counted):
+        pids = dict.fromkeys(one.later.pid for one in counted)
+        ranks = tuple(dict.fromkeys(one.later.rank for one in counted))
+        text = other_job(pids, meets_at, "; ".join(dict.fromkeys(one.text for one in counted)))
+        found = [Trouble(TWICE, ranks, text)]
+    else:
+        found = [Trouble(TWICE, (one.later.rank,), one.text) for one in counted]
+    rest = [Trouble(TWICE, (one.later.rank,), one.text) for one in doubles if one not in counted]
+    return [
+        *found,
+        *(one if counts else doubted(one, meets_at) for one in doubts),
+        *(doubted(one, meets_at) for one in rest),
+    ]
 
 
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
-        raise ValueError("no number")
-    return value
+def other_job(pids: Iterable[int], meets_at: str, why: str) -> str:
+    numbers = [str(pid) for pid in pids]
+    return f"another job ({'pid' if len(numbers) == 1 else 'pids'} {', '.join(numbers)}) meets at {meets_at}: {why}"
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("no text")  # noqa: TRY004
-    return printable(value, _LONGEST)
+def doubted(trouble: Trouble, meets_at: str) -> Trouble:
+    """Return a problem that may be made up: the job can run without the peer that reported it."""
+    remark = f"perhaps another job meets at {meets_at}: NCHECK_TOKEN, a secret of this job, keeps its ranks out"
+    return Trouble("doubted", trouble.ranks, f"{trouble.text}; {remark}")
+
+
+def certain(problems: Iterable[Trouble]) -> list[str]:
+    """Return what stops a job whether or not its nodes were checked: it cannot be one job."""
+    return [one.text for one in problems if one.kind in {SIZE, TWICE}]
+
+
+def one_machine(rank: Rank) -> bool:
+    """Tell whether the launcher's variables show that all ranks are on one machine."""
+    return rank.local_size == rank.size or rank.nodes == 1
+
+
+def on_another_machine(rank: Rank) -> bool:
+    """Tell whether the launcher's variables show that this process is on another machine than rank 0."""
+    if rank.node:  # neither unknown nor the first
+        return True
+    first = rank.host_of(0)
+    if first and rank.node_name:  # both in the launcher's own words
+        return first != rank.node_name
+    return rank.rank > 0 and rank.local_rank == 0  # the lowest rank of its machine, and not rank 0

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Protocol
 
+from ncheck.hook.meeting.messages import ENDED, FILTERED, FOREIGN, LOST, MISUSE, REFUSED, UNREACHABLE, Message, written
 from ncheck.hook.meeting.peer_user import user_of_peer
 from ncheck.hook.meeting.wire import End, ForeignError, MisuseError
 
@@ -21,12 +22,6 @@ _UNREACHABLE = {
     errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM, errno.ENETDOWN,
     errno.EHOSTDOWN, errno.EINVAL,  # a blackhole route
 }  # fmt: skip
-
-# Why a connection is over: the other side closed it or its process ended; nobody listens; no answer; no route; the
-# other side is not of this job; it sends what ncheck does not send; or the network broke.
-ENDED, REFUSED, FILTERED, UNREACHABLE, FOREIGN, MISUSE, LOST = (
-    "ended", "refused", "filtered", "unreachable", "foreign", "misuse", "lost",
-)  # fmt: skip
 
 
 class Listener(Protocol):
@@ -78,11 +73,11 @@ class Connection:
     def unsent(self) -> bool:
         return bool(self._waiting)
 
-    def say(self, message: object) -> None:
-        self.say_text(json.dumps(message).encode())
+    def say(self, message: Message) -> None:
+        self.say_text(encoded(message))
 
     def say_text(self, text: bytes) -> None:
-        """Send JSON that is made once for many."""
+        """Send a message that is encoded once for many."""
         if self._open:
             self._end.say(text)
             self._take_outgoing()
@@ -185,3 +180,7 @@ def reason_of(error: OSError) -> str:
     if error.errno == errno.ETIMEDOUT:
         return FILTERED
     return UNREACHABLE if error.errno in _UNREACHABLE else LOST
+
+
+def encoded(message: Message) -> bytes:
+    return json.dumps(written(message)).encode()

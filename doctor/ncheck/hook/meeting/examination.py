@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from ncheck.hook.meeting.attendance import NotMet
+from ncheck.hook.meeting.messages import NotMet
 from ncheck.hook.meeting.wire import LARGEST_FROM_HUB
 from ncheck.text import printable
 from ncheck.this_machine.process import OWN_END, end, is_over

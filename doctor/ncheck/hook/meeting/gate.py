@@ -15,7 +15,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ncheck.hook.meeting.connection import FOREIGN, Connection
+from ncheck.hook.meeting.connection import Connection
+from ncheck.hook.meeting.messages import FOREIGN
 from ncheck.hook.meeting.peer_user import is_other
 from ncheck.hook.meeting.ports import plain
 from ncheck.hook.meeting.wire import End
@@ -30,37 +31,34 @@ _FEWEST_STRANGERS = 16
 _TO_PROVE = 3.0  # seconds that a stranger may take: a rank needs a round trip
 _TO_PROVE_WHEN_FULL = 0.25
 _AT_ONCE = 64  # accepted in a row, before those who are in have their turn
-_MOST_REMEMBERED = 16  # addresses
 _PAUSE = 0.1  # seconds without accepting anyone, where no file descriptor is left
 _AT_ONCE_GONE = struct.pack("ii", 1, 0)  # a port that strangers left is not kept by the kernel for a minute
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Gate:
-    """Listens, and calls `introduce(connection, address, message)` with the first message of who proved itself."""
+    """Listens, and calls `introduce(connection, address, message)` with the first message of who proved to be of this
+    job, and `turned_away(address)` for who did not: perhaps it was a rank.
+    """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the words of one call
         self,
         selector: selectors.BaseSelector,
         token: bytes,
         introduce: Introduce,
+        turned_away: Callable[[str], None],
         room: int,
         *,
         secret: bool = False,
     ) -> None:
-        self._selector, self._token, self._introduce = selector, token, introduce
+        self._selector, self._token = selector, token
+        self._introduce, self._turned_away = introduce, turned_away
         self._secret = secret  # the token cannot be guessed: ranks may be of several users
         self._room = min(_MOST_STRANGERS, max(_FEWEST_STRANGERS, room))
         self._listeners: list[socket.socket] = []
         self._strangers: dict[Connection, tuple[str, float]] = {}  # address, since when: the oldest first
         self._paused_until = 0.0
         self._of_address: dict[str, int] = {}  # how many strangers of an address are in
-        self.turned_away: dict[str, None] = {}  # addresses of those who did not prove themselves: perhaps of a rank
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """The ports that are open."""
-        return tuple(listener.getsockname()[1] for listener in self._listeners)
 
     def listen(self, listener: socket.socket) -> None:
         self._listeners.append(listener)
@@ -115,12 +113,7 @@ class Gate:
     def over(self, connection: Connection, reason: str) -> None:
         address = self._forget(connection)
         if reason == FOREIGN:
-            self.remember(address)
-
-    def remember(self, address: str) -> None:
-        """Note that somebody was there."""
-        if len(self.turned_away) < _MOST_REMEMBERED:
-            self.turned_away[address] = None
+            self._turned_away(address)
 
     def _watch(self, listener: socket.socket) -> None:
         self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept_waiting(listener))
@@ -177,8 +170,9 @@ class Gate:
 
     def _turn_away(self, connection: Connection) -> None:
         """Drop a peer whose time to authenticate is over."""
-        self.remember(self._strangers[connection][0])
+        address, _ = self._strangers[connection]
         self._drop(connection)
+        self._turned_away(address)
 
     def _drop(self, connection: Connection) -> None:
         self._forget(connection)

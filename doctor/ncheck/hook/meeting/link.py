@@ -8,12 +8,31 @@ import selectors
 import socket
 import time
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ncheck.hook.meeting.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
-from ncheck.hook.meeting.connection import ENDED, FOREIGN, Connection
-from ncheck.hook.meeting.search import Search, connecting
+from ncheck.decode import MisfitError
+from ncheck.hook.meeting.connection import Connection
+from ncheck.hook.meeting.messages import (
+    ENDED,
+    FOREIGN,
+    Alive,
+    Came,
+    Channel,
+    Leave,
+    Look,
+    Member,
+    NotMet,
+    Open,
+    Outcome,
+    Told,
+    Wait,
+    Welcome,
+    read,
+)
+from ncheck.hook.meeting.ports import connecting
+from ncheck.hook.meeting.rules import LONGER
+from ncheck.hook.meeting.search import Search
 from ncheck.hook.meeting.wire import End
 from ncheck.this_machine.process import end
 
@@ -25,9 +44,6 @@ if TYPE_CHECKING:
     from ncheck.rank_variables import Rank
 
     StartNodePart = Callable[[socket.socket], Popen[bytes]]
-
-
-LONGER = 30.0  # seconds at a time, for ranks that are on their way
 
 
 class Link:
@@ -103,7 +119,7 @@ class Link:
     def leave(self, kind: str) -> None:
         """Say that this process lives, and goes on without a verdict."""
         if self._hub:
-            self._hub.say({"what": "leave", "kind": kind})
+            self._hub.say(Leave(kind))
 
     def _waits_longer(self) -> bool:
         """Whether rank 0, which was not found, may still come: it has a process on this machine, or the job would be
@@ -149,33 +165,30 @@ class Link:
             if self._search:
                 self._search.found(connection)
             remaining = max(0.0, self._deadline - time.monotonic())
-            connection.say({"what": "rank", "member": asdict(self._own), "seconds": remaining})
+            connection.say(Came(self._own, remaining))
         else:
             connection.close()
 
-    def heard(self, connection: Connection, message: object) -> None:
+    def heard(self, connection: Connection, value: object) -> None:
         try:
-            if not isinstance(message, dict):
-                raise ValueError("no message")  # noqa: TRY004, TRY301
-            what = message.get("what")
-            if what == "welcome":
-                self._hub_member = member_from(message.get("member"), "")
-            elif what == "look":
-                ranks = message.get("ranks")
-                wanted = [one for one in ranks if isinstance(one, int)] if isinstance(ranks, list) else []
-                connection.say({"what": "alive", "ranks": self._living(wanted)})
-            elif what == "wait":
-                self._deadline = min(self._deadline + LONGER, self._patient_until + self._timeout)
-            elif what == "open":
-                self._open_channel(str(message.get("ticket")))
-            elif what == "verdict":
-                self._take_verdict(message)
-            elif what == "no verdict":
-                outcome = not_met_from(message)
-                self._finish(replace(outcome, is_error=outcome.is_error and self._sure))
-        except ValueError:
+            message = read(value)
+        except MisfitError:
             connection.close()
             self.over(connection, FOREIGN)
+            return
+        match message:
+            case Welcome(member):
+                self._hub_member = member
+            case Look(ranks):
+                connection.say(Alive(tuple(self._living(list(ranks)))))
+            case Wait():
+                self._deadline = min(self._deadline + LONGER, self._patient_until + self._timeout)
+            case Open(ticket):
+                self._open_channel(ticket)
+            case Told():
+                self._finish(message if self._sure else replace(message, ended=()))
+            case NotMet():
+                self._finish(replace(message, is_error=message.is_error and self._sure))
 
     def over(self, connection: Connection, reason: str) -> None:
         if self._channel and connection is self._channel[0]:
@@ -189,13 +202,6 @@ class Link:
             else:
                 self._finish(NotMet("lost", "the connection to rank 0 broke"))
 
-    def _take_verdict(self, message: dict[str, object]) -> None:
-        verdict, ended = message.get("verdict"), message.get("ended")
-        if not isinstance(verdict, dict) or not isinstance(ended, list):
-            raise ValueError("no verdict")  # noqa: TRY004
-        members = tuple(member_from(one, "") for one in ended)
-        self._finish(Told(verdict, members if self._sure else ()))
-
     # The channel of this node's agent.
 
     def _open_channel(self, ticket: str) -> None:
@@ -208,7 +214,7 @@ class Link:
         self._channel = (Connection(self._selector, sock, End(self._token, hub=False), self), ticket)
 
     def _start(self, connection: Connection, ticket: str) -> None:
-        connection.say({"what": "channel", "ticket": ticket})
+        connection.say(Channel(ticket))
         if connection.unsent:
             connection.close()
             return

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import hmac
+import os
 import socket
 from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
+from ncheck.hook.meeting.attendance import one_machine
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 
@@ -170,16 +172,17 @@ def resolve(host: str) -> tuple[Address, ...]:
     return tuple(unique)[:_MOST_ADDRESSES]
 
 
-def one_machine(rank: Rank) -> bool:
-    """Tell whether the launcher's variables show that all ranks are on one machine."""
-    return rank.local_size == rank.size or rank.nodes == 1
-
-
-def on_another_machine(rank: Rank) -> bool:
-    """Tell whether the launcher's variables show that this process is on another machine than rank 0."""
-    if rank.node:  # neither unknown nor the first
-        return True
-    first = rank.host_of(0)
-    if first and rank.node_name:  # both in the launcher's own words
-        return first != rank.node_name
-    return rank.rank > 0 and rank.local_rank == 0  # the lowest rank of its machine, and not rank 0
+def connecting(family: int, address: tuple[str | int, ...]) -> socket.socket:
+    """Begin to connect. Raises OSError where that is known to fail at once."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        error = sock.connect_ex(address)
+    except BaseException:
+        sock.close()
+        raise
+    if error not in {0, errno.EINPROGRESS}:
+        sock.close()
+        raise OSError(error, os.strerror(error))
+    return sock

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import selectors
-import socket
 import time
 from typing import TYPE_CHECKING
 
-from ncheck.hook.meeting.attendance import NotMet
-from ncheck.hook.meeting.connection import (
-    ENDED,
-    FILTERED,
-    FOREIGN,
-    LOST,
-    REFUSED,
-    UNREACHABLE,
-    Connection,
-    Listener,
-    reason_of,
-)
+from ncheck.hook.meeting.attendance import UNSEEN, on_another_machine
+from ncheck.hook.meeting.connection import Connection, Listener, reason_of
+from ncheck.hook.meeting.messages import ENDED, FILTERED, FOREIGN, LOST, REFUSED, UNREACHABLE, NotMet
 from ncheck.hook.meeting.peer_user import is_other
-from ncheck.hook.meeting.ports import Address, Place, on_another_machine, resolve
-from ncheck.hook.meeting.rules import UNSEEN
+from ncheck.hook.meeting.ports import Address, Place, connecting, resolve
 from ncheck.hook.meeting.wire import End
 from ncheck.text import printable
 
@@ -208,19 +195,3 @@ class Search:
             self._last[address, port] = reason_of(error)
             return
         self._calls[address, port] = (Connection(self._selector, sock, End(self._token, hub=False), self), now)
-
-
-def connecting(family: int, address: tuple[str | int, ...]) -> socket.socket:
-    """Begin to connect. Raises OSError where that is known to fail at once."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)  # noqa: FBT003
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        error = sock.connect_ex(address)
-    except BaseException:
-        sock.close()
-        raise
-    if error not in {0, errno.EINPROGRESS}:
-        sock.close()
-        raise OSError(error, os.strerror(error))
-    return sock

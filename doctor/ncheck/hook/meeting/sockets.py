@@ -1,7 +1,8 @@
-"""How the ranks of a job meet and get one verdict: the first rank is the hub, every rank is a link to it.
+"""How the ranks of a job meet and get one verdict: one loop that has the sockets and the clock.
 
-`meet` runs in the job's own process. It starts no thread, changes nothing of the process, and leaves nothing behind:
-no socket, no child, however it ends.
+Rank 0 is the host, and does what rules.py says; every rank, rank 0 too, is a guest. `meet` runs in the job's own
+process. It starts no thread, changes nothing of the process, and leaves nothing behind: no socket, no child, however it
+ends.
 """
 
 from __future__ import annotations
@@ -11,30 +12,54 @@ import resource
 import selectors
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ncheck.hook.meeting.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
-from ncheck.hook.meeting.hub import Hub
+from ncheck.decode import MisfitError
+from ncheck.hook.meeting import rules
+from ncheck.hook.meeting.connection import Connection, encoded
+from ncheck.hook.meeting.examination import Examination
+from ncheck.hook.meeting.gate import Gate
 from ncheck.hook.meeting.link import Link
-from ncheck.hook.meeting.ports import place_of
-from ncheck.hook.meeting.wire import job_token
-from ncheck.hook.neighbours import inherited_from, living
+from ncheck.hook.meeting.messages import (
+    FOREIGN,
+    Alive,
+    Came,
+    Channel,
+    Leave,
+    Member,
+    Message,
+    NotMet,
+    Open,
+    Outcome,
+    Told,
+    Welcome,
+    read,
+)  # fmt: skip
+from ncheck.hook.meeting.peer_user import is_other
+from ncheck.hook.meeting.ports import Place, PortsTakenError, connecting, is_taken, listen, open_first, place_of, plain
+from ncheck.hook.meeting.rules import AskForChannel, Examine, HangUp, Meeting, OpenPort, OtherJob, Say, Show, Stage
+from ncheck.hook.meeting.wire import End
+from ncheck.hook.neighbours import inherited_from, living, other_listener
+from ncheck.launchers import BARE
 from ncheck.text import printable
 from ncheck.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from subprocess import Popen
 
-    from ncheck.hook.meeting.hub import StartExaminer
+    from ncheck.hook.meeting.attendance import Attendance
     from ncheck.hook.meeting.link import StartNodePart
     from ncheck.rank_variables import Rank
+
+    StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
 
 _PLENTY = 1 << 20
 _USUAL = 64  # open files of a process
 _STRANGERS = 320  # files for those who have not yet proved who they are, and for the hub itself
-
-__all__ = ["Attendance", "Member", "NotMet", "Outcome", "Told", "Trouble", "job_token", "meet"]
 
 
 def meet(  # noqa: PLR0913  the words of one call
@@ -79,34 +104,258 @@ def meet(  # noqa: PLR0913  the words of one call
         if rank.rank != 0:
             link.search(rank, token, place)
             return _run(selector, link, None)
-        room = _room_for(rank.size, stack)
-        hub = Hub(
-            rank, own, token=token, place=place, selector=selector, timeout=timeout, room=room,
-            start_examiner=start_examiner, show=show, patience=patience, inherited=inherited,
+        now, room = time.monotonic(), _room_for(rank.size, stack)
+        meeting = Meeting(
+            rank=rank, own=own, begun=now, timeout=timeout, deadline=now + timeout, master_port=place.master_port,
+            patient_until=now + patience, room=room, inherited=inherited,
         )  # fmt: skip
-        stack.callback(hub.close)
-        link.call(_pair_with(hub), token, lambda: _pair_with(hub))
-        return _run(selector, link, hub)
+        host = Host(meeting, token, place, selector=selector, start_examiner=start_examiner, show=show)
+        stack.callback(host.close)
+        link.call(host.pair(), token, host.pair)
+        return _run(selector, link, host)
 
 
-def _run(selector: selectors.BaseSelector, link: Link, hub: Hub | None) -> Outcome:
+def _run(selector: selectors.BaseSelector, link: Link, host: Host | None) -> Outcome:
     try:
         while True:
             link.tick()
-            if hub:
-                hub.tick()
+            if host:
+                host.tick()
             if link.outcome is not None:
-                if hub is None or hub.done:
+                if host is None or host.meeting.done:
                     return link.outcome
-                link.hang_up()  # the hub waits for the other ranks only
-            wake = min(link.wake, hub.wake) if hub else link.wake
+                link.hang_up()  # the host waits for the other ranks only
+            wake = min(link.wake, host.wake) if host else link.wake
             for key, events in selector.select(max(0.0, wake - time.monotonic())):
                 key.data(events)
     except Exception as error:
         link.leave("crashed")
-        if hub:
-            hub.break_off(NotMet("crashed", printable(f"ncheck failed on rank 0: {error!r}", 300)))
+        if host:
+            host.break_off(NotMet("crashed", printable(f"ncheck failed on rank 0: {error!r}", 300)))
         raise
+
+
+class Host:
+    """The sockets of rank 0. It lets the rules know what happens, and does what they say."""
+
+    def __init__(  # noqa: PLR0913  the words of one call
+        self,
+        meeting: Meeting,
+        token: bytes,
+        place: Place,
+        *,
+        selector: selectors.BaseSelector,
+        start_examiner: StartExaminer,
+        show: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self.meeting, self.token, self.selector = meeting, token, selector
+        self._place, self._start_examiner, self._show = place, start_examiner, show
+        rank = meeting.rank
+        files = meeting.room - rank.size - rules.OTHER_FILES
+        self._gate = Gate(selector, token, self._introduce, self._turned_away, files, secret=rank.secret)
+        self._peers: dict[int, Connection] = {}
+        self._numbers: dict[Connection, int] = {}
+        self._others: list[_OtherHost] = []
+        self._tickets: dict[str, AskForChannel] = {}
+        self._channels: dict[str, socket.socket] = {}  # by machine
+        self._examination: Examination | None = None
+        self._encoded: tuple[Message, bytes] | None = None
+
+    def pair(self) -> socket.socket:
+        """Connect this process to its own meeting, with no port and no network."""
+        ours, its = socket.socketpair()
+        ours.setblocking(False)  # noqa: FBT003
+        self._gate.accept(its, "")
+        return ours
+
+    @property
+    def wake(self) -> float:
+        """When to call `tick` if nothing happens."""
+        examining = self._examination if self.meeting.stage is Stage.EXAMINATION else None
+        return min(self._gate.wake, self.meeting.wake, examining.wake if examining else inf)
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self._gate.tick(now)
+        unsent = self.meeting.stage is Stage.SENDING and any(one.unsent for one in self._peers.values())
+        self.do(rules.tick(self.meeting, now, unsent=unsent, channels=self._channels))
+        if self._examination and self.meeting.stage is Stage.EXAMINATION:
+            self._examination.tick(now)
+            if self._examination.result is not None:
+                self.do(rules.examined(self.meeting, self._examination.result))
+
+    def break_off(self, outcome: NotMet) -> None:
+        """Send the ranks why there will be no verdict, as far as possible without waiting."""
+        self.do(rules.broken_off(self.meeting, outcome, time.monotonic()))
+
+    def close(self) -> None:
+        """Close everything and end the examiner."""
+        try:
+            for connection in self._peers.values():
+                connection.close()
+            for other in self._others:
+                other.close()
+            self._gate.close()
+            for sock in self._channels.values():
+                sock.close()
+        finally:
+            if self._examination:
+                self._examination.close()
+
+    # What the rules want done.
+
+    def do(self, step: rules.Step) -> None:
+        self.meeting, actions = step
+        for action in actions:
+            self._carry_out(action)
+
+    def _carry_out(self, action: rules.Action) -> None:
+        match action:
+            case Say(peers, message):
+                for peer in peers:
+                    self._say(peer, message)
+            case HangUp(peer):
+                connection = self._peers.pop(peer)
+                del self._numbers[connection]
+                connection.close()
+            case AskForChannel(peer):
+                ticket = os.urandom(16).hex()
+                self._tickets[ticket] = action
+                self._say(peer, Open(ticket))
+            case OpenPort(port):
+                self._open(port)
+            case Examine(until):
+                self._examine(until)
+            case Show(verdict):
+                self._show(verdict)
+
+    def _say(self, peer: int, message: Message) -> None:
+        if not self._encoded or self._encoded[0] is not message:  # a verdict is large, and the same for all
+            self._encoded = message, encoded(message)
+        if peer in self._peers:
+            self._peers[peer].say_text(self._encoded[1])
+
+    def _open(self, port: int | None) -> None:
+        try:
+            listener = open_first(self._place.ports) if port is None else listen(port)
+        except PortsTakenError as error:
+            self.break_off(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
+            return
+        except OSError:
+            return  # the launcher's own store uses the MASTER_PORT
+        self._gate.listen(listener)
+        number = listener.getsockname()[1]
+        self.do(rules.opened(self.meeting, number))
+        taken = self._place.ports[: self._place.ports.index(number)] if port is None else ()
+        self._others += [_OtherHost(self, one) for one in taken]
+
+    def _examine(self, until: float) -> None:
+        try:
+            attendance = self.meeting.attendance(self._port_owner())
+            process = self._start_examiner(attendance, dict(self._channels), max(0.0, until - time.monotonic()))
+            self._examination = Examination(self.selector, process, until)
+        except Exception as error:  # noqa: BLE001  whatever it is, the job goes on
+            text = printable(f"the checks could not be started: {error!r}", 300)
+            self.do(rules.examined(self.meeting, NotMet("crashed", text)))
+        finally:
+            for sock in self._channels.values():
+                sock.close()
+            self._channels.clear()
+
+    def _port_owner(self) -> str:
+        """Return who else has the MASTER_PORT, if no launcher keeps it for the ranks."""
+        rank, port = self.meeting.rank, self.meeting.rank.master_port
+        if rank.launcher != BARE.name or port is None or port in self.meeting.ports or not is_taken(port):
+            return ""
+        return other_listener(port)
+
+    # What the gate and the connections of ranks call.
+
+    def _turned_away(self, address: str) -> None:
+        self.do(rules.turned_away(self.meeting, address))
+
+    def _introduce(self, connection: Connection, address: str, value: object) -> None:
+        """Accept a connection that has proved to be of this job: a rank, or the channel of a node's agent."""
+        message = None
+        with suppress(MisfitError):
+            message = read(value)
+        if isinstance(message, Came):
+            self._enter(connection, replace(message.member, address=address), message.seconds)
+        elif isinstance(message, Channel) and (asked := self._asked(message.ticket)):
+            self._channels[asked.machine] = connection.detach()
+            self.do(rules.channel_opened(self.meeting, asked.machine))
+        else:
+            connection.close()
+
+    def _enter(self, connection: Connection, member: Member, seconds: float) -> None:
+        number = self.meeting.entries
+        self._peers[number], self._numbers[connection] = connection, number
+        connection.hand_to(self)
+        sure = self.meeting.rank.secret or connection.user is not None
+        now, reached_at = time.monotonic(), plain(connection.own_address)
+        self.do(rules.came(self.meeting, number, member, seconds, now, sure=sure, reached_at=reached_at))
+
+    def _asked(self, ticket: str) -> AskForChannel | None:
+        asked = self._tickets.pop(ticket, None)
+        return asked if asked and self.meeting.asked.get(asked.machine) == asked.peer else None
+
+    def proved(self, connection: Connection) -> None:
+        """Do nothing: the gate has checked it."""
+
+    def heard(self, connection: Connection, value: object) -> None:
+        with suppress(MisfitError):
+            message, number = read(value), self._numbers[connection]
+            if isinstance(message, Alive):
+                self.do(rules.answered(self.meeting, number, message.ranks))
+            elif isinstance(message, Leave):
+                self.do(rules.continues(self.meeting, number, message.kind, time.monotonic()))
+
+    def over(self, connection: Connection, reason: str) -> None:
+        number = self._numbers.pop(connection)
+        del self._peers[number]
+        self.do(rules.left(self.meeting, number, reason))
+
+
+class _OtherHost:
+    """The connection to the owner of a port that is ours by the token: see OtherJob."""
+
+    def __init__(self, host: Host, port: int) -> None:
+        self._host, self._port = host, port
+        self._connection: Connection | None = None
+        with suppress(OSError):
+            sock = connecting(socket.AF_INET, ("127.0.0.1", port))
+            self._connection = Connection(host.selector, sock, End(host.token, hub=False), self)
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+
+    def proved(self, connection: Connection) -> None:
+        if is_other(connection.user):
+            self._met(OtherJob(is_stranger=True))
+            connection.close()
+        else:
+            meeting = self._host.meeting
+            connection.say(Came(meeting.own, max(0.0, meeting.deadline - time.monotonic())))
+
+    def heard(self, connection: Connection, value: object) -> None:
+        try:
+            message = read(value)
+        except MisfitError:
+            connection.close()
+            self.over(connection, FOREIGN)
+            return
+        if isinstance(message, Welcome):
+            self._met(OtherJob(message.member, leads=True))
+        elif isinstance(message, Told | NotMet):
+            self._host.do(rules.followed(self._host.meeting, message, time.monotonic()))
+
+    def over(self, connection: Connection, reason: str) -> None:  # noqa: ARG002
+        if self._port in self._host.meeting.others:
+            self._met(replace(self._host.meeting.others[self._port], leads=False))
+
+    def _met(self, other: OtherJob) -> None:
+        self._host.do(rules.met_other(self._host.meeting, self._port, other))
 
 
 def _room_for(ranks: int, stack: ExitStack) -> int:
@@ -121,14 +370,6 @@ def _room_for(ranks: int, stack: ExitStack) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
     return max(soft, most) - used
-
-
-def _pair_with(hub: Hub) -> socket.socket:
-    """Connect this process to its own hub, with no port and no network."""
-    ours, its = socket.socketpair()
-    ours.setblocking(False)  # noqa: FBT003
-    hub.accept(its)
-    return ours
 
 
 def _own_member(rank: Rank) -> Member:
