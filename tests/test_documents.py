@@ -19,7 +19,7 @@ from ncheck.glossary import found
 from ncheck.settings.file import read_settings_file
 from ncheck.settings.options import OPTIONS
 from ncheck.steps.registry import load_checks
-from ncheck.triage.log_reading import read_lines
+from ncheck.triage.log_clues import clues_in
 
 from tests.commands import command_of, names
 
@@ -273,7 +273,7 @@ def test_the_errors_that_the_pitfalls_list_lead_to_a_check_or_a_cause_of_their_s
 
 
 def causes_of(error: str) -> list[str]:
-    return [reading.cause for reading in read_lines([error])]
+    return [clue.cause for clue in clues_in([error])]
 
 
 # Chinese pages

@@ -58,12 +58,15 @@ OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.steps.conclude", "nchec
 
 # What a room uses of another one.
 BETWEEN_ROOMS = {
-    ("ncheck.probe", "ncheck.triage.log_reading"): "why an all-reduce failed is in NCCL's log",
+    ("ncheck.probe", "ncheck.triage.log_clues"): "why an all-reduce failed is in NCCL's log",
+    ("ncheck.probe", "ncheck.triage.clue"): "and in what its ranks printed, or how they ended",
+    ("ncheck.probe", "ncheck.triage.certainty"): "the same",
     ("ncheck.hook", "ncheck.triage.harmless"): "a node of a watched job answers what triage asks",
     ("ncheck.hook", "ncheck.triage.report"): "an alarm is printed as triage prints it",
     ("ncheck.hook", "ncheck.triage.watch"): "a job is watched from inside as it is from outside",
     ("ncheck.read", "ncheck.triage.causes"): "a log is read as triage reads it",
-    ("ncheck.read", "ncheck.triage.log_reading"): "the same",
+    ("ncheck.read", "ncheck.triage.certainty"): "the same",
+    ("ncheck.read", "ncheck.triage.log_clues"): "the same",
     ("ncheck.read", "ncheck.triage.parse.nccl_ras"): "so is what NCCL's RAS prints",
     ("ncheck.read", "ncheck.probe.parse.nccl_tests"): "the output of nccl-tests is read and measured by one parser",
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ncheck.read.text import read_text
-from ncheck.triage.diagnosis import SURE
+from ncheck.triage.certainty import SURE
 from ncheck.triage.logs import LogReport, examine_logs
 
 SETS = ("hangs", "hangs4")

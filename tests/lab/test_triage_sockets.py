@@ -15,10 +15,10 @@ from ncheck.model.job import Target
 from ncheck.observer import Silent
 from ncheck.pipeline import triage
 from ncheck.settings import JobEnvironment, RunContext, Settings
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.live import cluster_of, counters, rendezvous, sockets
-from ncheck.triage.signature import Grade
 
 from tests.skips import cannot
 

@@ -29,12 +29,14 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
-from ncheck.triage.log_reading import Confidence, LogReading, read_lines
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
+from ncheck.triage.lines import Line
+from ncheck.triage.log_clues import clues_in
 
 # These have checks of their own, because they do no all-reduce.
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
 _MOST_EVIDENCE = 9
-_SURE = 0  # index in Confidence: a line names the cause
 _OF_ITS_SHELL = ("export ", "ulimit ")  # what these set is gone when the shell ends in which they are typed
 _IN_JOB = "put into the script of the job, before it starts the ranks"
 _TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
@@ -42,7 +44,7 @@ _TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 @dataclass(frozen=True)
 class Breakdown:
-    """One cause. `nodes` failed by themselves, while doing `at`; `cut_off` only lost the connection to them.
+    """One cause, and its `clue`. `nodes` failed by themselves, while doing `at`; `cut_off` only lost their connection.
 
     `callers` report that they could not connect to `nodes`. `open`: `nodes` are both ends of connections, and it is
     unknown which end is at fault.
@@ -50,13 +52,8 @@ class Breakdown:
 
     nodes: tuple[str, ...]
     cut_off: tuple[str, ...]
-    cause: str
-    meaning: str
-    confidence: Confidence
+    clue: Clue
     evidence: tuple[str, ...]
-    fix: str
-    look: str
-    others: tuple[str, ...]
     at: str
     steps: tuple[Step, ...]
     callers: tuple[str, ...] = ()
@@ -65,17 +62,17 @@ class Breakdown:
     @property
     def command(self) -> str:
         """The command to type: what changes something only where the cause is known."""
-        return (self.fix if self.mends else self.look) or _TEST_ALL_LINKS
+        return (self.clue.fix if self.mends else next(iter(self.clue.next), "")) or _TEST_ALL_LINKS
 
     @property
     def mends(self) -> bool:
         """Whether the command changes something."""
-        return bool(self.fix) and self.confidence is not Confidence.LOW
+        return bool(self.clue.fix) and self.clue.grade >= Grade.LIKELY
 
     @property
     def to_type_on(self) -> str:
         """The node on which the command must be typed; "" if it is typed anywhere, or on each."""
-        on_node = self.command.startswith("sudo ") and (self.callers or self.cause == "firewall")
+        on_node = self.command.startswith("sudo ") and (self.callers or self.clue.cause == "firewall")
         return self.nodes[0] if on_node else ""
 
 
@@ -113,10 +110,9 @@ def breakdowns(probed: Mapping[str, ProbeFacts], owners: Owners | None = None) -
     found: dict[tuple[str, str, bool], Breakdown] = {}
     for one in ran:
         for broken in _of_step(one, context):
-            key = broken.cause, broken.meaning, broken.open
+            key = broken.clue.cause, broken.clue.meaning, broken.open
             found[key] = _joined(found[key], broken) if key in found else broken
-    order = list(Confidence)
-    return tuple(sorted(map(_without_own, found.values()), key=lambda broken: order.index(broken.confidence)))
+    return tuple(sorted(map(_without_own, found.values()), key=lambda broken: -broken.clue.grade))
 
 
 def unfinished(probed: Mapping[str, ProbeFacts]) -> tuple[Unfinished, ...]:
@@ -155,7 +151,7 @@ def _reports(one: Collective) -> list[FailureReport]:
 def _of_step(one: Collective, context: _Context) -> Iterator[Breakdown]:
     reports = _reports(one)
     naming = [report for report in reports if report.names_cause]
-    if one.silent and reports and not any(_sureness(report) == _SURE for report in naming):
+    if one.silent and reports and not any(_grade(report) is Grade.CERTAIN for report in naming):
         yield _breakdown(one, one.silent, _GONE, reports)  # the others see refusals and silence, whatever the cause
     elif naming:
         yield from _named_causes(one, reports, naming, context)
@@ -171,11 +167,11 @@ def _named_causes(
     one: Collective, reports: list[FailureReport], naming: list[FailureReport], context: _Context
 ) -> Iterator[Breakdown]:
     """Yield the causes that nodes name: all certain ones, otherwise those with the highest confidence."""
-    sure = min((_sureness(report) for report in naming), default=0)
+    best = max(map(_grade, naming))
     groups: dict[tuple[str, str], list[FailureReport]] = {}
     for report in naming:
-        if report.reading and _sureness(report) == sure:
-            groups.setdefault((report.reading.cause, report.reading.meaning), []).append(report)
+        if report.clue and report.clue.grade is best:
+            groups.setdefault((report.clue.cause, report.clue.meaning), []).append(report)
     for members in groups.values():
         dialled = {report.node for report in members if dials(one.step, report, context.owners)}
         yield from _by_end(one, reports, [report for report in members if report.node in dialled], context)
@@ -199,34 +195,39 @@ def _by_end(
         undecided = (dial for report in rest for dial in failed[report.node] if not dial.blamed(context.culprits))
         ends = {node for dial in undecided for node in dial.ends}
         nodes = tuple(node for node in one.step.group if node in ends)
-        reading = replace(_shared(rest, named=True), fix="", look=_TEST_ALL_LINKS)
+        clue = replace(_shared(rest, named=True), fix=None, next=(_TEST_ALL_LINKS,))
         at = next((report.failure.step for report in rest if report.failure.step), "")
-        yield replace(_breakdown(one, nodes, reading, reports), at=at, open=True)
+        yield replace(_breakdown(one, nodes, clue, reports), at=at, open=True)
 
 
-def _shared(members: Sequence[FailureReport], *, named: bool = False) -> LogReading:
-    """Return the reading that these share, with the evidence of each; `named` puts the node in front."""
-    words = [(report.node, line) for report in members for line in (report.reading.evidence if report.reading else ())]
+def _shared(members: Sequence[FailureReport], *, named: bool = False) -> Clue:
+    """Return the clue that these share, with the evidence of each; `named` puts the node in front."""
+    words = [(report.node, line) for report in members for line in (report.clue.evidence if report.clue else ())]
     lines = (f"{node}: {line}" if named and not line.startswith(node) else line for node, line in words)
-    first = next(report.reading for report in members if report.reading)
-    return replace(first, evidence=tuple(dict.fromkeys(lines)))
+    first = next(report.clue for report in members if report.clue)
+    return replace(first, text="", lines=tuple(Line(0, line) for line in dict.fromkeys(lines)))
 
 
-def _sureness(report: FailureReport) -> int:
-    return list(Confidence).index(report.reading.confidence) if report.reading else len(Confidence)
+def _grade(report: FailureReport) -> Grade:
+    return report.clue.grade if report.clue else Grade.ECHO
 
 
-def _side_by_side(reports: list[FailureReport]) -> LogReading | None:
+def _side_by_side(reports: list[FailureReport]) -> Clue | None:
     """Return what only all logs together show: ranks that differ."""
-    alone = {report.reading.cause for report in reports if report.reading}
+    alone = {report.clue.cause for report in reports if report.clue}
     lines = [line for report in reports for line in (report.failure.words, *report.result.log)]
-    best = next(iter(read_lines(lines)), None)
+    best = next(iter(clues_in(lines)), None)
     return best if best and not best.echo and best.cause not in alone else None
 
 
-_GONE = LogReading(
-    "rank_crashed", "it stopped answering during the step: the node or its network went down", (),
-    Confidence.LOW, "", "ncheck nodes.txt --probe none",
+def _clue(cause: str, meaning: str, look: str) -> Clue:
+    """Return what no line of a log says, and only that ranks ended or hung."""
+    return Clue("logs", cause, Grade.POSSIBLE, "", meaning=meaning, next=(look,))
+
+
+_GONE = _clue(
+    "rank_crashed", "it stopped answering during the step: the node or its network went down",
+    "ncheck nodes.txt --probe none",
 )  # fmt: skip
 
 
@@ -240,7 +241,7 @@ def _hung(one: Collective, late: list[FailureReport], sound: frozenset[str]) -> 
     else:
         nodes = tuple(report.node for report in behind)
         meaning = "its ranks hung until their time was over, and the others waited for them"
-    return _breakdown(one, nodes, LogReading("", meaning, (), Confidence.LOW, "", _to_try(one.step)), late)
+    return _breakdown(one, nodes, _clue("", meaning, _to_try(one.step)), late)
 
 
 def _to_try(step: Step) -> str:
@@ -252,9 +253,9 @@ def _to_try(step: Step) -> str:
 
 def _lost(one: Collective, reports: list[FailureReport], sound: frozenset[str]) -> Breakdown:
     """Return a step in which every node only reports that it lost another one."""
-    reading = next((report.reading for report in reports if report.reading), None)
-    unknown = LogReading("", "a rank ended, and no rank reports a cause", (), Confidence.LOW, "", _to_try(one.step))
-    return _breakdown(one, _blamed(one, sound), reading or unknown, reports)
+    clue = next((report.clue for report in reports if report.clue), None)
+    unknown = _clue("", "a rank ended, and no rank reports a cause", _to_try(one.step))
+    return _breakdown(one, _blamed(one, sound), clue or unknown, reports)
 
 
 def _blamed(one: Collective, sound: frozenset[str]) -> tuple[str, ...]:
@@ -262,20 +263,13 @@ def _blamed(one: Collective, sound: frozenset[str]) -> tuple[str, ...]:
     return tuple(node for node in one.step.group if node not in sound) or one.step.group
 
 
-def _breakdown(
-    one: Collective, nodes: Sequence[str], reading: LogReading, reports: Sequence[FailureReport]
-) -> Breakdown:
+def _breakdown(one: Collective, nodes: Sequence[str], clue: Clue, reports: Sequence[FailureReport]) -> Breakdown:
     steps = [report.failure.step for report in reports if report.node in nodes and report.failure.step]
     return Breakdown(
         nodes=tuple(nodes),
         cut_off=tuple(node for node in (*one.failures, *one.silent) if node not in nodes),
-        cause=reading.cause,
-        meaning=reading.meaning,
-        confidence=reading.confidence,
-        evidence=reading.evidence or tuple(f"{r.node}: {r.failure.words}" for r in reports if r.failure.words),
-        fix=reading.fix,
-        look=reading.look,
-        others=reading.others,
+        clue=clue,
+        evidence=clue.evidence or tuple(f"{r.node}: {r.failure.words}" for r in reports if r.failure.words),
         at=steps[0] if steps else "",
         steps=(one.step,),
     )
@@ -323,20 +317,17 @@ def message(broken: Breakdown) -> str:
     places = tuple(dict.fromkeys(_place(step) for step in broken.steps))
     times = f" and {len(places) - 1} more" if len(places) > 1 else ""
     at = f" in {broken.at}" if broken.at else ""
-    maybe = (
-        f"; other possible causes: {_or(broken.others)}"
-        if broken.confidence is Confidence.LOW and broken.others
-        else ""
-    )
+    clue = broken.clue
+    maybe = f"; other possible causes: {_or(clue.others)}" if clue.grade <= Grade.POSSIBLE and clue.others else ""
     lost = f"; {fold(broken.cut_off)} only lost the connection" if broken.cut_off else ""
     lost += "; either end of the connection may be at fault" if broken.open else ""
     if broken.callers:
         them = "it" if len(broken.nodes) == 1 else "them"
         return (
             f"{places[0]}{times} failed on {fold(broken.nodes)}: {fold(broken.callers)} cannot connect to {them}, but "
-            f"can connect to others: {broken.meaning}{maybe}{lost}"
+            f"can connect to others: {clue.meaning}{maybe}{lost}"
         )
-    return f"{places[0]}{times} failed{at} on {fold(broken.nodes)}: {broken.meaning}{maybe}{lost}"
+    return f"{places[0]}{times} failed{at} on {fold(broken.nodes)}: {clue.meaning}{maybe}{lost}"
 
 
 def _or(causes: Sequence[str]) -> str:
@@ -390,14 +381,14 @@ def address_owners(nics: Mapping[str, NicFacts]) -> Owners:
 def dials(step: Step, report: FailureReport, owners: Owners) -> tuple[Dial, ...]:
     """Return the failed connections that a node reports; none if it reports something else."""
     others = tuple(node for node in step.group if node != report.node)
-    reading = report.reading
-    if reading is None or not others:
+    clue = report.clue
+    if clue is None or not others:
         return ()
-    lines = tuple(line for line in reading.evidence if _IN_VAIN.search(line))
-    perhaps = reading.cause in _WITH_WORDS and reading.confidence is not Confidence.HIGH and lines
-    if reading.cause != _ALWAYS and not perhaps:
+    lines = tuple(line for line in clue.evidence if _IN_VAIN.search(line))
+    perhaps = clue.cause in _WITH_WORDS and clue.grade < Grade.CERTAIN and lines
+    if clue.cause != _ALWAYS and not perhaps:
         return ()
-    lines = lines or reading.evidence
+    lines = lines or clue.evidence
     addressed = set(_addressed(lines, owners))
     named = tuple(node for node in others if node in addressed) or _by_name(lines, others)
     if len(step.group) == _PAIR or not named:

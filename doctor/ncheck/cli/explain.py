@@ -18,7 +18,7 @@ from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.steps.registry import Registry
-    from ncheck.triage.log_reading import LogReading
+    from ncheck.triage.clue import Clue
 
 
 @click.command(short_help="Explain a check, a word of a report, or an error text.")
@@ -49,9 +49,9 @@ def explain(what: tuple[str, ...]) -> int:
 def _of_text(registry: Registry, text: str) -> str:
     """Return what an error text means in a job's log, and the checks that are near to it, those that it names first."""
     from ncheck.glossary import found, names, near
-    from ncheck.triage.log_reading import read_lines
+    from ncheck.triage.log_clues import clues_in
 
-    causes, codes = [_cause(one) for one in read_lines([text])], found(registry, text)
+    causes, codes = [_cause(one) for one in clues_in([text])], found(registry, text)
     if not causes and not codes:
         more = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
         raise NcheckError(f"{printable(text)!r} is no check, cause or error that ncheck knows; {more}")
@@ -61,11 +61,10 @@ def _of_text(registry: Registry, text: str) -> str:
     return f"# {printable(text)}\n{said}\nTo find the cause of a job: ncheck triage --logs DIR\n"
 
 
-def _cause(reading: LogReading) -> str:
-    others = f", or: {', '.join(reading.others)}" if reading.others else ""
-    command = reading.fix or reading.look
-    typed = f"; to type: `{command}`" if command else ""
-    return f"- {reading.cause or 'no cause by itself'}: {reading.meaning}{others}{typed}"
+def _cause(clue: Clue) -> str:
+    others = f", or: {', '.join(clue.others)}" if clue.others else ""
+    typed = f"; to type: `{clue.command}`" if clue.command else ""
+    return f"- {clue.cause or 'no cause by itself'}: {clue.meaning}{others}{typed}"
 
 
 def _checks(registry: Registry, codes: Sequence[str]) -> str:

@@ -13,7 +13,9 @@ from functools import lru_cache
 from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
-from ncheck.triage.log_reading import Confidence, LogReading, read_lines
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
+from ncheck.triage.log_clues import clues_in
 
 _ALIKE = 2.0  # the factor by which the nodes' times of one all-reduce may differ
 
@@ -206,17 +208,17 @@ _BUS_ERROR = 7
 
 @dataclass(frozen=True)
 class FailureReport:
-    """One node's failure. `reading` is what its message and its log say, None if nothing."""
+    """One node's failure. `clue` is what its message and its log say, None if nothing."""
 
     node: str
     result: NodeResult
     failure: Failure
-    reading: LogReading | None
+    clue: Clue | None
 
     @property
     def names_cause(self) -> bool:
         """Whether it names a cause of its own, and not only the failure of another node."""
-        return self.reading is not None and not self.reading.echo
+        return self.clue is not None and not self.clue.echo
 
     @property
     def hung(self) -> bool:
@@ -232,7 +234,7 @@ class FailureReport:
 
 def failure_report(node: str, result: NodeResult, failure: Failure) -> FailureReport:
     """Return what a node reports about its failure."""
-    found = _readings((failure.words, *result.log))
+    found = _clues((failure.words, *result.log))
     best = found[0] if found else None
     if best is None or best.echo:
         best = _from_failure(failure, symptom=best) or best
@@ -240,31 +242,29 @@ def failure_report(node: str, result: NodeResult, failure: Failure) -> FailureRe
 
 
 @lru_cache(maxsize=2**14)  # several checks ask for the same, and a node may report hundreds of lines
-def _readings(lines: tuple[str, ...]) -> tuple[LogReading, ...]:
-    return read_lines(lines)
+def _clues(lines: tuple[str, ...]) -> tuple[Clue, ...]:
+    return clues_in(lines)
 
 
-def _from_failure(failure: Failure, symptom: LogReading | None) -> LogReading | None:
+def _from_failure(failure: Failure, symptom: Clue | None) -> Clue | None:
     """Return what the failure shows if the log names no cause: a signal, or a message that triage does not know."""
     signal = -failure.code if failure.code is not None and failure.code < 0 else 0
     if signal and signal not in _ENDED_BY_OTHERS:
         return _signalled(signal, failure.words)
     if symptom or signal or failure.late or not failure.words:
         return None
-    return LogReading("", failure.words, (failure.words,), Confidence.LOW, "")
+    return Clue("logs", "", Grade.POSSIBLE, failure.words, meaning=failure.words)
 
 
-def _signalled(signal: int, words: str) -> LogReading:
-    evidence = (words,) if words else ()
+def _signalled(signal: int, words: str) -> Clue:
+    killed = f"a rank was killed by signal {signal}"
     if signal == _BUS_ERROR:
-        meaning = "a rank was killed by signal 7 (SIGBUS): it wrote to shared memory that the node does not have"
-        return LogReading(
-            "shm_too_small", meaning, evidence, Confidence.MEDIUM, "", "df -h /dev/shm", ("rank_crashed",)
-        )
-    meaning = f"a rank was killed by signal {signal}"
-    return LogReading(
-        "rank_crashed", meaning, evidence, Confidence.MEDIUM, "", "sudo journalctl -k -g 'oom|segfault|Xid'"
-    )
+        return Clue(
+            "logs", "shm_too_small", Grade.LIKELY, words, others=("rank_crashed",), next=("df -h /dev/shm",),
+            meaning=f"{killed} (SIGBUS): it wrote to shared memory that the node does not have",
+        )  # fmt: skip
+    look = "sudo journalctl -k -g 'oom|segfault|Xid'"
+    return Clue("logs", "rank_crashed", Grade.LIKELY, words, meaning=killed, next=(look,))
 
 
 def _idle(result: NodeResult) -> float:

@@ -9,9 +9,10 @@ from math import gcd
 
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
+from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import Line
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.signature import Reading
 
 # A reading, and the lines that it is made from.
 Detected = Iterator[tuple[Reading, tuple[Line, ...]]]

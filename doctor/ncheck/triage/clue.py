@@ -1,21 +1,26 @@
-"""What a source of evidence says of a running job: clues that point to a cause, and motion that speaks against a hang.
+"""What a source of evidence says of a job: clues that point to a cause, and motion that speaks against a hang.
 
-A reader of evidence (triage/live/, one file per source) yields both; triage/join.py makes diagnoses of them.
+Logs yield clues (triage/log_clues.py), and so do the readers of a running job (triage/live/, one file per source), with
+motions. triage/judge.py makes diagnoses of clues, whatever their source.
 """
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.triage.signature import Grade
+from ncheck.triage.certainty import Grade
+from ncheck.triage.lines import Line
 
 Source = Literal["processes", "stacks", "sockets", "counters", "ras", "flight-recorder", "logs", "gpus", "kernel"]
 
 
 @dataclass(frozen=True)
 class Clue:
-    """One thing that is wrong, or odd. `cause` is a slug of causes.CAUSES; `text` one sentence of evidence.
+    """One thing that is wrong, or odd. `cause` is a slug of causes.CAUSES, "" where only a symptom was seen.
+
+    `text` is one sentence of evidence; "" where the `lines` of a log are.
 
     `grade`: CERTAIN: this itself is the cause. LIKELY: in most cases. POSSIBLE: several causes look so. ECHO: a
     consequence of another rank's trouble, such as waiting in a collective; it never names a culprit.
@@ -23,7 +28,8 @@ class Clue:
     `still`: it counts only where the job stands still; a rank that waits in a collective is no fault in a job that
     works. `slow`: it counts where the job works, and says what slows it down.
     `works`: the ranks named were seen to work, and the others wait for them: this accuses nobody.
-    `others` are causes that look the same. `meaning`, `fix` and `next` replace those of the cause.
+    `others` are causes that look the same. `meaning`, `fix` and `next` replace those of the cause; a `fix` of None
+    says that the cause's is no help. `kind` says more of a program's failure.
     """
 
     source: Source
@@ -38,8 +44,24 @@ class Clue:
     others: tuple[str, ...] = ()
     kind: str = ""
     meaning: str = ""
-    fix: str = ""
+    fix: str | None = ""
     next: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = field(default=(), compare=False)
+
+    @property
+    def echo(self) -> bool:
+        """Whether it shows only the consequences of another rank's failure."""
+        return self.grade is Grade.ECHO
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What was seen: the lines of a log, or the sentence."""
+        return (self.text,) if self.text else tuple(line.text for line in self.lines)
+
+    @property
+    def command(self) -> str:
+        """The first command to type: what changes something, or else what shows more; "" for neither."""
+        return self.fix or next(iter(self.next), "")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.triage.certainty import NAMED
+
+__all__ = ["MOST_DIAGNOSES", "MOST_NEXT", "NAMED", "Diagnosis", "Evidence"]
 
 MOST_DIAGNOSES, MOST_NEXT = 8, 4
-SURE = 0.8  # from here on, nine answers in ten are right
-NAMED = 0.5  # from here on, a diagnosis names what is wrong; below, it says what may be looked at
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A cause and how sure it is. `confidence`: 0 to 1. `ranks` and `nodes` are those that failed, the first one
-    first.
+    """A cause and how sure it is. `confidence`: 0 to 1 (certainty.py).
 
+    `ranks` and `nodes` are those that failed, the first one first.
     `fix` is one command that changes something, "" if none does; `next` are commands that show whether it is this
     cause. `works`: the ranks were seen to work, and the others wait for them, which is no fault.
     """

@@ -15,9 +15,9 @@ from functools import lru_cache
 
 from ncheck.facts.ranks import ranks_text
 from ncheck.lazy_dataclass import dataclass
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, Group
-from ncheck.triage.signature import Grade
 
 _NEVER_CAME = ("collective_mismatch", "rank_crashed", "data_loader", "checkpoint_write", "deadlock")
 _STUCK = ("ib_fabric", "gpu_fault", "firewall", "software_bug")

@@ -14,16 +14,15 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.redact import redact
 from ncheck.text import printable
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
+from ncheck.triage.causes import SYMPTOM, UNKNOWN
+from ncheck.triage.certainty import NAMED, Grade
 from ncheck.triage.clue import Clue, Motion
-from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, NAMED, SURE, Diagnosis, Evidence
+from ncheck.triage.diagnosis import Diagnosis, Evidence
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.judge import MOST_EVIDENCE, diagnoses_of, headline, place
 from ncheck.triage.live import Reader, readers
-from ncheck.triage.signature import Grade
 from ncheck.triage.sources import Unreadable
-
-MOST_EVIDENCE = 8
 
 
 class Work(str, Enum):
@@ -94,7 +93,10 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     counted = [one for one in signs if isinstance(one, Clue) and _counts(one, work, motions, waited_for=waited_for)]
     at_work = [one for one in counted if one.works]
     clues = [it for one in counted for it in _of_work(one, seen, at_work)]
-    diagnoses = _diagnoses(clues, job, seen, work)
+    if all(clue.echo for clue in clues):  # that others wait, or lost a rank, names no culprit
+        diagnoses = tuple(_unexplained(job, seen)) if work is Work.STILL else ()
+    else:
+        diagnoses = diagnoses_of(clues, job)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
         gaps = (one for one in signs if isinstance(one, Clue) and one.cause == "rank_missing")
@@ -254,130 +256,6 @@ def _of_work(clue: Clue, motions: Iterable[Motion], at_work: Iterable[Clue]) -> 
     yield from (replace(own, source=one.source, text=one.text, nodes=(one.node,)) for one in work.values())
 
 
-# How much one clue says, from 0 to 1. Clues of different sources that agree add up.
-_WEIGHTS = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.8, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.2}
-_MOST_SURE = 0.97
-_RIVALS = 0.75  # two causes are equally clear, for different ranks
-_AT_WORK = 0.4  # the others wait for a rank that works
-
-# What the others see of a rank in trouble: it follows from whatever else is wrong with that rank.
-_CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
-# What a rank was seen to do: it follows from another cause that is as clear, and says why it does that.
-_PLACES = ("deadlock", "data_loader", "checkpoint_write")
-
-
-def _distance(cause: str) -> int:
-    """Return how far a cause is from the reason: 0 is the reason itself."""
-    return 2 if cause in _CONSEQUENCES else 1 if cause in _PLACES else 0
-
-
-@dataclass(frozen=True)
-class _Theory:
-    """One cause, with the clues that name it and those that it explains."""
-
-    cause: str
-    clues: tuple[Clue, ...]
-    explained: tuple[Clue, ...] = ()
-
-    @property
-    def grade(self) -> Grade:
-        return max(clue.grade for clue in self.clues)
-
-    @property
-    def works(self) -> bool:
-        """Whether the ranks that it names were seen to work: that is what the others wait for, and no fault."""
-        return any(clue.works for clue in self.clues) and self.grade <= Grade.POSSIBLE
-
-    @property
-    def best(self) -> Clue:
-        # Of clues that are as sure, the stacks say best what a rank does.
-        return max(self.clues, key=lambda clue: (clue.grade, clue.works, clue.source == "stacks"))
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(rank for clue in self._named for rank in clue.ranks))
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(node for clue in self._named for node in clue.nodes))
-
-    @property
-    def _named(self) -> Iterable[Clue]:
-        """The clues that say who is at fault: the best ones."""
-        return [clue for clue in self.clues if clue.grade is self.grade] or self.clues
-
-    @property
-    def score(self) -> float:
-        """Return how sure it is: each source counts once, and what the cause explains counts half."""
-        by_source: dict[str, float] = {}
-        for clues, share in ((self.explained, 0.5), (self.clues, 1.0)):
-            for clue in clues:
-                weight = _WEIGHTS[clue.grade] * share
-                by_source[clue.source] = max(weight, by_source.get(clue.source, 0.0))
-        doubt = 1.0
-        for weight in by_source.values():
-            doubt *= 1 - weight
-        return round(min(1 - doubt, _AT_WORK if self.works else _MOST_SURE), 2)
-
-    def explains(self, other: _Theory) -> bool:
-        """Return whether another theory is a consequence of this one."""
-        if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
-            return True
-        shared = bool(set(self.ranks) & set(other.ranks))
-        nearer = _distance(self.cause) < _distance(other.cause) and not other._is_what(self)
-        nearer = nearer or self._is_what(other)
-        if shared:
-            enough = Grade.POSSIBLE if other.cause in _CONSEQUENCES else other.grade
-            return self.grade > other.grade or (nearer and self.grade >= enough)
-        return nearer and not other.ranks and self.grade >= other.grade
-
-    def _is_what(self, other: _Theory) -> bool:
-        """Return whether another source names this cause where the other's says that both look the same."""
-        alike = self.cause in other.best.others and other.cause not in self.best.others
-        return alike and other.best.source not in {clue.source for clue in self.clues}
-
-
-def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Diagnosis, ...]:
-    by_cause: dict[str, list[Clue]] = {}
-    for clue in clues:
-        by_cause.setdefault(clue.cause, []).append(clue)
-    theories = [_Theory(cause, tuple(found)) for cause, found in by_cause.items()]
-    roots = [one for one in theories if not any(_takes(other, one) for other in theories if other is not one)]
-    roots = [_with_explained(one, theories, roots) for one in roots if one.grade is not Grade.ECHO]
-    roots.sort(key=lambda one: (one.works, -one.grade, -one.score))
-    if not roots and work is Work.STILL:
-        return tuple(_unexplained(job, motions))
-    scores = [one.score for one in roots]
-    if len(roots) > 1 and roots[0].grade is roots[1].grade and not set(roots[0].ranks) & set(roots[1].ranks):
-        scores = [min(score, _RIVALS) for score in scores]
-    scores = [min(score, max(scores[: at + 1])) for at, score in enumerate(scores)]
-    found = [_diagnosis(one, score, job) for one, score in zip(roots, scores, strict=True)]
-    best = found[0] if found else None
-    if best and best.confidence < SURE and not roots[0].works:
-        named = {one.cause for one in found}
-        others = [name for name in dict.fromkeys(roots[0].best.others) if name not in named]
-        found += [
-            replace(best, cause=name, confidence=round(best.confidence * 0.6, 2), meaning=CAUSES[name].meaning,
-                    fix=_filled(CAUSES[name].fix, best.ranks, job), kind="",
-                    next=tuple(filter(None, (_filled(CAUSES[name].look, best.ranks, job),))))
-            for name in others
-        ]  # fmt: skip
-    found.sort(key=lambda one: -one.confidence)
-    return tuple(found[:MOST_DIAGNOSES])
-
-
-def _takes(one: _Theory, other: _Theory) -> bool:
-    """Return whether one theory takes another with it. Of two that explain each other, the nearer one to the reason."""
-    if not one.explains(other):
-        return False
-    return not other.explains(one) or (_distance(one.cause), one.cause) < (_distance(other.cause), other.cause)
-
-
-def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collection[_Theory]) -> _Theory:
-    explained = (one for one in theories if one not in roots and theory.explains(one))
-    return replace(theory, explained=tuple(clue for one in explained for clue in one.clues))
-
-
 def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
     # A rank that exchanges no data may compute, and so may one of which nothing is known.
@@ -385,59 +263,22 @@ def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     moving = any(one.moves and (one.aside or not one.waits) for one in motions)
     if len({one.who for one in waiting}) < len(job.ranks) or moving:
         return
-    evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
+    evidence = tuple(Evidence(place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job makes no progress, and nothing seen in {len(job.ranks)} processes shows why"
-    yield Diagnosis(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
-
-
-def _diagnosis(theory: _Theory, score: float, job: Job) -> Diagnosis:
-    cause, best = CAUSES.get(theory.cause, SYMPTOM), theory.best
-    ordered = sorted(theory.clues, key=lambda clue: -clue.grade) + list(theory.explained)
-    evidence = dict.fromkeys(
-        Evidence(_place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400))) for clue in ordered
-    )
-    looks = dict.fromkeys([word for clue in ordered for word in clue.next] or [look_of(theory.cause, best.kind)])
-    looks = dict.fromkeys(filter(None, (_filled(look, theory.ranks, job) for look in looks)))
-    return Diagnosis(
-        theory.cause or UNKNOWN,
-        score,
-        redact(best.meaning or cause.meaning),
-        best.kind,
-        tuple(evidence)[:MOST_EVIDENCE],
-        theory.ranks,
-        theory.nodes or _nodes_of(theory.ranks, job),
-        redact(_filled(best.fix or cause.fix, theory.ranks, job)),
-        tuple(map(redact, looks))[:MOST_NEXT],
-        theory.works,
-    )
-
-
-def _place(source: str, *nodes: str) -> str:
-    return ":".join((*filter(None, nodes), source))
-
-
-def _nodes_of(ranks: Iterable[int], job: Job) -> tuple[str, ...]:
-    found = (job.numbered(rank) for rank in ranks)
-    return tuple(dict.fromkeys(one.node for one in found if one))
-
-
-def _filled(command: str, ranks: Sequence[int], job: Job) -> str:
-    """Return a command with the process of the first rank at fault in the place of PID; "" where that is not known."""
-    one = next((found for rank in ranks if (found := job.numbered(rank))), None)
-    return filled(command, one.pid if one else None)
+    yield Diagnosis(UNKNOWN, Grade.ECHO.confidence, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
 
 
 def _summary(diagnoses: Sequence[Diagnosis], work: Work, unread: Sequence[Unreadable]) -> str:
-    if diagnoses:
-        best = diagnoses[0]
-        return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
-    return {
-        Work.MOVES: "nothing wrong was seen: something moved, and not all of the job could be looked at"
-        if unread
-        else "nothing wrong: the job makes progress",
-        Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
-        Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
-    }[work]
+    return (
+        headline(diagnoses)
+        or {
+            Work.MOVES: "nothing wrong was seen: something moved, and not all of the job could be looked at"
+            if unread
+            else "nothing wrong: the job makes progress",
+            Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
+            Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
+        }[work]
+    )
 
 
 _MOST_NOTES = 6

@@ -10,7 +10,7 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 from ncheck.history.entry import TRIAGE, Entry, Seen
 from ncheck.history.store import History, HistoryError
 from ncheck.redact import redact
-from ncheck.triage.diagnosis import SURE
+from ncheck.triage.certainty import SURE
 from ncheck.version import __version__
 
 if TYPE_CHECKING:

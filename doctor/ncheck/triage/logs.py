@@ -7,17 +7,18 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.redact import redact
 from ncheck.text import printable, shell_word
 from ncheck.triage.across_lines import verbs_note
-from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
-from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, SURE, Diagnosis, Evidence
+from ncheck.triage.causes import look_of
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
+from ncheck.triage.diagnosis import Diagnosis
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.judge import diagnoses_of, headline
 from ncheck.triage.lines import Line
-from ncheck.triage.log_reading import Confidence, LogReading, alternatives, readings_of, scores, shown
+from ncheck.triage.log_clues import clue_of_trouble, clues_of
 from ncheck.triage.scan import Log, Scan
-from ncheck.triage.signature import Grade
 from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
 
 
@@ -54,7 +55,7 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
             unread.append(source)
         else:
             _read(scan, source, unread)
-    diagnoses = _joined(_diagnoses(scan), _of_dumps(recorded))
+    diagnoses = diagnoses_of((*_of_logs(scan), *_of_dumps(recorded)))
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
@@ -65,33 +66,12 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
     )
 
 
-_GRADES = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.85, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.3}
-
-
-def _of_dumps(recorded: DumpFiles) -> Iterator[Diagnosis]:
-    """Yield what flight recorder dumps say, side by side."""
+def _of_dumps(recorded: DumpFiles) -> Iterator[Clue]:
+    """Yield what flight recorder dumps say, side by side: each at the file of a rank that it names."""
     for clue in analyse(recorded.dumps, None, recorded.unread):
-        cause = CAUSES[clue.cause]
         named = [recorded.names[rank] for rank in clue.ranks if rank in recorded.names]
-        place = named[0] if named else next(iter(recorded.names.values()))
-        evidence = (Evidence(place, 0, redact(printable(clue.text, 400))),)
-        yield Diagnosis(
-            clue.cause, _GRADES[clue.grade], redact(clue.meaning or cause.meaning), clue.kind, evidence, clue.ranks,
-            clue.nodes, redact(clue.fix or cause.fix), clue.next or tuple(filter(None, (filled(cause.look),))),
-        )  # fmt: skip
-
-
-def _joined(found: Iterable[Diagnosis], others: Iterable[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Return all diagnoses, best first; those of one cause are one."""
-    joined: dict[str, Diagnosis] = {}
-    for one in sorted((*found, *others), key=lambda one: -one.confidence):
-        best = joined.get(one.cause, one)
-        evidence = tuple(dict.fromkeys((*best.evidence, *one.evidence)))
-        ranks, nodes = (*best.ranks, *one.ranks), (*best.nodes, *one.nodes)
-        joined[one.cause] = replace(
-            best, evidence=evidence, ranks=tuple(dict.fromkeys(ranks)), nodes=tuple(dict.fromkeys(nodes))
-        )
-    return tuple(joined.values())
+        file = named[0] if named else next(iter(recorded.names.values()))
+        yield replace(clue, text="", lines=(Line(0, printable(clue.text, 400), file=file),))
 
 
 def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
@@ -113,18 +93,10 @@ def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
         unread.append(Unreadable(source.name, failed[0]))
 
 
-def _diagnoses(scan: Scan) -> tuple[Diagnosis, ...]:
-    """Return the diagnoses with what else prints the lines of the best one, best first."""
-    found = readings_of(scan)
-    ranked = list(zip(scores(found), found, strict=True))
-    if ranked and ranked[0][0] < SURE:
-        score, best = ranked[0]
-        named = {reading.cause for reading in found}
-        ranked += [(round(score * 0.6, 2), other) for other in alternatives(best) if other.cause not in named]
-    if not found:
-        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and _of_this_job(log)][:1]
-    ranked.sort(key=lambda pair: -pair[0])
-    return tuple(_diagnosis(score, reading) for score, reading in ranked[:MOST_DIAGNOSES])
+def _of_logs(scan: Scan) -> list[Clue]:
+    """Return what the logs point to; else the first line that sounds like a failure."""
+    trouble = (clue_of_trouble(log.trouble) for log in scan.logs if log.trouble and _of_this_job(log))
+    return list(map(_with_looks, clues_of(scan))) or list(trouble)[:1]
 
 
 def _of_this_job(log: Log) -> bool:
@@ -133,44 +105,21 @@ def _of_this_job(log: Log) -> bool:
     return not ended_well and (log.stated or log.known or log.steps or bool(log.done))
 
 
-def _trouble(line: Line) -> LogReading:
-    """Return the reading of a line that sounds like a failure and that no signature knows."""
-    unknown = LogReading("", "a line sounds like a failure, and it is none that ncheck knows", (shown(line),),
-                        Confidence.LOW, SYMPTOM.fix, SYMPTOM.look, lines=(line,))  # fmt: skip
-    return replace(unknown, ranks=(line.rank,) if line.rank else (), nodes=(line.host,) if line.host else ())
-
-
-def _look(reading: LogReading) -> str:
-    """Return the command that shows more: for an exception, that in the log with what stands above it."""
-    line = reading.lines[0] if reading.lines else None
-    named = bool(line and line.file not in ("", "-") and line.file.isprintable())
-    if line and named and reading.kind in ("exception", "assertion"):
-        return f"less +{line.number} {shell_word(line.file)}"
-    return reading.look
-
-
-def _diagnosis(score: float, reading: LogReading) -> Diagnosis:
-    # What tells the others apart, where it is not sure; else they have nothing to do with this failure.
-    others = reading.others if reading.confidence is Confidence.LOW else ()
-    looks = (_look(reading), reading.look, *(look_of(name, reading.kind) for name in others))
-    return Diagnosis(
-        reading.cause or UNKNOWN,
-        score,
-        redact(reading.meaning),
-        reading.kind,
-        tuple(Evidence(printable(line.file), line.number, redact(shown(line))) for line in reading.lines),
-        tuple(map(int, reading.ranks)),
-        reading.nodes,
-        redact(reading.fix),
-        tuple(redact(look) for look in dict.fromkeys(looks) if filled(look))[:MOST_NEXT],
-    )
+def _with_looks(clue: Clue) -> Clue:
+    """Return a clue with all commands that show more: the log above an exception, and what tells alike causes apart."""
+    line = clue.lines[0]
+    above = f"less +{line.number} {shell_word(line.file)}" if line.file not in ("", "-") else ""
+    own = above if clue.kind in ("exception", "assertion") and line.file.isprintable() else ""
+    # Where it is sure, the others have nothing to do with this failure.
+    others = clue.others if clue.grade <= Grade.POSSIBLE else ()
+    looks = (own, *clue.next, *(look_of(name, clue.kind) for name in others))
+    return replace(clue, next=tuple(filter(None, dict.fromkeys(looks))))
 
 
 def _summary(scan: Scan, diagnoses: tuple[Diagnosis, ...], unread: list[Unreadable], *, healthy: bool) -> str:
     """Return the answer in one sentence."""
     if diagnoses:
-        best = diagnoses[0]
-        return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
+        return headline(diagnoses)
     if healthy and any(log.done for log in scan.logs):
         return "no failure: the job finished"
     if healthy:

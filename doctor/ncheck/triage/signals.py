@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import Reading
 
 _OOM = "sudo journalctl -k -g oom"
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from enum import IntEnum
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.triage.certainty import Grade
 
-
-class Grade(IntEnum):
-    """How strongly a line points to its cause. A higher grade outweighs a lower one, whichever line came first."""
-
-    ECHO = 0  # a consequence of another rank's failure: a cause only if no other line names one
-    POSSIBLE = 1  # several causes print the same line
-    LIKELY = 2  # one cause in most cases
-    CERTAIN = 3  # the line itself names the cause
+__all__ = ["NO_LIBRARY", "REGISTER", "Grade", "Reading", "Signature", "row"]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage.log_reading import Confidence, LogReading, read_lines
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
+from ncheck.triage.log_clues import clues_in
 
 
 def causes(*lines: str) -> list[str]:
-    return [reading.cause for reading in read_lines(lines)]
+    return [clue.cause for clue in clues_in(lines)]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,8 @@ def timed_out(rank: int, number: int, operation: str = "ALLREDUCE", size: int = 
 
 
 def test_the_rank_with_the_lowest_sequence_number_called_fewer_collectives() -> None:
-    found = read_lines([timed_out(0, 20), timed_out(1, 20), timed_out(2, 19), timed_out(3, 20)])[0]
-    assert (found.cause, found.ranks[0], found.confidence) == ("collective_mismatch", "2", Confidence.LOW)
+    found = clues_in([timed_out(0, 20), timed_out(1, 20), timed_out(2, 19), timed_out(3, 20)])[0]
+    assert (found.cause, found.ranks[0], found.grade) == ("collective_mismatch", 2, Grade.POSSIBLE)
 
 
 def test_the_group_may_stand_in_the_line_after_that_of_the_collective() -> None:
@@ -113,14 +115,14 @@ def test_the_group_may_stand_in_the_line_after_that_of_the_collective() -> None:
         "[rank{0}]:[E] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Timeout at NCCL work: {1}, last enqueued NCCL work: 127"
     )
     lines = [timed_out(rank, number, group="") for rank, number in ((0, 122), (1, 126))]
-    found = read_lines([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
-    assert (found.cause, found.ranks) == ("collective_mismatch", ("0",))
+    found = clues_in([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
+    assert (found.cause, found.ranks) == ("collective_mismatch", (0,))
     assert causes(*lines) == ["slow_rank_timeout"]
 
 
 def test_ranks_that_pass_other_sizes_to_one_collective_do_not_match() -> None:
-    found = read_lines([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
-    assert (found.cause, found.confidence) == ("collective_mismatch", Confidence.MEDIUM)
+    found = clues_in([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
+    assert (found.cause, found.grade) == ("collective_mismatch", Grade.LIKELY)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,8 @@ STARTED = f"{INFO}comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1a000 - Init COMPLETE
 DOCKER0 = f"{INFO}NET/Socket : Using [0]docker0:172.17.0.1<0>"
 
 
-def wrong_nic(*lines: str) -> LogReading:
-    found = read_lines(lines)[0]
+def wrong_nic(*lines: str) -> Clue:
+    found = clues_in(lines)[0]
     assert found.cause == "wrong_nic", found
     return found
 
@@ -160,19 +162,19 @@ def test_an_interface_beyond_the_first_that_leads_nowhere_is_named_with_the_line
         "[rank1]: RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled system error, NCCL version 2.19.3",
     ):
         found = wrong_nic(VETH, failing)
-        assert (found.meaning, found.confidence, found.fix) == (
-            also, Confidence.MEDIUM, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
+        assert (found.meaning, found.grade, found.fix) == (
+            also, Grade.LIKELY, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
         )  # fmt: skip
     for last in (VETH, f"{INFO}Launch mode Parallel", STARTED):
         for start in (VETH, VETH.removeprefix(INFO)):
             found = wrong_nic(start, last.removeprefix(INFO) if start != VETH else last)
-            assert (found.meaning, found.confidence, found.fix) == (
-                also, Confidence.LOW, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
+            assert (found.meaning, found.grade, found.fix) == (
+                also, Grade.POSSIBLE, "echo NCCL_SOCKET_IFNAME==eno1 >> ~/.nccl.conf",
             )  # fmt: skip
     channel = f"{INFO}Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/1"
     found = wrong_nic(VETH, OTHER_VETH, channel, STARTED)
-    assert (found.evidence, found.confidence, found.nodes) == (
-        (VETH, OTHER_VETH, channel), Confidence.MEDIUM, ("n1", "n2"),
+    assert (found.evidence, found.grade, found.nodes) == (
+        (VETH, OTHER_VETH, channel), Grade.LIKELY, ("n1", "n2"),
     )  # fmt: skip
 
 
@@ -192,8 +194,8 @@ def test_each_kind_of_interface_that_leads_nowhere_counts_beside_a_good_one() ->
 
 def test_a_bridge_with_one_address_on_two_nodes_is_wrong_also_after_nccl_started() -> None:
     found = wrong_nic(DOCKER0, DOCKER0.replace("n1:", "n2:"), STARTED, f"{INFO}Launch mode Parallel")
-    assert (found.meaning, found.confidence) == (
-        "NCCL chose docker0 (172.17.0.1), which no other node can reach", Confidence.MEDIUM,
+    assert (found.meaning, found.grade) == (
+        "NCCL chose docker0 (172.17.0.1), which no other node can reach", Grade.LIKELY,
     )  # fmt: skip
 
 
@@ -217,11 +219,11 @@ def test_interfaces_that_do_no_harm_are_no_fault() -> None:
 def test_a_log_that_ends_in_the_start_of_one_mechanism_names_it() -> None:
     nvls = f"{INFO}NVLS Creating Multicast group nranks 8 size 2097152 on rank 0"
     p2p = f"{INFO}Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
-    assert [(one.cause, one.confidence, one.fix, one.evidence) for one in read_lines([p2p, nvls, "", ""])] == [
-        ("nvls_failure", Confidence.LOW, "export NCCL_NVLS_ENABLE=0", (nvls,))
+    assert [(one.cause, one.grade, one.fix, one.evidence) for one in clues_in([p2p, nvls, "", ""])] == [
+        ("nvls_failure", Grade.POSSIBLE, "export NCCL_NVLS_ENABLE=0", (nvls,))
     ]
-    assert [(one.cause, one.confidence, one.fix) for one in read_lines([nvls, p2p])] == [
-        ("p2p_acs_iommu", Confidence.LOW, "export NCCL_P2P_DISABLE=1")
+    assert [(one.cause, one.grade, one.fix) for one in clues_in([nvls, p2p])] == [
+        ("p2p_acs_iommu", Grade.POSSIBLE, "export NCCL_P2P_DISABLE=1")
     ]
     assert causes(nvls, p2p, f"{INFO}Connected all rings") == causes(nvls, STARTED, p2p) == []
     assert causes("n1:7:8 [0] NCCL WARN Cuda failure 2 'out of memory'", nvls) == ["gpu_oom"]
@@ -236,14 +238,14 @@ PLACE = "Error: No available node types can fulfill resource request {'CPU': 1.0
 
 
 def test_what_waits_for_hosts_tasks_and_nodes_is_named() -> None:
-    (found,) = read_lines(["Attempted to launch horovod task servers.", HOSTS])
-    assert (found.cause, found.confidence, found.others) == (
-        "firewall", Confidence.LOW, ("nic_names_differ", "ssh_auth", "hostname_loopback"),
+    (found,) = clues_in(["Attempted to launch horovod task servers.", HOSTS])
+    assert (found.cause, found.grade, found.others) == (
+        "firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"),
     )  # fmt: skip
     assert causes(HOSTS, "Notified all the hosts that the registration is complete.") == []
-    (found,) = read_lines(TASKS)
-    assert (found.cause, found.confidence, found.ranks) == ("slow_rank_timeout", Confidence.LOW, ("0", "2"))
+    (found,) = clues_in(TASKS)
+    assert (found.cause, found.grade, found.ranks) == ("slow_rank_timeout", Grade.POSSIBLE, (0, 2))
     assert found.meaning == "tasks 0, 2 did not come to a barrier that the others wait at: look at their logs"
-    found = read_lines(["Local node IP: 10.1.0.1", PLACE])[0]
-    assert (found.cause, found.confidence) == ("wrong_nic", Confidence.MEDIUM)
+    found = clues_in(["Local node IP: 10.1.0.1", PLACE])[0]
+    assert (found.cause, found.grade) == ("wrong_nic", Grade.LIKELY)
     assert causes("Local node IP: 192.168.7.1", PLACE) == causes(PLACE) == ["launcher_mismatch"]

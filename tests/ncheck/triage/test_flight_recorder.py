@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from ncheck.triage.causes import CAUSES
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.parse.flight_recorder import Dump, read
-from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.dumps import Entry, call, dump, gloo, pickled, steps, transfer, value
 

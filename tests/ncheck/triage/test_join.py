@@ -13,13 +13,13 @@ from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.triage import join
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.kernel_messages import KernelMessagesFacts
 from ncheck.triage.facts.processes import OtherProcess, ProcessesFacts
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.join import LiveReport, examine_job
 from ncheck.triage.live import Reader
-from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.live.jobs import process
 
@@ -82,7 +82,7 @@ def test_what_matters_only_in_a_hang_accuses_nobody_in_a_job_that_moves(monkeypa
 
 def test_what_slows_a_job_down_counts_only_where_it_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = clue("slow_rank", Grade.LIKELY, 1, slow=True, still=False)
-    assert answers(examined([*MOVING, slow], monkeypatch)) == [("slow_rank", 0.8, (1,))]
+    assert answers(examined([*MOVING, slow], monkeypatch)) == [("slow_rank", 0.85, (1,))]
     assert [one.cause for one in examined([*STILL, slow], monkeypatch).diagnoses] == ["unknown"]
 
 
@@ -100,7 +100,7 @@ def test_ranks_that_exchange_nothing_may_compute_and_are_not_said_to_wait(monkey
 
 def test_what_a_rank_was_seen_to_do_is_explained_by_what_keeps_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
     place, reason = clue("deadlock", Grade.LIKELY, 1), clue("host_memory", Grade.LIKELY, 1, source="processes")
-    assert answers(examined([*STILL, place, reason], monkeypatch)) == [("host_memory", 0.88, (1,))]
+    assert answers(examined([*STILL, place, reason], monkeypatch)) == [("host_memory", 0.91, (1,))]
 
     guess = clue("host_memory", Grade.POSSIBLE, 1, source="processes")
     assert answers(examined([*STILL, place, guess], monkeypatch))[0][0] == "deadlock"
@@ -109,12 +109,12 @@ def test_what_a_rank_was_seen_to_do_is_explained_by_what_keeps_it_there(monkeypa
 def test_of_causes_that_look_the_same_the_one_that_another_source_names_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
     line = clue("container_isolation", Grade.LIKELY, source="logs", others=("wrong_nic",))
     setting = clue("wrong_nic", Grade.LIKELY, 1, source="sockets")
-    assert answers(examined([*STILL, line, setting], monkeypatch)) == [("wrong_nic", 0.88, (1,))]
+    assert answers(examined([*STILL, line, setting], monkeypatch)) == [("wrong_nic", 0.91, (1,))]
 
 
 def test_one_rank_that_computes_while_all_others_wait_does_not_move_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     signs = [*motions(1), clue("deadlock", Grade.LIKELY, 1)]
-    assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.8, (1,))]
+    assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.85, (1,))]
 
 
 def test_ranks_that_could_not_be_watched_do_not_speak_for_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_a_rank_that_works_before_the_rendezvous_is_not_late(monkeypatch: pytest
     assert answers(examined([*STILL, late, works], monkeypatch)) == [("slow_rank", 0.4, (1,))]
     # That a loop comes to no end is seen by the stacks alone.
     loops, busy = clue("deadlock", Grade.LIKELY, 1, nodes=("n0",)), replace(works, source="processes")
-    assert answers(examined([*STILL, loops, busy], monkeypatch))[0][:2] == ("deadlock", 0.85)
+    assert answers(examined([*STILL, loops, busy], monkeypatch))[0][:2] == ("deadlock", 0.89)
 
 
 @pytest.mark.parametrize("other", [
@@ -265,7 +265,7 @@ def test_a_fix_names_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_source_can_be_judged_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     signs = [*STILL, clue("deadlock", Grade.CERTAIN, 0), clue("disk_full", Grade.LIKELY, 0, source="logs")]
-    assert answers(examined(signs, monkeypatch, sources=("logs",))) == [("disk_full", 0.8, (0,))]
+    assert answers(examined(signs, monkeypatch, sources=("logs",))) == [("disk_full", 0.85, (0,))]
 
 
 def test_a_reader_that_breaks_costs_no_other_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

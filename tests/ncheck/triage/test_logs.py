@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.triage.causes import UNKNOWN
-from ncheck.triage.diagnosis import SURE, Diagnosis, Evidence
+from ncheck.triage.certainty import SURE
+from ncheck.triage.diagnosis import Diagnosis, Evidence
 from ncheck.triage.logs import LogReport, examine_logs
 from ncheck.triage.signature import REGISTER
 
@@ -148,6 +149,11 @@ def test_torchruns_summary_names_the_first_rank_and_its_node(tmp_path: Path) -> 
     assert (found.cause, found.ranks, found.nodes) == ("rank_crashed", (12,), ("node03",))
     killed = best(tmp_path, text.replace(": 1 (", ": -9 ("))
     assert (killed.kind, killed.ranks, killed.confidence >= SURE) == ("killed", (12,), True)
+
+
+def test_what_torchruns_summary_calls_a_rank_need_not_be_a_number(tmp_path: Path) -> None:
+    found = best(tmp_path, "Root Cause (first observed failure):\n  host      : node03\n  rank      : N/A\n")
+    assert (found.cause, found.ranks, found.nodes) == ("rank_crashed", (), ("node03",))
 
 
 def test_a_rank_that_waits_is_not_the_one_that_failed(tmp_path: Path) -> None:

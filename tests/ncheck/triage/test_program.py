@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage.log_reading import read_lines, trouble_at_the_end
+from ncheck.triage.log_clues import clues_in, trouble_at_the_end
 
 FAILURES = [
     # host memory
@@ -155,8 +155,8 @@ FAILURES = [
 
 @pytest.mark.parametrize(("line", "cause", "kind"), FAILURES, ids=[line[:50] for line, _, _ in FAILURES])
 def test_a_failure_has_its_cause_and_kind(line: str, cause: str, kind: str) -> None:
-    found = read_lines([f"[1,3]<stderr>:{line}"])[0]
-    assert (found.cause, found.kind, found.ranks[:1] in (("3",), ("12",), ())) == (cause, kind, True)
+    found = clues_in([f"[1,3]<stderr>:{line}"])[0]
+    assert (found.cause, found.kind, found.ranks[:1] in ((3,), (12,), ())) == (cause, kind, True)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_failure_has_its_cause_and_kind(line: str, cause: str, kind: str) -> N
     ],
 )
 def test_a_line_that_only_looks_like_a_failure_is_none(line: str) -> None:
-    assert read_lines([line]) == ()
+    assert clues_in([line]) == ()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_line_that_only_looks_like_a_failure_is_none(line: str) -> None:
     ],
 )  # fmt: skip
 def test_an_address_that_leads_nowhere_explains_why_nobody_answers(lines: tuple[str, ...], cause: str) -> None:
-    assert read_lines(lines)[0].cause == cause
+    assert clues_in(lines)[0].cause == cause
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from ncheck.model.fact import Unread
+from ncheck.triage.certainty import Grade
 from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.parse.flight_recorder import Dump, is_dump, read
-from ncheck.triage.signature import Grade
 
 from tests.skips import cannot
 

@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 from ncheck.triage.causes import CAUSES, SYMPTOM, Cause, filled
+from ncheck.triage.certainty import Grade
 from ncheck.triage.literals import Index, literals
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.signature import Reading
 from ncheck.triage.signatures import MODULES, SIGNATURES
 
 # "    # NCCL WARN Duplicate GPU detected : rank 2 and rank 3 both on CUDA device 3b000" and the signature below it

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.triage.causes import UNKNOWN
-from ncheck.triage.log_reading import trouble_at_the_end
+from ncheck.triage.log_clues import trouble_at_the_end
 from ncheck.triage.logs import LogReport, examine_logs
 
 

@@ -10,33 +10,35 @@ from ncheck.read.readers.interfaces import READER as INTERFACES
 from ncheck.read.readers.versions import READER as VERSIONS
 from ncheck.read.reading import Reader, Reading, Record
 from ncheck.triage.causes import CAUSES
-from ncheck.triage.log_reading import Confidence, progress, read_lines, trouble_at_the_end
+from ncheck.triage.certainty import Grade
+from ncheck.triage.log_clues import clues_in, progress, trouble_at_the_end
 
 
 def diagnosed(text: str) -> Record:
     """Diagnose a job's log: the best cause, its evidence and what to type; `cause` is null if no line shows one.
 
-    `fix` is the command to type: what changes something, or else what shows more; "" where the lines say it all.
-    `others` are the other causes in the log, then those that print the same lines as the best.
+    `confidence` is the word for its grade: "high", "medium" or "low". `fix` is the command to type: what changes
+    something, or else what shows more; "" where the lines say it all. `others` are the other causes in the log, then
+    those that print the same lines as the best.
     """
     lines = plain_text(text).split("\n")
-    readings = read_lines(lines)
-    if not readings:
+    clues = clues_in(lines)
+    if not clues:
         return _no_cause(text, progress(lines), trouble_at_the_end(lines))
-    best = readings[0]
-    other_causes = [reading.cause for reading in readings[1:] if reading.cause]
+    best = clues[0]
+    other_causes = [clue.cause for clue in clues[1:] if clue.cause]
     return {
         "cause": best.cause or None,
         "meaning": best.meaning,
-        "confidence": best.confidence.value,
+        "confidence": best.grade.word,
         "evidence": list(best.evidence),
-        "fix": best.fix or best.look,
+        "fix": best.command,
         "others": list(dict.fromkeys([*other_causes, *best.others])),
         "error": None,
     }
 
 
-def _no_cause(text: str, sure: Confidence | None, trouble: str) -> Record:
+def _no_cause(text: str, sure: Grade | None, trouble: str) -> Record:
     """Describe a log without a known failure: a job that hangs may print exactly such a log.
 
     It is healthy only if it shows that the job ended or went on, and nothing after that sounds like a failure.
@@ -47,11 +49,11 @@ def _no_cause(text: str, sure: Confidence | None, trouble: str) -> Record:
         problem = "no known failure message in the log" if text.strip() else "the log is empty"
         problem += ", but a line that sounds like one" if trouble else ""
         return {"cause": None, "meaning": problem, "confidence": "low", **rest, "error": problem}
-    hang = "; if the job hangs all the same, the log does not show why" if sure is Confidence.LOW else ""
+    hang = "; if the job hangs all the same, the log does not show why" if sure is Grade.POSSIBLE else ""
     return {
         "cause": "healthy",
         "meaning": f"{healthy.meaning}{hang}",
-        "confidence": sure.value,
+        "confidence": sure.word,
         **rest,
         "error": None,
     }

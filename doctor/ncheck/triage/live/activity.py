@@ -11,10 +11,10 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.text import moved
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity, Space, Thread
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
 
 READS = (ActivityFacts, ProcessesFacts)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from ncheck.parse.interface_names import Kind, kind_by_name
 from ncheck.text import moved
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
 from ncheck.triage.facts.jobs import jobs_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.sockets import SocketsFacts
-from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

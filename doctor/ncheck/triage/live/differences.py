@@ -11,10 +11,10 @@ from ncheck.expression import expression
 from ncheck.facts.clock import ClockFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.activity import ActivityFacts, ProcessActivity
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, listed, watched
 
 READS = (ActivityFacts, ProcessesFacts, ClockFacts)

@@ -13,12 +13,12 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import size
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.positions import Kind, position_of
-from ncheck.triage.signature import Grade
 from ncheck.triage.watched import clean
 
 READS = (GpuActivityFacts, ProcessesFacts, StacksFacts)

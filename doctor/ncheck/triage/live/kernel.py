@@ -14,13 +14,14 @@ from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.activity import TICKS, ActivityFacts
 from ncheck.triage.facts.gpu_activity import GpuActivityFacts
 from ncheck.triage.facts.jobs import LOADERS
 from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.facts.processes import ProcessesFacts, is_launcher
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.signature import Reading
 from ncheck.triage.signatures import SIGNATURES
 from ncheck.triage.watched import clean
 

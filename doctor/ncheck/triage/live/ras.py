@@ -17,11 +17,11 @@ from ncheck.facts.ranks import ranks_text
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.ras import RasFacts, RasNamesFacts
 from ncheck.triage.parse.nccl_ras import ABORT, INIT, Communicator, MissingRank, RasProcess, RasRank, RasStatus
-from ncheck.triage.signature import Grade
 
 READS = (RasFacts, RasNamesFacts)
 _MOST = 16  # clues of one kind

@@ -11,6 +11,7 @@ from ncheck.facts.ranks import ranks_text
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.connections import (
     Connections,
@@ -24,7 +25,6 @@ from ncheck.triage.connections import (
 from ncheck.triage.facts.jobs import run_id
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.sockets import Listener, SocketsFacts, master_port
-from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

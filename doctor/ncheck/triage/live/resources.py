@@ -8,10 +8,10 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.text import size
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.activity import ActivityFacts, Group, NodeActivity
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.signature import Grade
 from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
 
 READS = (ActivityFacts, ProcessesFacts)

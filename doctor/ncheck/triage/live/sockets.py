@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.ranks import ranks_text
 from ncheck.text import size
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.connections import (
     Connections,
@@ -24,7 +25,6 @@ from ncheck.triage.connections import (
     ports_of_masters,
 )  # fmt: skip
 from ncheck.triage.facts.sockets import SocketsFacts
-from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster

@@ -9,8 +9,8 @@ from ncheck.facts.ranks import ranks_text
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job
 from ncheck.text import printable
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
-from ncheck.triage.signature import Grade
 
 READS = (LoginFacts,)
 

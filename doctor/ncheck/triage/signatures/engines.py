@@ -5,7 +5,8 @@ HCCL's codes: EI is HCCL, EJ is HCCP, EL is the driver, in the list of CANN's ow
 
 from __future__ import annotations
 
-from ncheck.triage.signature import Grade, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import row
 
 _NIXL = frozenset({"nixl"})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.triage.signature import Grade, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import row
 
 SIGNATURES = (
     # [0] Stalled ranks: 3: [DistributedAllreduce_grad_1, DistributedAllreduce_grad_2 ...]

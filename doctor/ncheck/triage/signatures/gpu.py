@@ -7,7 +7,8 @@ import re
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import PCIE_UNCORRECTED
 from ncheck.parse.xids import FATAL, HARMLESS
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import Reading, Signature, row
 
 _SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 

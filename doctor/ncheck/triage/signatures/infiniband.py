@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import HCA_SICK, HCA_TIMEOUT
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import Reading, Signature, row
 
 # By ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
 _COMPLETIONS: Mapping[int, Reading] = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ncheck.expression import expression
+from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import NAMES, of_exit_code, of_signal
-from ncheck.triage.signature import Grade, Signature, row
+from ncheck.triage.signature import Signature, row
 
 SIGNATURES = (
     # NCCL WARN Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes, error: No space left on device (28)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ncheck.expression import expression
+from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import of_signal
-from ncheck.triage.signature import NO_LIBRARY, REGISTER, Grade, Signature, row
+from ncheck.triage.signature import NO_LIBRARY, REGISTER, Signature, row
 
 _DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
 

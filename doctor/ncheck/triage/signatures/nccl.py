@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.triage.signature import Grade, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import row
 
 _RAS_PORT = frozenset({"own-port"})
 

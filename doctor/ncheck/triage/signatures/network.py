@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 
 from ncheck.expression import expression
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import Reading, Signature, row
 
 _LOOPBACK = expression(r"(?:::ffff:)?127\.|::1$|localhost$")
 

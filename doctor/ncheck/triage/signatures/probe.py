@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.triage.signature import Grade, row
+from ncheck.triage.certainty import Grade
+from ncheck.triage.signature import row
 
 SIGNATURES = (
     # libcuda.so.1 lacks cuDevicePrimaryCtxRetain_v2: the driver is too old

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 
 from ncheck.expression import expression
+from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import of_signal
-from ncheck.triage.signature import NO_LIBRARY, REGISTER, Grade, Reading, Signature, row
+from ncheck.triage.signature import NO_LIBRARY, REGISTER, Reading, Signature, row
 
 # What may stand before a message: [rank3]:, [1,5]<stderr>:, 12: of srun -l, (Worker pid=77), a time, a pod's name.
 _BEFORE = r"(?:^|[\]\)>|:] ?|\d(?:Z|[+-]\d\d:?\d\d)? |ERROR ?-? ?|[\w/.-]\s)"

@@ -6,8 +6,9 @@ import re
 
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import EDAC_UNCORRECTED, HARD_LOCKUP, RCU_STALL, SOFT_LOCKUP
+from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import NAMES, of_exit_code, of_signal
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.signature import Reading, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 _MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"

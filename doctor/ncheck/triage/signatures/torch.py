@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from ncheck.expression import expression
+from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import of_exit_code, of_signal
-from ncheck.triage.signature import Grade, Reading, Signature, row
+from ncheck.triage.signature import Reading, Signature, row
 
 _GLOO = frozenset({"gloo"})
 

@@ -19,10 +19,10 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.job import Job, Process, RankProcess
 from ncheck.triage.agent.stacks import answer
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.stacks import STACKS, StacksFacts, stacks
 from ncheck.triage.live.stacks import signs
-from ncheck.triage.signature import Grade
 
 NODE = "here"
 

@@ -7,10 +7,10 @@ import pytest
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
 from ncheck.model.job import RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion
 from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity, Thread, Written
 from ncheck.triage.live.activity import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import cluster, job, process, rank, spread
 from .watching import facts, seen, watched

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from ncheck.model.cluster import Cluster, Facts
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.sockets import SocketsFacts
 from ncheck.triage.live.counters import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import job, process, rank, spread
 from .wired import named

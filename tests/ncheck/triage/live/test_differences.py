@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from ncheck.facts.clock import ClockFacts
 from ncheck.model.job import Job
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.facts.activity import ActivityFacts
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.differences import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import cluster, job, process, rank, spread
 from .watching import facts, watched

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.facts.flight_recorder import DumpFile, FlightRecorderFacts
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live import readers
 from ncheck.triage.live.flight_recorder import signs
 from ncheck.triage.parse.flight_recorder import Dump
-from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.dumps import dump, steps
 from tests.ncheck.triage.live import jobs

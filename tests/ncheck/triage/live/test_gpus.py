@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.gpus import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import cluster, spread
 

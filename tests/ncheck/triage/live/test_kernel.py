@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from ncheck.model.job import Job
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.facts.activity import ActivityFacts, Look, ProcessActivity
 from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.kernel import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import cluster, job, process, rank
 

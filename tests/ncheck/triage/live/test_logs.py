@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ncheck.model.fact import Unread
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
+from ncheck.triage.judge import diagnoses_of
 from ncheck.triage.live.logs import signs
-from ncheck.triage.signature import Grade
+from ncheck.triage.logs import examine_logs
 
 from .jobs import cluster, job, process, rank
 
@@ -99,3 +103,21 @@ def test_what_a_launcher_prints_is_of_no_single_rank() -> None:
     (found,) = signs(JOB, cluster({"gpu01": {LogTailsFacts: LogTailsFacts((tail(77, text),), {})}}))
     assert isinstance(found, Clue)
     assert (found.ranks, found.nodes) == ((1,), ("gpu02",))
+
+
+OOM = "gpu01:7:8 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
+NO_ROUTE = "gpu01:7:8 [0] NCCL WARN Net : Connect to 10.1.0.9<401> failed : No route to host\n"
+
+
+@pytest.mark.parametrize("text", [
+    TRACEBACK, OOM, NO_ROUTE, TRACEBACK + OOM,
+    "n1:7:8 [0] NCCL WARN GDRCOPY failure 3\n",  # its command replaces the fix of the cause
+    "n1:7:8 [0] NCCL WARN NET/IB: Got completion from peer 10.0.1.23<4> with status=12 opcode=0 len=0\n",
+])  # fmt: skip
+def test_one_log_has_one_answer_be_it_a_file_or_of_a_running_job(text: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(text)
+    alone = examine_logs([str(tmp_path / "log")], io.BytesIO()).diagnoses
+    running = diagnoses_of([one for one in of(gpu01=tail(77, text)) if isinstance(one, Clue)], JOB)
+    assert [(one.cause, one.confidence, one.meaning, one.fix) for one in running] == [
+        (one.cause, one.confidence, one.meaning, one.fix) for one in alone
+    ]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.live.ras import signs
-from ncheck.triage.signature import Grade
 
 from tests.standins.nccl_ras import RELEASES, TEXT_RELEASES, Comm, answer, change
 

@@ -10,10 +10,10 @@ import pytest
 from ncheck.facts.names import Resolved
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, Process, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.facts.sockets import Listener, SocketsFacts
 from ncheck.triage.live.rendezvous import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import job, process
 from .wired import SPACE, connected, facts, ip, listens, named, place

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from ncheck.model.cluster import FactType
 from ncheck.model.fact import Unread
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.facts.activity import ActivityFacts, Group, MountUse, NodeActivity, Space, Written
 from ncheck.triage.live.resources import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import cluster, spread
 from .watching import facts, seen, watched

@@ -10,10 +10,10 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion
 from ncheck.triage.facts.sockets import Connection, Seen, Socket, SocketsFacts
 from ncheck.triage.live.sockets import signs
-from ncheck.triage.signature import Grade
 
 from .jobs import job, process, spread
 from .wired import COUNTED, SPACE, both, cluster, connected, dials, ip, listens, named, pair, place

@@ -14,10 +14,10 @@ import pytest
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job
 from ncheck.triage.causes import CAUSES
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.stacks import FileLock, Frame, ProcessStacks, StacksFacts, Task, Thread
 from ncheck.triage.live.stacks import READS, signs
-from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.agent.test_stacks import with_py_spy
 from tests.ncheck.triage.live.jobs import cluster, job, process, rank, spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ncheck.triage.signature import Grade
+from ncheck.triage.certainty import Grade
 
 from tests.ncheck.triage.agent.test_stacks import with_py_spy
 from tests.ncheck.triage.live.running import clues, motions, running

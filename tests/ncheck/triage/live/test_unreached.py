@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import Login
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.live.unreached import signs
-from ncheck.triage.signature import Grade
 
 from tests.ncheck.triage.live.jobs import cluster, job, rank
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.sockets import NetworkPlace, Seen, Socket, SocketsFacts
-from ncheck.triage.signature import Grade
 
 SPACE = "net:[1]"
 

@@ -1,80 +1,56 @@
-"""What the lines of a log say: the causes, best first, without those that another cause explains."""
+"""What the lines of logs say, as clues: one for each cause, the first failure first, without what another explains."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import field, replace
-from enum import Enum
+from dataclasses import replace
 from itertools import islice
 
 from ncheck.expression import expression
-from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
 from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM, look_of
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
 from ncheck.triage.lines import Line
 from ncheck.triage.scan import Hit, Log, Scan, states_error
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.signature import Reading
 
 MOST_EVIDENCE = 6
 MOST_RANKS = 64
 _LONGEST_EVIDENCE = 300
 
 
-class Confidence(str, Enum):
-    """How far a reading can be trusted."""
-
-    HIGH = "high"  # a line names the cause
-    MEDIUM = "medium"  # the line has this cause in most cases
-    LOW = "low"  # other causes print the same line: see `others`
-
-
-_CONFIDENCE = {Grade.CERTAIN: Confidence.HIGH, Grade.LIKELY: Confidence.MEDIUM}
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """One cause that a log points to. `cause` is a name in causes.CAUSES, "" if the log shows only symptoms.
-
-    `evidence` are the log lines that point to it, `lines` the same with file and number; `others` are the causes that
-    print the same lines. `fix` is one command that changes something, "" if none does; `look` one that shows more.
-    `ranks` and `nodes` are those that failed, the first one first, as far
-    as the log names them; `kind` says more of a program's failure.
-    `echo`: the lines show only the consequences of another rank's failure.
-    """
-
-    cause: str
-    meaning: str
-    evidence: tuple[str, ...]
-    confidence: Confidence
-    fix: str
-    look: str = ""
-    others: tuple[str, ...] = ()
-    echo: bool = False
-    kind: str = ""
-    ranks: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = field(default=(), compare=False)
-
-
-def read_lines(lines: Iterable[str]) -> tuple[LogReading, ...]:
-    """Return the causes that a log points to, best first; () if no line shows a failure.
+def clues_in(lines: Iterable[str]) -> tuple[Clue, ...]:
+    """Return what a log points to, best first; () if no line shows a failure.
 
     The log may be of one rank or of many, in any order. It is untrusted: it is bounded, and only searched.
     """
-    return readings_of(_scanned(lines))
+    return clues_of(_scanned(lines))
 
 
-def readings_of(scan: Scan) -> tuple[LogReading, ...]:
-    """Return the causes that all logs of a scan point to together, best first."""
+def clues_of(scan: Scan) -> tuple[Clue, ...]:
+    """Return what all logs of a scan point to together, best first: a clue for each cause.
+
+    Echoes are left out where a line says more.
+    """
     found = _without_echoes(_with_victims([*scan.hits, *_hits_across_lines(scan)]))
     hits = _without_explained(_not_outlived(found, scan.logs))
     hits = hits or list(_stuck(scan.logs))
     causes: dict[str, list[Hit]] = {}
     for hit in hits:
         causes.setdefault(hit.reading.cause, []).append(hit)
-    readings = tuple(_reading(hits, scan) for hits in _ranked(causes.values()))
-    return tuple(reading for reading in readings if not reading.echo) or readings
+    clues = tuple(_clue(hits, scan) for hits in _ranked(causes.values()))
+    return tuple(clue for clue in clues if not clue.echo) or clues
+
+
+def clue_of_trouble(line: Line) -> Clue:
+    """Return the clue of a line that sounds like a failure, and that no signature knows."""
+    return Clue(
+        "logs", "", Grade.ECHO, "", _numbers((line.rank,)), (line.host,) if line.host else (), fix=SYMPTOM.fix,
+        meaning="a line sounds like a failure, and it is none that ncheck knows", next=(SYMPTOM.look,),
+        lines=(_shortened(line),),
+    )  # fmt: skip
 
 
 # n1:77:80 [0] NCCL INFO NVLS Creating Multicast group nranks 8 size 2097152 on rank 0
@@ -124,23 +100,28 @@ def _hits_across_lines(scan: Scan) -> Iterator[Hit]:
             yield from (Hit(reading, line) for line in members[:MOST_EVIDENCE])
 
 
-def progress(lines: Iterable[str]) -> Confidence | None:
-    """Return how sure it is that the job of this log works: HIGH if it finished, LOW if it ran, None for no sign."""
+def progress(lines: Iterable[str]) -> Grade | None:
+    """Return how sure it is that a log's job works: CERTAIN if it finished, POSSIBLE if it ran, None for no sign."""
     (log,) = _scanned(lines).logs
     if log.done:
-        return Confidence.HIGH
-    return Confidence.LOW if log.last_progress or log.connected else None
+        return Grade.CERTAIN
+    return Grade.POSSIBLE if log.last_progress or log.connected else None
 
 
 def trouble_at_the_end(lines: Iterable[str]) -> str:
     """Return the line that sounds like a failure after the last sign of progress, or in it; "" if there is none."""
     (log,) = _scanned(lines).logs
-    return shown(log.trouble) if log.trouble else ""
+    return _shortened(log.trouble).text if log.trouble else ""
 
 
-def shown(line: Line) -> str:
-    """Return the text of a line as evidence: printable and bounded."""
-    return printable(line.text.strip(), _LONGEST_EVIDENCE)
+def _shortened(line: Line) -> Line:
+    """Return a line as evidence: its text printable and bounded."""
+    return replace(line, text=printable(line.text.strip(), _LONGEST_EVIDENCE))
+
+
+def _numbers(ranks: Iterable[str]) -> tuple[int, ...]:
+    """Return ranks as numbers, each once. What a log calls a rank need not be one."""
+    return tuple(dict.fromkeys(int(rank) for rank in ranks if rank.isdecimal()))[:MOST_RANKS]
 
 
 def _with_victims(hits: list[Hit]) -> list[Hit]:
@@ -259,18 +240,18 @@ def _best_first(hits: Iterable[Hit], clock: _Clock) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.reading.grade, clock(hit) if timed else (), hit.line.order))
 
 
-def _reading(hits: list[Hit], scan: Scan) -> LogReading:
-    """Return the reading for all hits of one cause, in the words of the best of them."""
+def _clue(hits: list[Hit], scan: Scan) -> Clue:
+    """Return the clue of all hits of one cause, in the words of the best of them."""
     hits = _best_first(hits, _clock(hits))
     best = hits[0].reading
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
     evidence: dict[str, Line] = {}
     for hit in hits:
-        evidence.setdefault(shown(hit.line), hit.line)
-    lines = tuple(islice(evidence.values(), MOST_EVIDENCE))
+        line = _shortened(hit.line)
+        evidence.setdefault(line.text, line)
     failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
-    echo = best.grade is Grade.ECHO
-    own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself
+    # Who waits, or lost another rank, did not fail itself.
+    own = [] if best.grade is Grade.ECHO or best.tag in _WAITING else failed
     naming_rank = {hit.line.order for hit in failed if hit.reading.rank}  # another than that which wrote the line
     naming_node = {hit.line.order for hit in failed if hit.reading.node}
     ranks = [hit.reading.rank for hit in failed] + [
@@ -281,19 +262,20 @@ def _reading(hits: list[Hit], scan: Scan) -> LogReading:
     if best.tag == "waits" and (silent := _silent(scan)):
         meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"
         ranks += silent
-    return LogReading(
+    look = best.look or look_of(best.cause, best.kind)
+    return Clue(
+        "logs",
         best.cause,
-        meaning,
-        tuple(shown(line) for line in lines),
-        _CONFIDENCE.get(best.grade, Confidence.LOW),
-        best.fix or ("" if best.look else cause.fix),
-        best.look or look_of(best.cause, best.kind),
-        best.others,
-        echo,
-        best.kind,
-        tuple(filter(None, dict.fromkeys(ranks)))[:MOST_RANKS],
+        best.grade,
+        "",
+        _numbers(ranks),
         tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
-        lines,
+        others=best.others,
+        kind=best.kind,
+        meaning=meaning,
+        fix=best.fix or (None if best.look else cause.fix),
+        next=(look,) if look else (),
+        lines=tuple(islice(evidence.values(), MOST_EVIDENCE)),
     )
 
 
@@ -305,34 +287,3 @@ def _silent(scan: Scan) -> list[str]:
 
 _FEW = 4  # at most one in so many ranks is late; otherwise their logs are missing
 _WAITING = frozenset({"waits", "stall", "store", "gone"})
-_SCORES = {Confidence.HIGH: 0.95, Confidence.MEDIUM: 0.85, Confidence.LOW: 0.5}
-_ECHO_SCORE = 0.3  # a consequence of something that the log does not show
-
-
-def scores(readings: tuple[LogReading, ...]) -> tuple[float, ...]:
-    """Return how sure each reading is, from 0 to 1: of those with 0.8 or more, nine in ten are right."""
-    found = [_ECHO_SCORE if reading.echo or not reading.cause else _SCORES[reading.confidence]
-             for reading in readings]  # fmt: skip
-    if len(found) > 1 and found[0] == found[1] and _undecided(*readings[:2]):
-        found = [min(score, _RIVALS) for score in found]
-    return tuple(score if score == max(found) else round(min(score, 0.9 * max(found)), 2) for score in found)
-
-
-_RIVALS = 0.75  # two causes are equally clear, and nothing says which came first
-
-
-def _undecided(one: LogReading, other: LogReading) -> bool:
-    """Return whether nothing tells which of two came first: different logs, and lines without a time."""
-    if not one.lines or not other.lines or other.cause in one.others or one.cause in other.others:
-        return False
-    first, second = one.lines[0], other.lines[0]
-    return first.file != second.file and not (first.moment and second.moment)
-
-
-def alternatives(reading: LogReading) -> tuple[LogReading, ...]:
-    """Return the other causes that print the same lines as a reading that is not sure, each as a reading."""
-    return tuple(
-        replace(reading, cause=name, meaning=CAUSES[name].meaning, fix=CAUSES[name].fix,
-                look=CAUSES[name].look, others=(), kind="", ranks=(), nodes=())
-        for name in reading.others
-    )  # fmt: skip

@@ -6,15 +6,17 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import pytest
-from ncheck.triage.lines import LONGEST
-from ncheck.triage.log_reading import Confidence, LogReading, progress, read_lines, trouble_at_the_end
+from ncheck.triage.certainty import Grade
+from ncheck.triage.clue import Clue
+from ncheck.triage.lines import LONGEST, Line
+from ncheck.triage.log_clues import clues_in, progress, trouble_at_the_end
 
 MANY = 200_000  # lines: roughly what a job of a thousand ranks writes at INFO before it starts to train
 HOSTS = ("node01", "node02", "node03", "node04")
 
 
 def causes(lines: Iterable[str]) -> list[str]:
-    return [reading.cause for reading in read_lines(lines)]
+    return [clue.cause for clue in clues_in(lines)]
 
 
 def start(host: str, rank: int) -> Iterator[str]:
@@ -47,28 +49,27 @@ def many(ranks: int = 16) -> list[str]:
 
 def test_a_diagnosis_has_a_meaning_its_evidence_a_confidence_and_a_fix() -> None:
     line = "n2:77:78 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1"
-    assert read_lines(["n2:77:78 [0] NCCL INFO Using network IB", line]) == (
-        LogReading(
-            "ib_fabric", "the other HCA does not answer at its address: rail, cable, GID or route", (line,),
-            Confidence.LOW, "", "ibstat", ("roce_gid", "ib_wrong_hca", "routing"), echo=False,
-            nodes=("n2",),
-        ),
+    (found,) = clues_in(["n2:77:78 [0] NCCL INFO Using network IB", line])
+    assert found == Clue(
+        "logs", "ib_fabric", Grade.POSSIBLE, "", nodes=("n2",), others=("roce_gid", "ib_wrong_hca", "routing"),
+        meaning="the other HCA does not answer at its address: rail, cable, GID or route", next=("ibstat",),
     )  # fmt: skip
+    assert found.lines == (Line(2, line, "n2", order=(0, 2)),)
 
 
 def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:
-    (found,) = read_lines(["ModuleNotFoundError: No module named 'torch.distributed'"])
-    assert (found.cause, found.fix, found.look) == ("rank_crashed", "", "python3 -m pip check")
-    (found,) = read_lines(["ValueError: could not convert string to float"])
-    assert (found.cause, found.kind, found.look) == ("rank_crashed", "exception", "")
-    (found,) = read_lines(["train.py: error: unrecognized arguments: --local-rank=0"])
-    assert (found.cause, found.look) == ("launcher_mismatch", "python3 -m torch.distributed.run --help")
+    (found,) = clues_in(["ModuleNotFoundError: No module named 'torch.distributed'"])
+    assert (found.cause, found.fix, found.next) == ("rank_crashed", None, ("python3 -m pip check",))
+    (found,) = clues_in(["ValueError: could not convert string to float"])
+    assert (found.cause, found.kind, found.next) == ("rank_crashed", "exception", ())
+    (found,) = clues_in(["train.py: error: unrecognized arguments: --local-rank=0"])
+    assert (found.cause, found.next) == ("launcher_mismatch", ("python3 -m torch.distributed.run --help",))
 
 
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:
-    assert read_lines(many(64)) == ()
-    assert progress(many(2)) is Confidence.LOW
-    assert progress([*many(2), "# Avg bus bandwidth    : 11.93"]) is Confidence.HIGH
+    assert clues_in(many(64)) == ()
+    assert progress(many(2)) is Grade.POSSIBLE
+    assert progress([*many(2), "# Avg bus bandwidth    : 11.93"]) is Grade.CERTAIN
     assert progress(["hello"]) is None
 
 
@@ -82,14 +83,14 @@ def test_a_job_that_goes_on_gives_no_diagnosis_for_earlier_lines() -> None:
         "n1:7:8 [0] NCCL WARN NET/OFI Unable to find a device of this type, trying the next one",
         "Epoch: [0][ 10/625]  Time 1.4  Loss 0.61 errors 0 failed 0",
     ]  # fmt: skip
-    assert read_lines(log) == ()
+    assert clues_in(log) == ()
     assert causes(log[:1]) == ["rendezvous_misconfig"]
 
 
 def test_a_benchmark_that_finished_gives_no_diagnosis() -> None:
     log = ["[1] UCX ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory", "# Out of bounds values : 0 OK",
            "# Avg bus bandwidth    : 11.93"]  # fmt: skip
-    assert read_lines(log) == ()
+    assert clues_in(log) == ()
     assert causes(log[:1]) == ["memlock_limit"]
 
 
@@ -130,14 +131,14 @@ def test_the_one_rank_that_names_the_cause_outweighs_thousands_of_lines_of_the_o
 ) -> None:
     lost = [line for rank in range(1, 64) for line in echoes(rank)]
     log = [*many(64), *((*lost, CAUSE[cause]) if before else (CAUSE[cause], *lost))]
-    found = read_lines(log)
+    found = clues_in(log)
     assert found[0].cause == cause
     assert found[0].evidence[0].strip() == CAUSE[cause]
 
 
 def test_consequences_alone_give_low_confidence() -> None:
-    (best, *_) = read_lines(echoes(3))
-    assert (best.cause, best.confidence, best.echo) == ("rank_crashed", Confidence.LOW, True)
+    (best, *_) = clues_in(echoes(3))
+    assert (best.cause, best.grade, best.grade.word) == ("rank_crashed", Grade.ECHO, "low")
 
 
 def test_two_sure_causes_are_ordered_by_time_if_every_line_has_one() -> None:
@@ -178,12 +179,12 @@ def test_a_line_that_is_no_fault_by_itself_explains_one_that_is(lines: list[str]
     ],
 )
 def test_such_a_line_alone_gives_no_diagnosis(line: str) -> None:
-    assert read_lines([line]) == ()
+    assert clues_in([line]) == ()
 
 
 def test_the_port_of_nccls_ras_service_does_not_hide_a_port_that_the_job_needs() -> None:
     own = ["RAS failed to establish a client listening socket", "Call to bind failed: Address already in use"]
-    assert read_lines(own) == ()
+    assert clues_in(own) == ()
     assert causes([*own, "[E] [c10d] The server socket has failed to listen on any local network address."]) == [
         "port_in_use"
     ]
@@ -192,7 +193,7 @@ def test_the_port_of_nccls_ras_service_does_not_hide_a_port_that_the_job_needs()
 def test_a_full_gpu_names_the_other_process_that_uses_it() -> None:
     full = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 0.20 GiB free."
     left = " Process 28114 has {} memory in use. Including non-PyTorch memory, this process has 6.99 GiB memory in use."
-    looks = {used: read_lines([full + left.format(used)])[0].look for used in ("71.90 GiB", "2.04 GiB", "514.00 MiB")}
+    looks = {used: clues_in([full + left.format(used)])[0].command for used in ("71.90 GiB", "2.04 GiB", "514.00 MiB")}
     shown = "ps -o user,lstart,args -p 28114"
     assert looks == {"71.90 GiB": shown, "2.04 GiB": shown, "514.00 MiB": "nvidia-smi"}
 
@@ -200,23 +201,23 @@ def test_a_full_gpu_names_the_other_process_that_uses_it() -> None:
 def test_a_process_that_may_be_the_rank_itself_in_a_container_is_no_other_one() -> None:
     full = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 2.25 MiB free."
     own = " Process 2562803 has 79.14 GiB memory in use. Of the allocated memory 77.06 GiB is allocated by PyTorch."
-    assert read_lines([full + own])[0].look == "nvidia-smi"
+    assert clues_in([full + own])[0].command == "nvidia-smi"
 
 
 def test_symptoms_alone_have_no_cause() -> None:
-    (found,) = read_lines(
+    (found,) = clues_in(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]
     )
-    assert (found.cause, found.confidence, found.look) == ("", Confidence.LOW, "export NCCL_DEBUG=INFO")
+    assert (found.cause, found.grade, found.command) == ("", Grade.ECHO, "export NCCL_DEBUG=INFO")
 
 
 def test_evidence_is_printable_and_bounded() -> None:
     bad = "\x1b]0;owned\x07NCCL WARN Duplicate GPU detected : rank 0 and rank 1 \x1b[31mboth\x1b[0m \u202e" + "x" * 9999
-    (found,) = read_lines([bad])
+    (found,) = clues_in([bad])
     assert found.evidence[0].isprintable()
     assert len(found.evidence[0]) <= 300
-    assert read_lines(["x" * (2 * LONGEST) + "Duplicate GPU detected"]) == ()
-    assert len(read_lines([CAUSE["gpu_oom"] + str(n) for n in range(999)])[0].evidence) == 6
+    assert clues_in(["x" * (2 * LONGEST) + "Duplicate GPU detected"]) == ()
+    assert len(clues_in([CAUSE["gpu_oom"] + str(n) for n in range(999)])[0].evidence) == 6
 
 
 @pytest.mark.slow
@@ -259,4 +260,4 @@ def test_lines_of_a_healthy_job_show_no_trouble(line: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\x00" * 999, "[" * 1999, "Rank  0 " * 200, "-> " * 600, "1" * 1999, " " * 1999])
 def test_nonsense_gives_no_diagnosis(text: str) -> None:
-    assert read_lines([text] * 50) == ()
+    assert clues_in([text] * 50) == ()
