@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
+from ncheck.text import printable
 from ncheck.triage.facts.stacks import Frame, Task
 
 
@@ -73,7 +74,15 @@ class Position:
         doing = self.kind.value.format(self.name)
         if self.kind is Kind.LOCK and self.name:
             doing = f"waits for the lock on {self.name}"
+        if self.kind is Kind.STORAGE and self.name:
+            doing = f"waits for a file system, in {self.name}"
         return f"{doing} at {self.where}" if self.where else "is in unknown code" if self.kind is Kind.CODE else doing
+
+    @property
+    def source(self) -> str:
+        """Return the line of code in brackets, "" if it could not be read."""
+        line = self.frame.source if self.frame else ""
+        return f' ("{printable(line, 80)}")' if line else ""
 
 
 def position_of(frames: Sequence[Frame]) -> Position:
