@@ -10,15 +10,15 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ncheck.asking import Asking
 from ncheck.errors import RecordingError, SettingsError
 from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE
-from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
+from ncheck.facts.learning import complete, learn, unheard
 from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import Fleet
 from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import INTERRUPTED, Evidence, Login, Reply, Status
-from ncheck.model.phase import Phase
+from ncheck.model.evidence import INTERRUPTED, Evidence, Reply, Status
 from ncheck.steps.blockers import has_use
 from ncheck.steps.phases import asked_later, collection_phases, last_phases, with_needs
 from ncheck.steps.registry import load_checks
@@ -63,11 +63,10 @@ def examine(
     chosen = registry.choose(settings.select, lambda check: has_use(check, settings))
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
 
-    def learned(evidence: Iterable[Evidence], stage: str) -> Cluster:
+    def passing(evidence: Iterable[Evidence], stage: str) -> Iterator[Evidence]:
         _ = run.checks  # imported while the nodes are at work
-        known = learn(cluster, recorded(watch.seen(evidence)), run.wanted)
+        yield from recorded(watch.seen(evidence))
         watch.lap(stage)
-        return known
 
     observer.started(nodes)
     with (
@@ -79,7 +78,7 @@ def examine(
         fleet.dial()
         ssh = beside.enter_context(_ssh_from_here(chosen, nodes, settings, local_host, engine_for))
         run = Run.of(settings, registry, origin, local_host)  # while the logins go on
-        cluster = run.listed(nodes)
+        known = Asking(fleet, cluster := run.listed(nodes), run.wanted, passing)
         slurm = beside.enter_context(_slurm(run, nodes))
         phases, last = collection_phases(cluster, run.wanted, settings), last_phases(cluster, run.wanted, settings)
         fleet.keep(
@@ -89,32 +88,32 @@ def examine(
         watch.lap(START)
         try:
             for number, phase in enumerate(phases):
-                cluster = learned(_asked(fleet, phase, cluster), phase.stage)
+                known = known.ask(phase)
                 if number == 0 and ssh:
-                    cluster = learned(ssh.evidence(cluster, settings.deadline - watch.seconds), ON_THIS_MACHINE)
+                    known = known.learn(ssh.evidence(known.cluster, settings.deadline - watch.seconds), ON_THIS_MACHINE)
             if slurm:
-                cluster = learned(slurm.evidence(cluster), SLURM)
+                known = known.learn(slurm.evidence(known.cluster), SLURM)
             if run.probes:
                 from ncheck.probe.steps import Progress, next_step
 
-                assessment = run.assessed(cluster)
+                assessment = run.assessed(known.cluster)
                 watch.lap(JUDGED)
-                progress = Progress.of(cluster, assessment, settings, time.monotonic())
-                while step := next_step(progress, cluster, time.monotonic()):
-                    cluster = learned(_asked(fleet, step, cluster), MEASURING)
-                    progress = step.after(cluster, run.assessed(cluster) if step.assess else None)
+                progress = Progress.of(known.cluster, assessment, settings, time.monotonic())
+                while step := next_step(progress, known.cluster, time.monotonic()):
+                    known = known.ask(step, MEASURING)
+                    progress = step.after(known.cluster, run.assessed(known.cluster) if step.assess else None)
             for phase in last:
-                cluster = learned(_asked(fleet, phase, cluster), phase.stage)
+                known = known.ask(phase)
         except KeyboardInterrupt as stop:
-            cluster, interrupted = stop.cluster if isinstance(stop, InterruptedLearningError) else cluster, True
+            known, interrupted = known.interrupted(stop), True
         why = INTERRUPTED if interrupted else "the run's deadline passed"
-        cluster = learned(fleet.rest(why), JUDGED)
-    cluster = learned(unheard(cluster, "the run ended before this node was asked"), JUDGED)
+        known = known.rest(why, JUDGED)
+    known = known.learn(unheard(known.cluster, "the run ended before this node was asked"), JUDGED)
     if interrupted and run.probes:
         from ncheck.probe.steps import cut_short
 
-        cluster = learned(cut_short(cluster, why), JUDGED)
-    cluster = complete(cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
+        known = known.learn(cut_short(known.cluster, why), JUDGED)
+    cluster = complete(known.cluster, run.wanted, _INTERRUPTED if interrupted else TOO_LATE)
     report = run.concluded(
         cluster, run.checks, earlier=assessment.judgement if assessment else None, interrupted=interrupted
     )
@@ -225,13 +224,6 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
         _require_process(settings.run.target.pid, sudo=settings.sudo)
     cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
     phases = collection_phases(cluster, wanted, settings)
-    answered = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
-
-    def kept(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
-        for one in evidence:
-            answered[one.node] = answered[one.node].before(one)
-            yield one
-
     observer.started(nodes)
     engine_for = engines(settings, nodes=nodes)
     try:
@@ -240,12 +232,13 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
             settings = replace(settings, deadline=left)
         with Fleet(nodes, settings, engine_for, observer) as fleet:
             fleet.keep(asked_later(phases, cluster))
+            known = Asking(fleet, cluster, wanted).keeping()
             for phase in phases:
-                cluster = learn(cluster, kept(_asked(fleet, phase, cluster)), wanted)
-            learn(cluster, kept(fleet.rest("the run's deadline passed")), wanted)
+                known = known.ask(phase)
+            known = known.rest("the run's deadline passed")
     finally:
         observer.finished()
-    return tuple(answered.values())
+    return tuple(known.evidence.values())
 
 
 def _require_process(pid: int, *, sudo: bool) -> None:
@@ -258,12 +251,6 @@ def _require_process(pid: int, *, sudo: bool) -> None:
     if not sudo and os.geteuid() and owner not in ("", user_name(os.geteuid())):
         why = "only that user and root may look into it; run ncheck with sudo"
         raise SettingsError(f"process {pid} belongs to {printable(owner)}: {why}")
-
-
-def _asked(fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:
-    """Ask a phase's questions, made from what is known by now."""
-    seconds = fleet.begin(phase)
-    return fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {})
 
 
 def _recorded(settings: Settings, nodes: tuple[Node, ...], observer: Observer, began: float) -> Passing:
