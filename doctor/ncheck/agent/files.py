@@ -4,8 +4,6 @@ import errno
 import os
 import stat
 
-from ncheck.agent.commands import decoded
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Optional, Union
@@ -27,7 +25,11 @@ def read_file(path: str) -> "Reply":
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
         return failed(error)
-    return {"status": "ok", "value": decoded(data[:LARGEST_FILE]), "truncated": len(data) > LARGEST_FILE}
+    return {"status": "ok", "value": _decoded(data[:LARGEST_FILE]), "truncated": len(data) > LARGEST_FILE}
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
 
 
 def failed(error: OSError) -> "Reply":
@@ -118,7 +120,7 @@ def leaf(path: str) -> "Leaf":
         return os.path.realpath(path)
     try:
         with open(path, "rb") as file:
-            return decoded(file.read(LARGEST_LEAF))
+            return _decoded(file.read(LARGEST_LEAF))
     except OSError as error:
         return None if error.errno == errno.EISDIR else {"error": error.strerror or str(error)}
 

@@ -284,13 +284,9 @@ def cut(text: str, user: str) -> str:
 
 _RANK_PACKAGE, _GPU_PACKAGE = "ncheck.probe.agent.nccl_rank", "ncheck.probe.agent.gpu_alone"
 
-_SHARED_MODULES = (
-    "ncheck.agent.boot",
-    "ncheck.agent.commands",
-    "ncheck.agent.traffic",
-    "ncheck.probe.agent.segments",
-    "ncheck.agent.files",
-)  # with the agent
+# Modules of the agent that they need.
+_OF_GPU = ("ncheck.agent.boot", "ncheck.probe.agent.segments")
+_OF_RANK = (*_OF_GPU, "ncheck.agent.files", "ncheck.agent.traffic")
 
 # One line without a quote that a shell, mpirun or srun could read otherwise; its first word explains the process in a
 # list of processes. Nothing is imported from the current folder: the user's own json.py may be there.
@@ -305,24 +301,24 @@ _LOADER_OF_PROGRAM = (
 @cache
 def rank_program() -> str:
     """Return the program of a rank; probe/agent/nccl_rank/__init__.py describes its input and output. Made once."""
-    return _program("ncheck-rank", _RANK_PACKAGE)
+    return _program("ncheck-rank", _OF_RANK, _RANK_PACKAGE)
 
 
 @cache
 def gpu_program() -> str:
     """Return the program that tests one GPU; probe/agent/gpu_alone/__init__.py describes its input and output."""
-    return _program("ncheck-gpu", _GPU_PACKAGE, _RANK_PACKAGE)
+    return _program("ncheck-gpu", _OF_GPU, _GPU_PACKAGE, _RANK_PACKAGE)
 
 
-def _program(name: str, package: str, *others: str) -> str:
+def _program(name: str, shared: tuple[str, ...], package: str, *others: str) -> str:
     from importlib.resources import files
 
     from ncheck.fleet.without_notes import without_notes
 
     texts = {"ncheck": "", "ncheck.agent": "", "ncheck.probe": "", "ncheck.probe.agent": ""}
-    for shared in _SHARED_MODULES:
-        folder, _, module = shared.rpartition(".")
-        texts[shared] = without_notes((files(folder) / f"{module}.py").read_text("utf-8"))
+    for each in shared:
+        folder, _, module = each.rpartition(".")
+        texts[each] = without_notes((files(folder) / f"{module}.py").read_text("utf-8"))
     for one in (package, *others):
         texts |= {**_texts(one), one: ""}  # its own text is documentation
     packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
