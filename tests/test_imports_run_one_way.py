@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -211,6 +212,31 @@ def test_the_agent_needs_nothing_but_the_standard_library() -> None:
         if name.startswith(("ncheck.agent", "ncheck.probe.agent", "ncheck.triage.agent")):
             roots = {other.split(".")[0] for other in imported(path)}
             assert roots - sys.stdlib_module_names <= {"ncheck"} | GUESTS, name
+
+
+OF_A_PROCESS = re.compile(r"^/proc$|/proc/(?:[{*\[\d]|VALUE)")  # and not /proc/meminfo, nor /proc/self
+
+
+def test_one_module_reads_what_the_kernel_shows_of_a_process() -> None:
+    readers = {name for name, path in modules() if any(map(OF_A_PROCESS.search, texts_of(path)))}
+    assert readers == {"ncheck.agent.proc", "ncheck.files"}  # the latter makes no temporary file there
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts in a file's code; what is put into one, or added to it, is VALUE. READS says what is read."""
+    for node in ast.parse(path.read_text()).body:
+        if not (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "READS"):
+            documentation = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Expr)}
+            for each in ast.walk(node):
+                match each:
+                    case ast.JoinedStr():
+                        yield "".join(
+                            str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in each.values
+                        )
+                    case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Add()):
+                        yield text + "VALUE"
+                    case ast.Constant(value=str(text)) if id(each) not in documentation:
+                        yield text
 
 
 def test_paramiko_lives_in_the_ssh_transport_and_in_the_demos_servers_only() -> None:

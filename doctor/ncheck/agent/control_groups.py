@@ -2,7 +2,7 @@
 
 import os
 
-from ncheck.agent.files import leaf
+from ncheck.agent import proc
 
 _ROOT = "/sys/fs/cgroup"
 _MOST = 24
@@ -11,8 +11,7 @@ _MOST = 24
 def folders(pid, controllers):
     """Return the folders of the control groups of a process, for these controllers, from the inside outwards."""
     found = []
-    text = leaf("/proc/{}/cgroup".format(pid))
-    for line in text.splitlines() if isinstance(text, str) else ():
+    for line in proc.text(pid, "cgroup").splitlines():
         # 0::/user.slice/user-1000.slice    |    5:memory:/slurm/uid_1000/job_7
         number, names, path = [*line.split(":", 2), "", ""][:3]
         bases = [_ROOT] if number == "0" and not names else [

@@ -64,8 +64,11 @@ def _watch(child, seconds):
     """Wait for the end of the child, of the time, or of the session, and then end all that is left.
 
     The signals are taken from the queue and never interrupt: one that comes a moment late, while the rest is being
-    ended, must not end the ending.
+    ended, must not end the ending. What that needs is imported now, beside the agent's start: later, the file system
+    that it lies on may hang.
     """
+    from ncheck.agent import proc  # noqa: F401
+
     signal.setitimer(signal.ITIMER_REAL, max(1.0, seconds))
     status = None
     while status is None and signal.sigwait(_HEEDED) == signal.SIGCHLD:
@@ -113,22 +116,8 @@ def descendants(ancestor):
 
     A process whose first thread has ended is shown as a zombie while its other threads, and their children, live on.
     """
-    states, parents = {}, {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            states[int(name)], parents[int(name)] = _state_and_parent(name)
-    found, level = [], {ancestor}
-    while level:
-        level = {pid for pid, parent in parents.items() if parent in level}
-        found.extend(pid for pid in level if states[pid] != "Z")
-    return found
+    from ncheck.agent import proc
 
-
-def _state_and_parent(pid):
-    try:
-        with open("/proc/" + pid + "/stat", "rb") as file:
-            # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
-            fields = file.read().rpartition(b")")[2].split()
-        return fields[0].decode(), int(fields[1])
-    except (OSError, IndexError, ValueError):
-        return "Z", -1
+    table = {pid: now for pid, now in ((pid, proc.stat(pid)) for pid in proc.pids()) if now}
+    below = proc.beneath([ancestor], {pid: now.parent for pid, now in table.items()})
+    return [pid for pid in below if not table[pid].ended]

@@ -9,16 +9,11 @@ LISTENS, SYN_SENT, SYN_RECEIVED = "0A", "02", "03"  # states, as the table write
 TcpRow = namedtuple("TcpRow", "local remote state user inode sent unread timer retransmits")
 
 
-def tcp_sockets(proc="/proc"):
-    """Yield (local, remote, state, user id, inode) of every socket, addresses as they stand: "0100007F:1F90"."""
-    return (row[:5] for row in tcp_rows(proc))
-
-
-def tcp_rows(proc="/proc"):
-    """Yield every socket of the network namespace that a folder of /proc shows."""
+def tcp_rows(folder):
+    """Yield every socket of the network namespace that a folder of /proc shows: addresses as "0100007F:1F90"."""
     for table in ("tcp", "tcp6"):
         try:
-            with open("{}/net/{}".format(proc, table)) as file:
+            with open("{}/net/{}".format(folder, table)) as file:
                 lines = file.read().splitlines()[1:]
         except OSError:
             continue

@@ -8,8 +8,9 @@ import resource
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ncheck.agent import proc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +66,9 @@ class NoInvokeForParamiko:
 
 def process_seconds() -> float:
     """Return how many seconds ago this process began; 0 where /proc does not say."""
+    own = proc.stat("self")
     try:
-        # 4711 (ncheck) R 1 ... 22nd: 8423905
-        fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
-    except (OSError, ValueError, IndexError):
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    except OSError:
         return 0.0
+    return max(0.0, now - own.started / os.sysconf("SC_CLK_TCK")) if own else 0.0

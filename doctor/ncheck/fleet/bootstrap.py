@@ -285,7 +285,7 @@ def cut(text: str, user: str) -> str:
 _RANK_PACKAGE, _GPU_PACKAGE = "ncheck.probe.agent.nccl_rank", "ncheck.probe.agent.gpu_alone"
 
 # Modules of the agent that they need.
-_OF_GPU = ("ncheck.agent.boot", "ncheck.probe.agent.segments")
+_OF_GPU = ("ncheck.agent.boot", "ncheck.agent.proc", "ncheck.probe.agent.segments")
 _OF_RANK = (*_OF_GPU, "ncheck.agent.files", "ncheck.agent.traffic")
 
 # One line without a quote that a shell, mpirun or srun could read otherwise; its first word explains the process in a

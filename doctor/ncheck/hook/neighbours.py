@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ncheck.agent import proc
+from ncheck.agent.tcp_table import LISTENS, tcp_rows
 from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.rank_variables import Rank
 
-_LARGEST = 1 << 20  # bytes of an environment
-
 
 def living(rank: Rank, numbers: Collection[int]) -> list[int]:
     """Return those of these ranks of the same job that have a process on this machine."""
     name = rank.named.get("rank", "").partition("=")[0]
-    same = {rank.named[key].encode() for key in ("size", "master_port") if key in rank.named}
-    same |= {part.encode() for part in rank.job.split()}
-    wanted = {f"{name}={number}".encode(): number for number in numbers}
+    same = {rank.named[key] for key in ("size", "master_port") if key in rank.named} | set(rank.job.split())
+    wanted = {f"{name}={number}": number for number in numbers}
     found = set[int]()
-    for pid in os.listdir("/proc") if name else ():  # noqa: PTH208  pathlib is dear
-        if pid.isdigit() and (variables := _environment(pid)) and same <= variables:
+    for pid in proc.pids() if name else ():
+        if (variables := _variables(pid)) and same <= variables:
             found.update(wanted[one] for one in variables & wanted.keys())
     return sorted(found)
 
@@ -33,17 +31,12 @@ def inherited_from(rank: Rank) -> str:
 
     It may be the rank itself, and this process a notebook or a program that it started. "" is none.
     """
-    own = rank.named.get("rank", "").encode()
-    pid = os.getppid()
-    for _ in range(_MOST_PARENTS if own else 0):
-        if own not in _environment(str(pid)):
+    own = rank.named.get("rank")
+    for pid in [os.getppid(), *proc.above(os.getppid())] if own else ():
+        if own not in _variables(pid):
             return ""
-        with suppress(OSError, ValueError, IndexError):
-            if "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe")):  # noqa: PTH115, PTH119
-                return f"process {pid} ({_command(pid)})"
-            pid = _parent(pid)
-            continue
-        return ""
+        if "python" in os.path.basename(proc.link(pid, "exe")):  # noqa: PTH119  pathlib is dear
+            return _named(pid)
     return ""
 
 
@@ -52,62 +45,25 @@ def other_listener(port: int) -> str:
 
     "" is nobody, this process or one above it, such as a launcher with the store of its ranks; or it is not known.
     """
-    row = _listening_row(port)
-    if not row:
+    rows = (row for row in tcp_rows(proc.ROOT) if row.state == LISTENS and row.local.endswith(f":{port:04X}"))
+    row = next(rows, None)
+    if row is None:
         return ""
-    user, inode = int(row[7]), row[9]
-    if user != os.geteuid():
-        return f"user {user}"
-    above, pid = {os.getpid()}, os.getppid()
-    for _ in range(_MOST_PARENTS):
-        above.add(pid)
-        with suppress(OSError, ValueError, IndexError):
-            pid = _parent(pid)
-    holders = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _holds(pid, inode)]  # noqa: PTH208
-    if not holders or above.intersection(holders):
+    if row.user != os.geteuid():
+        return f"user {row.user}"
+    holders = list(proc.holders(row.inode))
+    if not holders or {os.getpid(), *proc.above(os.getpid())}.intersection(holders):
         return ""
-    with suppress(OSError):
-        return f"process {holders[0]} ({_command(holders[0])})"
-    return ""
+    return _named(holders[0])
 
 
-def _listening_row(port: int) -> list[str]:
-    for table in ("tcp", "tcp6"):
-        with suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as file:  # noqa: PTH123
-            for line in file:
-                # 0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 31337 1 0000 100 0
-                fields = line.split()
-                if fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
-                    return fields
-    return []
+def _named(pid: int) -> str:
+    """Return "process 4711 (python train.py)"; "" if it is over."""
+    program, *arguments = proc.command(pid) or [""]
+    command = printable(" ".join([os.path.basename(program), *arguments]), 60)  # noqa: PTH119
+    return f"process {pid} ({command})" if command else ""
 
 
-def _holds(pid: str, inode: str) -> bool:
-    with suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-            with suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{number}") == f"socket:[{inode}]":  # noqa: PTH115
-                    return True
-    return False
-
-
-_MOST_PARENTS = 10
-
-
-def _command(pid: int) -> str:
-    with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
-        words = file.read(_LARGEST).decode("utf-8", "replace").split("\0")
-    return printable(" ".join([os.path.basename(words[0]), *words[1:]]).strip(), 60)  # noqa: PTH119
-
-
-def _parent(pid: int) -> int:
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
-        return int(file.read().rpartition(")")[2].split()[1])
-
-
-def _environment(pid: str) -> set[bytes]:
-    """Return the variables of a process; none if it is over, or another user's."""
-    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-        return set(file.read(_LARGEST).split(b"\0"))
-    return set()
+def _variables(pid: int) -> set[str]:
+    """Return the variables of a process as NAME=value; none if it is over, or another user's."""
+    return {f"{name}={value}" for name, value in (proc.environment(pid, errors="surrogateescape") or {}).items()}

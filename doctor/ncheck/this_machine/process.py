@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, BinaryIO
 
+from ncheck.agent import proc
 from ncheck.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -332,13 +333,8 @@ class Other:
 
 
 def _started(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  pathlib is dear
-            # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in b"ZX" else int(fields[19])
+    now = proc.stat(pid)
+    return None if now is None or now.ended else now.started
 
 
 def ready(number: int | None, *others: Other, event: int = select.POLLIN) -> bool:

@@ -152,7 +152,7 @@ def test_of_a_process_that_this_user_is_not_shown_the_number_is_all_and_one_that
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     hidden, gone = ({"name": "", "user": "", "ended": over} for over in (False, True))
-    assert owners([os.getppid(), ended.pid], proc=str(tmp_path)) == [  # as /proc is with hidepid
+    assert owners([os.getppid(), ended.pid], root=str(tmp_path)) == [  # as /proc is with hidepid
         {"pid": os.getppid(), **hidden},
         {"pid": ended.pid, **gone},
     ]
@@ -165,7 +165,7 @@ def test_only_the_first_processes_are_looked_up_and_a_user_without_a_name_is_a_n
         if os.getuid() == 0:
             os.chown(tmp_path / str(pid), 54321, -1)
     user = "54321" if os.getuid() == 0 else getpwuid(os.getuid()).pw_name
-    assert owners([*range(1, 20), 1], proc=str(tmp_path)) == [
+    assert owners([*range(1, 20), 1], root=str(tmp_path)) == [
         {"pid": pid, "name": "python3", "user": user, "ended": False} for pid in range(1, 9)
     ]
 

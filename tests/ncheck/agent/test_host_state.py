@@ -164,7 +164,7 @@ def test_only_user_processes_that_never_woke_between_the_looks_count(tmp_path: P
             laid(tmp_path, 15, switches=8)  # it was woken: the disk is only busy
             shutil.rmtree(tmp_path / "16")
 
-    assert stuck_processes(proc=str(tmp_path), sleep=meanwhile) == [
+    assert stuck_processes(root=str(tmp_path), sleep=meanwhile) == [
         {"pid": 10, "name": "nfs (1) read", "wait": "rpc_wait_bit_killable"},
         {"pid": 11, "name": "nfs (1) read", "wait": ""},
     ]
@@ -180,11 +180,11 @@ def test_the_looks_end_as_soon_as_no_process_is_in_its_first_sleep(tmp_path: Pat
         slept.append(seconds)
         laid(tmp_path, 10 if len(slept) == 1 else 11, switches=8)  # in state D again, in another sleep
 
-    assert stuck_processes(proc=str(tmp_path), sleep=meanwhile) == []
+    assert stuck_processes(root=str(tmp_path), sleep=meanwhile) == []
     assert slept == pytest.approx([0.05, 0.15])
 
 
 def test_no_time_is_spent_where_the_first_look_finds_none(tmp_path: Path) -> None:
     laid(tmp_path, 12, state="S")
     laid(tmp_path, 14, wait="__refrigerator")
-    assert stuck_processes(proc=str(tmp_path), sleep=lambda _: pytest.fail("it waited")) == []
+    assert stuck_processes(root=str(tmp_path), sleep=lambda _: pytest.fail("it waited")) == []

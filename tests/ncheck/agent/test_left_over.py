@@ -23,7 +23,7 @@ def proc(tmp_path: Path) -> Path:
 def lay(proc: Path, pid: int, stat: str, *variables: str, opened: str = "") -> None:
     """Lay a process out: `stat` is its name, its state and its parent."""
     (proc / f"{pid}/fd").mkdir(parents=True)
-    (proc / f"{pid}/stat").write_text(f"{pid} {stat} 1 1 0")
+    (proc / f"{pid}/stat").write_text(f"{pid} {stat}{' 1' * 48}")
     (proc / f"{pid}/environ").write_text("\0".join(["HOME=/root", *variables, ""]))
     for number, path in enumerate(opened.split()):
         (proc / f"{pid}/fd/{number}").symlink_to(path)

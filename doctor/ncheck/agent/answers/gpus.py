@@ -6,6 +6,7 @@ import sys
 import threading
 import types
 
+from ncheck.agent import proc
 from ncheck.agent.answers import MissingError
 from ncheck.agent.apart import each
 from ncheck.agent.files import line_of, matching, need_sysfs
@@ -136,7 +137,7 @@ def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
     NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
     """
     try:
-        if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:
+        if proc.link("self", "ns/pid") != _FIRST_NAMESPACE:
             return None
         running = getattr(nvml, function)(handle)
     except Exception:  # noqa: BLE001  pynvml raises all sorts where a driver is older than itself
@@ -146,21 +147,15 @@ def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
 
 def is_ours(pid):
     """Return whether this agent has started it: cuda_init.py opens a context on each GPU, maybe at this moment."""
-    for _ in range(_DEEPEST):
-        if pid <= 1 or pid == os.getpid():
-            break
-        # 4711 (tmux: server) S 4705 ...
-        fields = (line_of("/proc/{}/stat".format(pid)) or "").rpartition(")")[2].split()
-        pid = int(fields[1]) if len(fields) > 1 else 0
-    return pid == os.getpid()
+    return os.getpid() in (pid, *proc.above(pid))
 
 
-def owners(pids, proc="/proc"):
+def owners(pids, root=proc.ROOT):
     """Return what is known of the first of these processes: name and user, "" where this user is not shown them.
 
     A user's name may come from a server that does not answer: the look-up is a child's, and the number does for it.
     """
-    rows = [_owner(pid, proc) for pid in list(dict.fromkeys(pids))[:_MOST_OWNERS]]
+    rows = [_owner(pid, root) for pid in list(dict.fromkeys(pids))[:_MOST_OWNERS]]
     users = sorted({row["user"] for row in rows if row["user"] is not None})
     names = dict(each(_user_name, users, _NAME_PATIENCE)) if users else {}
     for row in rows:
@@ -169,11 +164,10 @@ def owners(pids, proc="/proc"):
     return rows
 
 
-def _owner(pid, proc):
+def _owner(pid, root):
     """Return {"pid", "name", "user", "ended"}: the user's number; None, with no name, where /proc does not show it."""
-    folder = "{}/{}".format(proc, pid)
     try:
-        user, name, ended = os.stat(folder).st_uid, line_of(folder + "/comm") or "", False
+        user, name, ended = os.stat(proc.path(pid, root=root)).st_uid, proc.text(pid, "comm", root=root).strip(), False
     except OSError:
         user, name, ended = None, "", not _exists(pid)
     return {"pid": pid, "name": name[:64], "user": user, "ended": ended}
@@ -197,7 +191,6 @@ def _user_name(user):
         return str(user)
 
 
-_DEEPEST = 32  # processes above one that uses a GPU
 _MOST_OWNERS, _NAME_PATIENCE = 8, 2.0  # processes; seconds for the names of their users
 _FIRST_NAMESPACE = "pid:[4026531836]"  # the kernel's PROC_PID_INIT_INO
 

@@ -1,9 +1,9 @@
 """What is on this node already: its memory, its load, and processes that the kernel does not let go."""
 
-import os
 import re
 import time
 
+from ncheck.agent import proc
 from ncheck.agent.files import line_of, number_in
 from ncheck.agent.left_over import VARIABLES, left_over
 
@@ -11,7 +11,6 @@ from ncheck.agent.left_over import VARIABLES, left_over
 # is still in the same sleep. Most read a disk for a few milliseconds; one that stays for 3 s is stuck.
 _LOOKS = (0.05, 0.2, 0.5, 1.0, 2.0, 3.0)
 _MOST = 16  # of them, in the answer
-_KERNEL_THREAD = 0x200000  # PF_KTHREAD in the flags of a process
 _MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
 _ZFS = "/proc/spl/kstat/zfs/arcstats"
 
@@ -36,7 +35,7 @@ def answer(sources, arguments, timeout):
         "files": line_of("/proc/sys/fs/file-nr"),
         "most_threads": number_in("/proc/sys/kernel/threads-max"),
         "most_processes": number_in("/proc/sys/kernel/pid_max"),
-        "hidden": not line_of("/proc/1/stat"),
+        "hidden": proc.stat(1) is None,
         "stuck": stuck[:_MOST],
         "stuck_more": max(0, len(stuck) - _MOST),
         "left_over": left_over(),
@@ -54,48 +53,47 @@ def _zfs_cache():
     return max(0, int(found.get("size", 0)) - int(found.get("c_min", 0)))
 
 
-def stuck_processes(looks=_LOOKS, proc="/proc", sleep=time.sleep):
+def stuck_processes(looks=_LOOKS, root=proc.ROOT, sleep=time.sleep):
     """Return [{"pid", "name", "wait"}] of user processes that slept uninterruptibly from the first look to the last.
 
     It ends as soon as none of them is left. A process that was given a CPU in between only waits long, as for a busy
     disk. Kernel threads wait like this by design, and so does what the freezer stopped.
     """
-    stuck = _sleepers(proc, [name for name in os.listdir(proc) if name.isdigit()])
-    stuck = {pid: process for pid, process in stuck.items() if not _frozen(proc, pid, process["wait"])}
+    stuck = _sleepers(root, proc.pids(root))
+    stuck = {pid: process for pid, process in stuck.items() if not _frozen(root, pid, process["wait"])}
     waited = 0.0
     for seconds in looks:
         if not stuck:
             return []
         sleep(seconds - waited)
         waited = seconds
-        now = _sleepers(proc, stuck)
+        now = _sleepers(root, stuck)
         stuck = {pid: now[pid] for pid in stuck if pid in now and now[pid]["since"] == stuck[pid]["since"]}
     return [{"pid": pid, "name": stuck[pid]["name"], "wait": stuck[pid]["wait"]} for pid in sorted(stuck)]
 
 
-def _sleepers(proc, pids):
+def _sleepers(root, pids):
     """Return those of the processes in state D, without kernel threads: name, what they wait for, and figures that
     change when they run.
     """
     found = {}
     for pid in pids:
-        # 4711 (tmux: server) D 1 4711 ...
-        name, _, rest = (line_of("{}/{}/stat".format(proc, pid)) or "").partition("(")[2].rpartition(")")
-        fields = rest.split()
-        if len(fields) > 19 and fields[0] == "D" and not int(fields[6]) & _KERNEL_THREAD:
-            switches = re.findall(r"ctxt_switches:\s+(\d+)", line_of("{}/{}/status".format(proc, pid)) or "")
-            wait = line_of("{}/{}/wchan".format(proc, pid)) or ""
-            found[int(pid)] = {
-                "name": name[:64], "wait": "" if wait == "0" else wait[:64], "since": (fields[19], switches),
+        now = proc.stat(pid, root)
+        if now and now.state == "D" and not now.of_kernel:
+            status = proc.status(pid, root)
+            switches = [status.get(name) for name in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")]
+            wait = proc.text(pid, "wchan", root=root).strip()
+            found[pid] = {
+                "name": now.name[:64], "wait": "" if wait == "0" else wait[:64], "since": (now.started, switches),
             }  # fmt: skip
     return found
 
 
-def _frozen(proc, pid, wait):
+def _frozen(root, pid, wait):
     """Tell whether the freezer stopped it: what it waits for says so, or its control group of version 1 (docker)."""
     if "refrigerator" in wait:
         return True
-    for line in (line_of("{}/{}/cgroup".format(proc, pid)) or "").splitlines():
+    for line in proc.text(pid, "cgroup", root=root).splitlines():
         if ":freezer:" in line:
             state = line_of("/sys/fs/cgroup/freezer" + line.split(":", 2)[2] + "/freezer.state")
             return state not in (None, "THAWED")

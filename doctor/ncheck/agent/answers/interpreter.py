@@ -71,17 +71,18 @@ def container(environment: "Environment") -> str:
 
 def _init_says() -> str:
     # container=lxc     (in the environment of the first process, where it may be read)
-    text = leaf("/proc/1/environ")
-    for variable in text.split("\0") if isinstance(text, str) else ():
-        if variable.startswith("container="):
-            return variable[len("container=") :] or "container"
-    return ""
+    from ncheck.agent import proc  # a start of the agent does without it
+
+    variables = proc.environment(1) or {}
+    return (variables["container"] or "container") if "container" in variables else ""
 
 
 def _control_group_says() -> str:
     # 12:devices:/docker/3b6e0c...    |    0::/kubepods.slice/kubepods-burstable.slice/...
-    text = leaf("/proc/1/cgroup")
+    from ncheck.agent import proc
+
+    text = proc.text(1, "cgroup")
     for word, name in (("kubepods", "kubernetes"), ("/docker", "docker"), ("/lxc", "lxc"), ("libpod", "podman")):
-        if isinstance(text, str) and word in text:
+        if word in text:
             return name
     return ""

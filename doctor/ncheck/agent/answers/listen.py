@@ -5,7 +5,6 @@ what a peer may send is bounded, and so is its time. A stream of the probe is ha
 """
 
 import errno
-import os
 import pwd
 import resource
 import selectors
@@ -14,10 +13,11 @@ import threading
 import time
 from collections import Counter
 
+from ncheck.agent import proc
 from ncheck.agent.dial import reset_at_its_end
 from ncheck.agent.resent import resent
 from ncheck.agent.streams import ARRIVED
-from ncheck.agent.tcp_table import LISTENS, tcp_sockets
+from ncheck.agent.tcp_table import LISTENS, tcp_rows
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
@@ -225,48 +225,19 @@ class _Server:
             self.selector.register(sock, selectors.EVENT_READ)
 
 
-def owner_of(port, proc="/proc"):
+def owner_of(port, root=proc.ROOT):
     """Return who has a TCP port open: "python3 (pid 4711) of ada"; "a program of ada" for other users; or ""."""
-    holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != LISTENS)
-    for _, user, inode in holders[:1]:
-        return described(pid_of(inode, proc), user, proc)
+    rows = (row for row in tcp_rows(root) if row.inode != "0" and int(row.local.rpartition(":")[2], 16) == port)
+    for row in sorted(rows, key=lambda row: row.state != LISTENS)[:1]:
+        return described(next(proc.holders(row.inode, root), None), row.user, root)
     return ""
 
 
-def described(pid, user, proc="/proc"):
+def described(pid, user, root=proc.ROOT):
     """Return a process as "python3 (pid 4711) of ada"; pid is None where this user may not see it."""
-    program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
+    name = proc.text(pid, "comm", root=root).strip()[:64] if pid else ""
+    program = "{} (pid {})".format(name or "a program", pid) if pid else "a program"
     return "{} of {}".format(program, _user_name(user))
-
-
-def _holders(port, proc):
-    """Yield (state, user id, inode) of every socket with this local port."""
-    for local, _, state, user, inode in tcp_sockets(proc):
-        if int(local.rpartition(":")[2], 16) == port and inode != "0":
-            yield state, user, inode
-
-
-def pid_of(inode, proc="/proc"):
-    """Return the process that has the socket open, None where it is another's and this user may not look."""
-    for pid in os.listdir(proc):
-        if not pid.isdigit():
-            continue
-        folder = "{}/{}/fd".format(proc, pid)
-        try:
-            for number in os.listdir(folder):
-                if os.readlink("{}/{}".format(folder, number)) == "socket:[{}]".format(inode):
-                    return int(pid)
-        except OSError:
-            continue
-    return None
-
-
-def _program(pid, proc):
-    try:
-        with open("{}/{}/comm".format(proc, pid), errors="replace") as file:
-            return file.read().strip()[:64]
-    except OSError:
-        return "a program"
 
 
 def _user_name(user):

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 
+from ncheck.agent import proc
 from ncheck.agent.commands import SYSTEM_FOLDERS, run
 from ncheck.agent.files import leaf, line_of, matching
 
@@ -23,7 +24,6 @@ NVME = CLASSES + "/nvme/nvme[0-9]*"
 CONTAINER = "/run/.containerenv"
 IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 RELEASES = ("NVIDIA_PYTORCH_VERSION", "NVIDIA_TENSORFLOW_VERSION", "NVIDIA_BUILD_ID")
-INIT = "/proc/1/environ"
 TOOLKIT = ("/usr/lib/*-linux-gnu/libnvidia-container.so.1", "/usr/lib64/libnvidia-container.so.1")
 READS = (
     "uname, the first processor of {}, {}, lscpu where the first names no model".format(CPUINFO, MEMINFO),
@@ -36,7 +36,7 @@ READS = (
     + ", $"
     + ", $".join(IMAGES + RELEASES)
     + ", here or in "
-    + INIT,
+    + proc.path(1, "environ"),
     "the name of " + TOOLKIT[0] + ".*; whether nvidia-ctk is on the PATH",
 )
 
@@ -104,7 +104,7 @@ def _image(environment: "Environment") -> "Optional[str]":
 
     An ssh login does not have the image's variables; the first process of the container has them.
     """
-    started = dict(variable.partition("=")[::2] for variable in _text(INIT).split("\0"))
+    started = proc.environment(1) or {}
     values = {name: environment.get(name) or started.get(name) for name in IMAGES + RELEASES}
     file = values[IMAGES[0]] or values[IMAGES[1]] or ""
     found = _IMAGE.search(_text(CONTAINER))

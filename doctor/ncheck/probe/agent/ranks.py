@@ -85,7 +85,7 @@ class Rank:
     def look(self):
         """Note its shared memory, as long as its process number is its own."""
         if not self.ended():
-            self.segments.update(segments.seen(["/proc/{}".format(self.pid)])[0])
+            self.segments.update(segments.seen([self.pid])[0])
 
     def died(self):
         """Return whether it ended without a last message about its shared memory."""

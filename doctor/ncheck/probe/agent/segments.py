@@ -8,6 +8,8 @@ import glob
 import os
 import threading
 
+from ncheck.agent import proc
+
 SHM = "/dev/shm"  # noqa: S108  where NCCL and CUDA put theirs
 NAMES = ("nccl-", "cuda.shm.")
 _TO_LOOK = 3.0  # seconds
@@ -26,38 +28,26 @@ def here(folder=SHM):
     return found
 
 
-def used_by(process="/proc/self", folder=SHM):
+def used_by(pid="self", folder=SHM):
     """Return {path: inode} of the segments that a process has mapped or open: it opens one before it maps it."""
-    found = dict(_mapped(process, folder))
+    found = proc.mapped(pid, folder) or {}
     wanted = tuple(folder + "/" + name for name in NAMES)
-    for link in glob.glob(process + "/fd/*"):
+    for number, path in (proc.descriptors(pid) or {}).items():
         try:
-            path = os.readlink(link)
             if path.startswith(wanted):
-                found[path] = os.stat(link).st_ino
+                found[path] = os.stat(proc.path(pid, "fd", str(number))).st_ino
         except OSError:
-            pass  # closed meanwhile, or another user's
+            pass  # closed meanwhile
     return {path: inode for path, inode in found.items() if path.startswith(wanted)}
 
 
-def _mapped(process, folder):
-    there = os.fsencode(folder)
-    try:
-        with open(process + "/maps", "rb") as file:
-            # 7f0c4e000000-7f0c4e001000 rw-s 00000000 00:1b 42      /dev/shm/nccl-Xy12Zq
-            rows = [line.split(None, 5) for line in file.read().splitlines() if there in line]
-    except OSError:
-        return {}  # it has ended, or is another user's
-    return {os.fsdecode(row[5]): int(row[4]) for row in rows if len(row) == 6}
-
-
-def seen(processes, folder=SHM, seconds=_TO_LOOK):
+def seen(pids, folder=SHM, seconds=_TO_LOOK):
     """Return the segments of these processes, and whether all could be read: one that hangs may lock its maps."""
     found = {}
 
     def look():
-        for process in processes:
-            found.update(used_by(process, folder))
+        for pid in pids:
+            found.update(used_by(pid, folder))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -87,8 +77,7 @@ def still(segments, folder=SHM):
 
 def of_others(folder=SHM, seconds=_TO_LOOK):
     """Return the paths of other visible processes, and whether all could be read."""
-    own = "/proc/{}".format(os.getpid())
-    found, whole = seen([process for process in glob.glob("/proc/[0-9]*") if process != own], folder, seconds)
+    found, whole = seen([pid for pid in proc.pids() if pid != os.getpid()], folder, seconds)
     return set(found), whole
 
 

@@ -1,35 +1,19 @@
 """The addresses to which a process's connections get no answer: some libraries wait for them without a limit."""
 
-import os
 import socket
 import struct
 
-from ncheck.agent.tcp_table import SYN_SENT, tcp_sockets
+from ncheck.agent import proc
+from ncheck.agent.tcp_table import SYN_SENT, tcp_rows
 
 
-def unanswered(pid, proc="/proc"):
+def unanswered(pid):
     """Return ["10.0.0.2 port 4711 from 10.0.0.1"], each once; [] if there is none, or this user may not read them."""
-    own, found = _sockets(pid, proc), set()
-    for local, remote, state, _, inode in tcp_sockets(proc):
-        if state == SYN_SENT and inode in own:
-            found.add("{} port {} from {}".format(*_place(remote) + _place(local)[:1]))
+    own, found = proc.sockets(pid) or (), set()
+    for row in tcp_rows(proc.ROOT) if own else ():
+        if row.state == SYN_SENT and row.inode in own:
+            found.add("{} port {} from {}".format(*_place(row.remote) + _place(row.local)[:1]))
     return sorted(found)
-
-
-def _sockets(pid, proc):
-    folder, found = "{}/{}/fd".format(proc, pid), set()
-    try:
-        numbers = os.listdir(folder)
-    except OSError:
-        return found
-    for number in numbers:
-        try:
-            link = os.readlink(os.path.join(folder, number))
-        except OSError:
-            continue  # it was closed meanwhile
-        if link.startswith("socket:["):
-            found.add(link[len("socket:[") : -1])
-    return found
 
 
 def _place(text):

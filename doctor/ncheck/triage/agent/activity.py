@@ -9,7 +9,7 @@ import re
 import threading
 import time
 
-from ncheck.agent import commands, control_groups
+from ncheck.agent import commands, control_groups, proc
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.nccl_loaded import built_as
 from ncheck.agent.mount_table import mount_of, read_mounts
@@ -44,7 +44,8 @@ def answer(sources, arguments, timeout):
     """
     owners, gone = {}, []
     for rank in arguments["ranks"]:
-        if (_stat(rank["pid"]) or {}).get("started") == rank["started"]:
+        now = proc.stat(rank["pid"])
+        if now and now.started == rank["started"]:
             owners[rank["pid"]] = rank["pid"]
         else:
             gone.append(rank["pid"])
@@ -90,41 +91,16 @@ class _Aside:
 
 def _look(pid):
     """Return what one process is doing now; None if it is gone. What this user may not read is null."""
-    stat = _stat(pid)
+    stat = proc.stat(pid)
     if stat is None:
         return None
     files = _files(pid)
-    return {"stat": stat, "io": _io(pid), "threads": _threads(pid), "files": files, "swap": _swap(pid)}
-
-
-def _stat(path):
-    """Return the fields of /proc/PID/stat: 4711 (tmux: server) S 1 4711 ...; None if it is gone."""
-    text = _text("/proc/{}/stat".format(path))
-    if not text:
-        return None
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    fields = rest.split()
-    return {
-        "state": fields[0], "parent": int(fields[1]), "name": name, "minor": int(fields[7]), "major": int(fields[9]),
-        "user": int(fields[11]), "system": int(fields[12]), "started": int(fields[19]),
-        "rss": int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), "exit_code": int(fields[49]) if len(fields) > 49 else 0,
-    }  # fmt: skip
-
-
-def _io(pid):
-    text = _text("/proc/{}/io".format(pid))
-    if not text:
-        return None
-    found = dict(line.split(": ") for line in text.splitlines() if ": " in line)
-    try:
-        return [int(found[name]) for name in ("rchar", "wchar", "read_bytes", "write_bytes")]
-    except (KeyError, ValueError):
-        return None
+    return {"stat": stat, "io": proc.moved(pid), "threads": _threads(pid), "files": files, "swap": _swap(pid)}
 
 
 def _swap(pid):
-    found = re.search(r"^VmSwap:\s+(\d+) kB", _text("/proc/{}/status".format(pid)) or "", re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else None
+    kilobytes = _number(proc.status(pid).get("VmSwap", "").partition(" ")[0])
+    return None if kilobytes is None else kilobytes * 1024
 
 
 def _threads(pid):
@@ -133,51 +109,44 @@ def _threads(pid):
     null: the kernel has none.
     """
     found = {}
-    for tid in sorted(_names("/proc/{}/task".format(pid)), key=int)[:_MOST_THREADS]:
-        stat = _stat("{}/task/{}".format(pid, tid))
+    for tid in proc.threads(pid)[:_MOST_THREADS]:
+        stat = proc.stat(pid, thread=tid)
         if stat:
-            ran = (_text("/proc/{}/task/{}/schedstat".format(pid, tid)) or "").split()
+            ran = proc.text(pid, "task/{}/schedstat".format(tid)).split()
             numbers = [int(ran[at]) if len(ran) > 2 else None for at in (0, 2, 1)]
-            found[int(tid)] = [stat["state"], stat["name"], *numbers]
+            found[tid] = [stat.state, stat.name, *numbers]
     return found
 
 
 def _files(pid):
     """Return the files of a process by descriptor: path, and position if it is open for writing; None if refused."""
-    folder = "/proc/{}/fd".format(pid)
-    try:
-        numbers = os.listdir(folder)
-    except OSError:
+    opened = proc.descriptors(pid, most=_MOST_FILES)
+    if opened is None:
         return None
-    found = {}
-    for number in sorted(numbers, key=int)[:_MOST_FILES]:
-        path = _link(folder + "/" + number)
-        flags = pos = None
-        if path and path.startswith("/") and not path.startswith(_NO_FILE):
-            info = re.match(r"pos:\s+(\d+)\s+flags:\s+([0-7]+)", _text("/proc/{}/fdinfo/{}".format(pid, number)) or "")
-            if info:
-                pos, flags = int(info.group(1)), int(info.group(2), 8)
-        found[int(number)] = [path, pos if flags is not None and flags & os.O_ACCMODE != os.O_RDONLY else None]
-    return found
+    return {number: (path, proc.position(pid, number) if _is_file(path) else None) for number, path in opened.items()}
+
+
+def _is_file(path):
+    return path.startswith("/") and not path.startswith(_NO_FILE)
 
 
 def _described(pid, owner, first, second, libraries):
     """Return one process as it was at both looks."""
-    if second is not None and second["stat"]["started"] != first["stat"]["started"]:
+    if second is not None and second["stat"].started != first["stat"].started:
         second = None  # another process has its number
     last = second or first
     files = last["files"] or {}
     return {
-        "pid": pid, "rank_pid": owner, "name": last["stat"]["name"], "parent": last["stat"]["parent"],
+        "pid": pid, "rank_pid": owner, "name": last["stat"].name, "parent": last["stat"].parent,
         "looks": [_short(look) for look in (first, second) if look],
         "threads": _thread_list(pid, first["threads"], second["threads"] if second else None),
         "thread_count": len(last["threads"]),
         "cpus": _affinity(pid),
-        "oom_score_adj": _number(_text("/proc/{}/oom_score_adj".format(pid))),
+        "oom_score_adj": _number(proc.text(pid, "oom_score_adj")),
         "files": None if last["files"] is None else len(files),
         "files_limit": _files_limit(pid),
-        "cwd": _link("/proc/{}/cwd".format(pid)),
-        "output": [(files.get(number) or [None])[0] for number in (1, 2)],
+        "cwd": proc.link(pid, "cwd") or None,
+        "output": [files[number][0] or None if number in files else None for number in (1, 2)],
         "written": _written(first["files"] or {}, files),
         "mounts": _mounts(pid, files),
         "groups": control_groups.folders(pid, ("memory", "cpu")),
@@ -191,8 +160,8 @@ def _short(look):
     turns = [thread[3] for thread in look["threads"].values()]
     delays = [thread[4] for thread in look["threads"].values()]
     return {
-        "state": stat["state"], "user": stat["user"], "system": stat["system"], "minor": stat["minor"],
-        "major": stat["major"], "exit_code": stat["exit_code"], "rss": stat["rss"], "swap": look["swap"],
+        "state": stat.state, "user": stat.user, "system": stat.system, "minor": stat.minor,
+        "major": stat.major, "exit_code": stat.exit_code, "rss": stat.rss, "swap": look["swap"],
         "ran": None if None in ran else sum(ran), "turns": None if None in turns else sum(turns),
         "delay": None if None in delays else sum(delays),
         "read": io[0], "written": io[1], "disk_read": io[2], "disk_written": io[3],
@@ -225,7 +194,7 @@ def _thread_list(pid, first, second):
 
 
 def _waits_in(pid, tid, name):
-    return (_text("/proc/{}/task/{}/{}".format(pid, tid, name)) or "").strip()[:200]
+    return proc.text(pid, "task/{}/{}".format(tid, name)).strip()[:200]
 
 
 def _affinity(pid):
@@ -236,7 +205,7 @@ def _affinity(pid):
 
 
 def _files_limit(pid):
-    found = re.search(r"^Max open files\s+(\d+)", _text("/proc/{}/limits".format(pid)) or "", re.MULTILINE)
+    found = re.search(r"^Max open files\s+(\d+)", proc.text(pid, "limits"), re.MULTILINE)
     return int(found.group(1)) if found else None
 
 
@@ -245,7 +214,7 @@ def _written(first, last):
     found = []
     for number, (path, pos) in last.items():
         if pos is not None:
-            before = first.get(number) or [None, None]
+            before = first.get(number) or (None, None)
             found.append({"path": path[:_LONGEST], "from": before[1] if before[0] == path else None, "to": pos})
     found.sort(key=lambda one: (one["from"] == one["to"], one["path"]))
     return found[:_MOST_WRITTEN]
@@ -253,10 +222,10 @@ def _written(first, last):
 
 def _mounts(pid, files):
     """Return the file systems on which a process works or has files, and all network ones, without touching any."""
-    table = read_mounts(_text("/proc/{}/mountinfo".format(pid), 1 << 20) or "")
+    table = read_mounts(proc.text(pid, "mountinfo", 1 << 20))
     used = {}
-    for path in [_link("/proc/{}/cwd".format(pid))] + [path for path, _ in files.values()]:
-        if path and path.startswith("/") and not path.startswith(_NO_FILE):
+    for path in [proc.link(pid, "cwd")] + [path for path, _ in files.values()]:
+        if _is_file(path):
             on = mount_of(path, table)
             if on:
                 used.setdefault(on["point"], path)
@@ -274,15 +243,14 @@ def _libraries(ranks):
     """Return the communication libraries that each rank has mapped: maps can wait for a process that hangs."""
     found, versions = {}, {}
     for pid in ranks:
-        text = _text("/proc/{}/maps".format(pid), 1 << 24)
-        place = _link("/proc/{}/ns/mnt".format(pid))
-        if text is not None:
-            paths = {line.partition("/")[2] for line in text.splitlines() if ".so" in line}
-            mapped = sorted("/" + path for path in paths if _LIBRARY.search("/" + path))[:64]
-            for path in mapped:
+        mapped = proc.mapped(pid, ".so")
+        place = proc.link(pid, "ns/mnt")
+        if mapped is not None:
+            paths = sorted(path for path in mapped if _LIBRARY.search(path))[:64]
+            for path in paths:
                 if (place, path) not in versions:
-                    versions[place, path] = _version("/proc/{}/root{}".format(pid, path))
-            found[pid] = {path: versions[place, path] for path in mapped}
+                    versions[place, path] = _version(proc.path(pid, "root") + path)
+            found[pid] = {path: versions[place, path] for path in paths}
     return found
 
 
@@ -300,12 +268,12 @@ def _spaces(ranks):
     for pid in ranks:
         table = _mounts(pid, {})
         for place, name in _SPACES:
-            path = _link("/proc/{}/cwd".format(pid)) if name == "cwd" else name
-            wanted.setdefault(("", path), "/proc/{}/{}".format(pid, place))
+            path = proc.link(pid, "cwd") if name == "cwd" else name
+            wanted.setdefault(("", path), proc.path(pid, place))
         for number, (path, pos) in sorted((_files(pid) or {}).items()):
             on = mount_of(path, table) if pos is not None else None
             if pos is not None and len(files) < _MOST_SPACES:
-                files.setdefault((on and on["point"], os.path.dirname(path)), "/proc/{}/fd/{}".format(pid, number))
+                files.setdefault((on and on["point"], os.path.dirname(path)), proc.path(pid, "fd", str(number)))
     wanted.update(files)
     workers = [(path, _Aside(_space, place)) for (_, path), place in list(wanted.items())[:_MOST_SPACES] if path]
     until = time.monotonic() + _PATIENCE + 0.5
@@ -348,10 +316,10 @@ def _node():
     }  # fmt: skip
     found = {}
     for name, wanted in keep.items():
-        lines = (_text("/proc/" + name, 1 << 20) or "").splitlines()
+        lines = (_text(os.path.join(proc.ROOT, name), 1 << 20) or "").splitlines()
         found[name] = "\n".join(line for line in lines[:4096] if re.match(r"\s*(?:{})\b".format(wanted), line))
     for name in ("cpu", "memory", "io"):
-        found["pressure/" + name] = _text("/proc/pressure/" + name) or ""
+        found["pressure/" + name] = _text(os.path.join(proc.ROOT, "pressure", name)) or ""
     return found
 
 
@@ -359,20 +327,6 @@ def _number(text):
     try:
         return int(text or "")
     except ValueError:
-        return None
-
-
-def _names(folder):
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _link(path):
-    try:
-        return os.readlink(path)
-    except OSError:
         return None
 
 

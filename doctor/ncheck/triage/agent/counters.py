@@ -7,7 +7,7 @@ import time
 
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.traffic import ports
-from ncheck.triage.agent.net_namespaces import folders
+from ncheck.triage.agent.net_namespaces import folders, interfaces, lines_of
 
 READS = (
     "/proc/PID/net/{dev,snmp} of the ranks' namespaces",
@@ -42,14 +42,8 @@ def _look(spaces):
 
 
 def _interfaces(folder):
-    found = {}
-    # eth0: 1296 18 0 0 0 0 0 0 1296 18 0 0 0 0 0 0
-    for line in _lines(folder + "/net/dev")[2 : 2 + _MOST]:
-        name, _, text = line.partition(":")
-        numbers = text.split()
-        if len(numbers) > _COLUMNS[-1][1]:
-            found[name.strip()] = {column: int(numbers[at]) for column, at in _COLUMNS}
-    return found
+    counted = [(name, figures) for name, figures in interfaces(folder).items() if len(figures) > _COLUMNS[-1][1]]
+    return {name: {column: figures[at] for column, at in _COLUMNS} for name, figures in counted[:_MOST]}
 
 
 def _tcp(folder):
@@ -58,17 +52,9 @@ def _tcp(folder):
     Tcp: RtoAlgorithm RtoMin ... OutSegs RetransSegs InErrs OutRsts InCsumErrors
     Tcp: 1 200 ... 1510 12 0 31 0
     """
-    rows = [line.split() for line in _lines(folder + "/net/snmp") if line.startswith("Tcp:")]
+    rows = [line.split() for line in lines_of(folder + "/net/snmp") if line.startswith("Tcp:")]
     places = {name: at for at, name in enumerate(rows[0])} if len(rows) == 2 else {}
     return {name: int(rows[1][places[key]]) if key in places else None for name, key in _TCP}
 
 
 _TCP = (("sent", "OutSegs"), ("resent", "RetransSegs"))
-
-
-def _lines(path):
-    try:
-        with open(path) as file:
-            return file.read(1 << 20).splitlines()
-    except OSError:
-        return []

@@ -13,6 +13,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from ncheck.agent import proc
 from ncheck.agent.files import open_regular
 from ncheck.agent.sources import within
 
@@ -84,17 +85,18 @@ class _Rank:
 
     def look(self):
         """Find out from the process itself where its dump would be."""
-        try:
-            began = _began(self.pid)
-            if began is None or began[0] != self.started:
-                self.said["error"] = "gone"
-                return
-            self.said["began"] = began[1]
-            self.user = _user(self.pid)
-            self._look(_environment(self.pid))
-        except OSError as error:
-            gone = error.errno in (errno.ENOENT, errno.ESRCH)
-            self.said["error"] = "gone" if gone else _why(error)
+        variables = proc.environment(self.pid, errors="surrogateescape")
+        user = proc.status(self.pid).get("Uid", "").split()
+        now = proc.stat(self.pid)  # the last of them: what was read before is this process's own
+        if now is None or now.started != self.started or not user:
+            self.said["error"] = "gone"
+            return
+        self.said["began"] = _booted() + now.started / float(os.sysconf("SC_CLK_TCK"))
+        self.user = int(user[1])
+        if variables is None:
+            self.said["error"] = _REFUSED
+        else:
+            self._look(variables)
 
     def _look(self, variables):
         if self.number is None:
@@ -226,7 +228,7 @@ def _folder(pid, path):
     In another mount namespace no symbolic link is followed: the kernel would follow it into our own files.
     """
     way = os.path.dirname(path).strip("/") or "."
-    folder = os.open("/proc/{}/{}".format(pid, "root" if os.path.isabs(path) else "cwd"), _FOLDER)
+    folder = os.open(proc.path(pid, "root" if os.path.isabs(path) else "cwd"), _FOLDER)
     try:
         if _sees_ours(pid):
             steps, more = [way], 0
@@ -251,8 +253,8 @@ def _folder(pid, path):
 
 def _sees_ours(pid):
     """Return whether a process sees the files that we see."""
-    mounts, root = ["/proc/{}/ns/mnt".format(one) for one in (pid, "self")], "/proc/{}/root".format(pid)
-    return os.readlink(mounts[0]) == os.readlink(mounts[1]) and _same(os.stat(root), os.stat("/"))
+    mounts = proc.link(pid, "ns/mnt")
+    return mounts == proc.link("self", "ns/mnt") != "" and _same(os.stat(proc.path(pid, "root")), os.stat("/"))
 
 
 def _mark(state):
@@ -265,11 +267,9 @@ def _same(one, other):
 
 def _holds(pid, name, state):
     """Return whether a process has this file open. No other file of it is touched: its file system may hang."""
-    folder = "/proc/{}/fd".format(pid)
-    for number in os.listdir(folder):
+    for number, path in (proc.descriptors(pid) or {}).items():
         try:
-            place = folder + "/" + number
-            if os.path.basename(os.readlink(place)) == name and _same(os.stat(place), state):
+            if os.path.basename(path) == name and _same(os.stat(proc.path(pid, "fd", str(number))), state):
                 return True
         except OSError:
             continue
@@ -285,28 +285,14 @@ def _defaults(variables):
     return new
 
 
-def _began(pid):
-    """Return when a process began: in ticks since boot, and in seconds since 1970; None if it is gone."""
-    try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
-    except OSError:
-        return None
+def _booted():
+    """Return when this node began, in seconds since 1970."""
     with open("/proc/stat", "rb") as file:
-        booted = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
-    return ticks, booted + ticks / float(os.sysconf("SC_CLK_TCK"))
-
-
-def _environment(pid):
-    with open("/proc/{}/environ".format(pid), "rb") as file:
-        pairs = file.read().split(b"\0")
-    return dict(os.fsdecode(pair).split("=", 1) for pair in pairs if b"=" in pair)
-
-
-def _user(pid):
-    with open("/proc/{}/status".format(pid), "rb") as file:
-        return next(int(line.split()[2]) for line in file if line.startswith(b"Uid:"))
+        return next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
 
 
 def _why(error):
-    return "permission denied" if error.errno in (errno.EACCES, errno.EPERM) else error.strerror or str(error)
+    return _REFUSED if error.errno in (errno.EACCES, errno.EPERM) else error.strerror or str(error)
+
+
+_REFUSED = "permission denied"

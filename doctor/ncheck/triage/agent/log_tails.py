@@ -4,12 +4,11 @@ The files are read by programs of their own, which are ended if their file syste
 file, such as a pipe or a terminal, is only named: to read it would take it from whom it is meant for.
 """
 
-import os
 import re
 import threading
 import time
 
-from ncheck.agent import commands
+from ncheck.agent import commands, proc
 from ncheck.agent.answers import WATCHED
 
 READS = (
@@ -19,6 +18,7 @@ READS = (
 
 _TAIL, _MOST_BYTES = 256 * 1024, 2 * 1024 * 1024  # of one file, and of all on this node
 _MOST_FILES, _MOST_LOGS = 32, 4  # on this node; logs of one process besides its output
+_MOST_OPEN = 1024  # files of one process that are looked at
 _PATIENCE = 3.0  # seconds to read the end of one file
 
 _LOG = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?$|nccl", re.IGNORECASE)
@@ -37,10 +37,10 @@ def answer(sources, arguments, timeout):
     began = {pid: _started(pid) for pid in pids}
     outputs, files = {}, {}
     for pid in pids:
-        outputs[str(pid)] = [_link("/proc/{}/fd/{}".format(pid, number)) for number in (1, 2)]
+        outputs[str(pid)] = [proc.link(pid, "fd/{}".format(number)) or None for number in (1, 2)]
         for number, path in _written(pid, pid in ranks):
             file = files.setdefault(path, {"path": path, "pids": [], "seen": []})
-            file["seen"].append((pid, number, _position(pid, number)))
+            file["seen"].append((pid, number, proc.position(pid, number)))
             if pid not in file["pids"]:
                 file["pids"].append(pid)
     chosen = list(files.values())[:_MOST_FILES]
@@ -68,33 +68,16 @@ def answer(sources, arguments, timeout):
 
 def _written(pid, is_rank):
     """Return the output of a process, and its other files that are named like logs: [descriptor, path]."""
-    numbers = []
-    try:
-        numbers = sorted(int(name) for name in os.listdir("/proc/{}/fd".format(pid)))[:1024]
-    except OSError:
-        pass
     found, logs = [], 0
-    for number in numbers:
-        path = _link("/proc/{}/fd/{}".format(pid, number)) or ""
+    for number, path in (proc.descriptors(pid, most=_MOST_OPEN) or {}).items():
         if not path.startswith("/") or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd:")):
             continue
         if number in (1, 2):
             found.append((number, path))
-        elif is_rank and logs < _MOST_LOGS and _LOG.search(path) and _position(pid, number) is not None:
+        elif is_rank and logs < _MOST_LOGS and _LOG.search(path) and proc.position(pid, number) is not None:
             found.append((number, path))
             logs += 1
     return found
-
-
-def _position(pid, number):
-    """Return the position of a descriptor that is open for writing, else None."""
-    try:
-        with open("/proc/{}/fdinfo/{}".format(pid, number)) as file:
-            text = file.read(1000)
-    except OSError:
-        return None
-    found = re.match(r"pos:\s+(\d+)\s+flags:\s+([0-7]+)", text)
-    return int(found.group(1)) if found and int(found.group(2), 8) & os.O_ACCMODE != os.O_RDONLY else None
 
 
 def _read(file, began, most):
@@ -105,12 +88,12 @@ def _read(file, began, most):
         file["error"] = "what writes to it has ended"
         return
     file["grown"] = max(
-        (now - then for now, then in ((_position(pid, number), then) for pid, number, then in writers)
+        (now - then for now, then in ((proc.position(pid, number), then) for pid, number, then in writers)
          if now is not None and then is not None),
         default=0,
     )  # fmt: skip
     pid, number, _ = writers[0]
-    reply = commands.run(["sh", "-c", _READ, "sh", "/proc/{}/fd/{}".format(pid, number), str(most)], _PATIENCE)
+    reply = commands.run(["sh", "-c", _READ, "sh", proc.path(pid, "fd", str(number)), str(most)], _PATIENCE)
     size, newline, text = reply.get("stdout", "").partition("\n")
     if reply.get("exit_status") == 0 and newline and size.isdigit():
         file.update(size=int(size), text=text[-2 * most :], error="")
@@ -122,15 +105,5 @@ def _read(file, began, most):
 
 
 def _started(pid):
-    try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def _link(path):
-    try:
-        return os.readlink(path)
-    except OSError:
-        return None
+    now = proc.stat(pid)
+    return now and now.started

@@ -3,22 +3,14 @@
 An agent cannot enter the namespace of a container, and need not: /proc/PID/net shows tables, addresses and counters.
 """
 
-import os
 import socket
 import struct
 
-from ncheck.agent.files import line_of
-
-
-def is_still(pid, started):
-    """Return whether this process is the one that began then (clock ticks since boot): pids are used again."""
-    # 4711 (tmux: server) S 1 4711 ...
-    fields = (line_of("/proc/{}/stat".format(pid)) or "").rpartition(")")[2].split()
-    return len(fields) > 19 and fields[19] == str(started) and fields[0] not in "ZX"
+from ncheck.agent import proc
 
 
 def own_namespace():
-    return _namespace("self")
+    return proc.link("self", "ns/net")
 
 
 def folders(processes):
@@ -26,36 +18,36 @@ def folders(processes):
 
     That of the agent is always there.
     """
-    found = {own_namespace(): "/proc/self"}
+    found = {own_namespace(): _OWN}
     for one in processes:
-        if is_still(one["pid"], one["started"]):
-            found.setdefault(_namespace(one["pid"]) or one.get("namespace", ""), "/proc/{}".format(one["pid"]))
+        if proc.is_still(one["pid"], one["started"]):
+            found.setdefault(proc.link(one["pid"], "ns/net") or one.get("namespace", ""), proc.path(one["pid"]))
     return {name: folder for name, folder in found.items() if name}
 
 
-def _namespace(pid):
-    try:
-        return os.readlink("/proc/{}/ns/net".format(pid))
-    except OSError:
-        return ""
+_OWN = proc.path("self")
 
 
 def addresses(folder):
     """Return [[ip, interface]] of a namespace. An address whose interface /proc does not show has ""."""
-    if folder == "/proc/self":
+    if folder == _OWN:
         try:
             return _own()
         except OSError:  # or this python3 has no ctypes
             pass
-    routes = _connected(_lines(folder + "/net/route"))
-    found = [[ip, _interface_of(ip, routes)] for ip in _local_v4(_lines(folder + "/net/fib_trie"))]
-    return found + _local_v6(_lines(folder + "/net/if_inet6"))
+    routes = _connected(lines_of(folder + "/net/route"))
+    found = [[ip, _interface_of(ip, routes)] for ip in _local_v4(lines_of(folder + "/net/fib_trie"))]
+    return found + _local_v6(lines_of(folder + "/net/if_inet6"))
 
 
 def interfaces(folder):
-    """Return the names of the interfaces of a namespace."""
+    """Return the interfaces of a namespace, with the columns of figures that the kernel counts of each."""
+    found = {}
     # eth0: 1296 18 0 0 0 0 0 0 1296 18 0 0 0 0 0 0
-    return [line.partition(":")[0].strip() for line in _lines(folder + "/net/dev")[2:]]
+    for line in lines_of(folder + "/net/dev")[2:]:
+        name, _, figures = line.partition(":")
+        found[name.strip()] = [int(figure) for figure in figures.split()]
+    return found
 
 
 def _own():
@@ -64,7 +56,8 @@ def _own():
     return [[one["ip"], name] for name, (_, held) in getifaddrs().items() for one in held]
 
 
-def _lines(path):
+def lines_of(path):
+    """Return the lines of a table of /proc; none where it cannot be read."""
     try:
         with open(path) as file:
             return file.read(1 << 24).splitlines()

@@ -4,6 +4,7 @@ import fnmatch
 import os
 import re
 
+from ncheck.agent import proc
 from ncheck.agent.answers.environment import PATTERNS, SECRET
 from ncheck.agent.sources import within
 
@@ -36,11 +37,12 @@ def answer(sources, arguments, timeout):
     """
     wanted = set(arguments["rank_variables"])
     patterns = [re.compile(one) for one in (arguments.get("match"), arguments.get("launchers")) if one]
-    table = {pid: entry for pid, entry in ((pid, _stat(pid)) for pid in _pids()) if entry}
-    own = _own(table)
+    table = {pid: now for pid, now in ((pid, proc.stat(pid)) for pid in proc.pids()) if now}
+    parents = {pid: now.parent for pid, now in table.items()}
+    own = _own(parents)
     chosen, hidden, others = set(), [], []
     for pid in table:
-        if pid in own or table[pid]["parent"] == 2 or pid == 2:  # children of kthreadd have no environment
+        if pid in own or parents[pid] == 2 or pid == 2:  # children of kthreadd have no environment
             continue
         # What sleeps in the kernel with its memory locked holds up whoever reads these files.
         looked = within(_PATIENCE, _looked, pid)
@@ -54,8 +56,8 @@ def answer(sources, arguments, timeout):
             own.add(pid)
         elif wanted & set(environment) or any(one.search(command) for one in patterns) or devices:
             chosen.add(pid)
-    around = set().union(*(_above(pid, table) for pid in chosen)) if chosen else set()
-    listed = (chosen | _beneath(chosen, table) | around) - own - ({0, 1} - chosen)
+    around = {above for pid in chosen for above in _above(pid, parents)}
+    listed = chosen.union(proc.beneath(chosen, parents), around) - own - ({0, 1} - chosen)
     processes, size = [], 0
     for pid in sorted(listed)[:_MOST]:
         described = within(_PATIENCE, _described, pid, table[pid])
@@ -79,10 +81,10 @@ def _uptime():
         return 0.0
 
 
-def _own(table):
+def _own(parents):
     """Return this process, what it started, and what started it. Above a watcher may be the job itself."""
-    ours = _beneath({os.getpid()}, table) | {os.getpid()}
-    return ours if MARK in os.environ else ours | _above(os.getpid(), table)
+    ours = {os.getpid(), *proc.beneath([os.getpid()], parents)}
+    return ours if MARK in os.environ else ours | _above(os.getpid(), parents)
 
 
 def _other(pid, patterns):
@@ -96,91 +98,39 @@ def _other(pid, patterns):
 
 def _looked(pid):
     """Return variables, command line and GPUs; ({}, "", []) of a process that has ended, None if it may not be read."""
-    try:
-        return _environment(pid), " ".join(_argv(pid)), _devices(pid)
-    except (FileNotFoundError, ProcessLookupError):
-        return {}, "", []
-    except OSError:
-        return None
+    variables = proc.environment(pid)
+    return None if variables is None else (variables, " ".join(_argv(pid)), _devices(pid))
 
 
-def _pids():
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _stat(pid):
-    """Return parent, start and state: 4711 (tmux: server) S 1 4711 ...; None for a process that is gone."""
-    try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
-            text = file.read()
-    except OSError:
-        return None
-    name, _, rest = text.partition(b"(")[2].rpartition(b")")
-    fields = rest.split()
-    return {
-        "state": fields[0].decode(), "parent": int(fields[1]), "started": int(fields[19]),
-        "name": name.decode("utf-8", "backslashreplace"),
-    }  # fmt: skip
-
-
-def _above(pid, table):
+def _above(pid, parents):
+    """Return a process and those above it."""
     found = set()
-    while pid in table and pid not in found:
+    while pid in parents and pid not in found:
         found.add(pid)
-        pid = table[pid]["parent"]
+        pid = parents[pid]
     return found
-
-
-def _beneath(roots, table):
-    children = {}
-    for pid, entry in table.items():
-        children.setdefault(entry["parent"], []).append(pid)
-    found, level = set(), set(roots)
-    while level:
-        level = {child for pid in level for child in children.get(pid, ())} - found - set(roots)
-        found |= level
-    return found
-
-
-def _environment(pid):
-    with open("/proc/{}/environ".format(pid), "rb") as file:
-        pairs = file.read().split(b"\0")
-    return dict(_text(pair).split("=", 1) for pair in pairs if b"=" in pair)
 
 
 def _argv(pid):
-    try:
-        with open("/proc/{}/cmdline".format(pid), "rb") as file:
-            words = file.read(1 << 16).rstrip(b"\0").split(b"\0")
-    except OSError:
-        return []
-    return [_text(word)[:_LONGEST] for word in words[:_MOST_WORDS]] if words != [b""] else []
+    return [word[:_LONGEST] for word in proc.command(pid)[:_MOST_WORDS]]
 
 
 def _devices(pid):
     """Return the GPUs that a process has open, as far as this user can see it."""
-    folder = "/proc/{}/fd".format(pid)
-    found = set()
-    try:
-        for name in os.listdir(folder):
-            found.update(_DEVICE.findall(os.readlink(folder + "/" + name)))
-    except OSError:
-        pass
-    return sorted(found)
+    opened = proc.descriptors(pid) or {}
+    return sorted({device for path in opened.values() for device in _DEVICE.findall(path)})
 
 
-def _described(pid, entry):
-    try:
-        variables = _chosen(_environment(pid))
-    except OSError:
-        variables = None
+def _described(pid, now):
+    variables = proc.environment(pid)
     user, inner = _status(pid)
     if user is None:
         return None  # it has just ended
-    return dict(
-        entry, pid=pid, argv=_argv(pid), variables=variables, user=user, inner_pid=inner,
-        namespace=_link("/proc/{}/ns/net".format(pid)), devices=_devices(pid),
-    )  # fmt: skip
+    return {
+        "pid": pid, "state": now.state, "parent": now.parent, "started": now.started, "name": now.name,
+        "argv": _argv(pid), "variables": None if variables is None else _chosen(variables), "user": user,
+        "inner_pid": inner, "namespace": proc.link(pid, "ns/net"), "devices": _devices(pid),
+    }  # fmt: skip
 
 
 def _chosen(environment):
@@ -191,25 +141,7 @@ def _chosen(environment):
 
 def _status(pid):
     """Return the user's number, and the process's own in its innermost namespace."""
-    user = inner = None
-    try:
-        with open("/proc/{}/status".format(pid), "rb") as file:
-            for line in file:
-                if line.startswith(b"Uid:"):
-                    user = int(line.split()[1])
-                elif line.startswith(b"NSpid:"):
-                    inner = int(line.split()[-1])
-    except OSError:
+    status = proc.status(pid)
+    if "Uid" not in status:
         return None, None
-    return user, inner or pid
-
-
-def _link(path):
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
-
-
-def _text(data):
-    return data.decode("utf-8", "backslashreplace")
+    return int(status["Uid"].split()[0]), int(status.get("NSpid", str(pid)).split()[-1])

@@ -7,11 +7,12 @@ Two looks show whether the job gets on. No program is started, no stack is read,
 import os
 import time
 
+from ncheck.agent import proc
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.gpus import _nvml, need_device, nvml_text, started
 from ncheck.agent.sources import within
 from ncheck.agent.traffic import ports
-from ncheck.triage.agent.net_namespaces import folders
+from ncheck.triage.agent.net_namespaces import folders, interfaces
 
 READS = (
     "/proc/PID/{stat,io} of the ranks, and /proc/PID/net/dev of their namespaces",
@@ -21,7 +22,6 @@ READS = (
 
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _PATIENCE = 2.0  # seconds for NVML, which can hang with its driver
-_PAGE = 65536  # bytes of a small file
 
 
 def answer(sources, arguments, timeout):
@@ -38,28 +38,19 @@ def answer(sources, arguments, timeout):
 
 def _rank(rank):
     """Return what a rank has used and moved; None if it has ended: a zombie has, and what has its pid since is none."""
-    # 4711 (python3) S 1 4711 ...
-    fields = _text("/proc/{}/stat".format(rank["pid"])).rpartition(")")[2].split()
-    if len(fields) < 20 or int(fields[19]) != rank["started"] or fields[0] in "ZX":
+    now = proc.stat(rank["pid"])
+    if now is None or now.started != rank["started"] or now.ended:
         return None
-    cpu = (int(fields[11]) + int(fields[12])) * _TICK
-    moved = dict(line.split(": ") for line in _text("/proc/{}/io".format(rank["pid"])).splitlines() if ": " in line)
-    known = "rchar" in moved and "wchar" in moved
+    moved = proc.moved(rank["pid"])
     return {
-        "pid": rank["pid"], "state": fields[0], "cpu": cpu,
-        "moved": int(moved["rchar"]) + int(moved["wchar"]) if known else None,
+        "pid": rank["pid"], "state": now.state, "cpu": (now.user + now.system) * _TICK,
+        "moved": None if moved is None else moved[0] + moved[1],
     }  # fmt: skip
 
 
 def _moved(folder):
     """Return the bytes that the interfaces of a namespace have carried."""
-    found = 0
-    # eth0: 1296 18 0 0 0 0 0 0 1296 18 0 0 0 0 0 0
-    for line in _text(folder + "/net/dev", 1 << 20).splitlines()[2:]:
-        numbers = line.partition(":")[2].split()
-        if len(numbers) > 8:
-            found += int(numbers[0]) + int(numbers[8])
-    return found
+    return sum(figures[0] + figures[8] for figures in interfaces(folder).values() if len(figures) > 8)
 
 
 def _gpus(sources):
@@ -93,11 +84,3 @@ def _used(nvml):
     except nvml.NVMLError:
         return None
     return {"use": use, "memory_use": memory}
-
-
-def _text(path, most=_PAGE):
-    try:
-        with open(path) as file:
-            return file.read(most)
-    except (OSError, ValueError):
-        return ""

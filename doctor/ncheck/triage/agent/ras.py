@@ -4,6 +4,7 @@ Any process of the job answers for all of them. Nothing is asked of a port that 
 """
 
 import array
+import errno
 import os
 import re
 import socket
@@ -11,11 +12,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ncheck.agent import commands
+from ncheck.agent import commands, proc
 from ncheck.agent.answers.names import resolved
 from ncheck.agent.elf import Library
 from ncheck.agent.sources import within
-from ncheck.triage.agent.net_namespaces import addresses
+from ncheck.triage.agent.net_namespaces import addresses, own_namespace
 
 READS = (
     "/proc/PID/maps of the job's ranks: which libnccl they have loaded",
@@ -56,7 +57,7 @@ def answer(sources, arguments, timeout):
             asked = _twice(arguments["at"], pid, ends)
         except _RasError as error:
             asked = [_nothing(0.0, str(error))]
-    return {"ranks": ranks, "addresses": sorted({ip for ip, _ in addresses("/proc/self")}), "asked": asked}
+    return {"ranks": ranks, "addresses": sorted({ip for ip, _ in addresses(proc.path("self"))}), "asked": asked}
 
 
 def _library_in_time(rank):
@@ -68,20 +69,15 @@ def _library_in_time(rank):
 def _library(rank):
     """Return {"pid", "path", "version", "error"} of the NCCL that a rank has loaded; path is "" where it has none."""
     found = {"pid": rank["pid"], "path": "", "version": "", "error": ""}
-    try:
-        with open("/proc/{}/maps".format(rank["pid"]), errors="backslashreplace") as file:
-            paths = {line.rstrip("\n").split(None, 5)[-1] for line in file if "/" in line}
-        with open("/proc/{}/stat".format(rank["pid"]), "rb") as file:
-            started = int(file.read().rpartition(b")")[2].split()[19])
-    except (FileNotFoundError, ProcessLookupError):
+    paths = proc.mapped(rank["pid"], ".so")
+    now = proc.stat(rank["pid"])
+    if now is None or now.started != rank["started"]:  # its number may belong to another process by now
         return dict(found, error="gone")
-    except OSError as error:
-        return dict(found, error=error.strerror or str(error))
-    if started != rank["started"]:  # its number belongs to another process by now
-        return dict(found, error="gone")
+    if paths is None:
+        return dict(found, error=os.strerror(errno.EACCES))
     libraries = sorted((path for path in paths if _NCCL.search(path)), key=lambda path: "libtorch" in path)
     if libraries:
-        found.update(path=libraries[0], version=_version("/proc/{}/root{}".format(rank["pid"], libraries[0])))
+        found.update(path=libraries[0], version=_version(proc.path(rank["pid"], "root") + libraries[0]))
     return found
 
 
@@ -208,8 +204,8 @@ def _received(sock, most, ends):
 def _connected(at, pid, ends):
     host, _, port = at.rpartition(":")
     host = host.strip("[]")
-    elsewhere = _namespace(pid)
-    if elsewhere and elsewhere != _namespace("self"):
+    elsewhere = proc.link(pid, "ns/net")
+    if elsewhere and elsewhere != own_namespace():
         own = ["127.0.0.1", "::1"] if host in ("localhost", "") else [host]
         return _first(own, port, ends, lambda family: _socket_in(pid, family))
     found = resolved([host or "localhost"], max(0.1, ends - time.monotonic()))[host or "localhost"]
@@ -234,13 +230,6 @@ def _first(addresses, port, ends, opened):
     raise error
 
 
-def _namespace(pid):
-    try:
-        return os.readlink("/proc/{}/ns/net".format(pid))
-    except OSError:
-        return ""
-
-
 # Enters a network namespace, makes a socket there and hands it back: a socket stays in the namespace it was made in.
 _IN_NAMESPACE = """
 import array, ctypes, os, socket, sys
@@ -259,7 +248,7 @@ def _socket_in(pid, family):
         raise _RasError("the ranks are in another network namespace: needs root")
     ours, theirs = socket.socketpair()
     try:
-        argv = [sys.executable, "-E", "-B", "-S", "-c", _IN_NAMESPACE, "/proc/{}/ns/net".format(pid), str(_NEWNET)]
+        argv = [sys.executable, "-E", "-B", "-S", "-c", _IN_NAMESPACE, proc.path(pid, "ns", "net"), str(_NEWNET)]
         said = commands.run([*argv, str(int(family)), str(theirs.fileno())], 5.0, pass_fds=(theirs.fileno(),))
         ours.settimeout(0.5)
         numbers = array.array("i")

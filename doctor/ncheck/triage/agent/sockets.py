@@ -3,16 +3,15 @@
 Nothing is sent: all is read from /proc/PID/fd, /proc/PID/net and, by netlink, from the kernel's own counts.
 """
 
-import os
-import re
 import threading
 import time
 
+from ncheck.agent import proc
 from ncheck.agent.answers import WATCHED
-from ncheck.agent.answers.listen import described, pid_of
+from ncheck.agent.answers.listen import described
 from ncheck.agent.answers.names import resolved
 from ncheck.agent.tcp_table import LISTENS, tcp_rows
-from ncheck.triage.agent.net_namespaces import addresses, endpoint, folders, interfaces, is_still, own_namespace
+from ncheck.triage.agent.net_namespaces import addresses, endpoint, folders, interfaces, own_namespace
 from ncheck.triage.agent.tcp_info import tcp_info
 
 READS = (
@@ -26,9 +25,6 @@ _RESOLVING = 4.0  # seconds for all names
 _MOST, _MOST_OTHERS, _MOST_LISTENERS = 8192, 4096, 64  # sockets in the answer; of a namespace those of other processes
 
 _TIME_WAIT = "06"
-
-# what /proc/PID/fd/3 leads to, such as socket:[31337]
-_SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 def answer(sources, arguments, timeout):
@@ -74,32 +70,17 @@ class _Held:
         self.look()
 
     def look(self):
-        if not is_still(self.pid, self.started):
+        if not proc.is_still(self.pid, self.started):
             self.error = "gone"
             return
         for pid in [self.pid, *self.children]:
-            try:
-                for inode in _inodes(pid):
-                    self.inodes.setdefault(inode, pid)
-            except PermissionError:
+            inodes = proc.sockets(pid)
+            if inodes is None:
                 self.unread.add(pid)
-            except OSError:
-                pass  # a child that has ended
+            for inode in inodes or ():
+                self.inodes.setdefault(inode, pid)
         if self.pid in self.unread:
             self.error = "the sockets of other users' processes need root"
-
-
-def _inodes(pid):
-    folder = "/proc/{}/fd".format(pid)
-    found = set()
-    for name in os.listdir(folder):
-        try:
-            match = _SOCKET.match(os.readlink(folder + "/" + name))
-        except OSError:
-            continue  # it was closed meanwhile
-        if match:
-            found.add(match.group(1))
-    return found
 
 
 def _look(spaces):
@@ -147,12 +128,12 @@ def _space(folder, rows, owned, ports):
         if row.state == LISTENS:
             if port in ports and len(listeners) < _MOST_LISTENERS:
                 mine = row.inode in owned
-                pid = None if mine else pid_of(row.inode)
+                pid = None if mine else next(proc.holders(row.inode), None)
                 by = "" if mine else described(pid, row.user)
                 listeners.append({"ip": ip, "port": port, "asked": mine, "pid": pid, "by": by})
         elif row.inode not in owned and row.state != _TIME_WAIT and not remote.startswith("127.") and remote != "::1":
             others.append([ip, port, remote, remote_port, row.state])
     return {
-        "addresses": addresses(folder), "interfaces": interfaces(folder), "listeners": listeners,
+        "addresses": addresses(folder), "interfaces": list(interfaces(folder)), "listeners": listeners,
         "others": others[:_MOST_OTHERS], "others_left_out": max(0, len(others) - _MOST_OTHERS),
     }  # fmt: skip

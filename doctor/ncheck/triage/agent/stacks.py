@@ -9,7 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ncheck.agent import commands
+from ncheck.agent import commands, proc
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.sources import within
 from ncheck.triage.agent import own_files
@@ -168,11 +168,11 @@ class _Watched:
 
     def is_there(self):
         """Whether the process is still the one that was asked about, and has not ended."""
-        now = _stat(self.pid)
-        if not now or now[0] in "ZX":
+        now = proc.stat(self.pid)
+        if now is None or now.ended:
             return False
-        self.started = self.started or int(now[19])
-        return int(now[19]) == self.started and (self.pid == self.rank or _beneath(self.pid, self.rank))
+        self.started = self.started or now.started
+        return now.started == self.started and (self.pid == self.rank or self.rank in proc.above(self.pid))
 
     def sampled(self, frames, options, seconds, attempts=_ATTEMPTS):
         """Return the threads as py-spy sees them; None if it could not, and then the error says why."""
@@ -221,10 +221,9 @@ class _Watched:
 
     def folders(self):
         """Return where the rank's own py-spy may lie."""
-        pairs = (pair.partition("=") for pair in _text(self.pid, "environ", 1 << 20).split("\0"))
-        variables = {name: value for name, _, value in pairs if value}
-        programs = (_text(self.pid, "cmdline").partition("\0")[0], _link(self.pid, "exe"))
-        found = [variables[name] + "/bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if name in variables]
+        variables = proc.environment(self.pid) or {}
+        programs = [*proc.command(self.pid)[:1], proc.link(self.pid, "exe")]
+        found = [variables[name] + "/bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if variables.get(name)]
         return found + [os.path.dirname(path) for path in programs] + variables.get("PATH", "").split(":")
 
     def described(self):
@@ -253,33 +252,28 @@ def _thread(one, frames, process):
 
 
 def _tasks(pid, most):
-    """Return the threads as the kernel knows them, the main thread first; None for a process that is gone."""
-    try:
-        numbers = sorted(int(name) for name in os.listdir("/proc/{}/task".format(pid)))
-    except OSError:
-        return None
-    numbers.sort(key=lambda tid: tid != pid)
+    """Return the threads as the kernel knows them, the main thread first; none for a process that is gone."""
+    numbers = sorted(proc.threads(pid), key=lambda tid: tid != pid)
     return [task for task in (_task(pid, tid) for tid in numbers[:most]) if task]
 
 
 def _task(pid, tid):
     """Return one thread: its state, its CPU time in clock ticks, and how often it has gone to sleep so far."""
     folder = "task/{}/".format(tid)
-    name, _, rest = _text(pid, folder + "stat").partition("(")[2].rpartition(")")
-    fields = rest.split()
-    if len(fields) < 13:
+    now = proc.stat(pid, thread=tid)
+    if now is None:
         return None
-    ran = _text(pid, folder + "schedstat").split()  # nanoseconds on a CPU, and ready without one
-    switches = re.search(r"(?m)^voluntary_ctxt_switches:\s*(\d+)", _text(pid, folder + "status"))
-    call = _text(pid, folder + "syscall").strip()
+    ran = proc.text(pid, folder + "schedstat").split()  # nanoseconds on a CPU, and ready without one
+    switches = proc.status(pid, thread=tid).get("voluntary_ctxt_switches")
+    call = proc.text(pid, folder + "syscall").strip()
     words = call.split()
     first = int(words[1], 16) if len(words) > 1 and words[1].startswith("0x") else 1 << 32
     return {
-        "tid": tid, "name": name[:_LONGEST], "state": fields[0], "ticks": int(fields[11]) + int(fields[12]),
-        "switches": int(switches.group(1)) if switches else None, "delay": int(ran[1]) if len(ran) > 2 else None,
-        "wchan": _text(pid, folder + "wchan")[:_LONGEST],
-        "syscall": call[:_LONGEST], "file": _link(pid, "fd/{}".format(first))[:_LONGEST] if first < 1 << 31 else "",
-        "stack": _text(pid, folder + "stack").splitlines()[:16] if fields[0] == "D" else [],
+        "tid": tid, "name": now.name[:_LONGEST], "state": now.state, "ticks": now.user + now.system,
+        "switches": int(switches) if switches else None, "delay": int(ran[1]) if len(ran) > 2 else None,
+        "wchan": proc.text(pid, folder + "wchan")[:_LONGEST], "syscall": call[:_LONGEST],
+        "file": proc.link(pid, "fd/{}".format(first))[:_LONGEST] if first < 1 << 31 else "",
+        "stack": proc.text(pid, folder + "stack").splitlines()[:16] if now.state == "D" else [],
     }  # fmt: skip
 
 
@@ -300,7 +294,7 @@ def _locks(ranks):
     for number, waits, pid, _ in lines:
         if waits and int(pid) in pids:
             holder = max(0, holders.get(number, 0))
-            name = _text(holder, "cmdline").replace("\0", " ").strip() if holder else ""
+            name = " ".join(proc.command(holder)).strip() if holder else ""
             found[int(pid)] = {"waits": int(pid), "holds": holder, "name": name[:_LONGEST]}
     return found
 
@@ -311,16 +305,14 @@ _MOST_FILES, _MOST_LOCKS = 1024, 16
 
 def _lock_files(pid):
     """Return the lock files that a process has open, locked or not: some are a lock as long as they are there."""
-    found = []
-    try:
-        numbers = os.listdir("/proc/{}/fd".format(pid))[:_MOST_FILES]
-    except OSError:
-        return found
-    for number in numbers:
-        path = _link(pid, "fd/" + number)
-        if path.startswith("/") and (_LOCK_FILE.search(path) or "\nlock:" in _text(pid, "fdinfo/" + number)):
-            found.append(path[:_LONGEST])
-    return found[:_MOST_LOCKS]
+    opened = proc.descriptors(pid, most=_MOST_FILES) or {}
+    files = ((number, path) for number, path in opened.items() if path.startswith("/"))
+    found = [path for number, path in files if _LOCK_FILE.search(path) or _is_locked(pid, number)]
+    return [path[:_LONGEST] for path in found[:_MOST_LOCKS]]
+
+
+def _is_locked(pid, number):
+    return "\nlock:" in proc.text(pid, "fdinfo/{}".format(number))
 
 
 def _left_locks(process, frames):
@@ -328,16 +320,14 @@ def _left_locks(process, frames):
     shown = (number for sample in process.samples[-1:] for thread in sample for number in thread["stack"])
     if not any(frames.is_in(number, "torch/utils/file_baton.py") for number in shown):
         return []
-    pairs = (pair.partition("=") for pair in _text(process.pid, "environ", 1 << 20).split("\0"))
-    variables = {name: value for name, _, value in pairs}
+    variables = proc.environment(process.pid) or {}
     base = variables.get("XDG_CACHE_HOME") or variables.get("HOME", "/root") + "/.cache"
     folder = variables.get("TORCH_EXTENSIONS_DIR") or base + "/torch_extensions"
-    root = "/proc/{}/root".format(process.pid)
+    root = proc.path(process.pid, "root")
     found = [path[len(root) :] for one in within(_LOCKS_PATIENCE, _locks_in, root + folder) for path in one]
     if not found:
         return []
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    held = within(_LOCKS_PATIENCE, lambda: {path for pid in pids for path in _lock_files(pid)})
+    held = within(_LOCKS_PATIENCE, lambda: {path for pid in proc.pids() for path in _lock_files(pid)})
     left = sorted(set(found) - held[0]) if held else []
     return [{"waits": process.pid, "holds": 0, "name": "", "file": path} for path in left]
 
@@ -350,65 +340,25 @@ def _locks_in(folder):
     return (glob.glob(folder + "/*/lock") + glob.glob(folder + "/*/*/lock"))[:_MOST_LOCKS]
 
 
-def _stat(pid):
-    """Return the fields of /proc/PID/stat from the state on: S 1 4711 ...; none for a process that is gone."""
-    return _text(pid, "stat").rpartition(")")[2].split()
-
-
 def _owner(pid):
     """Return whose process it is."""
-    root = "" if _link(pid, "ns/mnt") == _link("self", "ns/mnt") else "/proc/{}/root".format(pid)
-    status = os.stat("/proc/{}".format(pid))
+    root = "" if proc.link(pid, "ns/mnt") == proc.link("self", "ns/mnt") else proc.path(pid, "root")
+    status = os.stat(proc.path(pid))
     return own_files.Owner(root, status.st_uid, status.st_gid)
 
 
-def _of_tasks(pid, name):
-    """Return the texts of one file of each thread; none for a process that is gone."""
-    try:
-        return [_text(pid, "task/{}/{}".format(tid, name)) for tid in os.listdir("/proc/{}/task".format(pid))]
-    except OSError:
-        return []
-
-
-def _states(pid):
+def _states(pid, root=proc.ROOT):
     """Return the states of all threads: {"R", "S"}."""
-    return {text.rpartition(")")[2].strip()[:1] for text in _of_tasks(pid, "stat")}
+    return {now.state for now in (proc.stat(pid, root, tid) for tid in proc.threads(pid, root)) if now}
 
 
-def _left_stopped(pid):
+def _left_stopped(pid, root=proc.ROOT):
     """Whether it is stopped, or will be as soon as a thread wakes up to which a SIGSTOP was sent."""
     ends = time.monotonic() + 2.0
-    while "t" in _states(pid) and time.monotonic() < ends:  # by sudo, py-spy ends a little later
+    while "t" in _states(pid, root) and time.monotonic() < ends:  # by sudo, py-spy ends a little later
         time.sleep(0.02)
-    pending = re.findall(r"(?m)^SigPnd:\s*([0-9a-f]+)", "".join(_of_tasks(pid, "status")))
-    return "T" in _states(pid) or any(int(one, 16) >> (signal.SIGSTOP - 1) & 1 for one in pending)
-
-
-def _beneath(pid, above):
-    """Whether a process is beneath another one."""
-    for _ in range(32):
-        fields = _stat(pid)
-        if not fields:
-            return False
-        pid = int(fields[1])
-        if pid in (above, 0):
-            break
-    return pid == above
-
-
-def _text(pid, name, most=16384):
-    try:
-        with open("/proc/{}/{}".format(pid, name), "rb") as file:
-            return file.read(most).decode("utf-8", "backslashreplace")
-    except OSError:
-        return ""
-
-
-def _link(pid, name):
-    try:
-        return os.readlink("/proc/{}/{}".format(pid, name))
-    except OSError:
-        return ""
+    pending = [proc.status(pid, root, tid).get("SigPnd", "0") for tid in proc.threads(pid, root)]
+    return "T" in _states(pid, root) or any(int(one, 16) >> (signal.SIGSTOP - 1) & 1 for one in pending)
 
 
 def _ptrace_scope():

@@ -66,7 +66,7 @@ def test_what_a_process_has_mapped_or_open_is_its_own(folder: Path) -> None:
         (folder / "nccl-gone").write_bytes(b"")
         with (folder / "nccl-gone").open("rb"):
             (folder / "nccl-gone").unlink()
-            found = segments.used_by(f"/proc/{os.getpid()}", str(folder))
+            found = segments.used_by(os.getpid(), str(folder))
     assert {path: inode for path, inode in found.items() if "gone" not in path} == {**mapped, **opened}
     assert segments.used_by(folder=str(folder)) == {}
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncheck.agent import proc
 from ncheck.agent.sources import Sources
 from ncheck.decode import decoded
 from ncheck.triage.agent import flight_recorder
-from ncheck.triage.agent.processes import _stat
 from ncheck.triage.facts.flight_recorder import FlightRecorderAnswer
 
 Said = dict[str, Any]
@@ -61,8 +61,9 @@ class Rank:
 
     @property
     def asked(self) -> Said:
-        stat: Any = _stat(self.process.pid)
-        return {"rank": 3, "pid": self.process.pid, "started": stat["started"]}
+        now = proc.stat(self.process.pid)
+        assert now
+        return {"rank": 3, "pid": self.process.pid, "started": now.started}
 
     def end(self) -> None:
         self.process.communicate()

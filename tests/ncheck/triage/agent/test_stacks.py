@@ -361,7 +361,7 @@ def test_a_process_with_a_thread_that_sleeps_in_the_kernel_is_not_paused(
         frames = module._Frames()
         for states in ({"S", "D"}, {"S", "T"}, {"S", "t"}):
             with monkeypatch.context() as patched:
-                patched.setattr(module, "_states", lambda _, it=states: it)
+                patched.setattr(module, "_states", lambda *_, it=states: it)
                 seen.look_deeper(frames, far)
         seen.look_deeper(frames, time.monotonic() + 5)  # too little time is left for what must not be ended
         assert ran == []
@@ -385,12 +385,15 @@ def test_what_py_spy_leaves_stopped_is_said_and_left_so(tmp_path: Path, monkeypa
         assert (seen.described()["error"], seen.described()["samples"]) == (said, [])
 
 
-def test_a_stop_that_waits_for_a_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {"stat": ["7 (python) D 1", "8 (python) S 1"], "status": ["SigPnd:\t0000000000040000\nShdPnd:\t0\n"]}
-    monkeypatch.setattr(module, "_of_tasks", lambda _, name: texts[name])
-    assert module._left_stopped(7)
-    texts["status"] = ["SigPnd:\t0000000000000000\nShdPnd:\t0\n"]
-    assert not module._left_stopped(7)
+def test_a_stop_that_waits_for_a_thread_counts(tmp_path: Path) -> None:
+    for tid, task_state in ((7, "D"), (8, "S")):
+        task = tmp_path / f"7/task/{tid}"
+        task.mkdir(parents=True)
+        (task / "stat").write_text(f"{tid} (python) {task_state}{' 1' * 49}", encoding="utf-8")
+        (task / "status").write_text("SigPnd:\t0000000000000000\nShdPnd:\t0\n", encoding="utf-8")
+    assert not module._left_stopped(7, str(tmp_path))
+    (tmp_path / "7/task/8/status").write_text("SigPnd:\t0000000000040000\nShdPnd:\t0\n", encoding="utf-8")
+    assert module._left_stopped(7, str(tmp_path))
 
 
 def test_of_very_many_processes_most_are_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ class Messages:
 
     def own_segments(self):
         """Report what this process has in shared memory; return it."""
-        own = sorted(segments.seen(["/proc/self"])[0].items())
+        own = sorted(segments.seen(["self"])[0].items())
         for start in range(0, len(own), _PER_LINE):
             self.send("held", segments=dict(own[start : start + _PER_LINE]))
         return dict(own)
