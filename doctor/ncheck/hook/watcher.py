@@ -24,7 +24,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
-from ncheck.hook.meeting.peer_user import is_other
+from ncheck.hook.meeting.connection import is_other
 from ncheck.hook.sessions import stand_back
 from ncheck.this_machine.process import Other, ready
 

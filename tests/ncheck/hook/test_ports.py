@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ncheck.errors import SettingsError
 from ncheck.hook.meeting.attendance import on_another_machine
-from ncheck.hook.meeting.ports import CANDIDATES, candidates, parse_rendezvous, place_of, plain
+from ncheck.hook.meeting.ports import CANDIDATES, candidates, parse_rendezvous, place_of, plain, resolve
 from ncheck.rank_variables import Rank
 
 
@@ -31,6 +32,18 @@ def test_all_ranks_of_a_job_find_the_same_ports_and_another_job_finds_others() -
 )
 def test_a_rendezvous_is_read(text: str, host: str, port: int | None) -> None:
     assert parse_rendezvous(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["host:", "host:0", "host:70000", "host:x", "[::1]x", ":29400", "[]:1", "host:\u0663"])
+def test_a_wrong_rendezvous_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"is not HOST or HOST:PORT$"):
+        place_of(Rank(0, 2), b"token", text)
+
+
+@pytest.mark.parametrize("name", ["a" * 70, "a..b", "\udcff"])
+def test_what_is_no_host_name_has_no_address(name: str) -> None:
+    with pytest.raises(OSError, match=r"not a host name|not known|No address"):
+        resolve(name)
 
 
 def test_the_place_says_which_variable_names_the_host() -> None:

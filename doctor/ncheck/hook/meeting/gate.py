@@ -15,9 +15,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ncheck.hook.meeting.connection import Connection
+from ncheck.hook.meeting.connection import Connection, is_other
 from ncheck.hook.meeting.messages import FOREIGN
-from ncheck.hook.meeting.peer_user import is_other
 from ncheck.hook.meeting.ports import plain
 from ncheck.hook.meeting.wire import End
 

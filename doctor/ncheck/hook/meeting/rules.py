@@ -132,75 +132,49 @@ Action = Say | HangUp | AskForChannel | OpenPort | Examine | Show
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
-    """One meeting, as rank 0 knows it. Times are of one clock, in seconds.
-
-    rank, own        this rank 0, and what it says of itself
-    master_port      the job's own port, if ranks may come there too
-    begun, timeout   when it began, and what it may take
-    patient_until    until when missing ranks that have a process are waited for
-    room             how many more files this process may open
-    inherited        this process may be none of the job's: a rank has started it
-    deadline         the earliest of all connected ranks
-    ends             of the stage, from the second stage on
-    ports            that are open
-    strangers        addresses of peers that did not prove to be of this job: perhaps of a rank
-    others           other jobs that meet here, by their port
-    peers, ranks     all that came, and which one is which rank: the attendance
-    duplicates       how many came that have no place in it, and ranks that this job does not have
-    entries, entered how many ranks connected, and when the last one did
-    looked, looking  until when the nodes look for processes of missing ranks; the peers that have not answered
-    alive            missing ranks that have a process
-    troubles, doubts problems of ranks; those reported by processes that may be strangers
-    doubles          processes that came as one rank
-    machines, asked  connected ranks by machine, the lowest last; which one is asked for the channel of its node
-    taken            the examination has begun
-    late, ...        the same while the nodes are examined
-    shortened        a process that may be a stranger made the attendance shorter
-    reached_at       this host's address that ranks of other machines have reached
-    result, news     of the examination; what every rank gets
-    todo             what the step in progress has to do
-    """
+    """One meeting, as rank 0 knows it. Times are of one clock, in seconds."""
 
     rank: Rank
     own: Member
     begun: float
     timeout: float
-    deadline: float
-    master_port: int | None = None
-    patient_until: float = 0.0
-    room: int = 1 << 20
-    inherited: bool = False
+    deadline: float  # the earliest of all connected ranks
+    master_port: int | None = None  # the job's own port, if ranks may come there too
+    patient_until: float = 0.0  # missing ranks that have a process are waited for
+    room: int = 1 << 20  # how many more files this process may open
+    inherited: bool = False  # this process may be none of the job's: a rank has started it
 
     stage: Stage = Stage.ATTENDANCE
-    ends: float = 0.0
-    ports: tuple[int, ...] = ()
-    strangers: tuple[str, ...] = ()
-    others: Mapping[int, OtherJob] = field(default_factory=dict)
-    peers: Mapping[int, Peer] = field(default_factory=dict)
-    ranks: Mapping[int, int] = field(default_factory=dict)
-    duplicates: int = 0
-    entries: int = 0
-    entered: float = 0.0
-    looked: float | None = None
-    looking: frozenset[int] = frozenset()
-    alive: frozenset[int] = frozenset()
+    ends: float = 0.0  # the stage, from the second one on
+    ports: tuple[int, ...] = ()  # that are open
+    master_port_tried: bool = False
+    strangers: tuple[str, ...] = ()  # addresses of peers that did not prove to be of this job: perhaps of a rank
+    others: Mapping[int, OtherJob] = field(default_factory=dict)  # that meet here, by their port
+    peers: Mapping[int, Peer] = field(default_factory=dict)  # all that came
+    ranks: Mapping[int, int] = field(default_factory=dict)  # the attendance: which peer is which rank
+    duplicates: int = 0  # peers that have no place in it
+    entries: int = 0  # how many ranks connected
+    entered: float = 0.0  # when the last one did
+    reached_at: str = ""  # this host's address that ranks of other machines have reached
+    looked: float | None = None  # until when the nodes look for processes of missing ranks
+    looking: frozenset[int] = frozenset()  # peers that have not answered
+    alive: frozenset[int] = frozenset()  # missing ranks that have a process
     troubles: tuple[Trouble, ...] = ()
-    doubts: tuple[Trouble, ...] = ()
+    doubts: tuple[Trouble, ...] = ()  # reported by processes that may be strangers
     doubles: tuple[Double, ...] = ()
-    machines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    asked: Mapping[str, int] = field(default_factory=dict)
-    taken: bool = False
+    shortened: bool = False  # a process that may be a stranger made the attendance shorter
+    machines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # the connected ranks, the lowest last
+    asked: Mapping[str, int] = field(default_factory=dict)  # who is asked for the channel of its node
+
+    taken: bool = False  # the attendance: the examination has begun, and what comes now is late
     late: tuple[Double, ...] = ()
     late_troubles: tuple[Trouble, ...] = ()
     late_doubts: tuple[Trouble, ...] = ()
     ended_later: tuple[Member, ...] = ()
-    shortened: bool = False
-    reached_at: str = ""
-    master_port_tried: bool = False
-    result: Result | None = None
-    news: Told | NotMet | None = None
+    result: Result | None = None  # of the examination
     followed: bool = False  # the verdict is another job's
-    todo: tuple[Action, ...] = ()
+    news: Told | NotMet | None = None  # what every rank gets
+    todo: tuple[Action, ...] = ()  # of the step in progress
 
     @property
     def done(self) -> bool:

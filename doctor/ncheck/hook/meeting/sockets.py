@@ -18,11 +18,21 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ncheck.decode import MisfitError
-from ncheck.hook.meeting import rules
-from ncheck.hook.meeting.connection import Connection, encoded
+from ncheck.hook.meeting import guest, rules
+from ncheck.hook.meeting.connection import Connection, encoded, is_other, reason_of
 from ncheck.hook.meeting.examination import Examination
 from ncheck.hook.meeting.gate import Gate
-from ncheck.hook.meeting.link import Link
+from ncheck.hook.meeting.guest import (
+    Answer,
+    Call,
+    EndCalls,
+    Guest,
+    LookFor,
+    LookForHost,
+    OpenChannel,
+    Resolve,
+    Target,
+)  # fmt: skip
 from ncheck.hook.meeting.messages import (
     FOREIGN,
     Alive,
@@ -38,13 +48,23 @@ from ncheck.hook.meeting.messages import (
     Welcome,
     read,
 )  # fmt: skip
-from ncheck.hook.meeting.peer_user import is_other
-from ncheck.hook.meeting.ports import Place, PortsTakenError, connecting, is_taken, listen, open_first, place_of, plain
+from ncheck.hook.meeting.ports import (
+    Place,
+    PortsTakenError,
+    connecting,
+    is_taken,
+    listen,
+    open_first,
+    place_of,
+    plain,
+    resolve,
+)  # fmt: skip
 from ncheck.hook.meeting.rules import AskForChannel, Examine, HangUp, Meeting, OpenPort, OtherJob, Say, Show, Stage
 from ncheck.hook.meeting.wire import End
 from ncheck.hook.neighbours import inherited_from, living, other_listener
 from ncheck.launchers import BARE
 from ncheck.text import printable
+from ncheck.this_machine.process import end
 from ncheck.version import __version__
 
 if TYPE_CHECKING:
@@ -52,9 +72,10 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from ncheck.hook.meeting.attendance import Attendance
-    from ncheck.hook.meeting.link import StartNodePart
+    from ncheck.hook.meeting.ports import Address
     from ncheck.rank_variables import Rank
 
+    StartNodePart = Callable[[socket.socket], Popen[bytes]]
     StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
 
 _PLENTY = 1 << 20
@@ -99,43 +120,214 @@ def meet(  # noqa: PLR0913  the words of one call
     with ExitStack() as stack:
         stack.callback(_close_all, _hold_standard_files())
         selector = stack.enter_context(selectors.DefaultSelector())
-        link = Link(own, selector, timeout, start_node_part, lambda numbers: living(rank, numbers), show, patience)
-        stack.callback(link.close)
+        now = time.monotonic()
+        guest = GuestSockets(
+            Guest(
+                rank=rank, own=own, place=place if rank.rank else None, begun=now, timeout=timeout,
+                deadline=now + timeout, patient_until=now + patience,
+            ), token, selector=selector, start_node_part=start_node_part, show=show,
+        )  # fmt: skip
+        stack.callback(guest.close)
         if rank.rank != 0:
-            link.search(rank, token, place)
-            return _run(selector, link, None)
-        now, room = time.monotonic(), _room_for(rank.size, stack)
+            return _run(selector, guest, None)
+        room = _room_for(rank.size, stack)
         meeting = Meeting(
             rank=rank, own=own, begun=now, timeout=timeout, deadline=now + timeout, master_port=place.master_port,
             patient_until=now + patience, room=room, inherited=inherited,
         )  # fmt: skip
-        host = Host(meeting, token, place, selector=selector, start_examiner=start_examiner, show=show)
+        host = HostSockets(meeting, token, place, selector=selector, start_examiner=start_examiner, show=show)
         stack.callback(host.close)
-        link.call(host.pair(), token, host.pair)
-        return _run(selector, link, host)
+        guest.call_own(host.pair)
+        return _run(selector, guest, host)
 
 
-def _run(selector: selectors.BaseSelector, link: Link, host: Host | None) -> Outcome:
+def _run(selector: selectors.BaseSelector, guest: GuestSockets, host: HostSockets | None) -> Outcome:
     try:
         while True:
-            link.tick()
+            guest.tick()
             if host:
                 host.tick()
-            if link.outcome is not None:
+            if guest.outcome is not None:
                 if host is None or host.meeting.done:
-                    return link.outcome
-                link.hang_up()  # the host waits for the other ranks only
-            wake = min(link.wake, host.wake) if host else link.wake
+                    return guest.outcome
+                guest.hang_up()  # the host waits for the other ranks only
+            wake = min(guest.wake, host.wake) if host else guest.wake
             for key, events in selector.select(max(0.0, wake - time.monotonic())):
                 key.data(events)
     except Exception as error:
-        link.leave("crashed")
+        guest.leave("crashed")
         if host:
             host.break_off(NotMet("crashed", printable(f"ncheck failed on rank 0: {error!r}", 300)))
         raise
 
 
-class Host:
+class GuestSockets:
+    """The sockets of one rank. It lets the rules of guest.py know what happens, and does what they say."""
+
+    def __init__(
+        self,
+        begun: Guest,
+        token: bytes,
+        *,
+        selector: selectors.BaseSelector,
+        start_node_part: StartNodePart,
+        show: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        self.guest, self._token, self._selector = begun, token, selector
+        self._start_node_part, self._show = start_node_part, show
+        self._pair: Callable[[], socket.socket] | None = None  # leads to the host of this process
+        self._calls: dict[Connection, Target | None] = {}
+        self._host: Connection | None = None  # since it proved that it is
+        self._channel: tuple[Connection, str] | None = None
+        self._child: Popen[bytes] | None = None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.guest.outcome
+
+    @property
+    def wake(self) -> float:
+        """When to call `tick` if nothing happens."""
+        return self.guest.wake
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if now >= self.guest.wake:
+            self.do(guest.tick(self.guest, now, self._connected()))
+
+    def call_own(self, pair: Callable[[], socket.socket]) -> None:
+        """Meet the host of this process."""
+        self._pair = pair
+        self._calls[self._connection(pair())] = None
+
+    def close(self) -> None:
+        """Close everything and end the node's agent."""
+        try:
+            for connection in (*self._calls, self._host, self._channel[0] if self._channel else None):
+                if connection:
+                    connection.close()
+        finally:
+            if self._child:
+                end(self._child)
+
+    def hang_up(self) -> None:
+        """Close the connection to the host, which waits for that; the node's agent may go on."""
+        if self._host:
+            self._host.close()
+
+    def leave(self, kind: str) -> None:
+        """Say that this process lives, and goes on without a verdict."""
+        if self._host:
+            self._host.say(Leave(kind))
+
+    def _connection(self, sock: socket.socket) -> Connection:
+        return Connection(self._selector, sock, End(self._token, hub=False), self)
+
+    def _connected(self) -> set[Target]:
+        return {target for connection, target in self._calls.items() if target and connection.connected}
+
+    # What the rules want done.
+
+    def do(self, step: guest.Step) -> None:
+        self.guest, actions = step
+        for action in actions:
+            self._carry_out(action)
+        if self.outcome is not None:
+            self.hang_up()
+
+    def _carry_out(self, action: guest.Action) -> None:
+        match action:
+            case Resolve(hosts):
+                self._resolve(hosts)
+            case Call(target):
+                self._call(target)
+            case EndCalls(targets):
+                for connection in [one for one, target in self._calls.items() if target in targets]:
+                    del self._calls[connection]
+                    connection.close()
+            case Answer(message) if self._host:
+                self._host.say(message)
+            case LookFor(ranks) if self._host:
+                self._host.say(Alive(tuple(living(self.guest.rank, list(ranks)))))
+            case LookForHost():
+                lives = bool(living(self.guest.rank, [0]))
+                self.do(guest.looked(self.guest, time.monotonic(), self._connected(), lives=lives))
+            case OpenChannel(ticket):
+                self._open_channel(ticket)
+            case Show(note):
+                self._show(note)
+
+    def _resolve(self, hosts: tuple[str, ...]) -> None:
+        began, problem = time.monotonic(), ""
+        found: list[Address] = []
+        for host in hosts:
+            try:
+                found += resolve(host)
+            except OSError as error:  # noqa: PERF203
+                problem = problem or error.strerror or str(error)
+        took = time.monotonic() - began
+        self.do(guest.resolved(self.guest, found, problem, began, took, self._connected()))
+
+    def _call(self, target: Target) -> None:
+        address, port = target
+        try:
+            sock = connecting(address.family, address.at(port))
+        except OSError as error:
+            self.do(guest.call_ended(self.guest, target, reason_of(error)))
+        else:
+            self._calls[self._connection(sock)] = target
+
+    def _open_channel(self, ticket: str) -> None:
+        if self._channel or self._child or not self._host:
+            return
+        with suppress(OSError):  # the host goes on without this node's agent, and says so
+            sock = self._pair() if self._pair else connecting(*self._host.peer)
+            self._channel = self._connection(sock), ticket
+
+    # What the connections call.
+
+    def proved(self, connection: Connection) -> None:
+        if self._channel and connection is self._channel[0]:
+            self._start(connection, self._channel[1])
+            self._channel = None
+            return
+        target, secret = self._calls.pop(connection), self.guest.rank.secret
+        if target and not secret and is_other(connection.user):  # another user of this machine, who could guess it
+            connection.close()
+            self.do(guest.call_ended(self.guest, target, FOREIGN))
+            return
+        self._host = connection
+        sure = target is None or secret or connection.user is not None
+        self.do(guest.found(self.guest, time.monotonic(), sure=sure))
+
+    def heard(self, connection: Connection, value: object) -> None:
+        try:
+            message = read(value)
+        except MisfitError:
+            connection.close()
+            self.over(connection, FOREIGN)
+        else:
+            self.do(guest.heard(self.guest, message))
+
+    def over(self, connection: Connection, reason: str) -> None:
+        if self._channel and connection is self._channel[0]:
+            self._channel = None
+        elif connection is self._host:
+            self._host = None
+            self.do(guest.host_left(self.guest, reason))
+        elif target := self._calls.pop(connection, None):
+            self.do(guest.call_ended(self.guest, target, reason))
+
+    def _start(self, connection: Connection, ticket: str) -> None:
+        connection.say(Channel(ticket))
+        if connection.unsent:
+            connection.close()
+            return
+        with connection.detach() as sock, suppress(Exception):  # the examiner sees the end of the channel
+            self._child = self._start_node_part(sock)
+
+
+class HostSockets:
     """The sockets of rank 0. It lets the rules know what happens, and does what they say."""
 
     def __init__(  # noqa: PLR0913  the words of one call
@@ -319,7 +511,7 @@ class Host:
 class _OtherHost:
     """The connection to the owner of a port that is ours by the token: see OtherJob."""
 
-    def __init__(self, host: Host, port: int) -> None:
+    def __init__(self, host: HostSockets, port: int) -> None:
         self._host, self._port = host, port
         self._connection: Connection | None = None
         with suppress(OSError):
