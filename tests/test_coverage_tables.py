@@ -23,7 +23,7 @@ def sources(package: object, *more: object) -> str:
     return "".join(inspect.getsource(module) for module in (*map(import_module, names), *more))  # type: ignore[arg-type]
 
 
-LIVE, LOGS = sources(ncheck.triage.live, join), sources(signatures, across_lines)
+LIVE, LOGS = sources(ncheck.triage.live, join), sources(signatures) + sources(across_lines)
 CODES = {check.code for check in load_checks().checks}
 
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, shell_word
-from ncheck.triage.across_lines import verbs_note
+from ncheck.triage.across_lines.libraries import verbs_note
 from ncheck.triage.causes import look_of
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
+from ncheck.triage.lines import Line
 
-__all__ = ["NO_LIBRARY", "REGISTER", "Grade", "Reading", "Signature", "row"]
+__all__ = ["NO_LIBRARY", "REGISTER", "Detected", "Detector", "Grade", "Reading", "Signature", "row"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Signature:
         reading = self.reading if isinstance(self.reading, Reading) else self.reading(match)
         return reading and _with_names(reading, match)
 
+
+# What several lines of all logs show together: readings, each with the lines that it is made from.
+Detected = Iterator[tuple[Reading, tuple[Line, ...]]]
+Detector = Callable[[Sequence[Line]], Detected]
 
 # Leads the loader to the folder of a {library}. ldconfig alone reads only folders that a file names already.
 REGISTER = (
