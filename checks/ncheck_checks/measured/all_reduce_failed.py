@@ -31,7 +31,7 @@ from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_in
 
 # These have checks of their own, because they do no all-reduce.
@@ -205,7 +205,7 @@ def _shared(members: Sequence[FailureReport], *, named: bool = False) -> Clue:
     words = [(report.node, line) for report in members for line in (report.clue.evidence if report.clue else ())]
     lines = (f"{node}: {line}" if named and not line.startswith(node) else line for node, line in words)
     first = next(report.clue for report in members if report.clue)
-    return replace(first, text="", lines=tuple(Line(0, line) for line in dict.fromkeys(lines)))
+    return replace(first, text="", lines=tuple(LogLine(0, line) for line in dict.fromkeys(lines)))
 
 
 def _grade(report: FailureReport) -> Grade:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 
 Source = Literal["processes", "stacks", "sockets", "counters", "ras", "flight-recorder", "logs", "gpus", "kernel"]
 
@@ -46,7 +46,7 @@ class Clue:
     meaning: str = ""
     fix: str | None = ""
     next: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = field(default=(), compare=False)
+    lines: tuple[LogLine, ...] = field(default=(), compare=False)
 
     @property
     def echo(self) -> bool:

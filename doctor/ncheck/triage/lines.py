@@ -66,7 +66,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """One line. `number` counts from 1 in its file; `host` and `rank` are "" if neither line nor file names them."""
 
     number: int

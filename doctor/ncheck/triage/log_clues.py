@@ -12,7 +12,7 @@ from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM, look_of
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.scan import Hit, Log, Scan, states_error
 from ncheck.triage.signature import Reading
 
@@ -44,7 +44,7 @@ def clues_of(scan: Scan) -> tuple[Clue, ...]:
     return tuple(clue for clue in clues if not clue.echo) or clues
 
 
-def clue_of_trouble(line: Line) -> Clue:
+def clue_of_trouble(line: LogLine) -> Clue:
     """Return the clue of a line that sounds like a failure, and that no signature knows."""
     return Clue(
         "logs", "", Grade.ECHO, "", _numbers((line.rank,)), (line.host,) if line.host else (), fix=SYMPTOM.fix,
@@ -114,7 +114,7 @@ def trouble_at_the_end(lines: Iterable[str]) -> str:
     return _shortened(log.trouble).text if log.trouble else ""
 
 
-def _shortened(line: Line) -> Line:
+def _shortened(line: LogLine) -> LogLine:
     """Return a line as evidence: its text printable and bounded."""
     return replace(line, text=printable(line.text.strip(), _LONGEST_EVIDENCE))
 
@@ -245,7 +245,7 @@ def _clue(hits: list[Hit], scan: Scan) -> Clue:
     hits = _best_first(hits, _clock(hits))
     best = hits[0].reading
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
-    evidence: dict[str, Line] = {}
+    evidence: dict[str, LogLine] = {}
     for hit in hits:
         line = _shortened(hit.line)
         evidence.setdefault(line.text, line)

@@ -16,7 +16,7 @@ from ncheck.triage.diagnosis import Diagnosis
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.judge import diagnoses_of, headline
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clue_of_trouble, clues_of
 from ncheck.triage.scan import Log, Scan
 from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
@@ -71,7 +71,7 @@ def _of_dumps(recorded: DumpFiles) -> Iterator[Clue]:
     for clue in analyse(recorded.dumps, None, recorded.unread):
         named = [recorded.names[rank] for rank in clue.ranks if rank in recorded.names]
         file = named[0] if named else next(iter(recorded.names.values()))
-        yield replace(clue, text="", lines=(Line(0, printable(clue.text, 400), file=file),))
+        yield replace(clue, text="", lines=(LogLine(0, printable(clue.text, 400), file=file),))
 
 
 def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:

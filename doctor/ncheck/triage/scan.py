@@ -15,7 +15,7 @@ from functools import cache
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
-from ncheck.triage.lines import LONGEST, Line, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
+from ncheck.triage.lines import LONGEST, LogLine, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals
 from ncheck.triage.signature import Reading, Signature
 
@@ -146,7 +146,7 @@ class Hit:
     """A line and what it says."""
 
     reading: Reading
-    line: Line
+    line: LogLine
 
 
 @dataclass
@@ -193,8 +193,8 @@ class Log:
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
     report_until: int = 0  # the last line that may be of a report of ncheck itself: it is no evidence
-    last: Line | None = None
-    trouble: Line | None = None  # the first line since the last progress that sounds like a failure
+    last: LogLine | None = None
+    trouble: LogLine | None = None  # the first line since the last progress that sounds like a failure
     stated: bool = False  # that line states its level: it is an error, whatever its program is
 
 
@@ -210,8 +210,8 @@ class Scan:
         self._seen: list[_Template] = []  # in the log that is read now
         self._first: dict[tuple[object, ...], list[Hit]] = {}
         self._last: dict[tuple[object, ...], deque[Hit]] = {}
-        self._context: list[Line] = []
-        self._late_context: deque[Line] = deque(maxlen=_MOST_CONTEXT)
+        self._context: list[LogLine] = []
+        self._late_context: deque[LogLine] = deque(maxlen=_MOST_CONTEXT)
         self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
 
     @property
@@ -226,11 +226,11 @@ class Scan:
         return sorted(hits, key=lambda hit: hit.line.order)
 
     @property
-    def context(self) -> list[Line]:
+    def context(self) -> list[LogLine]:
         """Lines that say something only together with others, in their order."""
         return sorted((*self._context, *self._late_context), key=lambda line: line.order)
 
-    def rank_of_process(self, line: Line) -> str:
+    def rank_of_process(self, line: LogLine) -> str:
         """Return the rank of the process that wrote a line of NCCL, if another line of it names its rank."""
         match = _PROCESS.search(line.text[:300])
         return self._rank_of_process.get((match[1], match[2]), (0, ""))[1] if match else ""
@@ -439,9 +439,9 @@ def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:
     return iter([reading for reading in found if not reading.fallback] or found)
 
 
-def _line(log: Log, number: int, text: str, moment: Moment | None) -> Line:
+def _line(log: Log, number: int, text: str, moment: Moment | None) -> LogLine:
     rank = rank_of(text) if "ank" in text or "<std" in text or ": " in text[:12] else ""
-    return Line(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
+    return LogLine(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
 
 
 def _in_report(log: Log, found: _Template, number: int) -> bool:
@@ -454,14 +454,14 @@ def _in_report(log: Log, found: _Template, number: int) -> bool:
     return inside
 
 
-def _last_line(log: Log, part: bytes) -> Line | None:
+def _last_line(log: Log, part: bytes) -> LogLine | None:
     """Return the last line that is not empty, of the last part of a log."""
     text = part.rstrip()
     empty = max(part[len(text) :].count(b"\n") - 1, 0)
     return _line(log, log.lines - empty, _text(text.rpartition(b"\n")[2]), None) if text else None
 
 
-def _short(line: Line) -> Line:
+def _short(line: LogLine) -> LogLine:
     """Return the line with as much of its text as evidence needs."""
     return line if len(line.text) <= _KEPT else replace(line, text=line.text[:_KEPT])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 
 __all__ = ["NO_LIBRARY", "REGISTER", "Detected", "Detector", "Grade", "Reading", "Signature", "row"]
 
@@ -65,8 +65,8 @@ class Signature:
 
 
 # What several lines of all logs show together: readings, each with the lines that it is made from.
-Detected = Iterator[tuple[Reading, tuple[Line, ...]]]
-Detector = Callable[[Sequence[Line]], Detected]
+Detected = Iterator[tuple[Reading, tuple[LogLine, ...]]]
+Detector = Callable[[Sequence[LogLine]], Detected]
 
 # Leads the loader to the folder of a {library}. ldconfig alone reads only folders that a file names already.
 REGISTER = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.lines import LONGEST, Line
+from ncheck.triage.lines import LONGEST, LogLine
 from ncheck.triage.log_clues import clues_in, progress, trouble_at_the_end
 
 MANY = 200_000  # lines: roughly what a job of a thousand ranks writes at INFO before it starts to train
@@ -54,7 +54,7 @@ def test_a_diagnosis_has_a_meaning_its_evidence_a_confidence_and_a_fix() -> None
         "logs", "ib_fabric", Grade.POSSIBLE, "", nodes=("n2",), others=("roce_gid", "ib_wrong_hca", "routing"),
         meaning="the other HCA does not answer at its address: rail, cable, GID or route", next=("ibstat",),
     )  # fmt: skip
-    assert found.lines == (Line(2, line, "n2", order=(0, 2)),)
+    assert found.lines == (LogLine(2, line, "n2", order=(0, 2)),)
 
 
 def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:

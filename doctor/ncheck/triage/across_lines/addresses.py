@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import Role, network_uses
 from ncheck.triage.signature import Detected, Detector, Reading
 
@@ -40,12 +40,12 @@ _OTHER_NETWORK = Reading("wrong_nic", Grade.LIKELY, ("routing", "container_isola
                          explains=frozenset({"connect", "gloo", "waits", "gone", "stall", "system"}))  # fmt: skip
 
 
-def dials_another_network(lines: Sequence[Line]) -> Detected:
+def dials_another_network(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines in which a connection fails to an address of a network in which no address of the job is.
 
     The job's addresses are those of its launch line, of its master, and of NCCL's bootstrap.
     """
-    given: dict[str, Line] = {}
+    given: dict[str, LogLine] = {}
     for line in lines:
         addresses = [use.address for use in network_uses([line.text]) if use.role is Role.BOOTSTRAP]
         for named in _GIVEN.finditer(line.text):
@@ -77,7 +77,7 @@ _DAEMON_IN_CONTAINER = Reading(
 )  # fmt: skip
 
 
-def daemon_in_a_container(lines: Sequence[Line]) -> Detected:
+def daemon_in_a_container(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines in which mpirun's daemon names only addresses of bridges."""
     named = [(match[1].split(","), line) for line in lines if (match := _DAEMON_AT.search(line.text))]
     local = tuple(line for addresses, line in named if all(address.startswith(LOCAL) for address in addresses))
@@ -102,7 +102,7 @@ _RAY_NAME = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch", 
                     " addresses: VLLM_HOST_IP must be an address")  # fmt: skip
 
 
-def ray_addresses_differ(lines: Sequence[Line]) -> Detected:
+def ray_addresses_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield that a task of Ray asks for a node by a name, or by an address of a network in which its cluster is not."""
     has = [(_network(match[1]), line) for line in lines if (match := _RAY_HAS.search(line.text))]
     for line in lines:

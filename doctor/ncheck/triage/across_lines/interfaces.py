@@ -9,7 +9,7 @@ from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines.addresses import LINK_LOCAL, LOCAL, LOOPBACK
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 from ncheck.triage.signature import Detected, Detector, Reading
 
@@ -40,19 +40,19 @@ _MOST_INTERFACES = 3
 class _Chosen:
     """What NCCL of one node uses for its data over TCP: each interface with the line that names it."""
 
-    uses: tuple[tuple[NetworkUse, Line], ...]
+    uses: tuple[tuple[NetworkUse, LogLine], ...]
 
     @property
     def has_good(self) -> bool:
         return any(not _is_local(use) for use, _ in self.uses)
 
     @property
-    def nowhere(self) -> list[tuple[int, NetworkUse, Line]]:
+    def nowhere(self) -> list[tuple[int, NetworkUse, LogLine]]:
         """The interfaces beyond the first that lead nowhere: each with its number."""
         return [(number, use, line) for number, (use, line) in enumerate(self.uses) if number and _leads_nowhere(use)]
 
 
-def interfaces_that_lead_nowhere(lines: Sequence[Line]) -> Detected:
+def interfaces_that_lead_nowhere(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines in which NCCL uses, first or also, an interface over which no other node is reached.
 
     A first choice that is loopback, a bridge or link-local is no fault by itself, unless several nodes do so with an
@@ -87,9 +87,9 @@ def interfaces_that_lead_nowhere(lines: Sequence[Line]) -> Detected:
             yield replace(reading, context=False, explains=frozenset(), grade=grade), (*shown[:3], *carried)
 
 
-def _data_over_tcp(lines: Sequence[Line]) -> dict[str, _Chosen]:
+def _data_over_tcp(lines: Sequence[LogLine]) -> dict[str, _Chosen]:
     """Return by host what carries NCCL's data over TCP; hosts that use InfiniBand or a plug-in are left out."""
-    uses: dict[str, dict[NetworkUse, Line]] = {}
+    uses: dict[str, dict[NetworkUse, LogLine]] = {}
     others: set[str] = set()
     for line in lines:
         if "sing" not in line.text and "ssigned" not in line.text:
@@ -106,7 +106,7 @@ def _data_over_tcp(lines: Sequence[Line]) -> dict[str, _Chosen]:
 _OVER = expression(r" via NET/Socket/(\d{1,3})\b")
 
 
-def _channels_over(numbers: Container[int], lines: Sequence[Line]) -> tuple[Line, ...]:
+def _channels_over(numbers: Container[int], lines: Sequence[LogLine]) -> tuple[LogLine, ...]:
     """Return the first line that shows that a channel was made over one of these interfaces."""
     for line in lines:
         if (match := _OVER.search(line.text)) and int(match[1]) in numbers:
@@ -118,7 +118,7 @@ def _channels_over(numbers: Container[int], lines: Sequence[Line]) -> tuple[Line
 _ONE_NODE = expression(r" nNodes 1\b")
 
 
-def _on_one_node(lines: Sequence[Line]) -> bool:
+def _on_one_node(lines: Sequence[LogLine]) -> bool:
     """Return whether the job runs on one node, as NCCL says or as the channels do that it made: it needs no network."""
     if _hosts(lines) > 1:
         return False
@@ -126,7 +126,7 @@ def _on_one_node(lines: Sequence[Line]) -> bool:
     return local or any(_ONE_NODE.search(line.text) for line in lines)
 
 
-def _hosts(lines: Iterable[Line]) -> int:
+def _hosts(lines: Iterable[LogLine]) -> int:
     return len({line.host for line in lines if line.host})
 
 
@@ -166,7 +166,7 @@ def _leads_nowhere(use: NetworkUse) -> bool:
 _NO_INTERFACE = expression(r"no socket interface found|NET/Socket ?: no interface found")
 
 
-def names_differ(lines: Sequence[Line]) -> Detected:
+def names_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield that NCCL finds the interface on some nodes and not on others: one name does not fit all of them."""
     lacking = {line.host: line for line in lines if line.host and _NO_INTERFACE.search(line.text)}
     found = {line.host: line for line in lines if line.host and "sing" in line.text and _first_socket(line.text)}
@@ -188,12 +188,12 @@ _OTHER_NAMES = Reading(
 )
 
 
-def interfaces_differ(lines: Sequence[Line]) -> Detected:
+def interfaces_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each interface that NCCL chose first, if names and networks differ between the nodes.
 
     That is no fault by itself. Different names in one network are none at all.
     """
-    by_host: dict[str, tuple[NetworkUse, Line]] = {}
+    by_host: dict[str, tuple[NetworkUse, LogLine]] = {}
     for line in lines:
         if line.host and "sing" in line.text and (use := _first_socket(line.text)) and not _is_local(use):
             by_host.setdefault(line.host, (use, line))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.signature import Detected, Detector, Reading
 
 # node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
@@ -20,7 +20,7 @@ _WANTS_VERBS = expression(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?
 _VERBS_OFF = expression(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
 
 
-def verbs_missing(lines: Sequence[Line]) -> Detected:
+def verbs_missing(lines: Sequence[LogLine]) -> Detected:
     """Yield that libibverbs is missing, if the log shows that the job wants InfiniBand: otherwise it is no fault."""
     lacking = next((line for line in lines if _NO_VERBS in line.text), None)
     wanted = lacking and next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
@@ -33,9 +33,9 @@ def verbs_missing(lines: Sequence[Line]) -> Detected:
 _VERSION = expression(r"NCCL version (\d+\.\d+(?:\.\d+)?)")
 
 
-def versions_differ(lines: Sequence[Line]) -> Detected:
+def versions_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each NCCL version, if ranks print different ones."""
-    by_version: dict[str, Line] = {}
+    by_version: dict[str, LogLine] = {}
     for line in lines:
         if (line.host or line.rank) and "NCCL version" in line.text and (match := _VERSION.search(line.text)):
             by_version.setdefault(match[1], line)
@@ -50,7 +50,7 @@ _NO_PLUGIN = expression(r"NET/Plugin ?: (?:Could not find:? libnccl-net|No plugi
 _PLUGIN = expression(r"Plugin Path ?: \S*libnccl-net|NET/Plugin ?: Loaded net plugin (?!IB |Socket )")
 
 
-def plugins_differ(lines: Sequence[Line]) -> Detected:
+def plugins_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line of a node with a network plug-in and one of a node without, if there are both."""
     plugin_lines = [line for line in lines if line.host and "lugin" in line.text]
     without = {line.host: line for line in plugin_lines if _NO_PLUGIN.search(line.text)}
@@ -79,9 +79,9 @@ _VERBS_MISSING_ON_SOME = Reading(
 )
 
 
-def networks_differ(lines: Sequence[Line]) -> Detected:
+def networks_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each network, if nodes use different ones."""
-    by_network: dict[str, Line] = {}
+    by_network: dict[str, LogLine] = {}
     for line in lines:
         if line.host and "Using network" in line.text and (match := _NETWORK.search(line.text)):
             by_network.setdefault(match[1], line)
@@ -97,7 +97,7 @@ def networks_differ(lines: Sequence[Line]) -> Detected:
         yield _NETWORKS_DIFFER, tuple(by_network.values())
 
 
-def verbs_note(lines: Sequence[Line]) -> str:
+def verbs_note(lines: Sequence[LogLine]) -> str:
     """Return what is to be said of libibverbs where it is missing and nothing shows that the job wants it."""
     lacking = any(_NO_VERBS in line.text for line in lines)
     by_socket = any("Using network Socket" in line.text for line in lines)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import network_uses
 from ncheck.triage.signature import Detected, Detector, Reading
 
@@ -17,9 +17,9 @@ _TWO_LINKS = Reading(
 )  # fmt: skip
 
 
-def links_differ(lines: Sequence[Line]) -> Detected:
+def links_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each link layer, if the ports of the job have two: no fault unless a port does not answer."""
-    by_link: dict[str, Line] = {}
+    by_link: dict[str, LogLine] = {}
     for line in lines:
         for use in network_uses([line.text]) if "NET/IB" in line.text else ():
             by_link.setdefault(use.link, line) if use.hca else None
@@ -39,7 +39,7 @@ _GID_OF_ROCE_1 = Reading(
 )  # fmt: skip
 
 
-def gid_index_zero(lines: Sequence[Line]) -> Detected:
+def gid_index_zero(lines: Sequence[LogLine]) -> Detected:
     """Yield that the GID index is 0 where a queue pair finds no device, or where the ports are those of RoCE."""
     zero = next((line for line in lines if _GID_ZERO.search(line.text)), None)
     if zero and any(_NO_DEVICE.search(line.text) or "/RoCE" in line.text for line in lines):
@@ -62,12 +62,12 @@ _LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True
                      meaning="the link of a network interface went down")  # fmt: skip
 
 
-def links_down(lines: Sequence[Line]) -> Detected:
+def links_down(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines in which the kernel reports a link down.
 
     A link that is up later is no fault by itself: that of an HCA explains completions with errors.
     """
-    down: dict[tuple[str, str], Line] = {}
+    down: dict[tuple[str, str], LogLine] = {}
     for line in lines:
         if "ink" not in line.text or not (match := _LINK.search(line.text)):
             continue

@@ -9,7 +9,7 @@ from math import gcd
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.signature import Detected, Detector, Reading
 
 # [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
@@ -22,12 +22,12 @@ _GROUP = expression(r"\[PG ([^\]]{0,120}?)\s{0,4}Rank \d+\]")
 _POINT_TO_POINT = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
 
 
-def collectives_differ(lines: Sequence[Line]) -> Detected:
+def collectives_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each collective, if ranks wait in different ones under one sequence number of one group.
 
     Old releases do not name the group. As each group counts its own collectives, the reading is then only possible.
     """
-    by_number: dict[tuple[str, str], dict[str, Line]] = {}
+    by_number: dict[tuple[str, str], dict[str, LogLine]] = {}
     for line in lines:
         if "WorkNCCL(" in line.text and (match := _WORK.search(line.text)) and match[2] not in _POINT_TO_POINT:
             group = _GROUP.search(line.text)
@@ -54,13 +54,13 @@ _OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeo
                         meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
 
 
-def sequences_differ(lines: Sequence[Line]) -> Detected:
+def sequences_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each sequence number, or each size under one of them, that ranks of one group time out at.
 
     Each group counts its own collectives. New releases name the group only in the line after that of the collective.
     """
     works: dict[tuple[str, str], tuple[str, ...]] = {}  # by rank and number: operation and sizes
-    by_group: dict[str, dict[str, tuple[str, Line]]] = {}  # number and line, by group and rank
+    by_group: dict[str, dict[str, tuple[str, LogLine]]] = {}  # number and line, by group and rank
     for line in lines:
         if not line.rank or not ("WorkNCCL(" in line.text or "last enqueued" in line.text):
             continue
@@ -105,13 +105,13 @@ _OTHER_WORLD = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch
                        meaning="the processes do not agree on the number of ranks")  # fmt: skip
 
 
-def ranks_given_twice(lines: Sequence[Line]) -> Detected:
+def ranks_given_twice(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines of two processes with one rank, if ranks are missing, or of two with different world sizes."""
     joined = [(line, match) for line in lines if "ember" in line.text.lower() or ", total " in line.text
               if (match := _JOINS.search(line.text))]  # fmt: skip
-    first: dict[str, Line] = {}
-    worlds: dict[str, Line] = {}
-    twice: tuple[Line, ...] = ()
+    first: dict[str, LogLine] = {}
+    worlds: dict[str, LogLine] = {}
+    twice: tuple[LogLine, ...] = ()
     for line, match in joined:
         rank, world = match[1] or match[3], match[2] or match[4]
         before = first.setdefault(rank, line)
@@ -138,7 +138,7 @@ _SAME_HOSTNAME = Reading(
 )
 
 
-def nodes_taken_for_one(lines: Sequence[Line]) -> Detected:
+def nodes_taken_for_one(lines: Sequence[LogLine]) -> Detected:
     """Yield lines in which NCCL uses P2P between GPUs of two nodes: rank minus GPU index differs between their ends."""
     channels = [
         (line, [int(number) for number in match.groups()])
@@ -160,10 +160,10 @@ _DEVICE = expression(r"#\s+Rank\s+(\d+) (?:Group\s+\d+ )?Pid\s+(\d+) on\s")
 _HEADER = expression(r"nThread \d+ nGpus 1 minBytes")
 
 
-def tests_run_alone(lines: Sequence[Line]) -> Detected:
+def tests_run_alone(lines: Sequence[LogLine]) -> Detected:
     """Yield the lists of ranks of nccl-tests, if each process prints a list of its own before any of them is done."""
     headers = 0
-    ranks: dict[tuple[str, str], Line] = {}
+    ranks: dict[tuple[str, str], LogLine] = {}
     for line in lines:
         if "Avg bus bandwidth" in line.text:
             break
@@ -187,9 +187,9 @@ _ONE_GPU = Reading("gpu_mapping", Grade.LIKELY, ("launcher_mismatch",), lasting=
                    meaning="two ranks of one node use the same GPU: local rank, or CUDA_VISIBLE_DEVICES")  # fmt: skip
 
 
-def ranks_on_one_gpu(lines: Sequence[Line]) -> Detected:
+def ranks_on_one_gpu(lines: Sequence[LogLine]) -> Detected:
     """Yield the lines of two ranks of one communicator with one bus id of one host."""
-    first: dict[tuple[str, ...], tuple[str, Line]] = {}
+    first: dict[tuple[str, ...], tuple[str, LogLine]] = {}
     for line in lines:
         if not ("busId " in line.text or " Pid " in line.text) or not (match := _BUS.search(line.text)):
             continue
@@ -213,7 +213,7 @@ _SUMMARY = expression(
 _FIRST_TO_FAIL = Reading("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
 
 
-def first_to_fail(lines: Sequence[Line]) -> Detected:
+def first_to_fail(lines: Sequence[LogLine]) -> Detected:
     """Yield the rank and the node that torchrun names as the first to fail, from the lines below its headline."""
     for at, line in enumerate(lines):
         if _ROOT_CAUSE not in line.text:
@@ -248,9 +248,9 @@ _SAVING = Reading(
 )  # fmt: skip
 
 
-def checkpoint_begun(lines: Sequence[Line]) -> Detected:
+def checkpoint_begun(lines: Sequence[LogLine]) -> Detected:
     """Yield the last line of each log in which a checkpoint begins, if none says later that it was saved."""
-    begun: dict[int, Line] = {}
+    begun: dict[int, LogLine] = {}
     for line in lines:
         if _SAVED.search(line.text):
             begun.pop(line.order[0], None)
@@ -271,9 +271,9 @@ _HOSTS_SILENT = Reading("firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_au
                         " back", look="ncheck nodes.txt --mesh all")  # fmt: skip
 
 
-def hosts_silent(lines: Sequence[Line]) -> Detected:
+def hosts_silent(lines: Sequence[LogLine]) -> Detected:
     """Yield the line in which horovodrun begins to wait for the hosts, if they did not come in the same log."""
-    waiting: dict[int, Line] = {}
+    waiting: dict[int, LogLine] = {}
     for line in lines:
         if _WAITS_FOR_HOSTS in line.text:
             waiting[line.order[0]] = line
@@ -299,12 +299,12 @@ _TASK_LATE = Reading("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rend
 _TASK_MISSING = replace(_TASK_LATE, cause="rank_missing", others=("rendezvous_misconfig", "rank_crashed", "firewall"))
 
 
-def tasks_late(lines: Sequence[Line]) -> Detected:
+def tasks_late(lines: Sequence[LogLine]) -> Detected:
     """Yield the tasks that did not come to a barrier of JAX's coordination service: the lines below it."""
     for at, line in enumerate(lines):
         if _TASKS_BELOW not in line.text:
             continue
-        tasks: list[tuple[str, Line]] = []
+        tasks: list[tuple[str, LogLine]] = []
         for other in lines[at + 1 : at + 500]:
             match = _TASK.search(other.text)
             if not match or other.order != (line.order[0], line.number + 1 + len(tasks)):

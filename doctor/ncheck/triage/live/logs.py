@@ -12,7 +12,7 @@ from ncheck.redact import redact
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
-from ncheck.triage.lines import Line
+from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_of
 from ncheck.triage.scan import Log, Scan
 from ncheck.triage.watched import clean
@@ -89,7 +89,7 @@ def _is_gone(rank: RankProcess | None) -> bool:
     return rank is None or rank.process.state == "Z"
 
 
-def _evidence(line: Line, source: _Read) -> str:
+def _evidence(line: LogLine, source: _Read) -> str:
     """Return the line with its place: its number, or if only the end of the log was read, its place from the end."""
     total = source.text.count("\n") + (not source.text.endswith("\n"))
     place = f":{line.number}" if source.tail.whole else f", {total - line.number + 1} lines before its end"
