@@ -10,7 +10,7 @@ from ncheck.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Cause:
+class KnownCause:
     """`meaning` follows "the job failed: ". `fix` is a command that changes something: "" where none does so by itself.
 
     `look` is a command that shows whether it is this cause; `about` explains it in docs/causes.md. A signature may have
@@ -28,90 +28,90 @@ _CHECK = "ncheck nodes.txt"
 _SACCT = "sacct -X -S now-2days --format=JobID,State,ExitCode,Elapsed,Timelimit"
 UNKNOWN = "unknown"  # the slug of a failure whose cause no line shows
 
-_CAUSES: Mapping[str, Cause] = {
+_CAUSES: Mapping[str, KnownCause] = {
     # addresses, names, routes
-    "wrong_nic": Cause("the job uses a network interface that does not lead to the other nodes", _PLAN),
-    "no_interface": Cause("no network interface with an address matches the configured names", _PLAN),
-    "nic_names_differ": Cause("interfaces of the same network have different names on the nodes", _PLAN),
-    "routing": Cause("the kernel has no route to the other node, or replies take another route"),
-    "firewall": Cause("something between the nodes, such as a firewall, blocks their connections"),
-    "container_isolation": Cause("the container hides the network or the devices from the job"),
-    "mtu_mismatch": Cause("small messages arrive and large ones are lost: the MTU differs along the path"),
-    "hostname_loopback": Cause(
+    "wrong_nic": KnownCause("the job uses a network interface that does not lead to the other nodes", _PLAN),
+    "no_interface": KnownCause("no network interface with an address matches the configured names", _PLAN),
+    "nic_names_differ": KnownCause("interfaces of the same network have different names on the nodes", _PLAN),
+    "routing": KnownCause("the kernel has no route to the other node, or replies take another route"),
+    "firewall": KnownCause("something between the nodes, such as a firewall, blocks their connections"),
+    "container_isolation": KnownCause("the container hides the network or the devices from the job"),
+    "mtu_mismatch": KnownCause("small messages arrive and large ones are lost: the MTU differs along the path"),
+    "hostname_loopback": KnownCause(
         "a node's hostname resolves to a loopback address, and the other nodes were given that address"
     ),
-    "gloo_bad_address": Cause("gloo was given an address that this node does not have"),
-    "dns_failure": Cause("the name of a node does not resolve"),
-    "numeric_hostname": Cause("a hostname of digits alone is read as an address, and not looked up"),
-    "same_hostname": Cause("two nodes have the same hostname and are taken for one machine"),
+    "gloo_bad_address": KnownCause("gloo was given an address that this node does not have"),
+    "dns_failure": KnownCause("the name of a node does not resolve"),
+    "numeric_hostname": KnownCause("a hostname of digits alone is read as an address, and not looked up"),
+    "same_hostname": KnownCause("two nodes have the same hostname and are taken for one machine"),
     # launch and rendezvous
-    "port_in_use": Cause("another process uses the port"),
-    "rendezvous_misconfig": Cause("the ranks do not agree on rank, world size or rendezvous address"),
-    "launcher_mismatch": Cause("the command was written for another launcher than the one that ran"),
-    "ssh_auth": Cause("ssh to a node fails"),
-    "mpi_daemon_missing": Cause("mpirun's daemon was not found on a node"),
-    "pod_unschedulable": Cause("Kubernetes finds no node for a pod of the job"),
-    "container_start": Cause("a container of the job cannot be started on its node"),
-    "clock_skew": Cause("the clocks of the nodes are too far apart", "sudo timedatectl set-ntp true"),
+    "port_in_use": KnownCause("another process uses the port"),
+    "rendezvous_misconfig": KnownCause("the ranks do not agree on rank, world size or rendezvous address"),
+    "launcher_mismatch": KnownCause("the command was written for another launcher than the one that ran"),
+    "ssh_auth": KnownCause("ssh to a node fails"),
+    "mpi_daemon_missing": KnownCause("mpirun's daemon was not found on a node"),
+    "pod_unschedulable": KnownCause("Kubernetes finds no node for a pod of the job"),
+    "container_start": KnownCause("a container of the job cannot be started on its node"),
+    "clock_skew": KnownCause("the clocks of the nodes are too far apart", "sudo timedatectl set-ntp true"),
     # software
-    "version_mismatch": Cause("the ranks use different versions of a library"),
-    "driver_insufficient": Cause("the NVIDIA driver is missing or too old for this build of CUDA"),
-    "arch_unsupported": Cause("the library was built without code for this GPU"),
-    "net_plugin": Cause("NCCL's network plug-in is broken or missing on some nodes"),
-    "software_bug": Cause("a bug in the library that another version fixes"),
+    "version_mismatch": KnownCause("the ranks use different versions of a library"),
+    "driver_insufficient": KnownCause("the NVIDIA driver is missing or too old for this build of CUDA"),
+    "arch_unsupported": KnownCause("the library was built without code for this GPU"),
+    "net_plugin": KnownCause("NCCL's network plug-in is broken or missing on some nodes"),
+    "software_bug": KnownCause("a bug in the library that another version fixes"),
     # InfiniBand and RoCE
-    "ib_fabric": Cause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),
-    "roce_gid": Cause("the GID in use does not reach the other nodes: wrong index or RoCE version"),
-    "ib_wrong_hca": Cause("the job uses an HCA that is not part of its network", _PLAN),
-    "ib_partition": Cause("the InfiniBand partition (P_Key) of a port does not let it reach the others"),
-    "roce_congestion": Cause("the RoCE network loses packets under load: PFC or ECN is not set up along the path"),
-    "ibverbs_missing": Cause(
+    "ib_fabric": KnownCause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),
+    "roce_gid": KnownCause("the GID in use does not reach the other nodes: wrong index or RoCE version"),
+    "ib_wrong_hca": KnownCause("the job uses an HCA that is not part of its network", _PLAN),
+    "ib_partition": KnownCause("the InfiniBand partition (P_Key) of a port does not let it reach the others"),
+    "roce_congestion": KnownCause("the RoCE network loses packets under load: PFC or ECN is not set up along the path"),
+    "ibverbs_missing": KnownCause(
         "the InfiniBand libraries cannot be loaded", "sudo apt-get install libibverbs1 ibverbs-providers"
     ),
-    "memlock_limit": Cause("the limit on locked memory is too low for InfiniBand", "ulimit -l unlimited"),
-    "gpudirect_rdma": Cause("the HCA cannot access the GPU's memory", "sudo modprobe nvidia-peermem"),
+    "memlock_limit": KnownCause("the limit on locked memory is too low for InfiniBand", "ulimit -l unlimited"),
+    "gpudirect_rdma": KnownCause("the HCA cannot access the GPU's memory", "sudo modprobe nvidia-peermem"),
     # inside one node
-    "ptrace_refused": Cause(
+    "ptrace_refused": KnownCause(
         "a rank may not read the memory of another one on its node, as Open MPI's CMA does",
         "export OMPI_MCA_btl_vader_single_copy_mechanism=none",
     ),
-    "shm_too_small": Cause("the node's shared memory, /dev/shm, is too small for its ranks"),
-    "p2p_acs_iommu": Cause(
+    "shm_too_small": KnownCause("the node's shared memory, /dev/shm, is too small for its ranks"),
+    "p2p_acs_iommu": KnownCause(
         "PCIe ACS or the IOMMU corrupts or blocks transfers between GPUs", "export NCCL_P2P_DISABLE=1"
     ),
-    "p2p_unsupported": Cause("these GPUs cannot access each other's memory", "export NCCL_P2P_DISABLE=1"),
-    "peer_limit": Cause("one process uses more GPUs than CUDA allows peer access between"),
-    "gpu_mapping": Cause("two ranks use the same GPU, or a rank asks for a GPU that does not exist"),
-    "gpu_fault": Cause("a GPU is broken"),
-    "fabric_manager": Cause(
+    "p2p_unsupported": KnownCause("these GPUs cannot access each other's memory", "export NCCL_P2P_DISABLE=1"),
+    "peer_limit": KnownCause("one process uses more GPUs than CUDA allows peer access between"),
+    "gpu_mapping": KnownCause("two ranks use the same GPU, or a rank asks for a GPU that does not exist"),
+    "gpu_fault": KnownCause("a GPU is broken"),
+    "fabric_manager": KnownCause(
         "the fabric manager is not running, or its version is not that of the driver",
         "sudo systemctl restart nvidia-fabricmanager",
     ),
-    "nvls_failure": Cause("NVLink SHARP cannot be set up", "export NCCL_NVLS_ENABLE=0"),
-    "gpu_oom": Cause("a GPU's memory is full"),
+    "nvls_failure": KnownCause("NVLink SHARP cannot be set up", "export NCCL_NVLS_ENABLE=0"),
+    "gpu_oom": KnownCause("a GPU's memory is full"),
     # the program
-    "collective_mismatch": Cause("the ranks call different collectives, or the same one with different sizes"),
-    "rank_crashed": Cause("a rank died; the other ranks only lost the connection to it"),
-    "slow_rank_timeout": Cause("a rank arrived later than the timeout of the others"),
-    "nofile_limit": Cause("a process reached its limit on open files", "ulimit -n 131072"),
-    "process_limit": Cause("a process reached its limit on threads or processes", "ulimit -u unlimited"),
+    "collective_mismatch": KnownCause("the ranks call different collectives, or the same one with different sizes"),
+    "rank_crashed": KnownCause("a rank died; the other ranks only lost the connection to it"),
+    "slow_rank_timeout": KnownCause("a rank arrived later than the timeout of the others"),
+    "nofile_limit": KnownCause("a process reached its limit on open files", "ulimit -n 131072"),
+    "process_limit": KnownCause("a process reached its limit on threads or processes", "ulimit -u unlimited"),
     # the program, and what ran it
-    "diverged": Cause("the loss became NaN or infinite"),
-    "disk_full": Cause("a disk is full, or a quota is used up"),
-    "storage_hang": Cause("a file system does not answer"),
-    "job_ended": Cause("the scheduler ended the job: time limit, preemption, or cancelled by somebody"),
-    "node_failed": Cause("a node went down, or lost its connection to the scheduler"),
+    "diverged": KnownCause("the loss became NaN or infinite"),
+    "disk_full": KnownCause("a disk is full, or a quota is used up"),
+    "storage_hang": KnownCause("a file system does not answer"),
+    "job_ended": KnownCause("the scheduler ended the job: time limit, preemption, or cancelled by somebody"),
+    "node_failed": KnownCause("a node went down, or lost its connection to the scheduler"),
     # seen in a job that runs
-    "rank_stopped": Cause("a rank is stopped by a signal or a debugger"),
-    "rank_missing": Cause("a rank of the job is not there; the others wait for it"),
-    "host_memory": Cause("the memory of a node, or of the job's share of it, is exhausted"),
-    "data_loader": Cause("a rank waits for its data loader"),
-    "checkpoint_write": Cause("a rank is still writing a checkpoint; the others wait for it"),
-    "deadlock": Cause("a rank waits for a lock, or loops, in its own code"),
-    "slow_rank": Cause("one rank is slower than the others, which wait for it"),
-    "gpu_idle": Cause("a GPU of the job does nothing while the others work"),
-    "network_stalled": Cause("data that was sent between two nodes does not arrive"),
-    "healthy": Cause("the log shows no failure"),
+    "rank_stopped": KnownCause("a rank is stopped by a signal or a debugger"),
+    "rank_missing": KnownCause("a rank of the job is not there; the others wait for it"),
+    "host_memory": KnownCause("the memory of a node, or of the job's share of it, is exhausted"),
+    "data_loader": KnownCause("a rank waits for its data loader"),
+    "checkpoint_write": KnownCause("a rank is still writing a checkpoint; the others wait for it"),
+    "deadlock": KnownCause("a rank waits for a lock, or loops, in its own code"),
+    "slow_rank": KnownCause("one rank is slower than the others, which wait for it"),
+    "gpu_idle": KnownCause("a GPU of the job does nothing while the others work"),
+    "network_stalled": KnownCause("data that was sent between two nodes does not arrive"),
+    "healthy": KnownCause("the log shows no failure"),
 }
 
 # What shows whether it is this cause, and more about it than one sentence.
@@ -364,7 +364,7 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "healthy": ("export NCCL_DEBUG=INFO", "The log shows an end or progress, and nothing that speaks of a failure."),
 }
 
-CAUSES: Mapping[str, Cause] = {
+CAUSES: Mapping[str, KnownCause] = {
     name: replace(cause, look=_MORE[name][0], about=_MORE[name][1]) for name, cause in _CAUSES.items()
 }
 
@@ -376,7 +376,7 @@ def filled(command: str, pid: int | None = None) -> str:
     return "" if re.search(r"\bPID\b", command) else command
 
 
-SYMPTOM = Cause(
+SYMPTOM = KnownCause(
     "the ranks failed, and the log does not show why",
     look="export NCCL_DEBUG=INFO",
     about="The lines are consequences. Run the job again with NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=INFO, and"

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from ncheck.triage.causes import CAUSES, SYMPTOM, Cause, filled
+from ncheck.triage.causes import CAUSES, SYMPTOM, KnownCause, filled
 from ncheck.triage.certainty import Grade
 from ncheck.triage.literals import Index, literals
 from ncheck.triage.signature import Reading
@@ -84,7 +84,7 @@ _PLACEHOLDER = re.compile(
 
 
 def test_every_fix_changes_something_and_no_command_has_a_placeholder() -> None:
-    known: list[Cause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
+    known: list[KnownCause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
     fixes = {one.fix for one in known if one.fix}
     looks = {one.look for one in known if one.look}
     assert {fix for fix in fixes if not fix.startswith(_CHANGES) or "DEBUG" in fix} == set()
@@ -94,7 +94,7 @@ def test_every_fix_changes_something_and_no_command_has_a_placeholder() -> None:
 
 
 def test_every_command_is_one_valid_shell_command() -> None:
-    known: list[Cause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
+    known: list[KnownCause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
     typed = sorted({command for one in known for command in (one.fix, one.look)} - {""})
     assert [command for command in typed if "\n" in command or "{" in command] == []
     script = "\n".join(f"one() {{\n{command}\n}}" for command in typed)
