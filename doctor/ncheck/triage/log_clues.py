@@ -14,7 +14,7 @@ from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.lines import LogLine
 from ncheck.triage.scan import Hit, Log, Scan, states_error
-from ncheck.triage.signature import Reading
+from ncheck.triage.signature import LineClue
 
 MOST_EVIDENCE = 6
 MOST_RANKS = 64
@@ -39,7 +39,7 @@ def clues_of(scan: Scan) -> tuple[Clue, ...]:
     hits = hits or list(_stuck(scan.logs))
     causes: dict[str, list[Hit]] = {}
     for hit in hits:
-        causes.setdefault(hit.reading.cause, []).append(hit)
+        causes.setdefault(hit.clue.cause, []).append(hit)
     clues = tuple(_clue(hits, scan) for hits in _ranked(causes.values()))
     return tuple(clue for clue in clues if not clue.echo) or clues
 
@@ -59,15 +59,15 @@ def clue_of_trouble(line: LogLine) -> Clue:
 # Using /root/.cache/torch_extensions/py310_cu121 as PyTorch extensions root...
 _MECHANISMS = (
     (expression(r"NCCL INFO NVLS (?:Creat|[Bb]ind|[Mm]ap|rank \d|comm 0x|Import)"),
-     Reading("nvls_failure", Grade.POSSIBLE, ("fabric_manager",),
-             meaning="the log ends where NCCL sets up NVLink SHARP")),
+     LineClue("nvls_failure", Grade.POSSIBLE, ("fabric_manager",),
+              meaning="the log ends where NCCL sets up NVLink SHARP")),
     (expression(r"NCCL INFO (?:Channel|Ring) .{1,200} via P2P/"),
-     Reading("p2p_acs_iommu", Grade.POSSIBLE, ("p2p_unsupported", "gpu_fault"),
-             meaning="the log ends where NCCL sets up transfers between the GPUs of a node")),
+     LineClue("p2p_acs_iommu", Grade.POSSIBLE, ("p2p_unsupported", "gpu_fault"),
+              meaning="the log ends where NCCL sets up transfers between the GPUs of a node")),
     (expression(r"Using \S{1,300} as PyTorch extensions root"),
-     Reading("deadlock", Grade.POSSIBLE, ("slow_rank_timeout", "storage_hang"), kind="lock",
-             look="find ~/.cache/torch_extensions -name lock", meaning="the log ends where PyTorch waits for a lock of"
-             " its folder of extensions: one that no living process holds was left by an earlier run")),
+     LineClue("deadlock", Grade.POSSIBLE, ("slow_rank_timeout", "storage_hang"), kind="lock",
+              look="find ~/.cache/torch_extensions -name lock", meaning="the log ends where PyTorch waits for a lock of"
+              " its folder of extensions: one that no living process holds was left by an earlier run")),
 )  # fmt: skip
 
 
@@ -77,9 +77,9 @@ def _stuck(logs: Iterable[Log]) -> Iterator[Hit]:
     if any(log.last_step or log.started or log.trouble for log in logs):
         return
     for log in logs:
-        for pattern, reading in _MECHANISMS:
+        for pattern, clue in _MECHANISMS:
             if log.last and pattern.search(log.last.text):
-                yield Hit(reading, log.last)
+                yield Hit(clue, log.last)
 
 
 def _scanned(lines: Iterable[str]) -> Scan:
@@ -96,8 +96,8 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 def _hits_across_lines(scan: Scan) -> Iterator[Hit]:
     context = scan.context
     for detect in DETECTORS:
-        for reading, members in detect(context):
-            yield from (Hit(reading, line) for line in members[:MOST_EVIDENCE])
+        for clue, members in detect(context):
+            yield from (Hit(clue, line) for line in members[:MOST_EVIDENCE])
 
 
 def progress(lines: Iterable[str]) -> Grade | None:
@@ -130,15 +130,15 @@ def _with_victims(hits: list[Hit]) -> list[Hit]:
     =   RANK 3 PID 4021 RUNNING AT node03
     =   KILLED BY SIGNAL: 9 (Killed)
     """
-    named = {hit.line.order: hit.reading for hit in hits if hit.reading.grade is Grade.ECHO and
-             (hit.reading.rank or hit.reading.node)}  # fmt: skip
+    named = {hit.line.order: hit.clue for hit in hits if hit.clue.grade is Grade.ECHO and
+             (hit.clue.rank or hit.clue.node)}  # fmt: skip
 
     def whole(hit: Hit) -> Hit:
         log, number = hit.line.order
         victim = named.get((log, number - 1))
-        if victim is None or hit.reading.kind not in _ENDED or hit.reading.rank or hit.reading.node:
+        if victim is None or hit.clue.kind not in _ENDED or hit.clue.rank or hit.clue.node:
             return hit
-        return replace(hit, reading=replace(hit.reading, rank=victim.rank, node=victim.node))
+        return replace(hit, clue=replace(hit.clue, rank=victim.rank, node=victim.node))
 
     return [whole(hit) for hit in hits]
 
@@ -152,17 +152,17 @@ def _without_echoes(hits: list[Hit]) -> list[Hit]:
     """Return the hits, with exceptions as consequences of a known error that a line states just before them."""
     errors: dict[int, list[int]] = {}
     for hit in hits:
-        reading = hit.reading
-        own = reading.cause and not reading.context and reading.grade > Grade.ECHO and reading.kind not in _RAISED
+        clue = hit.clue
+        own = clue.cause and not clue.context and clue.grade > Grade.ECHO and clue.kind not in _RAISED
         if own and states_error(hit.line.text):
             errors.setdefault(hit.line.order[0], []).append(hit.line.number)
 
     def whole(hit: Hit) -> Hit:
-        if hit.reading.kind not in _RAISED or not hit.reading.fallback:
+        if hit.clue.kind not in _RAISED or not hit.clue.fallback:
             return hit
         before = (hit.line.number - number for number in errors.get(hit.line.order[0], ()))
         echo = any(0 < distance <= _JUST_BEFORE for distance in before)
-        return replace(hit, reading=replace(hit.reading, grade=Grade.ECHO)) if echo else hit
+        return replace(hit, clue=replace(hit.clue, grade=Grade.ECHO)) if echo else hit
 
     return [whole(hit) for hit in hits]
 
@@ -175,12 +175,12 @@ def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
         by_log.setdefault(hit.line.order[0], []).append(hit)
     for index, own in by_log.items():
         log = logs[index]
-        if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
+        if log.done and all(hit.line.number < log.done or hit.clue.passing or hit.clue.context for hit in own):
             continue
         kept += [
             hit
             for hit in own
-            if not (hit.reading.passing and _went_on(hit, log)) and not (hit.reading.lasting and _trains(hit, logs))
+            if not (hit.clue.passing and _went_on(hit, log)) and not (hit.clue.lasting and _trains(hit, logs))
         ]
     return kept
 
@@ -196,16 +196,16 @@ def _went_on(hit: Hit, log: Log) -> bool:
 
     After a rank's own failure, other ranks may still print a line or two of progress.
     """
-    enough = 3 if hit.reading.kind and not log.done > hit.line.number else 1
+    enough = 3 if hit.clue.kind and not log.done > hit.line.number else 1
     return sum(number > hit.line.number for number in log.last_progress) >= enough
 
 
 def _without_explained(hits: list[Hit]) -> list[Hit]:
     """Return the hits without those that a context explains, and without contexts that explain nothing."""
-    tags = {hit.reading.tag for hit in hits if hit.reading.tag}
-    kept = [hit for hit in hits if not hit.reading.context or hit.reading.explains & tags]
-    explained = {tag for hit in kept for tag in hit.reading.explains}
-    return [hit for hit in kept if hit.reading.tag not in explained and (hit.reading.cause or not hit.reading.context)]
+    tags = {hit.clue.tag for hit in hits if hit.clue.tag}
+    kept = [hit for hit in hits if not hit.clue.context or hit.clue.explains & tags]
+    explained = {tag for hit in kept for tag in hit.clue.explains}
+    return [hit for hit in kept if hit.clue.tag not in explained and (hit.clue.cause or not hit.clue.context)]
 
 
 def _ranked(causes: Collection[list[Hit]]) -> list[list[Hit]]:
@@ -213,7 +213,7 @@ def _ranked(causes: Collection[list[Hit]]) -> list[list[Hit]]:
     clock = _clock([hit for hits in causes for hit in hits])
     best_hits = [(_best_first(hits, clock)[0], hits) for hits in causes]
     timed = all(hit.line.moment for hit, _ in best_hits)
-    best_hits.sort(key=lambda pair: (-pair[0].reading.grade, clock(pair[0]) if timed else (), pair[0].line.order))
+    best_hits.sort(key=lambda pair: (-pair[0].clue.grade, clock(pair[0]) if timed else (), pair[0].line.order))
     return [hits for _, hits in best_hits]
 
 
@@ -237,27 +237,27 @@ def _clock(hits: Collection[Hit]) -> _Clock:
 def _best_first(hits: Iterable[Hit], clock: _Clock) -> list[Hit]:
     hits = list(hits)
     timed = all(hit.line.moment for hit in hits)
-    return sorted(hits, key=lambda hit: (-hit.reading.grade, clock(hit) if timed else (), hit.line.order))
+    return sorted(hits, key=lambda hit: (-hit.clue.grade, clock(hit) if timed else (), hit.line.order))
 
 
 def _clue(hits: list[Hit], scan: Scan) -> Clue:
     """Return the clue of all hits of one cause, in the words of the best of them."""
     hits = _best_first(hits, _clock(hits))
-    best = hits[0].reading
+    best = hits[0].clue
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
     evidence: dict[str, LogLine] = {}
     for hit in hits:
         line = _shortened(hit.line)
         evidence.setdefault(line.text, line)
-    failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
+    failed = [hit for hit in hits if hit.clue.grade is best.grade and hit.clue.kind == best.kind]
     # Who waits, or lost another rank, did not fail itself.
     own = [] if best.grade is Grade.ECHO or best.tag in _WAITING else failed
-    naming_rank = {hit.line.order for hit in failed if hit.reading.rank}  # another than that which wrote the line
-    naming_node = {hit.line.order for hit in failed if hit.reading.node}
-    ranks = [hit.reading.rank for hit in failed] + [
+    naming_rank = {hit.line.order for hit in failed if hit.clue.rank}  # another than that which wrote the line
+    naming_node = {hit.line.order for hit in failed if hit.clue.node}
+    ranks = [hit.clue.rank for hit in failed] + [
         hit.line.rank or scan.rank_of_process(hit.line) for hit in own if hit.line.order not in naming_rank
     ]
-    nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if hit.line.order not in naming_node]
+    nodes = [hit.clue.node for hit in failed] + [hit.line.host for hit in own if hit.line.order not in naming_node]
     meaning = best.meaning or cause.meaning
     if best.tag == "waits" and (silent := _silent(scan)):
         meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"

@@ -17,7 +17,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
 from ncheck.triage.lines import LONGEST, LogLine, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals
-from ncheck.triage.signature import Reading, Signature
+from ncheck.triage.signature import LineClue, Signature
 
 CHUNK = 2**19  # bytes that are searched at once
 AT_EACH_END = 500  # hits of one kind that are kept, from the beginning and from the end
@@ -145,7 +145,7 @@ _PROGRAMS = (
 class Hit:
     """A line and what it says."""
 
-    reading: Reading
+    clue: LineClue
     line: LogLine
 
 
@@ -221,7 +221,7 @@ class Scan:
 
     @property
     def hits(self) -> list[Hit]:
-        """The readings of single lines: the first and the last of each kind, in the order of the lines."""
+        """The clues of single lines: the first and the last of each kind, in the order of the lines."""
         hits = [hit for kept in (*self._first.values(), *self._last.values()) for hit in kept]
         return sorted(hits, key=lambda hit: hit.line.order)
 
@@ -383,16 +383,16 @@ class Scan:
             kept.append(_short(line))
         if found.ignored:
             log.ignored = True
-        for reading in _readings(found.signatures, line.text):
-            if log.ignored and reading.kind == "exception":
+        for clue in _line_clues(found.signatures, line.text):
+            if log.ignored and clue.kind == "exception":
                 log.ignored = False
                 continue
-            if reading.tag == "waits" and line.rank:
+            if clue.tag == "waits" and line.rank:
                 self.timed_out.add(line.rank)
-            kind = reading.cause, reading.grade, reading.tag, reading.kind
+            kind = clue.cause, clue.grade, clue.tag, clue.kind
             early = self._first.setdefault(kind, [])
             hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))
-            hits.append(Hit(reading, _short(line)))
+            hits.append(Hit(clue, _short(line)))
 
 
 def states_error(text: str) -> bool:
@@ -433,10 +433,10 @@ _HARMLESS = (
 )  # fmt: skip
 
 
-def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:
-    """Yield the readings of one line; a fallback counts only if no other signature reads the line."""
-    found = [reading for signature in signatures if (reading := signature.read(text))]
-    return iter([reading for reading in found if not reading.fallback] or found)
+def _line_clues(signatures: Iterable[Signature], text: str) -> Iterator[LineClue]:
+    """Yield the clues of one line; a fallback counts only if no other signature reads the line."""
+    found = [clue for signature in signatures if (clue := signature.read(text))]
+    return iter([clue for clue in found if not clue.fallback] or found)
 
 
 def _line(log: Log, number: int, text: str, moment: Moment | None) -> LogLine:

@@ -6,39 +6,39 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signature import Reading
+from ncheck.triage.signature import LineClue
 
 _OOM = "sudo journalctl -k -g oom"
 
-_HANGUP = Reading("job_ended", Grade.LIKELY, kind="hangup", meaning="the terminal or ssh session in which the job was"
-                  " started was closed (SIGHUP): start it in tmux, or by setsid nohup", look="last -5")  # fmt: skip
-_INTERRUPTED = Reading("job_ended", Grade.POSSIBLE, ("rank_crashed",), kind="cancelled",
-                       meaning="somebody pressed ^C, or sent SIGINT")  # fmt: skip
-_CRASHED = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
-                   meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
-_ABORTED = Reading("rank_crashed", Grade.ECHO, ("software_bug",), "gone", kind="abort",
-                   meaning="a rank aborted itself, or its watchdog did: its message is above")  # fmt: skip
-KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
-                 meaning="a rank was killed, usually because memory ran out; otherwise somebody killed it",
-                 look=_OOM)  # fmt: skip
+_HANGUP = LineClue("job_ended", Grade.LIKELY, kind="hangup", meaning="the terminal or ssh session in which the job was"
+                   " started was closed (SIGHUP): start it in tmux, or by setsid nohup", look="last -5")  # fmt: skip
+_INTERRUPTED = LineClue("job_ended", Grade.POSSIBLE, ("rank_crashed",), kind="cancelled",
+                        meaning="somebody pressed ^C, or sent SIGINT")  # fmt: skip
+_CRASHED = LineClue("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
+                    meaning="a rank crashed in native code", look="sudo journalctl -k -g segfault")  # fmt: skip
+_ABORTED = LineClue("rank_crashed", Grade.ECHO, ("software_bug",), "gone", kind="abort",
+                    meaning="a rank aborted itself, or its watchdog did: its message is above")  # fmt: skip
+KILLED = LineClue("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
+                  meaning="a rank was killed, usually because memory ran out; otherwise somebody killed it",
+                  look=_OOM)  # fmt: skip
 
 # Launchers send it to the other ranks after one has failed.
-_TERMINATED = Reading("job_ended", Grade.ECHO, ("rank_crashed", "node_failed"), "gone", kind="cancelled",
-                      meaning="something sent SIGTERM: the scheduler, somebody, or the launcher after another rank"
-                      " failed")  # fmt: skip
+_TERMINATED = LineClue("job_ended", Grade.ECHO, ("rank_crashed", "node_failed"), "gone", kind="cancelled",
+                       meaning="something sent SIGTERM: the scheduler, somebody, or the launcher after another rank"
+                       " failed")  # fmt: skip
 
-_BY_NUMBER: Mapping[int, Reading] = {
+_BY_NUMBER: Mapping[int, LineClue] = {
     1: _HANGUP,
     2: _INTERRUPTED,
     6: _ABORTED,
-    7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
+    7: LineClue("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
     **dict.fromkeys(
         (10, 12),
         replace(
             _INTERRUPTED, meaning="a scheduler or somebody sent SIGUSR1 or SIGUSR2, as Slurm does before a time limit"
         ),
     ),
-    13: Reading(
+    13: LineClue(
         "rank_crashed",
         Grade.ECHO,
         ("firewall",),
@@ -46,7 +46,7 @@ _BY_NUMBER: Mapping[int, Reading] = {
         meaning="a rank wrote to a connection whose other end was gone",
     ),
     15: _TERMINATED,
-    24: Reading(
+    24: LineClue(
         "job_ended", Grade.LIKELY, kind="time-limit", meaning="a rank reached its limit of CPU time (ulimit -t)"
     ),
     **dict.fromkeys((4, 8, 11), _CRASHED),
@@ -63,14 +63,14 @@ NAMES = "|".join(name[0].upper() + name[1:] for name in _NUMBERS if not name.sta
 _OF_SHELLS = 128  # a shell's exit code for a signal is this and its number
 
 
-def of_signal(signal: str) -> Reading:
-    """Return the reading of a signal, given by its number or name: "9", "Killed", "SIGKILL", "Signals.SIGKILL"."""
+def of_signal(signal: str) -> LineClue:
+    """Return the clue of a signal, given by its number or name: "9", "Killed", "SIGKILL", "Signals.SIGKILL"."""
     name = signal.lower().rpartition(".")[2]
     return _BY_NUMBER.get(int(name) if name.isdecimal() else _NUMBERS.get(name, 0), KILLED)
 
 
-def of_exit_code(code: int) -> Reading | None:
-    """Return the reading of the signal that an exit code stands for: 137 or -9; None if for none."""
+def of_exit_code(code: int) -> LineClue | None:
+    """Return the clue of the signal that an exit code stands for: 137 or -9; None if for none."""
     if code < 0:
         return of_signal(str(-code))
     return of_signal(str(code - _OF_SHELLS)) if code - _OF_SHELLS in {*_BY_NUMBER, 9} else None

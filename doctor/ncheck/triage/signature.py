@@ -10,13 +10,14 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
 
-__all__ = ["NO_LIBRARY", "REGISTER", "Detected", "Detector", "Grade", "Reading", "Signature", "row"]
+__all__ = ["NO_LIBRARY", "REGISTER", "Detected", "Detector", "Grade", "LineClue", "Signature", "row"]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one line says. `cause` is a name in causes.CAUSES, or "" for a symptom or for a line that is no fault.
+class LineClue:
+    """What one line of a log says, and how it bears on other lines.
 
+    `cause` is a name in causes.CAUSES, or "" for a symptom or for a line that is no fault.
     `others` are other causes that print the same line. `tag` groups lines about one kind of trouble ("connect",
     "waits"); a line that `explains` a tag replaces the lines of that tag. A `context` line is no trouble by itself: it
     counts only if it explains a line that is. A `passing` line is also printed by jobs that go on: it counts only if
@@ -50,22 +51,22 @@ class Reading:
 
 @dataclass(frozen=True)
 class Signature:
-    """A pattern to search in each line, and its reading, or the function that makes the reading from the match."""
+    """A pattern to search in each line, and its clue, or the function that makes the clue from the match."""
 
     pattern: re.Pattern[str]
-    reading: Reading | Callable[[re.Match[str]], Reading | None]
+    clue: LineClue | Callable[[re.Match[str]], LineClue | None]
 
-    def read(self, line: str) -> Reading | None:
+    def read(self, line: str) -> LineClue | None:
         """Return what this line says, or None if the signature does not match."""
         match = self.pattern.search(line)
         if match is None:
             return None
-        reading = self.reading if isinstance(self.reading, Reading) else self.reading(match)
-        return reading and _with_names(reading, match)
+        clue = self.clue if isinstance(self.clue, LineClue) else self.clue(match)
+        return clue and _with_names(clue, match)
 
 
-# What several lines of all logs show together: readings, each with the lines that it is made from.
-Detected = Iterator[tuple[Reading, tuple[LogLine, ...]]]
+# What several lines of all logs show together: clues, each with the lines that it is made from.
+Detected = Iterator[tuple[LineClue, tuple[LogLine, ...]]]
 Detector = Callable[[Sequence[LogLine]], Detected]
 
 # Leads the loader to the folder of a {library}. ldconfig alone reads only folders that a file names already.
@@ -80,14 +81,14 @@ NO_LIBRARY = (
 
 
 def row(pattern: str, cause: str, grade: Grade = Grade.LIKELY, *others: str, **more: object) -> Signature:
-    """Return a signature with a fixed reading; `more` are the other fields of Reading."""
-    return Signature(re.compile(pattern), Reading(cause, grade, others, **more))  # type: ignore[arg-type]
+    """Return a signature with a fixed clue; `more` are the other fields of LineClue."""
+    return Signature(re.compile(pattern), LineClue(cause, grade, others, **more))  # type: ignore[arg-type]
 
 
-def _with_names(reading: Reading, match: re.Match[str]) -> Reading:
-    """Return the reading with the pattern's named groups filled into its fix: those match plain names only."""
+def _with_names(clue: LineClue, match: re.Match[str]) -> LineClue:
+    """Return the clue with the pattern's named groups filled into its fix: those match plain names only."""
     groups = {name: value for name, value in match.groupdict().items() if value}
     if not groups:
-        return reading
-    fix, look = (text.format_map(groups) if "{" in text else text for text in (reading.fix, reading.look))
-    return replace(reading, fix=fix, look=look, rank=groups.get("rank", ""), node=groups.get("node", ""))
+        return clue
+    fix, look = (text.format_map(groups) if "{" in text else text for text in (clue.fix, clue.look))
+    return replace(clue, fix=fix, look=look, rank=groups.get("rank", ""), node=groups.get("node", ""))

@@ -11,7 +11,7 @@ import pytest
 from ncheck.triage.causes import CAUSES, SYMPTOM, KnownCause, filled
 from ncheck.triage.certainty import Grade
 from ncheck.triage.literals import Index, literals
-from ncheck.triage.signature import Reading
+from ncheck.triage.signature import LineClue
 from ncheck.triage.signatures import MODULES, SIGNATURES
 
 # "    # NCCL WARN Duplicate GPU detected : rank 2 and rank 3 both on CUDA device 3b000" and the signature below it
@@ -37,12 +37,12 @@ def test_each_signature_matches_the_line_above_it(module: ModuleType) -> None:
     assert unread == []
 
 
-def readings() -> list[Reading]:
-    """Return the reading of every signature for its own example lines."""
+def line_clues() -> list[LineClue]:
+    """Return the clue of every signature for its own example lines."""
     found = []
     for module in MODULES:
         for lines, signature in zip(examples(module), module.SIGNATURES, strict=True):
-            found += [reading for line in lines if (reading := signature.read(line))]
+            found += [clue for line in lines if (clue := signature.read(line))]
     return found
 
 
@@ -54,11 +54,11 @@ OF_A_RUNNING_JOB = {
 
 
 def test_every_cause_is_in_the_closed_list() -> None:
-    named = {name for reading in readings() for name in (reading.cause, *reading.others)} - {""}
+    named = {name for clue in line_clues() for name in (clue.cause, *clue.others)} - {""}
     assert named - set(CAUSES) == set()
-    unread = set(CAUSES) - {reading.cause for reading in readings()} - OF_A_RUNNING_JOB
+    unread = set(CAUSES) - {clue.cause for clue in line_clues()} - OF_A_RUNNING_JOB
     assert unread <= {"same_hostname", "healthy"}
-    assert all(reading.cause not in reading.others for reading in readings())
+    assert all(clue.cause not in clue.others for clue in line_clues())
 
 
 def test_every_cause_is_explained_and_has_a_command_that_shows_it() -> None:
@@ -67,8 +67,8 @@ def test_every_cause_is_explained_and_has_a_command_that_shows_it() -> None:
 
 
 def test_a_possible_cause_names_other_causes() -> None:
-    alone = [reading for reading in readings() if reading.grade is Grade.POSSIBLE and not reading.others]
-    assert {reading.cause for reading in alone} <= {"port_in_use", "rank_crashed", "gpudirect_rdma"}
+    alone = [clue for clue in line_clues() if clue.grade is Grade.POSSIBLE and not clue.others]
+    assert {clue.cause for clue in alone} <= {"port_in_use", "rank_crashed", "gpudirect_rdma"}
 
 
 # How a command begins that changes something; one that makes the next run say more has DEBUG in it.
@@ -84,7 +84,7 @@ _PLACEHOLDER = re.compile(
 
 
 def test_every_fix_changes_something_and_no_command_has_a_placeholder() -> None:
-    known: list[KnownCause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
+    known: list[KnownCause | LineClue] = [*CAUSES.values(), SYMPTOM, *line_clues()]
     fixes = {one.fix for one in known if one.fix}
     looks = {one.look for one in known if one.look}
     assert {fix for fix in fixes if not fix.startswith(_CHANGES) or "DEBUG" in fix} == set()
@@ -94,7 +94,7 @@ def test_every_fix_changes_something_and_no_command_has_a_placeholder() -> None:
 
 
 def test_every_command_is_one_valid_shell_command() -> None:
-    known: list[KnownCause | Reading] = [*CAUSES.values(), SYMPTOM, *readings()]
+    known: list[KnownCause | LineClue] = [*CAUSES.values(), SYMPTOM, *line_clues()]
     typed = sorted({command for one in known for command in (one.fix, one.look)} - {""})
     assert [command for command in typed if "\n" in command or "{" in command] == []
     script = "\n".join(f"one() {{\n{command}\n}}" for command in typed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.triage.across_lines import addresses, interfaces, libraries, links, ranks
 from ncheck.triage.signature import Detector
 
-# Of readings of one line that are equally sure, the first in this order decides the wording.
+# Of clues of one line that are equally sure, the first in this order decides the wording.
 _MODULES = (libraries, ranks, interfaces, links, addresses)
 DETECTORS: tuple[Detector, ...] = tuple(detect for module in _MODULES for detect in module.DETECTORS)
 

@@ -9,7 +9,7 @@ from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import Role, network_uses
-from ncheck.triage.signature import Detected, Detector, Reading
+from ncheck.triage.signature import Detected, Detector, LineClue
 
 LOOPBACK = ("127.", "::1")
 LINK_LOCAL = ("169.254.", "fe80:")
@@ -36,8 +36,8 @@ _DIALLED = expression(
 )
 _ADDRESSES = expression(_IPV4)
 
-_OTHER_NETWORK = Reading("wrong_nic", Grade.LIKELY, ("routing", "container_isolation", "firewall"), lasting=True,
-                         explains=frozenset({"connect", "gloo", "waits", "gone", "stall", "system"}))  # fmt: skip
+_OTHER_NETWORK = LineClue("wrong_nic", Grade.LIKELY, ("routing", "container_isolation", "firewall"), lasting=True,
+                          explains=frozenset({"connect", "gloo", "waits", "gone", "stall", "system"}))  # fmt: skip
 
 
 def dials_another_network(lines: Sequence[LogLine]) -> Detected:
@@ -70,7 +70,7 @@ def _network(address: str) -> str:
 # 2844262400.0;tcp://172.17.0.2,192.168.122.1:56711
 _DAEMON_AT = expression(rf"\b\d{{6,12}}\.\d{{1,6}};tcp://({_IPV4}(?:,{_IPV4}){{0,20}}):\d")
 
-_DAEMON_IN_CONTAINER = Reading(
+_DAEMON_IN_CONTAINER = LineClue(
     "container_isolation", Grade.LIKELY, ("wrong_nic", "firewall"), context=True,
     explains=frozenset({"launch", "gone", "connect"}),
     meaning="mpirun's daemon has only addresses that no other machine reaches: those of a container or a bridge",
@@ -93,13 +93,13 @@ _RAY_WANTS = expression(r"(?:node types can fulfill|placement group).{0,300}'nod
 # Local node IP: 10.1.0.1
 _RAY_HAS = expression(rf"(?:Ray cluster at address|Local node IP): ({_IPV4})")
 
-_RAY_ADDRESS = Reading("wrong_nic", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="ray status",
-                       meaning="Ray looks for a node by an address of another network"
-                       " than that of its cluster")  # fmt: skip
+_RAY_ADDRESS = LineClue("wrong_nic", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="ray status",
+                        meaning="Ray looks for a node by an address of another network"
+                        " than that of its cluster")  # fmt: skip
 
-_RAY_NAME = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch", "dns_failure"), lasting=True,
-                    look="ray status", meaning="Ray looks for a node by a name, and knows its nodes by their"
-                    " addresses: VLLM_HOST_IP must be an address")  # fmt: skip
+_RAY_NAME = LineClue("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch", "dns_failure"), lasting=True,
+                     look="ray status", meaning="Ray looks for a node by a name, and knows its nodes by their"
+                     " addresses: VLLM_HOST_IP must be an address")  # fmt: skip
 
 
 def ray_addresses_differ(lines: Sequence[LogLine]) -> Detected:

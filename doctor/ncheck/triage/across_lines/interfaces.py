@@ -11,7 +11,7 @@ from ncheck.triage.across_lines.addresses import LINK_LOCAL, LOCAL, LOOPBACK
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
-from ncheck.triage.signature import Detected, Detector, Reading
+from ncheck.triage.signature import Detected, Detector, LineClue
 
 # Prefixes of bridges, tunnels and USB network adapters. A veth may be all that a container has, and lead out of it.
 _VIRTUAL = ("docker", "virbr", "br-", "cni", "flannel", "cali", "tunl", "ip6tnl", "tailscale", "wg", "usb")
@@ -24,7 +24,7 @@ _BRIDGE = expression(r"(?:docker|virbr)\d|br-[0-9a-f]{12}$")
 _PLAIN_NAME = expression(r"[A-Za-z0-9_.-]{1,15}")
 _EXPLAINED = frozenset({"connect", "waits", "gone", "system", "stall"})
 
-_WRONG_INTERFACE = Reading(
+_WRONG_INTERFACE = LineClue(
     "wrong_nic",
     Grade.LIKELY,
     ("container_isolation", "nic_names_differ"),
@@ -67,24 +67,24 @@ def interfaces_that_lead_nowhere(lines: Sequence[LogLine]) -> Detected:
     fix = _only(use.name for use in uses if use.address and not _is_local(use))
     if local:
         meaning = f"NCCL chose {_named(use for _, use in local)}, which no other node can reach"
-        reading = replace(_WRONG_INTERFACE, meaning=meaning, fix=fix)
-        yield reading, tuple(line for line, _ in local)
-        reading = replace(reading, context=False, explains=frozenset())
+        clue = replace(_WRONG_INTERFACE, meaning=meaning, fix=fix)
+        yield clue, tuple(line for line, _ in local)
+        clue = replace(clue, context=False, explains=frozenset())
         for link_local in (True, False) if _hosts(lines) > 1 else ():
             dead = tuple(line for line, use in local if _leads_nowhere(use) and _is_link_local(use) is link_local)
             if dead:  # NCCL can start over link-local addresses that happen to be of one link
-                yield replace(reading, passing=link_local), dead
+                yield replace(clue, passing=link_local), dead
     also = [(number, use, line) for one in by_host.values() if one.has_good for number, use, line in one.nowhere]
     if also:
         found = _named(use for _, use, _ in also)
         meaning = f"NCCL also sends data over {found}, which no other node can reach"
-        reading = replace(_WRONG_INTERFACE, meaning=meaning, fix=fix)
+        clue = replace(_WRONG_INTERFACE, meaning=meaning, fix=fix)
         shown = tuple({line.order: line for _, _, line in also}.values())
-        yield reading, shown
+        yield clue, shown
         carried = _channels_over({number for number, _, _ in also}, lines)
         grade = Grade.LIKELY if carried and _hosts(lines) > 1 else Grade.POSSIBLE
         if carried or not _on_one_node(lines):
-            yield replace(reading, context=False, explains=frozenset(), grade=grade), (*shown[:3], *carried)
+            yield replace(clue, context=False, explains=frozenset(), grade=grade), (*shown[:3], *carried)
 
 
 def _data_over_tcp(lines: Sequence[LogLine]) -> dict[str, _Chosen]:
@@ -172,13 +172,13 @@ def names_differ(lines: Sequence[LogLine]) -> Detected:
     found = {line.host: line for line in lines if line.host and "sing" in line.text and _first_socket(line.text)}
     others = [line for host, line in found.items() if host not in lacking]
     if lacking and others:
-        reading = Reading("nic_names_differ", Grade.CERTAIN, ("no_interface",), explains=frozenset({"interface"}))
-        yield reading, (next(iter(lacking.values())), others[0])
+        clue = LineClue("nic_names_differ", Grade.CERTAIN, ("no_interface",), explains=frozenset({"interface"}))
+        yield clue, (next(iter(lacking.values())), others[0])
 
 
 _ADDRESS = expression(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$")
 
-_OTHER_NAMES = Reading(
+_OTHER_NAMES = LineClue(
     "nic_names_differ",
     Grade.LIKELY,
     ("wrong_nic", "routing"),

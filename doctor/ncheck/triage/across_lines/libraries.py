@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
-from ncheck.triage.signature import Detected, Detector, Reading
+from ncheck.triage.signature import Detected, Detector, LineClue
 
 # node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
 _NO_VERBS = "Failed to open libibverbs"
@@ -25,7 +25,7 @@ def verbs_missing(lines: Sequence[LogLine]) -> Detected:
     lacking = next((line for line in lines if _NO_VERBS in line.text), None)
     wanted = lacking and next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
     if lacking and wanted and not any(_VERBS_OFF.search(line.text) for line in lines):
-        yield Reading("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
+        yield LineClue("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
 
 
 # node01:77:77 [0] NCCL INFO NCCL version 2.27.5+cuda12.9
@@ -40,7 +40,7 @@ def versions_differ(lines: Sequence[LogLine]) -> Detected:
         if (line.host or line.rank) and "NCCL version" in line.text and (match := _VERSION.search(line.text)):
             by_version.setdefault(match[1], line)
     if len(by_version) > 1:
-        yield Reading("version_mismatch", Grade.CERTAIN), tuple(by_version.values())
+        yield LineClue("version_mismatch", Grade.CERTAIN), tuple(by_version.values())
 
 
 # node01:77:80 [5] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.
@@ -58,20 +58,20 @@ def plugins_differ(lines: Sequence[LogLine]) -> Detected:
     lacking = [host for host in without if host not in loaded]
     if loaded and lacking:
         shown = without[lacking[0]], next(iter(loaded.values()))
-        yield Reading("net_plugin", Grade.LIKELY, ("version_mismatch",)), shown
+        yield LineClue("net_plugin", Grade.LIKELY, ("version_mismatch",)), shown
 
 
 # node01:77:77 [0] NCCL INFO Using network Socket
 _NETWORK = expression(r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$")
 
-_NETWORKS_DIFFER = Reading(
+_NETWORKS_DIFFER = LineClue(
     "net_plugin",
     Grade.LIKELY,
     ("ibverbs_missing", "ib_fabric", "container_isolation"),
     meaning="some nodes use another network than the others and cannot communicate with them",
 )
 
-_VERBS_MISSING_ON_SOME = Reading(
+_VERBS_MISSING_ON_SOME = LineClue(
     "ibverbs_missing",
     Grade.LIKELY,
     ("container_isolation",),

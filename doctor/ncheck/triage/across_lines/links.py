@@ -9,9 +9,9 @@ from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
 from ncheck.triage.nccl_network import network_uses
-from ncheck.triage.signature import Detected, Detector, Reading
+from ncheck.triage.signature import Detected, Detector, LineClue
 
-_TWO_LINKS = Reading(
+_TWO_LINKS = LineClue(
     "ib_wrong_hca", Grade.LIKELY, ("roce_gid", "ib_fabric"), context=True, explains=frozenset({"ib", "qp"}),
     meaning="NCCL uses ports of InfiniBand and ports of RoCE: one cannot reach the other", look="ibdev2netdev",
 )  # fmt: skip
@@ -33,7 +33,7 @@ _GID_ZERO = expression(r"\b(?:NCCL|UCX)_IB_GID_INDEX(?:=| set by environment to 
 # NCCL WARN Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_0:1
 _NO_DEVICE = expression(r"ibv_modify_qp.{0,80}(?:\b19\b|No such device)")
 
-_GID_OF_ROCE_1 = Reading(
+_GID_OF_ROCE_1 = LineClue(
     "roce_gid", Grade.LIKELY, ("ib_wrong_hca",), context=True, explains=frozenset({"qp"}),
     meaning="the GID index is set to 0, which on RoCE is a link-local address of version 1", look="show_gids",
 )  # fmt: skip
@@ -55,11 +55,11 @@ _LINK = expression(
     r"(?P<state>DOWN|[Dd]own|not ready|UP|[Uu]p|ACTIVE|becomes ready)\b"
 )
 
-_HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), look="ibstat")
+_HCA_DOWN = LineClue("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), look="ibstat")
 _HCA_WAS_DOWN = replace(_HCA_DOWN, context=True, explains=frozenset({"ib", "qp"}))
 
-_LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, look="ip -br link",
-                     meaning="the link of a network interface went down")  # fmt: skip
+_LINK_DOWN = LineClue("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, look="ip -br link",
+                      meaning="the link of a network interface went down")  # fmt: skip
 
 
 def links_down(lines: Sequence[LogLine]) -> Detected:

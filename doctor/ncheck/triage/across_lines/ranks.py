@@ -10,7 +10,7 @@ from math import gcd
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
-from ncheck.triage.signature import Detected, Detector, Reading
+from ncheck.triage.signature import Detected, Detector, LineClue
 
 # [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
 _WORK = expression(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
@@ -25,7 +25,7 @@ _POINT_TO_POINT = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
 def collectives_differ(lines: Sequence[LogLine]) -> Detected:
     """Yield a line for each collective, if ranks wait in different ones under one sequence number of one group.
 
-    Old releases do not name the group. As each group counts its own collectives, the reading is then only possible.
+    Old releases do not name the group. As each group counts its own collectives, the clue is then only possible.
     """
     by_number: dict[tuple[str, str], dict[str, LogLine]] = {}
     for line in lines:
@@ -35,7 +35,7 @@ def collectives_differ(lines: Sequence[LogLine]) -> Detected:
     for (group_name, _), by_collective in by_number.items():
         if len(by_collective) > 1:
             grade = Grade.LIKELY if group_name else Grade.POSSIBLE
-            yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
+            yield LineClue("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
 
 
 # [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,
@@ -47,11 +47,11 @@ _AT_WORK = expression(r"(?:at work|at NCCL work|work sequence id): (\d+)\b.{0,60
 # In these every rank passes the same number of elements, and none leaves before all have come.
 _SAME_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
 
-_OTHER_SIZE = Reading("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",),
-                      meaning="the ranks call the same collective with different sizes")  # fmt: skip
+_OTHER_SIZE = LineClue("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",),
+                       meaning="the ranks call the same collective with different sizes")  # fmt: skip
 
-_OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeout", "rank_crashed"),
-                        meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
+_OTHER_NUMBER = LineClue("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeout", "rank_crashed"),
+                         meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
 
 
 def sequences_differ(lines: Sequence[LogLine]) -> Detected:
@@ -81,8 +81,8 @@ def sequences_differ(lines: Sequence[LogLine]) -> Detected:
             yield _OTHER_SIZE, tuple(sizes.values())
 
 
-def _apart(numbers: Mapping[str, int]) -> Reading:
-    """Return the reading with the rank that waits in another collective than most; of two, the one that is behind."""
+def _apart(numbers: Mapping[str, int]) -> LineClue:
+    """Return the clue with the rank that waits in another collective than most; of two, the one that is behind."""
     counts = Counter(numbers.values())
     most = max(counts, key=lambda number: (counts[number], number))
     rank = min((rank for rank in numbers if numbers[rank] != most), key=lambda rank: (counts[numbers[rank]],
@@ -98,11 +98,11 @@ def _apart(numbers: Mapping[str, int]) -> Reading:
 _JOINS = expression(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})|\. Process (\d{1,6}), total (\d{1,6})[,.]")
 _AT_ONCE = 200  # lines: what starts together; later, one process says it again for its next step
 
-_SAME_RANK = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
-                     meaning="several processes have the same rank, and other ranks do not exist")  # fmt: skip
+_SAME_RANK = LineClue("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                      meaning="several processes have the same rank, and other ranks do not exist")  # fmt: skip
 
-_OTHER_WORLD = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
-                       meaning="the processes do not agree on the number of ranks")  # fmt: skip
+_OTHER_WORLD = LineClue("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                        meaning="the processes do not agree on the number of ranks")  # fmt: skip
 
 
 def ranks_given_twice(lines: Sequence[LogLine]) -> Detected:
@@ -129,7 +129,7 @@ def ranks_given_twice(lines: Sequence[LogLine]) -> Detected:
 _P2P = expression(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
 _MOST_GPUS = 16
 
-_SAME_HOSTNAME = Reading(
+_SAME_HOSTNAME = LineClue(
     "same_hostname",
     Grade.LIKELY,
     ("software_bug",),
@@ -173,7 +173,7 @@ def tests_run_alone(lines: Sequence[LogLine]) -> Detected:
             ranks[match[1], match[2]] = line
     if headers > 1 and len(ranks) > 1 and {rank for rank, _ in ranks} == {"0"}:
         meaning = "nccl-tests was built without MPI: each process runs its own test"
-        yield Reading("launcher_mismatch", Grade.LIKELY, meaning=meaning, fix="make MPI=1"), tuple(ranks.values())
+        yield LineClue("launcher_mismatch", Grade.LIKELY, meaning=meaning, fix="make MPI=1"), tuple(ranks.values())
 
 
 # n1:7:7 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 4 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xab - Init
@@ -183,8 +183,8 @@ _BUS = expression(
     r"|#\s+Rank\s+(?P<test>\d{1,6}) .{0,60}Pid\s+\d+ on\s+(?P<host>\S{1,99}) device\s+\d+ \[(?P<device>[\w:.]{1,9})\]"
 )
 
-_ONE_GPU = Reading("gpu_mapping", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="nvidia-smi -L",
-                   meaning="two ranks of one node use the same GPU: local rank, or CUDA_VISIBLE_DEVICES")  # fmt: skip
+_ONE_GPU = LineClue("gpu_mapping", Grade.LIKELY, ("launcher_mismatch",), lasting=True, look="nvidia-smi -L",
+                    meaning="two ranks of one node use the same GPU: local rank, or CUDA_VISIBLE_DEVICES")  # fmt: skip
 
 
 def ranks_on_one_gpu(lines: Sequence[LogLine]) -> Detected:
@@ -210,7 +210,7 @@ _ROOT_CAUSE = "Root Cause (first observed failure)"
 _SUMMARY = expression(
     r"^\W{0,40}(?:\S{1,60} {1,8})?(?P<key>host|rank|exitcode|traceback) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})"
 )
-_FIRST_TO_FAIL = Reading("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
+_FIRST_TO_FAIL = LineClue("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
 
 
 def first_to_fail(lines: Sequence[LogLine]) -> Detected:
@@ -223,13 +223,13 @@ def first_to_fail(lines: Sequence[LogLine]) -> Detected:
         values = {match["key"]: match["value"] for match, _ in reversed(matches)}
         if "rank" in values:
             code = values.get("exitcode", "")
-            reading = replace(_FIRST_TO_FAIL, rank=values["rank"], node=values.get("host", ""))
+            clue = replace(_FIRST_TO_FAIL, rank=values["rank"], node=values.get("host", ""))
             if code in ("-9", "-11", "-4", "-8"):
                 killed = code == "-9"
-                reading = replace(reading, grade=Grade.LIKELY, kind="killed" if killed else "segfault",
+                clue = replace(clue, grade=Grade.LIKELY, kind="killed" if killed else "segfault",
                                   meaning="a rank was killed, usually because memory ran out" if killed else
                                   "a rank crashed in native code")  # fmt: skip
-            yield reading, (line, *(other for _, other in matches[:4]))
+            yield clue, (line, *(other for _, other in matches[:4]))
             return
 
 
@@ -241,7 +241,7 @@ _SAVED = expression(
     r"\b[Ss]aved (?:the )?(?:\w{1,20} )?(?:checkpoint|snapshot|weights|state)\b|[Cc]heckpoint (?:was )?saved"
 )
 
-_SAVING = Reading(
+_SAVING = LineClue(
     "checkpoint_write", Grade.POSSIBLE, ("slow_rank_timeout", "storage_hang"), context=True, passing=True,
     explains=frozenset({"waits"}), meaning="a checkpoint was begun before the time-out, and no line says that it was"
     " written",
@@ -266,9 +266,11 @@ _WAITS_FOR_HOSTS = "Waiting for the hosts to acknowledge"
 # Notified all the hosts that the registration is complete.
 _HOSTS_CAME = "Notified all the hosts"
 
-_HOSTS_SILENT = Reading("firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"), lasting=True,
-                        meaning="horovodrun waits for the nodes: its task server did not start there, or cannot connect"
-                        " back", look="ncheck nodes.txt --mesh all")  # fmt: skip
+_HOSTS_SILENT = LineClue(
+    "firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"), lasting=True,
+    meaning="horovodrun waits for the nodes: its task server did not start there, or cannot connect back",
+    look="ncheck nodes.txt --mesh all",
+)  # fmt: skip
 
 
 def hosts_silent(lines: Sequence[LogLine]) -> Detected:
@@ -292,8 +294,8 @@ _REGISTERS = expression(r"PjRT_Client_Connect|Wait_for_all_tasks_to_register|Reg
 # /job:jax_worker/replica:0/task:6
 _TASK = expression(r"^(?:.{0,120}[\s\])>:])?/job:\w{1,60}/replica:\d{1,6}/task:(\d{1,6})\s*$")
 
-_TASK_LATE = Reading("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rendezvous_misconfig", "firewall"),
-                     explains=frozenset({"store"}))  # fmt: skip
+_TASK_LATE = LineClue("slow_rank_timeout", Grade.POSSIBLE, ("rank_crashed", "rendezvous_misconfig", "firewall"),
+                      explains=frozenset({"store"}))  # fmt: skip
 
 
 _TASK_MISSING = replace(_TASK_LATE, cause="rank_missing", others=("rendezvous_misconfig", "rank_crashed", "firewall"))

@@ -21,7 +21,7 @@ from ncheck.triage.facts.gpu_activity import GpuActivityFacts
 from ncheck.triage.facts.jobs import LOADERS
 from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.facts.processes import ProcessesFacts, is_launcher
-from ncheck.triage.signature import Reading
+from ncheck.triage.signature import LineClue
 from ncheck.triage.signatures import SIGNATURES
 from ncheck.triage.watched import clean
 
@@ -79,7 +79,7 @@ def _pids(rank: RankProcess) -> list[int]:
 class _Found:
     """What a message says: of which rank, if it names a process of one."""
 
-    reading: Reading
+    clue: LineClue
     message: KernelMessage
     rank: RankProcess | None
 
@@ -140,22 +140,22 @@ def _clues(node: str, here: _Here, messages: list[KernelMessage], *, sure: bool)
     lasting = _lasting(messages)
     found: dict[tuple[str, int | None], list[_Found]] = {}
     for message in messages:
-        reading = next(_readings(message.text), None) if message in lasting else None
-        if reading and (about := _about(reading, message, here)):
-            found.setdefault((about.reading.cause, about.rank.pid if about.rank else None), []).append(about)
+        clue = next(_line_clues(message.text), None) if message in lasting else None
+        if clue and (about := _about(clue, message, here)):
+            found.setdefault((about.clue.cause, about.rank.pid if about.rank else None), []).append(about)
     for several in found.values():
-        best = max(several, key=lambda one: (one.reading.grade, one.message.seconds))
+        best = max(several, key=lambda one: (one.clue.grade, one.message.seconds))
         yield _clue(node, best, len(several), here, sure=sure)
 
 
-def _readings(text: str) -> Iterator[Reading]:
-    readings = (reading for signature in SIGNATURES if (reading := signature.read(text)))
-    found = [one for one in readings if one.cause and not one.fallback]
+def _line_clues(text: str) -> Iterator[LineClue]:
+    clues = (clue for signature in SIGNATURES if (clue := signature.read(text)))
+    found = [one for one in clues if one.cause and not one.fallback]
     # Of a log a link that goes down says little: it may be back. Here it is known that it is not.
     return iter(found or [_LINK for pattern in _PASSING[1:] if (hit := pattern.search(text)) and hit["gone"]][:1])
 
 
-_LINK = Reading("ib_fabric", Grade.POSSIBLE, look="ip -br link")
+_LINK = LineClue("ib_fabric", Grade.POSSIBLE, look="ip -br link")
 
 # What comes and goes: each pattern has the name of the thing and whether it is gone or back.
 _PASSING = (
@@ -197,34 +197,32 @@ _PROCESS = (
 )
 
 
-def _about(reading: Reading, message: KernelMessage, here: _Here) -> _Found | None:
+def _about(clue: LineClue, message: KernelMessage, here: _Here) -> _Found | None:
     """Return what a message says of the job; None if it is about another process, or about none that it names."""
     match = next((hit for pattern in _PROCESS if (hit := pattern.search(message.text))), None)
     rank = here.ranks.get(int(match["pid"])) if match else None
-    if reading.cause == "rank_crashed" and rank is None:
+    if clue.cause == "rank_crashed" and rank is None:
         if match is None or not here.may_be_own(int(match["pid"]), match["name"] or ""):
             return None
-        reading = replace(reading, grade=Grade.LIKELY if reading.kind == "memory" else Grade.POSSIBLE)
+        clue = replace(clue, grade=Grade.LIKELY if clue.kind == "memory" else Grade.POSSIBLE)
     elif not here.ranks:
         return None  # what else happens to a node without ranks is no matter of the job
-    if reading.cause == "node_failed":  # it works, as its agent answered
-        reading = replace(
-            reading, grade=Grade.POSSIBLE, meaning="the kernel of a node reports broken hardware or storage"
-        )
-    return _Found(reading, message, rank)
+    if clue.cause == "node_failed":  # it works, as its agent answered
+        clue = replace(clue, grade=Grade.POSSIBLE, meaning="the kernel of a node reports broken hardware or storage")
+    return _Found(clue, message, rank)
 
 
 def _clue(node: str, found: _Found, times: int, here: _Here, *, sure: bool) -> Clue:
-    reading, rank = found.reading, found.rank
+    clue, rank = found.clue, found.rank
     whose = f" about {rank.shown}" if rank else ""
     often = f", {times} such messages" if times > 1 else ""
     text = f"the kernel of {node} says{whose}{often}: {clean(found.message.text)}"
-    certain = reading.grade is Grade.CERTAIN and (rank is not None or (sure and reading.cause == "gpu_fault"))
+    certain = clue.grade is Grade.CERTAIN and (rank is not None or (sure and clue.cause == "gpu_fault"))
     ranks = () if rank is None or rank.rank is None else (rank.rank,)
-    if rank is None and reading.cause == "rank_crashed" and len(here.missing) == 1:
+    if rank is None and clue.cause == "rank_crashed" and len(here.missing) == 1:
         ranks = here.missing
     return Clue(
-        "kernel", reading.cause, reading.grade, text, ranks, (node,), still=not certain, others=reading.others,
-        kind=reading.kind, meaning=reading.meaning, fix=reading.fix,
-        next=(reading.look,) if reading.look else (),
+        "kernel", clue.cause, clue.grade, text, ranks, (node,), still=not certain, others=clue.others,
+        kind=clue.kind, meaning=clue.meaning, fix=clue.fix,
+        next=(clue.look,) if clue.look else (),
     )  # fmt: skip

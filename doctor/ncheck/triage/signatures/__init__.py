@@ -21,6 +21,6 @@ from ncheck.triage.signatures import (
     torch,
 )
 
-# Of several readings of one line that are equally sure, the first in this order decides the wording.
+# Of several clues of one line that are equally sure, the first in this order decides the wording.
 MODULES = (nccl, gpu, infiniband, engines, network, torch, frameworks, mpi, scheduler, machine, probe, program)
 SIGNATURES: tuple[Signature, ...] = tuple(signature for module in MODULES for signature in module.SIGNATURES)

@@ -8,20 +8,20 @@ from ncheck.expression import expression
 from ncheck.parse.kernel_lines import PCIE_UNCORRECTED
 from ncheck.parse.xids import FATAL, HARMLESS
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signature import Reading, Signature, row
+from ncheck.triage.signature import LineClue, Signature, row
 
 _SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 
 
-def _xid(match: re.Match[str]) -> Reading | None:
+def _xid(match: re.Match[str]) -> LineClue | None:
     number = int(match["previous"] or match["number"])
     if number in HARMLESS or number == _SECONDARY:
         return None
     if match["links"]:  # NVLink may recover
-        return Reading("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, look="sudo journalctl -k -g Xid")
+        return LineClue("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, look="sudo journalctl -k -g Xid")
     if number in FATAL:
-        return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), look="sudo journalctl -k -g Xid")
-    return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), look="sudo journalctl -k -g Xid")
+        return LineClue("gpu_fault", Grade.CERTAIN, ("fabric_manager",), look="sudo journalctl -k -g Xid")
+    return LineClue("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), look="sudo journalctl -k -g Xid")
 
 
 _MEMORY = frozenset({"memory"})
@@ -38,9 +38,9 @@ SIGNATURES = (
     # In a container torch does not know itself: "Process 28114 has" is all that it prints of its own memory.
     Signature(expression(r"out of memory(?=.{0,500}this process has).{0,300}"
                          r" Process (?P<pid>\d{1,9}) has (?:[2-9]|\d{2,4})\.\d+ GiB memory"),
-              Reading("gpu_oom", Grade.CERTAIN, ("gpu_mapping",), explains=_MEMORY,
-                      meaning="a GPU's memory is full, and another process uses it too",
-                      look="ps -o user,lstart,args -p {pid}")),
+              LineClue("gpu_oom", Grade.CERTAIN, ("gpu_mapping",), explains=_MEMORY,
+                       meaning="a GPU's memory is full, and another process uses it too",
+                       look="ps -o user,lstart,args -p {pid}")),
     # NCCL WARN Failed to CUDA calloc 6291456 bytes
     row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|\bCUDA allocation failed|CUBLAS_STATUS_ALLOC_FAILED|"
         r"CUDA_ERROR_OUT_OF_MEMORY",

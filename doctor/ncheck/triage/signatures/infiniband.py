@@ -8,31 +8,31 @@ from collections.abc import Mapping
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import HCA_SICK, HCA_TIMEOUT
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signature import Reading, Signature, row
+from ncheck.triage.signature import LineClue, Signature, row
 
 # By ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
-_COMPLETIONS: Mapping[int, Reading] = {
-    1: Reading("mtu_mismatch", Grade.POSSIBLE, ("collective_mismatch", "ib_fabric"), "ib"),
-    4: Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu",), "ib",
-               meaning="the HCA cannot access the GPU's memory: check PCIe ACS, the IOMMU and GPUDirect RDMA",
-               fix="export NCCL_NET_GDR_LEVEL=LOC"),
-    5: Reading("ib_fabric", Grade.ECHO, ("rank_crashed",), "ib"),
-    **dict.fromkeys((9, 10, 11), Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu", "ib_fabric"), "ib",
-                                         fix="export NCCL_NET_GDR_LEVEL=LOC")),
-    12: Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
-                meaning="the other HCA does not answer: cable, port, switch, GID or MTU, or its rank died"),
-    13: Reading("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "roce_gid"), "ib"),
+_COMPLETIONS: Mapping[int, LineClue] = {
+    1: LineClue("mtu_mismatch", Grade.POSSIBLE, ("collective_mismatch", "ib_fabric"), "ib"),
+    4: LineClue("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu",), "ib",
+                meaning="the HCA cannot access the GPU's memory: check PCIe ACS, the IOMMU and GPUDirect RDMA",
+                fix="export NCCL_NET_GDR_LEVEL=LOC"),
+    5: LineClue("ib_fabric", Grade.ECHO, ("rank_crashed",), "ib"),
+    **dict.fromkeys((9, 10, 11), LineClue("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu", "ib_fabric"), "ib",
+                                          fix="export NCCL_NET_GDR_LEVEL=LOC")),
+    12: LineClue("ib_fabric", Grade.POSSIBLE, ("roce_gid", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+                 meaning="the other HCA does not answer: cable, port, switch, GID or MTU, or its rank died"),
+    13: LineClue("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "roce_gid"), "ib"),
 }  # fmt: skip
 
-_ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
+_ANY_COMPLETION = LineClue("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
 
 # NCCL names the GIDs for RoCE only: they are the first thing to look at.
-_NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE,
-                             ("ib_fabric", "roce_congestion", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
-                             meaning="the other NIC does not answer over RoCE: GID, VLAN or switch")  # fmt: skip
+_NO_ANSWER_BY_ROCE = LineClue("roce_gid", Grade.POSSIBLE,
+                              ("ib_fabric", "roce_congestion", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+                              meaning="the other NIC does not answer over RoCE: GID, VLAN or switch")  # fmt: skip
 
 
-def _completion(match: re.Match[str]) -> Reading:
+def _completion(match: re.Match[str]) -> LineClue:
     number = int(match[1])
     if number == 12 and "localGid" in match.string:  # noqa: PLR2004  as above
         return _NO_ANSWER_BY_ROCE
@@ -40,7 +40,7 @@ def _completion(match: re.Match[str]) -> Reading:
 
 
 # By errno or its text.
-_NO_ANSWER = Reading(
+_NO_ANSWER = LineClue(
     "ib_fabric",
     Grade.POSSIBLE,
     ("roce_gid", "ib_wrong_hca", "routing"),
@@ -50,48 +50,48 @@ _NO_ANSWER = Reading(
 
 _QUEUE_PAIR = (
     (expression(r"110\b|timed out"), _NO_ANSWER),
-    (expression(r"\b22\b|Invalid argument"), Reading("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
-    (expression(r"\b19\b|No such device"), Reading("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
-    (expression(r"\b101\b|unreachable"), Reading("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
-    (expression(r"not permitted"), Reading("container_isolation", Grade.LIKELY, ("gpudirect_rdma",), "qp")),
-    (expression(r"\b61\b|No data"), Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
+    (expression(r"\b22\b|Invalid argument"), LineClue("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
+    (expression(r"\b19\b|No such device"), LineClue("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
+    (expression(r"\b101\b|unreachable"), LineClue("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
+    (expression(r"not permitted"), LineClue("container_isolation", Grade.LIKELY, ("gpudirect_rdma",), "qp")),
+    (expression(r"\b61\b|No data"), LineClue("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
 )
 
 
-def _queue_pair(match: re.Match[str]) -> Reading:
-    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(match[1])), _NO_ANSWER)
+def _queue_pair(match: re.Match[str]) -> LineClue:
+    return next((clue for pattern, clue in _QUEUE_PAIR if pattern.search(match[1])), _NO_ANSWER)
 
 
-def _to_rtr(match: re.Match[str]) -> Reading:
-    """Return the reading of perftest and Mooncake: without an errno the GID is the most frequent cause."""
-    unnamed = Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "routing"), "qp")
-    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(match["error"])), unnamed)
+def _to_rtr(match: re.Match[str]) -> LineClue:
+    """Return the clue of perftest and Mooncake: without an errno the GID is the most frequent cause."""
+    unnamed = LineClue("roce_gid", Grade.POSSIBLE, ("ib_fabric", "routing"), "qp")
+    return next((clue for pattern, clue in _QUEUE_PAIR if pattern.search(match["error"])), unnamed)
 
 
 _IB = frozenset({"ib", "qp"})
 
-_DEVICE_FAILED = Reading("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "node_failed"),
-                         meaning="the HCA failed: its firmware or hardware", look="sudo journalctl -k")  # fmt: skip
-_PORT_DOWN = Reading("ib_fabric", Grade.LIKELY, ("node_failed",), meaning="the port of an HCA went down")
-_QUEUE_FAILED = Reading("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "software_bug"),
-                        meaning="a queue of the HCA failed", look="sudo journalctl -k -g mlx5")  # fmt: skip
-_SUBNET_CHANGED = Reading("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "ib_partition"), passing=True,
-                          meaning="the subnet manager changed while the job ran", look="sminfo")  # fmt: skip
+_DEVICE_FAILED = LineClue("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "node_failed"),
+                          meaning="the HCA failed: its firmware or hardware", look="sudo journalctl -k")  # fmt: skip
+_PORT_DOWN = LineClue("ib_fabric", Grade.LIKELY, ("node_failed",), meaning="the port of an HCA went down")
+_QUEUE_FAILED = LineClue("ib_fabric", Grade.LIKELY, ("gpudirect_rdma", "software_bug"),
+                         meaning="a queue of the HCA failed", look="sudo journalctl -k -g mlx5")  # fmt: skip
+_SUBNET_CHANGED = LineClue("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "ib_partition"), passing=True,
+                           meaning="the subnet manager changed while the job ran", look="sminfo")  # fmt: skip
 
 # All events of libibverbs (ibv_event_type_str) that are, or may be, a failure.
-_EVENTS: Mapping[str, Reading] = {
+_EVENTS: Mapping[str, LineClue] = {
     "local catastrophic error": _DEVICE_FAILED,
     "device fatal": _DEVICE_FAILED,
     "port error": _PORT_DOWN,
     "path migration request error": _PORT_DOWN,
     **dict.fromkeys(("cq error", "local work queue catastrophic error", "invalid request local work queue error",
                      "srq catastrophic error", "wq fatal", "qp fatal"), _QUEUE_FAILED),
-    "local access violation work queue error": Reading("mtu_mismatch", Grade.POSSIBLE, ("gpudirect_rdma",
+    "local access violation work queue error": LineClue("mtu_mismatch", Grade.POSSIBLE, ("gpudirect_rdma",
                                                                                         "software_bug")),
     **dict.fromkeys(("lid change", "sm change", "client reregistration"), _SUBNET_CHANGED),
-    "p_key change": Reading("ib_partition", Grade.POSSIBLE, ("ib_fabric",), passing=True),
-    "gid table change": Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca"), passing=True,
-                                meaning="the addresses of a RoCE port changed while the job ran"),
+    "p_key change": LineClue("ib_partition", Grade.POSSIBLE, ("ib_fabric",), passing=True),
+    "gid table change": LineClue("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca"), passing=True,
+                                 meaning="the addresses of a RoCE port changed while the job ran"),
 }  # fmt: skip
 
 SIGNATURES = (

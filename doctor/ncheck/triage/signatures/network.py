@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signature import Reading, Signature, row
+from ncheck.triage.signature import LineClue, Signature, row
 
 _LOOPBACK = expression(r"(?:::ffff:)?127\.|::1$|localhost$")
 
@@ -19,9 +19,9 @@ _NO_ADDRESS = expression(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
 
 # 1234, which resolvers read as 0.0.4.210
 _OF_DIGITS = expression(r"\d{1,10}$|(?:::ffff:)?0\.(?!0\.0\.0$)\d{1,3}\.\d{1,3}\.\d{1,3}$")
-_DIGITS_ALONE = Reading("numeric_hostname", Grade.LIKELY, ("rendezvous_misconfig",), "connect")
+_DIGITS_ALONE = LineClue("numeric_hostname", Grade.LIKELY, ("rendezvous_misconfig",), "connect")
 
-_LOOPBACK_ADDRESS = Reading(
+_LOOPBACK_ADDRESS = LineClue(
     "wrong_nic",
     Grade.LIKELY,
     ("hostname_loopback",),
@@ -29,7 +29,7 @@ _LOOPBACK_ADDRESS = Reading(
     meaning="a rank gave the other ranks a loopback address",
 )
 
-_BRIDGE_ADDRESS = Reading(
+_BRIDGE_ADDRESS = LineClue(
     "wrong_nic",
     Grade.LIKELY,
     ("container_isolation", "routing"),
@@ -37,7 +37,7 @@ _BRIDGE_ADDRESS = Reading(
     meaning="a rank gave the other ranks a bridge or link-local address, which they cannot reach",
 )
 
-_INVALID_ADDRESS = Reading(
+_INVALID_ADDRESS = LineClue(
     "rendezvous_misconfig",
     Grade.CERTAIN,
     (),
@@ -45,7 +45,7 @@ _INVALID_ADDRESS = Reading(
     meaning="the rendezvous address is not a valid address of a node",
 )
 
-_BLOCKED = Reading(
+_BLOCKED = LineClue(
     "firewall",
     Grade.LIKELY,
     ("routing",),
@@ -53,9 +53,9 @@ _BLOCKED = Reading(
     meaning="the other node is reachable and rejects the connection",
 )
 
-_NO_ROUTE = Reading("routing", Grade.LIKELY, ("wrong_nic",), "connect")
+_NO_ROUTE = LineClue("routing", Grade.LIKELY, ("wrong_nic",), "connect")
 
-_TIMED_OUT = Reading(
+_TIMED_OUT = LineClue(
     "firewall",
     Grade.LIKELY,
     ("routing", "wrong_nic"),
@@ -63,7 +63,7 @@ _TIMED_OUT = Reading(
     meaning="connections to the other node time out: a firewall drops them, or the interface is the wrong one",
 )
 
-_REFUSED = Reading(
+_REFUSED = LineClue(
     "rank_crashed",
     Grade.POSSIBLE,
     ("firewall", "wrong_nic"),
@@ -71,7 +71,7 @@ _REFUSED = Reading(
     meaning="nothing listens at the address that a rank gave: it died, or gave a wrong address",
 )
 
-_OTHER_ERROR = Reading("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
+_OTHER_ERROR = LineClue("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
 
 _ERRORS = (
     (expression(r"No route to"), _BLOCKED),
@@ -81,8 +81,8 @@ _ERRORS = (
 )
 
 
-def _by_address(match: re.Match[str]) -> Reading:
-    """Return the reading of a line with an address and, after it, an error."""
+def _by_address(match: re.Match[str]) -> LineClue:
+    """Return the clue of a line with an address and, after it, an error."""
     address, error = match["address"].strip("[]"), match["error"]
     if _OF_DIGITS.match(address):
         return _DIGITS_ALONE
@@ -93,16 +93,16 @@ def _by_address(match: re.Match[str]) -> Reading:
     return _BRIDGE_ADDRESS if _BRIDGE.match(address) else _by_error(error)
 
 
-def _by_error(error: str) -> Reading:
-    return next((reading for pattern, reading in _ERRORS if pattern.search(error)), _OTHER_ERROR)
+def _by_error(error: str) -> LineClue:
+    return next((clue for pattern, clue in _ERRORS if pattern.search(error)), _OTHER_ERROR)
 
 
-def _by_error_only(match: re.Match[str]) -> Reading:
+def _by_error_only(match: re.Match[str]) -> LineClue:
     return _by_error(match["error"])
 
 
-def _by_retry(match: re.Match[str]) -> Reading:
-    """Return the reading of a retry: the first ones show only that the other rank has not started yet."""
+def _by_retry(match: re.Match[str]) -> LineClue:
+    """Return the clue of a retry: the first ones show only that the other rank has not started yet."""
     grade = Grade.POSSIBLE if int(match["tries"] or 0) >= _OFTEN else Grade.ECHO
     return replace(_by_error(match["error"]), grade=grade, passing=True)
 
@@ -110,31 +110,31 @@ def _by_retry(match: re.Match[str]) -> Reading:
 _OFTEN = 10  # tries, the last of them a second apart: by then every rank should have started
 
 
-def _load_server(match: re.Match[str]) -> Reading:
-    """Return the reading of OneFlow's retry: the first ones show only that the other process has not started yet."""
+def _load_server(match: re.Match[str]) -> LineClue:
+    """Return the clue of OneFlow's retry: the first ones show only that the other process has not started yet."""
     if "DNS" in match["error"]:
-        return Reading("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
+        return LineClue("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
     if _LOOPBACK.match(match["address"]):  # right on one machine, where a proxy variable is a reason not to reach it
         return replace(_LOOPBACK_ADDRESS, grade=Grade.POSSIBLE, others=("rendezvous_misconfig", "hostname_loopback"),
                        passing=True)  # fmt: skip
-    reading = replace(_by_address(match), passing=True)
-    return reading if int(match["tries"]) > 1 else replace(reading, grade=Grade.ECHO)
+    clue = replace(_by_address(match), passing=True)
+    return clue if int(match["tries"]) > 1 else replace(clue, grade=Grade.ECHO)
 
 
-def _rendezvous(match: re.Match[str]) -> Reading:
-    """Return the reading of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
+def _rendezvous(match: re.Match[str]) -> LineClue:
+    """Return the clue of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
     address = match["address"].strip("[]")
     if _OF_DIGITS.match(address):
         return replace(_DIGITS_ALONE, tag="store")
     return _INVALID_ADDRESS if _NO_ADDRESS.match(address) else _STORE
 
 
-def _rendezvous_by_retry(match: re.Match[str]) -> Reading:
-    reading = _rendezvous(match)
-    return reading if reading is _INVALID_ADDRESS else replace(reading, passing=True)
+def _rendezvous_by_retry(match: re.Match[str]) -> LineClue:
+    clue = _rendezvous(match)
+    return clue if clue is _INVALID_ADDRESS else replace(clue, passing=True)
 
 
-_STORE = Reading(
+_STORE = LineClue(
     "rendezvous_misconfig",
     Grade.POSSIBLE,
     ("firewall", "hostname_loopback", "dns_failure"),
@@ -143,13 +143,13 @@ _STORE = Reading(
 )
 
 
-def _advertised(match: re.Match[str]) -> Reading | None:
-    """Return the reading of an address that a process tells the others: no fault on one machine, or by itself."""
+def _advertised(match: re.Match[str]) -> LineClue | None:
+    """Return the clue of an address that a process tells the others: no fault on one machine, or by itself."""
     address = match["address"]
     if not (_LOOPBACK.match(address) or _BRIDGE.match(address)):
         return None
-    reading = _LOOPBACK_ADDRESS if _LOOPBACK.match(address) else _BRIDGE_ADDRESS
-    return replace(reading, tag="", context=True, explains=frozenset({"connect", "waits", "gone", "store", "stall"}))
+    clue = _LOOPBACK_ADDRESS if _LOOPBACK.match(address) else _BRIDGE_ADDRESS
+    return replace(clue, tag="", context=True, explains=frozenset({"connect", "waits", "gone", "store", "stall"}))
 
 
 SIGNATURES = (

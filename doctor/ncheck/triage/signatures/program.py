@@ -8,7 +8,7 @@ from dataclasses import replace
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import of_signal
-from ncheck.triage.signature import NO_LIBRARY, REGISTER, Reading, Signature, row
+from ncheck.triage.signature import NO_LIBRARY, REGISTER, LineClue, Signature, row
 
 # What may stand before a message: [rank3]:, [1,5]<stderr>:, 12: of srun -l, (Worker pid=77), a time, a pod's name.
 _BEFORE = r"(?:^|[\]\)>|:] ?|\d(?:Z|[+-]\d\d:?\d\d)? |ERROR ?-? ?|[\w/.-]\s)"
@@ -31,19 +31,21 @@ _OWN = expression(
 )
 
 
-def _exception(match: re.Match[str]) -> Reading | None:
-    """Return the reading of the last line of a traceback."""
+def _exception(match: re.Match[str]) -> LineClue | None:
+    """Return the clue of the last line of a traceback."""
     name = match["exception"].rpartition(".")[2]
     if name == "SystemExit" and match.string[match.end() :].strip() in ("0", "None"):
         return None
     if name == "KeyboardInterrupt":
         return replace(of_signal("SIGINT"), grade=Grade.ECHO, passing=True, fallback=True)
     if _ECHOES.search(name):
-        return Reading("rank_crashed", Grade.ECHO, ("firewall",), "gone", kind="exception", passing=True, fallback=True)
+        return LineClue(
+            "rank_crashed", Grade.ECHO, ("firewall",), "gone", kind="exception", passing=True, fallback=True
+        )
     grade = Grade.LIKELY if _OWN.search(name) else Grade.POSSIBLE
     kind = "assertion" if name == "AssertionError" else "exception"
-    return Reading("rank_crashed", grade, kind=kind, passing=True, fallback=True,
-                   meaning=f"a rank stopped with {name} in its own program")  # fmt: skip
+    return LineClue("rank_crashed", grade, kind=kind, passing=True, fallback=True,
+                    meaning=f"a rank stopped with {name} in its own program")  # fmt: skip
 
 
 _LOCKED = (
@@ -60,10 +62,10 @@ _LIBRARIES = (
 )
 
 
-def _other_version(match: re.Match[str]) -> Reading:
-    """Return the reading of a name that a library does not have."""
+def _other_version(match: re.Match[str]) -> LineClue:
+    """Return the clue of a name that a library does not have."""
     library = (match["attribute"] or match["module"]).partition(".")[0]
-    return Reading(
+    return LineClue(
         "version_mismatch", Grade.LIKELY, ("rank_crashed",), kind="exception", passing=True,
         meaning=f"the installed version of {library} lacks a name that the program uses: which version does it expect?",
         look=f"python3 -m pip show {library}",
@@ -81,10 +83,10 @@ _TO_BUILD = {
 }  # fmt: skip
 
 
-def _not_linked(match: re.Match[str]) -> Reading:
-    """Return the reading of a library that a linker does not find."""
+def _not_linked(match: re.Match[str]) -> LineClue:
+    """Return the clue of a library that a linker does not find."""
     deb, rpm = _TO_BUILD.get(match["name"], ("", ""))
-    return Reading(
+    return LineClue(
         "version_mismatch", Grade.CERTAIN, kind="file", passing=True,
         meaning=f"a program cannot be built: the linker finds no lib{match['name']}; its development package has it",
         fix=f"sudo apt-get install {deb} || sudo dnf install {rpm}" if deb else "",

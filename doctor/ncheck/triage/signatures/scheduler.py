@@ -8,7 +8,7 @@ from ncheck.expression import expression
 from ncheck.parse.kernel_lines import EDAC_UNCORRECTED, HARD_LOCKUP, RCU_STALL, SOFT_LOCKUP
 from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import NAMES, of_exit_code, of_signal
-from ncheck.triage.signature import Reading, Signature, row
+from ncheck.triage.signature import LineClue, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 _MEMORY = "sacct -S now-2days --format=JobID,State,ReqMem,MaxRSS"
@@ -20,17 +20,17 @@ _REFUSED = (
     r"NodeAffinity|SMTAlignmentError|NodePorts|MatchNodeSelector|VolumeAttachmentLimitExceeded"
 )
 
-_EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
-_OOM_KILLED = Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
-                      meaning="Slurm killed a task that used more host memory than the job asked for",
-                      look=_MEMORY)  # fmt: skip
+_EXITED = LineClue("rank_crashed", Grade.ECHO, kind="exit")
+_OOM_KILLED = LineClue("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
+                       meaning="Slurm killed a task that used more host memory than the job asked for",
+                       look=_MEMORY)  # fmt: skip
 
 # Killed | Segmentation fault (core dumped) | Exited with exit code 137
 _END = expression(rf"^(?:(?P<signal>{NAMES})\b|Exited with exit code (?P<code>\d{{1,3}})\b)")
 
 
-def _task(match: re.Match[str]) -> Reading:
-    """Return the reading of srun's line about a task that ended."""
+def _task(match: re.Match[str]) -> LineClue:
+    """Return the clue of srun's line about a task that ended."""
     if match["end"].startswith("Out Of Memory"):
         return _OOM_KILLED
     end = _END.search(match["end"])
@@ -41,25 +41,25 @@ def _task(match: re.Match[str]) -> Reading:
 
 # By the text of Slurm's error.
 _LAUNCHES = (
-    (expression(r"credential expired"), Reading("clock_skew", Grade.LIKELY, ("ssh_auth",),
+    (expression(r"credential expired"), LineClue("clock_skew", Grade.LIKELY, ("ssh_auth",),
      meaning="a node takes Slurm's credential for expired: its clock differs, or the launch took too long")),
-    (expression(r"[Cc]redential"), Reading("ssh_auth", Grade.LIKELY, ("clock_skew",),
+    (expression(r"[Cc]redential"), LineClue("ssh_auth", Grade.LIKELY, ("clock_skew",),
      meaning="a node refuses Slurm's credential", look="munge -n | unmunge")),
-    (expression(r"prolog|could not|Unspecified"), Reading("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
-    (expression(r"No such file|not found|Permission"), Reading("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
+    (expression(r"prolog|could not|Unspecified"), LineClue("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
+    (expression(r"No such file|not found|Permission"), LineClue("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
      kind="file", meaning="the program or its folder does not exist on a node", look="pwd")),
     (expression(r"layout|cpu bind|[Ii]nvalid|not available|MPI|plugin|Requested|[Ss]pecification|permitted"),
-     Reading("launcher_mismatch", Grade.LIKELY, ("rendezvous_misconfig",),
-             meaning="Slurm cannot place the ranks as it was asked to", look="squeue --me; sinfo")),
+     LineClue("launcher_mismatch", Grade.LIKELY, ("rendezvous_misconfig",),
+              meaning="Slurm cannot place the ranks as it was asked to", look="squeue --me; sinfo")),
 )  # fmt: skip
 
-_UNREACHED = Reading("firewall", Grade.POSSIBLE, ("node_failed", "launcher_mismatch"),
-                     meaning="srun cannot reach the daemon of a node")  # fmt: skip
+_UNREACHED = LineClue("firewall", Grade.POSSIBLE, ("node_failed", "launcher_mismatch"),
+                      meaning="srun cannot reach the daemon of a node")  # fmt: skip
 
 
-def _launch(match: re.Match[str]) -> Reading:
-    """Return the reading of the reason for which srun could not start the ranks of a node."""
-    return next((reading for pattern, reading in _LAUNCHES if pattern.search(match["reason"])), _UNREACHED)
+def _launch(match: re.Match[str]) -> LineClue:
+    """Return the clue of the reason for which srun could not start the ranks of a node."""
+    return next((clue for pattern, clue in _LAUNCHES if pattern.search(match["reason"])), _UNREACHED)
 
 
 SIGNATURES = (

@@ -7,21 +7,21 @@ import re
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
 from ncheck.triage.signals import of_exit_code, of_signal
-from ncheck.triage.signature import Reading, Signature, row
+from ncheck.triage.signature import LineClue, Signature, row
 
 _GLOO = frozenset({"gloo"})
 
-_HOSTNAME_IS_LOOPBACK = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_GLOO,
-                                look='getent hosts "$(hostname)"')  # fmt: skip
+_HOSTNAME_IS_LOOPBACK = LineClue("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_GLOO,
+                                 look='getent hosts "$(hostname)"')  # fmt: skip
 
-_UNREACHABLE = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
+_UNREACHABLE = LineClue("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
                    meaning="gloo's ranks cannot reach each other's addresses", look="ip -br address")  # fmt: skip
 
-_FILTERED = Reading("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
+_FILTERED = LineClue("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
 
 
-def _gloo_pair(match: re.Match[str]) -> Reading:
-    """Return the reading of the address and the error of a connection that gloo could not make."""
+def _gloo_pair(match: re.Match[str]) -> LineClue:
+    """Return the clue of the address and the error of a connection that gloo could not make."""
     if match["address"].startswith(("127.", "::1", "::ffff:127.")):
         return _HOSTNAME_IS_LOOPBACK
     return _FILTERED if re.search(r"No route|timed out", match["error"]) else _UNREACHABLE
@@ -29,31 +29,31 @@ def _gloo_pair(match: re.Match[str]) -> Reading:
 
 _WAITS = frozenset({"waits"})
 
-_EXITED = Reading("rank_crashed", Grade.ECHO)
+_EXITED = LineClue("rank_crashed", Grade.ECHO)
 
 
-def _exit(match: re.Match[str]) -> Reading | None:
+def _exit(match: re.Match[str]) -> LineClue | None:
     code = int(match[1])
     if code == 0:
         return None
     return of_exit_code(code) or _EXITED
 
 
-def _barrier(match: re.Match[str]) -> Reading:
-    """Return the reading of a store's barrier: more workers than the world size are those of an earlier run."""
+def _barrier(match: re.Match[str]) -> LineClue:
+    """Return the clue of a store's barrier: more workers than the world size are those of an earlier run."""
     world, workers = int(match[1]), int(match[2])
     stale = "more ranks joined than the world size: the store of an earlier run was used again"
     missing = f"{world - workers} of {world} ranks never joined: did they start, and do they reach rank 0?"
-    return Reading("rendezvous_misconfig", Grade.LIKELY if workers > world else Grade.POSSIBLE, ("rank_crashed",
+    return LineClue("rendezvous_misconfig", Grade.LIKELY if workers > world else Grade.POSSIBLE, ("rank_crashed",
         "firewall"), "store",
                    meaning=stale if workers > world else missing)  # fmt: skip
 
 
-def _clients(match: re.Match[str]) -> Reading:
+def _clients(match: re.Match[str]) -> LineClue:
     missing = int(match["all"]) - int(match["came"])
-    return Reading("rendezvous_misconfig", Grade.POSSIBLE, ("rank_missing", "rank_crashed", "firewall"), "store",
-                   meaning=f"{missing} of {match['all']} processes did not come to the rendezvous: did they start, and"
-                   " do they reach rank 0?")  # fmt: skip
+    return LineClue("rendezvous_misconfig", Grade.POSSIBLE, ("rank_missing", "rank_crashed", "firewall"), "store",
+                    meaning=f"{missing} of {match['all']} processes did not come to the rendezvous: did they start, and"
+                    " do they reach rank 0?")  # fmt: skip
 
 
 SIGNATURES = (
