@@ -43,7 +43,7 @@ class Party:
 
 
 @dataclass(frozen=True)
-class End:
+class ConnectionEnd:
     """One side of a connection, or a socket that listens. `place` is the namespace that it is in, if that was read."""
 
     party: Party
@@ -74,11 +74,11 @@ class Connections:
     """All that was seen of a job's sockets. `parties` could be read, `complete` says whether all could."""
 
     parties: tuple[Party, ...]
-    ends: tuple[End, ...]
-    listening: tuple[End, ...]
+    ends: tuple[ConnectionEnd, ...]
+    listening: tuple[ConnectionEnd, ...]
     homes: Mapping[str, tuple[Home, ...]]
     complete: bool
-    by_name: Mapping[tuple[str, int, str, int], tuple[End, ...]]
+    by_name: Mapping[tuple[str, int, str, int], tuple[ConnectionEnd, ...]]
     places: Mapping[tuple[str, str], NetworkPlace]
 
     def homes_of(self, ip: str, node: str) -> tuple[Home, ...]:
@@ -86,7 +86,7 @@ class Connections:
         homes = self.homes.get(ip, ())
         return tuple(home for home in homes if home.node == node) or homes
 
-    def peer(self, end: End) -> End | None:
+    def peer(self, end: ConnectionEnd) -> ConnectionEnd | None:
         """Return the other end of a connection, if a process of the job has it."""
         one = end.socket
         found = self.by_name.get((one.remote, one.remote_port, one.local, one.local_port), ())
@@ -95,7 +95,7 @@ class Connections:
             nodes = {end.party.node}
         return next((it for it in found if it.socket is not one and (not nodes or it.party.node in nodes)), None)
 
-    def listener(self, node: str, ip: str, port: int) -> End | None:
+    def listener(self, node: str, ip: str, port: int) -> ConnectionEnd | None:
         """Return the socket of the job that listens there."""
         fitting = (
             one for one in self.listening if one.party.node == node and one.socket.local_port == port
@@ -103,19 +103,19 @@ class Connections:
         )  # fmt: skip
         return next(fitting, None)
 
-    def other(self, end: End) -> Connection | None:
+    def other(self, end: ConnectionEnd) -> Connection | None:
         """Return the other end, if a process of that node has it that is none of the job's, or has ended."""
         one = end.socket
         wanted = (one.remote, one.remote_port, one.local, one.local_port)
         return next((it for it in self._others(end) if _name(it) == wanted), None)
 
-    def _others(self, end: End) -> Iterator[Connection]:
+    def _others(self, end: ConnectionEnd) -> Iterator[Connection]:
         nodes = {(home.node, home.namespace) for home in self.homes_of(end.socket.remote, end.party.node)}
         for key in nodes:
             place = self.places.get(key)
             yield from place.others if place else ()
 
-    def gone(self, end: End) -> bool:
+    def gone(self, end: ConnectionEnd) -> bool:
         """Return whether the other end is certainly nowhere: on its node all connections are known, and it is not."""
         homes = self.homes_of(end.socket.remote, end.party.node)
         places = [self.places.get((home.node, home.namespace)) for home in homes]
@@ -138,11 +138,11 @@ def connections(job: Job, cluster: Cluster) -> Connections:
             complete = complete and party.rank is None
             continue
         parties.append(party)
-        ends += [End(party, one, places.get((party.node, one.namespace))) for one in held]
+        ends += [ConnectionEnd(party, one, places.get((party.node, one.namespace))) for one in held]
     complete = complete and all(one.complete for one in facts.values())
     listening = tuple(one for one in ends if _states(one.socket) <= {"LISTEN"})
     connected = tuple(one for one in ends if one not in listening)
-    by_name: dict[tuple[str, int, str, int], list[End]] = {}
+    by_name: dict[tuple[str, int, str, int], list[ConnectionEnd]] = {}
     for end in connected:
         by_name.setdefault(_name(end.socket), []).append(end)
     return Connections(
@@ -202,7 +202,7 @@ def leads_nowhere(ip: str, interface: str) -> bool:
 _RAS_PORT = 28028
 
 
-def is_ras(end: End) -> bool:
+def is_ras(end: ConnectionEnd) -> bool:
     """Return whether NCCL's RAS listens here, which is on loopback by default: NCCL_RAS_ADDR=localhost:28028."""
     text = (end.party.process.variables or {}).get("NCCL_RAS_ADDR", "").rpartition(":")[2]
     return str(end.socket.local_port) == (text or str(_RAS_PORT))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import NAMED
 
-__all__ = ["MOST_DIAGNOSES", "MOST_NEXT", "NAMED", "Diagnosis", "Evidence"]
+__all__ = ["MOST_DIAGNOSES", "MOST_NEXT", "NAMED", "Diagnosis", "EvidenceLine"]
 
 MOST_DIAGNOSES, MOST_NEXT = 8, 4
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidenceLine:
     """A line of a log. `file` is as the user named it, "-" for standard input; `line` counts from 1."""
 
     file: str
@@ -32,7 +32,7 @@ class Diagnosis:
     confidence: float
     meaning: str
     kind: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceLine, ...]
     ranks: tuple[int, ...]
     nodes: tuple[str, ...]
     fix: str

@@ -17,7 +17,7 @@ from ncheck.facts.ranks import ranks_text
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, Group
+from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, DumpGroup
 
 _NEVER_CAME = ("collective_mismatch", "rank_crashed", "data_loader", "checkpoint_write", "deadlock")
 _STUCK = ("ib_fabric", "gpu_fault", "firewall", "software_bug")
@@ -64,7 +64,7 @@ def _nobody_behind(meetings: Sequence[_Meeting], gaps: _Gaps) -> Iterator[Clue]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _JobGroup:
     """A process group as all its ranks see it. `members` are its ranks, as far as anything says so.
 
     `known`: all members are known. `order` are the global ranks by their number in the group; () if not recorded.
@@ -74,7 +74,7 @@ class _Group:
     members: frozenset[int]
     known: bool
     order: tuple[int, ...]
-    views: Mapping[int, Group]
+    views: Mapping[int, DumpGroup]
 
     @property
     def shown(self) -> str:
@@ -94,8 +94,8 @@ _DEFAULT = "default_pg"
 _MOST_RANKS = 65536
 
 
-def _groups(dumps: Mapping[int, Dump], size: int | None) -> list[_Group]:
-    views: dict[tuple[str, str, str], dict[int, Group]] = {}
+def _groups(dumps: Mapping[int, Dump], size: int | None) -> list[_JobGroup]:
+    views: dict[tuple[str, str, str], dict[int, DumpGroup]] = {}
     for rank, dump in sorted(dumps.items()):
         for group in dump.groups:
             views.setdefault((group.name, group.about, group.ranks), {})[rank] = group
@@ -104,7 +104,7 @@ def _groups(dumps: Mapping[int, Dump], size: int | None) -> list[_Group]:
     for key, held in views.items():
         order = _numbers(key[2])
         members = order or (tuple(whole) if key[1] == _DEFAULT else ())
-        found.append(_Group(key, frozenset(members) | set(held), bool(members), order, held))
+        found.append(_JobGroup(key, frozenset(members) | set(held), bool(members), order, held))
     return found
 
 
@@ -124,7 +124,7 @@ class _Meeting:
     it. `silent` are members that wrote no dump, `unsure` those whose dump is cut before it or could not be read.
     """
 
-    group: _Group
+    group: _JobGroup
     number: int
     waiting: Mapping[int, Call]
     passed: frozenset[int]
@@ -148,7 +148,7 @@ def _place(call: Call | None) -> str:
     return f", called at {call.frames[0]}" if call and call.frames else ""
 
 
-def _meeting(group: _Group, dumps: Mapping[int, Dump], unread: Collection[int]) -> _Meeting | None:
+def _meeting(group: _JobGroup, dumps: Mapping[int, Dump], unread: Collection[int]) -> _Meeting | None:
     firsts = {rank: view.waiting for rank, view in group.views.items() if view.waiting}
     if not firsts:
         return None
@@ -254,7 +254,7 @@ _MOST_SHOWN = 4
 # Different collectives
 
 
-def _parting(group: _Group, meetings: Sequence[_Meeting]) -> Clue | None:
+def _parting(group: _JobGroup, meetings: Sequence[_Meeting]) -> Clue | None:
     """Return the first number at which the ranks of a group called different collectives; None if there is none."""
     low = min((view.first for view in group.views.values()), default=0)
     high = max((view.last for view in group.views.values()), default=-1)
@@ -269,7 +269,7 @@ def _parting(group: _Group, meetings: Sequence[_Meeting]) -> Clue | None:
     return None
 
 
-def _different(group: _Group, number: int, called: Mapping[str, Sequence[int]], grade: Grade) -> Clue:
+def _different(group: _JobGroup, number: int, called: Mapping[str, Sequence[int]], grade: Grade) -> Clue:
     (usual, many), *rest = sorted(called.items(), key=lambda it: -len(it[1]))
     fewer = sorted(rank for _, ranks in rest for rank in ranks)
     decided = len(many) > len(fewer)
@@ -283,12 +283,12 @@ def _different(group: _Group, number: int, called: Mapping[str, Sequence[int]], 
     return _clue("collective_mismatch", grade, text, tuple(fewer) if decided else ())
 
 
-def _place_of(group: _Group, rank: int, number: int) -> str:
+def _place_of(group: _JobGroup, rank: int, number: int) -> str:
     view = group.views[rank]
     return next((_place(call) for call in (view.waiting, view.latest) if call and call.number == number), "")
 
 
-def _skipped(group: _Group, usual: int, fewer: Sequence[int], number: int) -> str:
+def _skipped(group: _JobGroup, usual: int, fewer: Sequence[int], number: int) -> str:
     """Say whether the few have left out one call, or made one more than the many."""
     many = group.views[usual]
     few = [group.views[rank] for rank in fewer]
@@ -306,7 +306,7 @@ def _skipped(group: _Group, usual: int, fewer: Sequence[int], number: int) -> st
 class _Gap:
     """A send or receive that is not completed, of a rank with another one."""
 
-    group: _Group
+    group: _JobGroup
     rank: int
     peer: int
     call: Call
@@ -317,7 +317,7 @@ class _Gaps:
     """The transfers that ranks wait for: those that the other side has called, too, and those that it has not."""
 
     dumps: Mapping[int, Dump]
-    groups: Sequence[_Group]
+    groups: Sequence[_JobGroup]
     unread: Collection[int]
     met: list[_Gap] = field(default_factory=list)
     unmet: list[_Gap] = field(default_factory=list)

@@ -17,11 +17,11 @@ from ncheck.text import printable
 from ncheck.triage.causes import SYMPTOM, UNKNOWN
 from ncheck.triage.certainty import NAMED, Grade
 from ncheck.triage.clue import Clue, Motion
-from ncheck.triage.diagnosis import Diagnosis, Evidence
+from ncheck.triage.diagnosis import Diagnosis, EvidenceLine
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.judge import MOST_EVIDENCE, diagnoses_of, headline, place
-from ncheck.triage.live import Reader, readers
+from ncheck.triage.live import SourceReader, readers
 from ncheck.triage.sources import Unreadable
 
 
@@ -181,7 +181,7 @@ def _signs(
     return signs, tuple(broken)
 
 
-def _read(reader: Reader, job: Job, cluster: Cluster) -> list[Clue | Motion] | Unreadable:
+def _read(reader: SourceReader, job: Job, cluster: Cluster) -> list[Clue | Motion] | Unreadable:
     """Return what one reader says. One that breaks must not cost the others: our fault, and the report says so."""
     try:
         return list(reader.signs(job, cluster))
@@ -263,7 +263,7 @@ def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
     moving = any(one.moves and (one.aside or not one.waits) for one in motions)
     if len({one.who for one in waiting}) < len(job.ranks) or moving:
         return
-    evidence = tuple(Evidence(place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
+    evidence = tuple(EvidenceLine(place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job makes no progress, and nothing seen in {len(job.ranks)} processes shows why"
     yield Diagnosis(UNKNOWN, Grade.ECHO.confidence, meaning, "", evidence, (), (), SYMPTOM.fix, (SYMPTOM.look,))
 

@@ -16,7 +16,7 @@ from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
 from ncheck.triage.certainty import SURE, Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, Diagnosis, Evidence
+from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, Diagnosis, EvidenceLine
 
 MOST_EVIDENCE = 8
 
@@ -194,11 +194,11 @@ def _diagnosis(theory: _Theory, score: float, job: Job | None) -> Diagnosis:
     )
 
 
-def _evidence(clue: Clue) -> Iterator[Evidence]:
+def _evidence(clue: Clue) -> Iterator[EvidenceLine]:
     if clue.text:
-        yield Evidence(place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400)))
+        yield EvidenceLine(place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400)))
     else:
-        yield from (Evidence(printable(line.file), line.number, redact(line.text)) for line in clue.lines)
+        yield from (EvidenceLine(printable(line.file), line.number, redact(line.text)) for line in clue.lines)
 
 
 def place(source: str, *nodes: str) -> str:

@@ -76,7 +76,7 @@ def _part(kind: str, value: Any) -> list[str]:  # noqa: ANN401  as above
 Entry = TypeVar("Entry")
 
 
-class Index(Generic[Entry]):
+class WordIndex(Generic[Entry]):
     """Entries by the words that a line needs for them: pairs of alternatives, each some words, and an entry."""
 
     def __init__(self, entries: Sequence[tuple[Iterable[tuple[str, ...]], Entry]]) -> None:

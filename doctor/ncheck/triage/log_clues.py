@@ -13,7 +13,7 @@ from ncheck.triage.causes import CAUSES, SYMPTOM, look_of
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.lines import LogLine
-from ncheck.triage.scan import Hit, Log, Scan, states_error
+from ncheck.triage.scan import Hit, Scan, ScannedLog, states_error
 from ncheck.triage.signature import LineClue
 
 MOST_EVIDENCE = 6
@@ -71,7 +71,7 @@ _MECHANISMS = (
 )  # fmt: skip
 
 
-def _stuck(logs: Iterable[Log]) -> Iterator[Hit]:
+def _stuck(logs: Iterable[ScannedLog]) -> Iterator[Hit]:
     """Yield the last lines of logs that end in NCCL's start, at one mechanism: a job that hangs may print no more."""
     logs = list(logs)
     if any(log.last_step or log.started or log.trouble for log in logs):
@@ -167,7 +167,7 @@ def _without_echoes(hits: list[Hit]) -> list[Hit]:
     return [whole(hit) for hit in hits]
 
 
-def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
+def _not_outlived(hits: list[Hit], logs: list[ScannedLog]) -> list[Hit]:
     """Return the hits after which the job of their log did not go on or finish."""
     kept: list[Hit] = []
     by_log: dict[int, list[Hit]] = {}
@@ -185,13 +185,13 @@ def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
     return kept
 
 
-def _trains(hit: Hit, logs: list[Log]) -> bool:
+def _trains(hit: Hit, logs: list[ScannedLog]) -> bool:
     """Return whether the job made steps after a line: as a rule one rank alone reports them, perhaps in its own log."""
     own = hit.line.order[0]
     return any(log.last_step > (hit.line.number if log.index == own else 0) for log in logs)
 
 
-def _went_on(hit: Hit, log: Log) -> bool:
+def _went_on(hit: Hit, log: ScannedLog) -> bool:
     """Return whether the job went on after a line.
 
     After a rank's own failure, other ranks may still print a line or two of progress.

@@ -18,8 +18,8 @@ from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.judge import diagnoses_of, headline
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clue_of_trouble, clues_of
-from ncheck.triage.scan import Log, Scan
-from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
+from ncheck.triage.scan import Scan, ScannedLog
+from ncheck.triage.sources import LogSource, Unreadable, UnreadableError, sources
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _of_dumps(recorded: DumpFiles) -> Iterator[Clue]:
         yield replace(clue, text="", lines=(LogLine(0, printable(clue.text, 400), file=file),))
 
 
-def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
+def _read(scan: Scan, source: LogSource, unread: list[Unreadable]) -> None:
     """Read one log. What is no text is left out of a folder in silence, and reported if the user named it."""
 
     def guarded(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -99,7 +99,7 @@ def _of_logs(scan: Scan) -> list[Clue]:
     return list(map(_with_looks, clues_of(scan))) or list(trouble)[:1]
 
 
-def _of_this_job(log: Log) -> bool:
+def _of_this_job(log: ScannedLog) -> bool:
     """Return whether the trouble of a log is that of its job: it did not end well after it, and is no other program."""
     ended_well = log.done and log.trouble and log.trouble.number < log.done
     return not ended_well and (log.stated or log.known or log.steps or bool(log.done))

@@ -16,7 +16,7 @@ from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
 from ncheck.triage.lines import LONGEST, LogLine, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
-from ncheck.triage.literals import Index, literals
+from ncheck.triage.literals import WordIndex, literals
 from ncheck.triage.signature import LineClue, Signature
 
 CHUNK = 2**19  # bytes that are searched at once
@@ -176,7 +176,7 @@ _PROGRAM = _Template(program=True)
 
 
 @dataclass
-class Log:
+class ScannedLog:
     """What is known of one log: `lines` read, and the numbers of the lines that show that its job goes on."""
 
     name: str
@@ -202,7 +202,7 @@ class Scan:
     """Reads logs one after another, and keeps what matters of them: `hits`, `context`, and each log's progress."""
 
     def __init__(self) -> None:
-        self.logs: list[Log] = []
+        self.logs: list[ScannedLog] = []
         self.world_size = 0  # of the largest communicator, 0 if no line says it
         self.timed_out: set[str] = set()  # ranks
         self._index = _index()
@@ -235,9 +235,9 @@ class Scan:
         match = _PROCESS.search(line.text[:300])
         return self._rank_of_process.get((match[1], match[2]), (0, ""))[1] if match else ""
 
-    def read(self, name: str, chunks: Iterable[bytes], rank: str = "") -> Log:
+    def read(self, name: str, chunks: Iterable[bytes], rank: str = "") -> ScannedLog:
         """Read one log, in chunks of any size. `rank`: who wrote it, if its name does not say it."""
-        log = Log(name, len(self.logs), rank or rank_of_file(name))
+        log = ScannedLog(name, len(self.logs), rank or rank_of_file(name))
         self.logs.append(log)
         part = b"\n"
         for part in _whole_lines(chunks):
@@ -247,7 +247,7 @@ class Scan:
         self._read_tails(log)
         return log
 
-    def _read(self, log: Log, part: bytes) -> None:
+    def _read(self, log: ScannedLog, part: bytes) -> None:
         part = as_utf8(part)
         part = _ESCAPE.sub(b"", part) if b"\x1b" in part else part
         part = part.replace(b"\r\n", b"\n")
@@ -332,7 +332,7 @@ class Scan:
             return found
         return _PROGRAM if found.program else None
 
-    def _progress(self, log: Log, found: _Template, number: int) -> None:
+    def _progress(self, log: ScannedLog, found: _Template, number: int) -> None:
         log.last_progress.append(number)
         log.trouble, log.stated = None, False
         if found.done:
@@ -343,8 +343,9 @@ class Scan:
             log.started = True
 
     def _line(  # noqa: PLR0913, PLR0917  what is known of the place
-        self, log: Log, found: _Template, number: int, raw: list[bytes], at: int, timed: tuple[int, Moment | None]
-    ) -> tuple[int, Moment | None]:
+        self, log: ScannedLog, found: _Template, number: int, raw: list[bytes], at: int,
+        timed: tuple[int, Moment | None],
+    ) -> tuple[int, Moment | None]:  # fmt: skip
         """Take in one line; return where the last time was found, and that time."""
         log.connected = log.connected or found.connected
         if (found.bad or found.levelled) and found.error is not False and not log.stated:
@@ -361,7 +362,7 @@ class Scan:
         self._take(log, found, number, _text(raw[at]), timed[1])
         return timed
 
-    def _read_tails(self, log: Log) -> None:
+    def _read_tails(self, log: ScannedLog) -> None:
         """Read the lines that were put off; templates start anew with the next log."""
         for found in self._seen:
             for number, raw in found.tail:
@@ -371,7 +372,7 @@ class Scan:
             found.seen = 0
         self._seen.clear()
 
-    def _take(self, log: Log, found: _Template, number: int, text: str, moment: Moment | None) -> None:
+    def _take(self, log: ScannedLog, found: _Template, number: int, text: str, moment: Moment | None) -> None:
         line = _line(log, number, text, moment)
         if found.ranks and (match := _RANK_OF_PROCESS.search(line.text)) and len(self._rank_of_process) < 10**5:
             process, ranks = (match[1], match[2]), int(match[4])
@@ -401,7 +402,7 @@ def states_error(text: str) -> bool:
     return bool(match and match["error"] is not None)
 
 
-def _judge(log: Log, found: _Template, number: int, text: str) -> None:
+def _judge(log: ScannedLog, found: _Template, number: int, text: str) -> None:
     """Take in a line that may report an error. One that states that it does outweighs one that sounds like it."""
     stated = found.levelled and states_error(text)
     match = None if stated else _LEVEL.search(text[:_LEVEL_WITHIN])
@@ -439,12 +440,12 @@ def _line_clues(signatures: Iterable[Signature], text: str) -> Iterator[LineClue
     return iter([clue for clue in found if not clue.fallback] or found)
 
 
-def _line(log: Log, number: int, text: str, moment: Moment | None) -> LogLine:
+def _line(log: ScannedLog, number: int, text: str, moment: Moment | None) -> LogLine:
     rank = rank_of(text) if "ank" in text or "<std" in text or ": " in text[:12] else ""
     return LogLine(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
 
 
-def _in_report(log: Log, found: _Template, number: int) -> bool:
+def _in_report(log: ScannedLog, found: _Template, number: int) -> bool:
     """Return whether a line is of a report that ncheck itself printed in the log."""
     if found.own == "begins":
         log.report_until = number + _LONGEST_REPORT
@@ -454,7 +455,7 @@ def _in_report(log: Log, found: _Template, number: int) -> bool:
     return inside
 
 
-def _last_line(log: Log, part: bytes) -> LogLine | None:
+def _last_line(log: ScannedLog, part: bytes) -> LogLine | None:
     """Return the last line that is not empty, of the last part of a log."""
     text = part.rstrip()
     empty = max(part[len(text) :].count(b"\n") - 1, 0)
@@ -510,7 +511,7 @@ def _any_of(*words: str) -> frozenset[tuple[str, ...]]:
 
 
 @cache
-def _index() -> Index[Signature | str]:
+def _index() -> WordIndex[Signature | str]:
     """Return all that can matter in a line, by the words that the line needs for it. Compiling it takes a while."""
     from ncheck.triage.signatures import SIGNATURES
 
@@ -521,7 +522,7 @@ def _index() -> Index[Signature | str]:
         "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
         "own": _any_of("ncheck ", "ncheck: ", "exit code ", "nc "),
     }  # fmt: skip
-    return Index(
+    return WordIndex(
         [
             *((literals(signature.pattern), signature) for signature in SIGNATURES),
             *((alternatives, mark) for mark, alternatives in marks.items()),

@@ -30,7 +30,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class LogSource:
     """One log by name. `chosen`: named by the user, not found in a folder."""
 
     name: str
@@ -46,17 +46,17 @@ class Unreadable:
     reason: str
 
 
-def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source | Unreadable]:
+def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[LogSource | Unreadable]:
     """Yield the logs that these paths name; `-` is standard input. Raises NcheckError for one that does not exist."""
     for path in paths:
         if path == "-":
-            yield Source("-", lambda: _unpacked("-", _chunks(stdin), end=None))
+            yield LogSource("-", lambda: _unpacked("-", _chunks(stdin), end=None))
         elif problem := _refused(path):
             yield Unreadable(path, problem)
         elif Path(path).is_dir():
             yield from _in_folder(path)
         else:
-            yield Source(path, _opener(path))
+            yield LogSource(path, _opener(path))
 
 
 def _refused(path: str) -> str:
@@ -81,7 +81,7 @@ _NO_LOGS = frozenset({
 })  # fmt: skip
 
 
-def _in_folder(folder: str) -> Iterator[Source | Unreadable]:
+def _in_folder(folder: str) -> Iterator[LogSource | Unreadable]:
     """Yield the logs below a folder in the order of their names. Links to folders are not followed."""
     count = 0
     refused: list[OSError] = []
@@ -103,7 +103,7 @@ def _in_folder(folder: str) -> Iterator[Source | Unreadable]:
             if count > MOST_FILES:
                 yield Unreadable(folder, f"more than {MOST_FILES} files: the others were not read")
                 return
-            yield Source(path, _opener(path), chosen=False)
+            yield LogSource(path, _opener(path), chosen=False)
     yield from (Unreadable(str(error.filename), error.strerror or "cannot be read") for error in refused)
 
 

@@ -19,7 +19,7 @@ from ncheck.triage.facts.kernel_messages import KernelMessagesFacts
 from ncheck.triage.facts.processes import OtherProcess, ProcessesFacts
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.join import LiveReport, examine_job
-from ncheck.triage.live import Reader
+from ncheck.triage.live import SourceReader
 
 from tests.ncheck.triage.live.jobs import process
 
@@ -44,7 +44,7 @@ def examined(
     def said(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
         return iter(signs)
 
-    monkeypatch.setattr(join, "readers", lambda: (Reader("made", (), said),))
+    monkeypatch.setattr(join, "readers", lambda: (SourceReader("made", (), said),))
     return examine_job(of or cluster(), Target(), **words)
 
 
@@ -275,7 +275,7 @@ def test_a_reader_that_breaks_costs_no_other_and_is_said(monkeypatch: pytest.Mon
     def moves(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
         return iter(MOVING)
 
-    monkeypatch.setattr(join, "readers", lambda: (Reader("one", (), breaks), Reader("two", (), moves)))
+    monkeypatch.setattr(join, "readers", lambda: (SourceReader("one", (), breaks), SourceReader("two", (), moves)))
     report = examine_job(cluster(), Target())
     assert (report.healthy, [(one.name, one.reason) for one in report.unread]) == (
         False, [("one", "a bug in ncheck: RuntimeError: oops")],
@@ -302,7 +302,7 @@ def test_what_nodes_did_not_answer_in_time_is_named_and_keeps_the_job_from_being
     cut = Login(reached=True, cause=Cause.DEADLINE, detail="the run's deadline passed")
     facts["n1"] |= {LoginFacts: LoginFacts(cut), StacksFacts: late}
     facts["n0"] |= {KernelMessagesFacts: hung, StacksFacts: late}  # nobody asked it: its session did not end early
-    monkeypatch.setattr(join, "readers", lambda: (Reader("stacks", (StacksFacts, KernelMessagesFacts), said),))
+    monkeypatch.setattr(join, "readers", lambda: (SourceReader("stacks", (StacksFacts, KernelMessagesFacts), said),))
 
     def said(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
         return iter(MOVING)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ncheck.triage.causes import UNKNOWN
 from ncheck.triage.certainty import SURE
-from ncheck.triage.diagnosis import Diagnosis, Evidence
+from ncheck.triage.diagnosis import Diagnosis, EvidenceLine
 from ncheck.triage.logs import LogReport, examine_logs
 from ncheck.triage.signature import REGISTER
 
@@ -38,7 +38,7 @@ def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: P
     assert found.diagnoses == (
         Diagnosis(
             "rank_crashed", 0.85, "a rank stopped with ValueError in its own program", "exception",
-            (Evidence(path, 3, "ValueError: no more data"),), (3,), (), "",
+            (EvidenceLine(path, 3, "ValueError: no more data"),), (3,), (), "",
             (f"less +3 {path}",),
         ),
     )  # fmt: skip

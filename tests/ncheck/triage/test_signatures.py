@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from ncheck.triage.causes import CAUSES, SYMPTOM, KnownCause, filled
 from ncheck.triage.certainty import Grade
-from ncheck.triage.literals import Index, literals
+from ncheck.triage.literals import WordIndex, literals
 from ncheck.triage.signature import LineClue
 from ncheck.triage.signatures import MODULES, SIGNATURES
 
@@ -118,8 +118,8 @@ def test_the_words_of_a_pattern_are_those_of_each_alternative() -> None:
 
 
 def test_an_index_finds_the_entries_whose_words_a_line_has() -> None:
-    index = Index([([("refused", "con")], "a"), ([("connection refused",), ("reset",)], "b"), ([("con",)], "c")])
+    index = WordIndex([([("refused", "con")], "a"), ([("connection refused",), ("reset",)], "b"), ([("con",)], "c")])
     assert index.candidates(b"a connection refused") == ["a", "b", "c"]
     assert index.candidates(b"refused") == []
     assert index.candidates(b"reset") == ["b"]
-    assert Index([([()], "always"), ([("x",)], "x")]).candidates(b"nothing") == ["always"]
+    assert WordIndex([([()], "always"), ([("x",)], "x")]).candidates(b"nothing") == ["always"]

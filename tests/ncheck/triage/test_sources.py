@@ -144,7 +144,7 @@ def test_a_pipe_is_read_to_its_end_and_not_waited_for(tmp_path: Path) -> None:
     both_ends = os.open(pipe, os.O_RDWR)
     os.write(both_ends, LOG * 600)
     (source,) = module.sources([str(pipe)], io.BytesIO())
-    assert isinstance(source, module.Source)
+    assert isinstance(source, module.LogSource)
     with source.open() as chunks:
         first = next(chunks)
         os.close(both_ends)
@@ -172,7 +172,7 @@ def test_a_file_that_grows_is_read_as_far_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_bytes(b"a line\n" * 1000)
     (source,) = module.sources([str(path)], io.BytesIO())
-    assert isinstance(source, module.Source)
+    assert isinstance(source, module.LogSource)
     with source.open() as chunks:
         first = next(chunks)
         with path.open("ab") as grown:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ncheck.triage.clue import Sign
 
 
-class Reader(NamedTuple):
+class SourceReader(NamedTuple):
     """One module of this package."""
 
     name: str
@@ -28,10 +28,10 @@ class Reader(NamedTuple):
 
 
 @cache
-def readers() -> tuple[Reader, ...]:
+def readers() -> tuple[SourceReader, ...]:
     """Return all readers of evidence, by name."""
     modules = (import_module(f"{__name__}.{one.name}") for one in iter_modules(__path__))
-    return tuple(Reader(one.__name__.rpartition(".")[2], one.READS, one.signs) for one in modules)
+    return tuple(SourceReader(one.__name__.rpartition(".")[2], one.READS, one.signs) for one in modules)
 
 
 def facts_read() -> tuple[FactType, ...]:

@@ -25,7 +25,7 @@ READS = (GpuActivityFacts, ProcessesFacts, StacksFacts)
 
 
 @dataclass(frozen=True)
-class _Used:
+class _UsedGpu:
     """A GPU, and the rank that uses it."""
 
     node: str
@@ -49,7 +49,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     """Yield what is odd about the GPUs of the job, and which of them work."""
     processes = cluster.facts(ProcessesFacts)
     every = [
-        _Used(node, gpu, _rank_of(gpu, node, job, processes.get(node)))
+        _UsedGpu(node, gpu, _rank_of(gpu, node, job, processes.get(node)))
         for node, facts in cluster.facts(GpuActivityFacts).items()
         if node in job.nodes
         for gpu in facts.gpus
@@ -67,7 +67,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
         yield from _motion(one)
 
 
-def _serves(stacks: StacksFacts | None, used: _Used) -> bool:
+def _serves(stacks: StacksFacts | None, used: _UsedGpu) -> bool:
     """Return whether the rank of a GPU waits for requests: then all that is idle waits for them too."""
     seen = stacks.of(used.rank.pid) if stacks and used.rank else None
     looks = seen.looks if seen and isinstance(seen.looks, tuple) else ()
@@ -96,7 +96,7 @@ def _silent(job: Job, cluster: Cluster) -> Iterator[Sign]:
                 )
 
 
-def _faults(one: _Used) -> Iterator[Sign]:
+def _faults(one: _UsedGpu) -> Iterator[Sign]:
     lost = [words for words in (one.gpu.errors or {}).values() if "lost" in words or "reset" in words]
     if lost:
         yield one.clue("gpu_fault", Grade.CERTAIN, f"{one.shown} does not answer: {clean(lost[0])}", still=False)
@@ -114,7 +114,7 @@ _THROTTLED = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "temperature
 _LOW, _BUSY, _QUIET = 0.8, 50, 5  # share of the usual clock; percent of use
 
 
-def _slow(one: _Used, used: Sequence[_Used]) -> Iterator[Sign]:
+def _slow(one: _UsedGpu, used: Sequence[_UsedGpu]) -> Iterator[Sign]:
     """Yield a GPU whose clock is held low while it works, or is lower than those of the others."""
     clock, most = one.gpu.looks[1].clock, one.gpu.looks[1].most_clock
     if not clock or not most or not one.always(lambda look: (look.use or 0) >= _BUSY):
@@ -134,7 +134,7 @@ def _slow(one: _Used, used: Sequence[_Used]) -> Iterator[Sign]:
 _FULL, _SHARE = 0.97, 0.05
 
 
-def _full(one: _Used, job: Job) -> Iterator[Sign]:
+def _full(one: _UsedGpu, job: Job) -> Iterator[Sign]:
     """Yield a GPU whose memory is full because a process that is not the job's holds some of it."""
     used, total = one.gpu.looks[1].memory_used or 0, one.gpu.memory_total or 0
     strangers = {pid: held for pid, held in (one.gpu.processes or {}).items() if held and not job.find(one.node, pid)}
@@ -145,7 +145,7 @@ def _full(one: _Used, job: Job) -> Iterator[Sign]:
         yield one.clue("gpu_oom", Grade.LIKELY, text, next=("nvidia-smi",))
 
 
-def _idle(used: Sequence[_Used]) -> Iterator[Sign]:
+def _idle(used: Sequence[_UsedGpu]) -> Iterator[Sign]:
     """Yield the GPU that does nothing while all others are busy: those may run kernels that wait for it."""
     idle = [one for one in used if one.always(lambda look: look.use is not None and look.use < _QUIET)]
     others = [one for one in used if one not in idle]
@@ -159,7 +159,7 @@ def _idle(used: Sequence[_Used]) -> Iterator[Sign]:
 _MOVES_MEMORY, _WORKING, _WAITING = 10, 0.5, 0.45  # percent; shares of the power limit
 
 
-def _motion(one: _Used) -> Iterator[Motion]:
+def _motion(one: _UsedGpu) -> Iterator[Motion]:
     rank = one.rank
     if rank is None or any(look.use is None for look in one.gpu.looks):
         return

@@ -76,7 +76,7 @@ def _pids(rank: RankProcess) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RankMessage:
     """What a message says: of which rank, if it names a process of one."""
 
     clue: LineClue
@@ -138,7 +138,7 @@ def _parent(group: str) -> str:
 def _clues(node: str, here: _Here, messages: list[KernelMessage], *, sure: bool) -> Iterator[Clue]:
     """Yield a clue for each cause. `sure`: a GPU that a message is about is one of the job's."""
     lasting = _lasting(messages)
-    found: dict[tuple[str, int | None], list[_Found]] = {}
+    found: dict[tuple[str, int | None], list[_RankMessage]] = {}
     for message in messages:
         clue = next(_line_clues(message.text), None) if message in lasting else None
         if clue and (about := _about(clue, message, here)):
@@ -197,7 +197,7 @@ _PROCESS = (
 )
 
 
-def _about(clue: LineClue, message: KernelMessage, here: _Here) -> _Found | None:
+def _about(clue: LineClue, message: KernelMessage, here: _Here) -> _RankMessage | None:
     """Return what a message says of the job; None if it is about another process, or about none that it names."""
     match = next((hit for pattern in _PROCESS if (hit := pattern.search(message.text))), None)
     rank = here.ranks.get(int(match["pid"])) if match else None
@@ -209,10 +209,10 @@ def _about(clue: LineClue, message: KernelMessage, here: _Here) -> _Found | None
         return None  # what else happens to a node without ranks is no matter of the job
     if clue.cause == "node_failed":  # it works, as its agent answered
         clue = replace(clue, grade=Grade.POSSIBLE, meaning="the kernel of a node reports broken hardware or storage")
-    return _Found(clue, message, rank)
+    return _RankMessage(clue, message, rank)
 
 
-def _clue(node: str, found: _Found, times: int, here: _Here, *, sure: bool) -> Clue:
+def _clue(node: str, found: _RankMessage, times: int, here: _Here, *, sure: bool) -> Clue:
     clue, rank = found.clue, found.rank
     whose = f" about {rank.shown}" if rank else ""
     often = f", {times} such messages" if times > 1 else ""

@@ -14,21 +14,21 @@ from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_of
-from ncheck.triage.scan import Log, Scan
+from ncheck.triage.scan import Scan, ScannedLog
 from ncheck.triage.watched import clean
 
 READS = (LogTailsFacts,)
 
 
 @dataclass(frozen=True)
-class _Read:
+class _JobLog:
     """A log that was read, and the rank that alone writes to it."""
 
     node: str
     tail: LogTail
     text: str
     rank: RankProcess | None
-    log: Log
+    log: ScannedLog
 
 
 def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
@@ -45,7 +45,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
         yield Motion("logs", None, one.node, moves=True, text=text)
 
 
-def _read(job: Job, cluster: Cluster, scan: Scan) -> Iterator[_Read]:
+def _read(job: Job, cluster: Cluster, scan: Scan) -> Iterator[_JobLog]:
     for node, facts in cluster.facts(LogTailsFacts).items():
         for tail in facts.tails:
             if isinstance(tail.text, str):
@@ -53,21 +53,21 @@ def _read(job: Job, cluster: Cluster, scan: Scan) -> Iterator[_Read]:
                 rank = next(iter(writers.values())) if len(writers) == len(tail.pids) == 1 else None
                 number = "" if rank is None or rank.rank is None else str(rank.rank)
                 log = scan.read(f"{node}:{tail.path}", [tail.text.encode("utf-8", "replace")], number)
-                yield _Read(node, tail, tail.text, rank, log)
+                yield _JobLog(node, tail, tail.text, rank, log)
 
 
 def _last_line(text: str) -> str:
     return text.rstrip().replace("\r", "\n").rpartition("\n")[2]
 
 
-def _progresses(one: _Read) -> bool:
+def _progresses(one: _JobLog) -> bool:
     """Return whether what was written while the log was watched reports progress, and no trouble."""
     new = Scan()
     log = new.read("", [one.text.encode("utf-8", "replace")[-one.tail.grown :]])
     return bool(log.last_progress) and not clues_of(new)
 
 
-def _of_job(job: Job, clue: Clue, logs: list[_Read], *, goes_on: bool) -> Clue:
+def _of_job(job: Job, clue: Clue, logs: list[_JobLog], *, goes_on: bool) -> Clue:
     """Return what the logs say as a clue of this job: at its ranks and nodes, with where the first line stands.
 
     A rank that reports its own end counts in any case where its process has ended: else it may have dealt with it, or
@@ -89,7 +89,7 @@ def _is_gone(rank: RankProcess | None) -> bool:
     return rank is None or rank.process.state == "Z"
 
 
-def _evidence(line: LogLine, source: _Read) -> str:
+def _evidence(line: LogLine, source: _JobLog) -> str:
     """Return the line with its place: its number, or if only the end of the log was read, its place from the end."""
     total = source.text.count("\n") + (not source.text.endswith("\n"))
     place = f":{line.number}" if source.tail.whole else f", {total - line.number + 1} lines before its end"

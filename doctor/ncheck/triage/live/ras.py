@@ -29,7 +29,7 @@ _MOST = 16  # clues of one kind
 
 def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     """Yield what the answers say, if they are about this job: other jobs may share the port."""
-    names = _Names(job, cluster)
+    names = _RasNames(job, cluster)
     views = [view for view in _views(cluster) if names.knows(view)]
     if not views:
         return
@@ -54,7 +54,7 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
 
 
 @dataclass(frozen=True)
-class _View:
+class _NodeAnswers:
     """The answers on one node: the last that could be read, and the one before, if both could."""
 
     node: str
@@ -77,19 +77,19 @@ class _View:
         return self.first is not None and self.first.whole and self.last.whole
 
     @cached_property
-    def pairs(self) -> tuple[_Pair, ...]:
+    def pairs(self) -> tuple[_CommunicatorPair, ...]:
         """The communicators of both answers; none where there is one answer only."""
         before = {one.key: one for one in self.first.communicators} if self.first else {}
-        return tuple(_Pair(before[one.key], one) for one in self.last.communicators if one.key in before)
+        return tuple(_CommunicatorPair(before[one.key], one) for one in self.last.communicators if one.key in before)
 
 
-def _views(cluster: Cluster) -> Iterator[_View]:
+def _views(cluster: Cluster) -> Iterator[_NodeAnswers]:
     for node, facts in cluster.facts(RasFacts).items():
         read = [one for one in facts.asked if isinstance(one.status, RasStatus)]
         first, last = read[0], read[-1]
         assert isinstance(first.status, RasStatus) and isinstance(last.status, RasStatus)  # noqa: S101, PT018
         silent = sum(one.silent for one in facts.asked)
-        yield _View(
+        yield _NodeAnswers(
             node, first.status if first is not last else None, last.status, silent, last.seconds - first.seconds
         )
 
@@ -98,7 +98,7 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _CommunicatorPair:
     """One communicator in both answers."""
 
     first: Communicator
@@ -179,7 +179,7 @@ class _Who:
 
 
 @dataclass(frozen=True)
-class _Names:
+class _RasNames:
     """Which ranks of the job the addresses and numbers of RAS are."""
 
     job: Job
@@ -232,7 +232,7 @@ class _Names:
         found = self._by_number.get(process.pid, [])
         return found[0] if len(found) == 1 else None
 
-    def knows(self, view: _View) -> bool:
+    def knows(self, view: _NodeAnswers) -> bool:
         """Return whether an answer is about this job: it names processes of it, or none but those that are gone."""
         if any(self.find(one) for one in (*view.present, *view.missing)):
             return True
@@ -289,7 +289,7 @@ _FEW = 3
 # Signs
 
 
-def _parted(views: Sequence[_View], names: _Names) -> Iterator[Clue]:
+def _parted(views: Sequence[_NodeAnswers], names: _RasNames) -> Iterator[Clue]:
     """Yield that a process does not answer RAS on one node, and does on another: their network is in parts."""
     for view in views:
         reached = {process: other for other in views for process in other.present if other is not view}
@@ -307,7 +307,7 @@ def _parted(views: Sequence[_View], names: _Names) -> Iterator[Clue]:
         return
 
 
-def _silent(views: Iterable[_View], names: _Names) -> Iterator[Clue]:
+def _silent(views: Iterable[_NodeAnswers], names: _RasNames) -> Iterator[Clue]:
     for view in views:
         if view.silent:
             stopped = [one for one in names.job.on(view.node) if one.process.state in {"T", "t"}]
@@ -316,7 +316,7 @@ def _silent(views: Iterable[_View], names: _Names) -> Iterator[Clue]:
             yield _clue("rank_stopped", Grade.POSSIBLE, text, who or [_Who("", None, view.node, None)], ("deadlock",))
 
 
-def _missing(view: _View, alive: Collection[RasProcess], names: _Names) -> Iterator[Clue]:
+def _missing(view: _NodeAnswers, alive: Collection[RasProcess], names: _RasNames) -> Iterator[Clue]:
     """Yield the processes that no RAS reaches, both times if it was asked twice."""
     before = _unreached(view.first, names) if view.first else None
     lasting = [
@@ -328,7 +328,7 @@ def _missing(view: _View, alive: Collection[RasProcess], names: _Names) -> Itera
         yield _of_missing(who, dead, names)
 
 
-def _unreached(status: RasStatus, names: _Names) -> dict[object, tuple[RasProcess | None, _Who, bool]]:
+def _unreached(status: RasStatus, names: _RasNames) -> dict[object, tuple[RasProcess | None, _Who, bool]]:
     """Return who gave no data, each once: (process, who that is, whether it has been silent for 60 s)."""
     found: dict[object, tuple[RasProcess | None, _Who, bool]] = {}
     for communicator in status.communicators:
@@ -342,7 +342,7 @@ def _unreached(status: RasStatus, names: _Names) -> dict[object, tuple[RasProces
     return found
 
 
-def _of_missing(who: _Who, dead: bool, names: _Names) -> Clue:  # noqa: FBT001
+def _of_missing(who: _Who, dead: bool, names: _RasNames) -> Clue:  # noqa: FBT001
     said = "has not answered RAS for 60 s or more" if dead else "does not answer RAS"
     if who.found and who.found.process.state in {"T", "t"}:
         return _clue("rank_stopped", Grade.LIKELY, f"{who.shown} is stopped, and {said}", [who])
@@ -366,7 +366,7 @@ _OF_ERRORS: Mapping[str, tuple[str, Grade, tuple[str, ...]]] = {
 }
 
 
-def _errors(view: _View, names: _Names) -> Iterator[Clue]:
+def _errors(view: _NodeAnswers, names: _RasNames) -> Iterator[Clue]:
     """Yield the errors that NCCL reports of a communicator, once for each."""
     for communicator in view.last.communicators:
         by_error: dict[str, list[_Who]] = {}
@@ -379,7 +379,7 @@ def _errors(view: _View, names: _Names) -> Iterator[Clue]:
             yield _clue(cause, grade, text, () if grade is Grade.ECHO else who, others)
 
 
-def _states(view: _View, names: _Names) -> Iterator[Clue]:
+def _states(view: _NodeAnswers, names: _RasNames) -> Iterator[Clue]:
     """Yield ranks that were in another state of a communicator than the others, both times."""
     for pair in view.pairs:
         last, size = pair.last, pair.last.size or len(pair.last.ranks) + len(pair.last.missing)
@@ -404,7 +404,7 @@ def _states(view: _View, names: _Names) -> Iterator[Clue]:
             yield _clue("rank_crashed", Grade.POSSIBLE, text, aborted, ("slow_rank_timeout",))
 
 
-def _diverged(view: _View, names: _Names) -> Iterator[Clue]:
+def _diverged(view: _NodeAnswers, names: _RasNames) -> Iterator[Clue]:
     """Yield ranks that launched other kinds of collectives: more of one kind than most ranks, and less of another."""
     for pair in view.pairs:
         groups: dict[tuple[tuple[str, int], ...], list[RasRank]] = {}
@@ -438,7 +438,7 @@ def _difference(one: Counts, other: Counts) -> str:
     return ", ".join(f"{kind} {one[kind]}" for kind in sorted(one) if one[kind] != other.get(kind))
 
 
-def _behind(view: _View, names: _Names) -> Iterator[Clue]:
+def _behind(view: _NodeAnswers, names: _RasNames) -> Iterator[Clue]:
     """Yield the ranks that the others wait for. One that itself waits in another communicator is not the first."""
     pairs = [pair for pair in view.pairs if pair.suspects]
     waiting = {names.who(one, pair.last).shown for pair in pairs for one in pair.waiting}
@@ -464,7 +464,7 @@ def _behind(view: _View, names: _Names) -> Iterator[Clue]:
                     ("deadlock", "data_loader", "checkpoint_write", "storage_hang"))  # fmt: skip
 
 
-def _stuck(view: _View) -> Iterator[Clue]:
+def _stuck(view: _NodeAnswers) -> Iterator[Clue]:
     """Yield that all ranks of each communicator in use are in the same collective, and it does not end."""
     used = [pair for pair in view.pairs if any(any(counts.values()) for counts in _different(pair.last))]
     if not used or not all(1 < len(pair.frozen) == pair.last.size and len(_different(pair.last)) == 1 for pair in used):
@@ -477,7 +477,7 @@ def _stuck(view: _View) -> Iterator[Clue]:
     yield _clue("network_stalled", Grade.POSSIBLE, text, (), ("gpu_fault", "ib_fabric", "data_loader"))
 
 
-def _motions(view: _View, names: _Names) -> Iterator[Motion]:
+def _motions(view: _NodeAnswers, names: _RasNames) -> Iterator[Motion]:
     """Yield who finished collectives, and who is behind or waits for one that is."""
     said: set[tuple[str, int | None]] = set()
     for pair in view.pairs:

@@ -14,8 +14,8 @@ from ncheck.text import printable
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.connections import (
+    ConnectionEnd,
     Connections,
-    End,
     connections,
     is_loopback,
     is_ras,
@@ -310,5 +310,5 @@ def _listening(job: Job, seen: Connections) -> Iterator[Clue]:
 _EVERYWHERE = ("127.0.0.1", "::1")
 
 
-def _interface(end: End) -> str:
+def _interface(end: ConnectionEnd) -> str:
     return "lo" if is_loopback(end.socket.local) else end.interface

@@ -15,8 +15,8 @@ from ncheck.text import size
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.connections import (
+    ConnectionEnd,
     Connections,
-    End,
     Party,
     connections,
     is_loopback,
@@ -51,19 +51,19 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
 # Connections that do not come about
 
 
-def _waiting(seen: Connections) -> tuple[End, ...]:
+def _waiting(seen: Connections) -> tuple[ConnectionEnd, ...]:
     """Return one end for each process and address that it waited for at both looks, be it with another socket."""
     first = {_target(end) for end in seen.ends if end.socket.first and end.socket.first.state == "SYN-SENT"}
     last = {_target(end): end for end in seen.ends if end.socket.last and end.socket.last.state == "SYN-SENT"}
     return tuple(end for target, end in last.items() if target in first)
 
 
-def _target(end: End) -> tuple[str, int, str, int]:
+def _target(end: ConnectionEnd) -> tuple[str, int, str, int]:
     return end.party.node, end.party.pid, end.socket.remote, end.socket.remote_port
 
 
-def _unanswered(job: Job, seen: Connections, waiting: Sequence[End]) -> Iterator[Clue]:
-    blocked: list[tuple[End, str]] = []
+def _unanswered(job: Job, seen: Connections, waiting: Sequence[ConnectionEnd]) -> Iterator[Clue]:
+    blocked: list[tuple[ConnectionEnd, str]] = []
     for end in waiting:
         homes = seen.homes_of(end.socket.remote, end.party.node)
         nodes = tuple(dict.fromkeys(home.node for home in homes))
@@ -97,7 +97,7 @@ def _listening_at(seen: Connections, node: str, ip: str) -> Iterator[int]:
     return (number for number in dict.fromkeys(found) if number is not None)
 
 
-def _that_accepts_nothing(seen: Connections, end: End, nodes: Sequence[str]) -> Party | None:
+def _that_accepts_nothing(seen: Connections, end: ConnectionEnd, nodes: Sequence[str]) -> Party | None:
     """Return who listens at the other end, if connections wait there at both looks: a full queue takes no more."""
     found = (seen.listener(node, end.socket.remote, end.socket.remote_port) for node in nodes)
     for one in (one for one in found if one):
@@ -107,7 +107,7 @@ def _that_accepts_nothing(seen: Connections, end: End, nodes: Sequence[str]) -> 
     return None
 
 
-def _nobodys(job: Job, end: End, text: str, seen: Connections) -> Clue:
+def _nobodys(job: Job, end: ConnectionEnd, text: str, seen: Connections) -> Clue:
     """Return the clue of a connection to an address that no node of the job has."""
     nobody = f"{text}, which no node of the job has"
     if end.socket.remote_port in ports_of_masters(job):
@@ -135,7 +135,7 @@ def _nobodys(job: Job, end: End, text: str, seen: Connections) -> Clue:
     )
 
 
-def _blocked(seen: Connections, blocked: Sequence[tuple[End, str]]) -> Iterator[Clue]:
+def _blocked(seen: Connections, blocked: Sequence[tuple[ConnectionEnd, str]]) -> Iterator[Clue]:
     """Yield what blocks connections between nodes, and which nodes all of them have in common."""
     pairs = {
         (end.party.node, home.node) for end, _ in blocked for home in seen.homes_of(end.socket.remote, end.party.node)
@@ -148,7 +148,7 @@ def _blocked(seen: Connections, blocked: Sequence[tuple[End, str]]) -> Iterator[
         yield Clue("sockets", "firewall", Grade.CERTAIN, text, nodes=nodes, others=("routing", "network_stalled"))
 
 
-def _pairs(seen: Connections, ends: Iterable[End]) -> set[tuple[str, str]]:
+def _pairs(seen: Connections, ends: Iterable[ConnectionEnd]) -> set[tuple[str, str]]:
     """Return the nodes that these connections are between."""
     here = [(end.party.node, end.socket.remote) for end in ends]
     return {(node, home.node) for node, ip in here for home in seen.homes_of(ip, node)}
@@ -189,7 +189,7 @@ _PROBES = 4  # the timer of a connection whose receiver has no room
 _SURE = 2  # times that the same data was sent, each after twice the time
 
 
-def _lost(job: Job, seen: Connections, stuck: Sequence[End]) -> Iterator[Clue]:
+def _lost(job: Job, seen: Connections, stuck: Sequence[ConnectionEnd]) -> Iterator[Clue]:
     """Yield the connections between nodes whose data is lost on the way."""
     nodes = _in_common(_pairs(seen, stuck))
     for end in stuck:
@@ -213,7 +213,7 @@ def _lost(job: Job, seen: Connections, stuck: Sequence[End]) -> Iterator[Clue]:
             )  # fmt: skip
 
 
-def _is_lost(seen: Connections, end: End) -> bool:
+def _is_lost(seen: Connections, end: ConnectionEnd) -> bool:
     one, last = end.socket, end.socket.last
     if not (one.stuck and last and last.state in _UNACKNOWLEDGED) or last.timer == _PROBES or is_loopback(one.remote):
         return False
@@ -225,7 +225,7 @@ def _is_lost(seen: Connections, end: End) -> bool:
     return last.retransmits > 0 or (one.first is not None and (last.resent or 0) > (one.first.resent or 0))
 
 
-def _direction(seen: Connections, end: End, peer: End | None) -> str:
+def _direction(seen: Connections, end: ConnectionEnd, peer: ConnectionEnd | None) -> str:
     if peer is None or not (peer.socket.last and end.socket.last):
         return ""
     if _is_lost(seen, peer):
@@ -239,7 +239,7 @@ def _direction(seen: Connections, end: End, peer: End | None) -> str:
     return f"; it is lost on the way from {here} to {there}"
 
 
-def _unread(end: End) -> int:
+def _unread(end: ConnectionEnd) -> int:
     """Return how many bytes a process has left unread for both looks. The end of a connection counts as one."""
     return end.socket.unread if end.socket.unread > 1 else 0
 
@@ -250,7 +250,7 @@ def _not_read(seen: Connections, *, alone: bool) -> Iterator[Clue]:
     One that waits for another may leave data unread, too: of several, the one that most others wait for is meant, and
     none if connections fail (not `alone`). Without the kernel's counts, two looks at a busy buffer may see the same.
     """
-    unread: dict[Party, list[tuple[End, End]]] = {}
+    unread: dict[Party, list[tuple[ConnectionEnd, ConnectionEnd]]] = {}
     for end in seen.ends:
         peer = seen.peer(end)
         if peer and peer.party != end.party and _unread(end) and end.party.rank and peer.party.rank:
@@ -274,7 +274,7 @@ def _not_read(seen: Connections, *, alone: bool) -> Iterator[Clue]:
         )  # fmt: skip
 
 
-def _senders(found: Iterable[tuple[End, End]]) -> tuple[Party, ...]:
+def _senders(found: Iterable[tuple[ConnectionEnd, ConnectionEnd]]) -> tuple[Party, ...]:
     return tuple(dict.fromkeys(peer.party for _, peer in found))
 
 
@@ -329,7 +329,7 @@ def _unconnected(seen: Connections) -> Iterator[Clue]:
         )  # fmt: skip
 
 
-def _within(seen: Connections, end: End) -> bool:
+def _within(seen: Connections, end: ConnectionEnd) -> bool:
     peer = seen.peer(end)
     return peer is not None and peer.party != end.party
 
@@ -341,7 +341,7 @@ _LEAST_OUTSIDE = 1 << 16  # from a server: more than figures and signs of life
 _LEAST_WITH_RAS = 1 << 20  # where NCCL's RAS runs, whose ranks talk to each other when somebody asks, as triage does
 
 
-def _motions(job: Job, seen: Connections, waiting: Sequence[End]) -> Iterator[Motion]:
+def _motions(job: Job, seen: Connections, waiting: Sequence[ConnectionEnd]) -> Iterator[Motion]:
     """Yield whether each rank exchanged data with other ranks. What the store says to its clients is no data."""
     ports = ports_of_masters(job)
     ras = any(map(is_ras, seen.listening))

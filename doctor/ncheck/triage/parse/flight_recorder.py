@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Group:
+class DumpGroup:
     """One process group as one rank sees it. `ranks`: its members, as text; "" if the dump does not say.
 
     `last` is the number of the last collective that the rank called, `waiting` the first that is not completed.
@@ -72,7 +72,7 @@ class Dump:
     """One rank's dump. `cut`: why it is not whole: its newest entries are missing. `entries` were read."""
 
     version: str
-    groups: tuple[Group, ...]
+    groups: tuple[DumpGroup, ...]
     entries: int
     cut: str = ""
 
@@ -178,7 +178,7 @@ _PROTOCOL = 2  # bytes of the first opcode
 def _pickled(data: bytes) -> tuple[object, str]:
     """Return what a pickle holds, and why that is not all."""
     if not _is_harmless(data):
-        return _Reader(data).read()
+        return _PickleReader(data).read()
     try:
         return _Plain(io.BufferedReader(io.BytesIO(data), len(data))).load(), ""  # unbuffered, it takes twice as long
     except (pickle.UnpicklingError, EOFError) as error:
@@ -217,7 +217,7 @@ def _count(data: bytes, chosen: bytes) -> int:
     return len(data) - len(data.translate(None, chosen))
 
 
-class _Reader:
+class _PickleReader:
     """Reads a pickle of plain data opcode by opcode, and keeps what it has when the data ends."""
 
     def __init__(self, data: bytes) -> None:
@@ -315,7 +315,7 @@ def _signed(operand: bytes) -> int:
 
 _LONG, _MOST_LONG = 0x8A, 16
 _WITH_LENGTH = frozenset({_TEXT, _SHORT_TEXT, _LONG})
-_Step = Callable[[_Reader, bytes], None]
+_Step = Callable[[_PickleReader, bytes], None]
 _STEPS: Mapping[int, tuple[int, _Step]] = {
     _TEXT: (4, lambda reader, text: reader.push(text.decode("utf-8", "replace"))),
     _SHORT_TEXT: (1, lambda reader, text: reader.push(text.decode("utf-8", "replace"))),
@@ -396,7 +396,7 @@ def _members(config: Mapping[object, object], group: tuple[str, str]) -> str:
     return sys.intern(ranks)
 
 
-def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> Group:
+def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> DumpGroup:
     collectives: dict[int, _Entry] = {}  # the last entry of each number: it has the state of all that are coalesced
     transfers: dict[int, _Entry] = {}
     kept: list[tuple[int, _Entry]] = []
@@ -416,7 +416,7 @@ def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> Grou
     title, about = (sys.intern(printable(one, _LONGEST)) for one in name)
     moved = tuple(one for one in undone if one.peer is not None)
     if not collectives:
-        return Group(title, about, ranks, 0, (), 0, transfers=moved)
+        return DumpGroup(title, about, ranks, 0, (), 0, transfers=moved)
     last = max(collectives)
     waiting = _first_waiting(collectives)
     before = last - _KEPT if waiting is None else min(waiting - _BEFORE, last - _KEPT)
@@ -426,7 +426,7 @@ def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> Grou
         if number >= first:
             parts.setdefault(number, []).append(entry)
     calls = tuple(_what_all(parts[number]) if number in parts else "" for number in range(first, last + 1))
-    return Group(
+    return DumpGroup(
         title, about, ranks, first, calls, last,
         None if waiting is None else replace(_call(waiting, collectives[waiting]), what=_of(calls, waiting - first)),
         replace(_call(last, collectives[last]), what=calls[-1]), moved,

@@ -83,7 +83,7 @@ class Communicator:
 
 
 @dataclass(frozen=True)
-class Group:
+class CommunicatorRow:
     """A row of the text's table: communicators of one size, status and errors."""
 
     communicators: int
@@ -106,7 +106,7 @@ class RasStatus:
     library: str
     form: str
     communicators: tuple[Communicator, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[CommunicatorRow, ...] = ()
     silent: tuple[RasProcess, ...] = ()
     silent_count: int = 0
     dead: tuple[RasProcess, ...] = ()
@@ -126,7 +126,7 @@ def parse_ras(text: str) -> RasStatus:
     begin = _JSON.search(text)
     found = _VERSION.search(text)
     if found:
-        return _Text(found).read(text[found.end() :].split("\n")[:-1])
+        return _RasText(found).read(text[found.end() :].split("\n")[:-1])
     if begin:
         return _json(text[begin.start() :])
     raise ValueError("not an answer of NCCL's RAS")
@@ -307,7 +307,7 @@ _TIMEOUTS = expression(r"  Encountered (\d{1,7}) communication timeout")
 
 
 @dataclass
-class _Found:
+class _CommunicatorSoFar:
     """A communicator while its lines are read. `many`: ranks with a count, by kind of collective and count."""
 
     size: int | None
@@ -316,14 +316,14 @@ class _Found:
     many: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
-class _Text:
+class _RasText:
     """Reads the text from its first line to its last."""
 
     def __init__(self, version: re.Match[str]) -> None:
         self.status = RasStatus(printable(version[2], 40), version[1], "text")
-        self.groups: list[Group] = []
-        self.found: dict[str, _Found] = {}
-        self.current: _Found | None = None
+        self.groups: list[CommunicatorRow] = []
+        self.found: dict[str, _CommunicatorSoFar] = {}
+        self.current: _CommunicatorSoFar | None = None
         self.part = ""  # INCOMPLETE, DEAD, TIMEOUT or the kind of trouble of the current communicator
         self.kind = ""  # of collective
         self.value: int | str | None = None  # what the ranks that follow have in common
@@ -363,7 +363,7 @@ class _Text:
             self.status = replace(self.status, processes=int(totals[1] or totals[2]))
         self.totals = text.startswith("(total)")
         if (row := _ROW.match(text)) and len(self.groups) < MOST:
-            self.groups.append(Group(int(row[1]), int(row[2]), int(row[3]), row[4], row[5]))
+            self.groups.append(CommunicatorRow(int(row[1]), int(row[2]), int(row[3]), row[4], row[5]))
 
     def trouble(self, text: str) -> None:
         if not text.strip("="):
@@ -377,7 +377,7 @@ class _Text:
             group, key = int(head[1]), head[3]
             if key in self.found or len(self.found) < MOST:
                 size = self.groups[group].ranks if group < len(self.groups) else None
-                self.current = self.found.setdefault(key, _Found(size))
+                self.current = self.found.setdefault(key, _CommunicatorSoFar(size))
                 self.part, self.kind, self.value = head[4], "", None
         elif text in self.counts:
             self.current, self.part = None, text
@@ -394,7 +394,7 @@ class _Text:
         elif not text.startswith("  [could not find information on "):
             self.strange = True
 
-    def of_communicator(self, found: _Found, text: str) -> None:
+    def of_communicator(self, found: _CommunicatorSoFar, text: str) -> None:
         if different := _DIFFERENT.match(text):
             self.kind, self.value = printable(different[1] or different[2], 30), None
         elif many := _MANY.match(text):
@@ -411,7 +411,7 @@ class _Text:
         elif not _HEADING.match(text):
             self.strange = True
 
-    def rank(self, found: _Found, line: re.Match[str]) -> None:
+    def rank(self, found: _CommunicatorSoFar, line: re.Match[str]) -> None:
         """Read a rank, whose own words or those of the line above the list say what is special about it."""
         number = int(line[1])
         if number >= MOST or (found.size is not None and number >= found.size):
@@ -434,7 +434,7 @@ class _Text:
             known = replace(known, state=value)
         found.ranks[number] = known
 
-    def communicator(self, key: str, found: _Found) -> Communicator:
+    def communicator(self, key: str, found: _CommunicatorSoFar) -> Communicator:
         for kind, counts in found.many.items():
             self.strange = self.strange or sum(counts.values()) + len(found.missing) != found.size
             _complete(found, kind, counts)
@@ -452,7 +452,7 @@ def _common(line: re.Match[str]) -> int | str | None:
     return printable(words.strip(), 60) if words else None
 
 
-def _complete(found: _Found, kind: str, counts: Mapping[int, int]) -> None:
+def _complete(found: _CommunicatorSoFar, kind: str, counts: Mapping[int, int]) -> None:
     """Give the ranks that are not listed their count, where exactly one count has as many ranks as are left."""
     if found.size is None or found.size > MOST:
         return

@@ -30,7 +30,7 @@ def loads(text: str) -> tuple[object, bool]:
         return json.loads(text), True
     except (ValueError, RecursionError):
         pass
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     value = reader.value(0)
     if value is _NOTHING:
         raise ValueError("not JSON")
@@ -44,7 +44,7 @@ _SPACE = expression(r"[ \t\r\n]*")
 _SYMBOL = expression(r'[ \t\r\n]*(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*")|([-+.\w]+))')
 
 
-class _Reader:
+class _JsonReader:
     """Reads from left to right, and stops at what cannot be read."""
 
     def __init__(self, text: str) -> None:

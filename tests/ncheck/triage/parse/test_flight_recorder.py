@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from ncheck.model.fact import Unread
-from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, Group, is_dump, read
+from ncheck.triage.parse.flight_recorder import ENDED, Call, Dump, DumpGroup, is_dump, read
 
 from tests.ncheck.triage.dumps import SHOWN, as_json, call, dump, gloo, pickled, steps, transfer, value
 
@@ -23,7 +23,7 @@ ENTRIES = [call(1), call(2, "broadcast", count=6), call(3, "barrier", "started",
 READ = Dump(
     "2.10",
     (
-        Group(
+        DumpGroup(
             "0", "default_pg", "[0, 1]", 1, ("all_reduce of 1024 Float", "broadcast of 6 Float", "barrier"), 3,
             Call(3, "barrier", "started", SHOWN), Call(3, "barrier", "started", SHOWN),
         ),
@@ -59,7 +59,7 @@ def test_the_first_versions_have_one_number_for_all_and_no_names_of_groups() -> 
     assert read(pickled({"version": "1.2", "entries": old})) == Dump(
         "1.2",
         (
-            Group(
+            DumpGroup(
                 "0", "", "", 1, ("all_reduce of 1024", "broadcast of 6"), 2, None,
                 Call(2, "broadcast of 6", "completed", SHOWN), (Call(3, "recv of 8", "started", SHOWN, peer=0),),
             ),

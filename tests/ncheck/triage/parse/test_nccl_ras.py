@@ -6,7 +6,15 @@ import json
 
 import pytest
 from ncheck.read.text import read_text
-from ncheck.triage.parse.nccl_ras import Communicator, Group, MissingRank, RasProcess, RasRank, RasStatus, parse_ras
+from ncheck.triage.parse.nccl_ras import (
+    Communicator,
+    CommunicatorRow,
+    MissingRank,
+    RasProcess,
+    RasRank,
+    RasStatus,
+    parse_ras,
+)
 from ncheck.triage.parse.tolerant_json import loads
 
 from tests.standins.nccl_ras import RELEASES, TEXT_RELEASES, answer, as_json, change, comm, text
@@ -65,7 +73,7 @@ def test_ranks_that_text_does_not_list_get_the_count_that_is_left() -> None:
     late = {number: {"AllGather": 640} for number in (0, 1, 2, 3, 6, 7)}
     status = parse_ras(AHEAD)
     assert counts(status) == {**late, 4: {"AllGather": 641}, 5: {"AllGather": 641}}
-    assert status.groups == (Group(1, 2, 8, "RUNNING", "MISMATCH"),)
+    assert status.groups == (CommunicatorRow(1, 2, 8, "RUNNING", "MISMATCH"),)
     assert status.communicators[0].spread == {"AllGather": ((640, 6), (641, 2))}
     assert (status.version, status.library, status.form, status.whole) == ("2.26.2", "NCCL", "text", True)
 
