@@ -269,16 +269,15 @@ def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Diagnosis]:
 
 
 def _summary(diagnoses: Sequence[Diagnosis], work: Work, unread: Sequence[Unreadable]) -> str:
-    return (
-        headline(diagnoses)
-        or {
-            Work.MOVES: "nothing wrong was seen: something moved, and not all of the job could be looked at"
-            if unread
-            else "nothing wrong: the job makes progress",
-            Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
-            Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
-        }[work]
-    )
+    if diagnoses:
+        return headline(diagnoses)
+    return {
+        Work.MOVES: "nothing wrong was seen: something moved, and not all of the job could be looked at"
+        if unread
+        else "nothing wrong: the job makes progress",
+        Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
+        Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
+    }[work]
 
 
 _MOST_NOTES = 6

@@ -50,7 +50,8 @@ class _Theory:
 
     @property
     def of_logs(self) -> bool:
-        return all(clue.source == "logs" for clue in self.clues)
+        """Whether only lines of logs show it: between two of these, log_clues.py has judged."""
+        return all(clue.source == "logs" and clue.lines for clue in self.clues)
 
     @property
     def works(self) -> bool:
@@ -133,9 +134,7 @@ def diagnoses_of(clues: Iterable[Clue], job: Job | None = None) -> tuple[Diagnos
 
 
 def headline(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return the answer in one sentence; "" without a diagnosis."""
-    if not diagnoses:
-        return ""
+    """Return the answer in one sentence."""
     best = diagnoses[0]
     return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
 

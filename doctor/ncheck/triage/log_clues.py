@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -209,40 +209,32 @@ def _without_explained(hits: list[Hit]) -> list[Hit]:
 
 
 def _ranked(causes: Collection[list[Hit]]) -> list[list[Hit]]:
-    """Return the causes by grade, highest first; equal ones by time if all their lines have one, else by line."""
-    clock = _clock([hit for hits in causes for hit in hits])
-    best_hits = [(_best_first(hits, clock)[0], hits) for hits in causes]
-    timed = all(hit.line.moment for hit, _ in best_hits)
-    best_hits.sort(key=lambda pair: (-pair[0].clue.grade, clock(pair[0]) if timed else (), pair[0].line.order))
-    return [hits for _, hits in best_hits]
+    """Return the causes in the order of the best hit of each."""
+    days = _have_days([hit for hits in causes for hit in hits])
+    best = [(min(hits, key=_order(hits, days=days)), hits) for hits in causes]
+    order = _order([hit for hit, _ in best], days=days)
+    return [hits for _, hits in sorted(best, key=lambda pair: order(pair[0]))]
 
 
-class _Clock:
-    """Orders lines by the day and time in them; by the time alone if some of them have no day."""
-
-    def __init__(self, *, days: bool) -> None:
-        self.days = days
-
-    def __call__(self, hit: Hit) -> tuple[float, ...]:
-        moment = hit.line.moment
-        if moment is None:
-            return ()
-        return (moment.day, moment.seconds) if self.days else (moment.seconds,)
+def _have_days(hits: Iterable[Hit]) -> bool:
+    return all(hit.line.moment.day for hit in hits if hit.line.moment)
 
 
-def _clock(hits: Collection[Hit]) -> _Clock:
-    return _Clock(days=all(hit.line.moment.day for hit in hits if hit.line.moment))
-
-
-def _best_first(hits: Iterable[Hit], clock: _Clock) -> list[Hit]:
-    hits = list(hits)
+def _order(hits: Iterable[Hit], *, days: bool) -> Callable[[Hit], tuple[int, tuple[float, ...], tuple[int, int]]]:
+    """Return the key of an order: the highest grade first; equal ones by time if all hits have one, else by line."""
     timed = all(hit.line.moment for hit in hits)
-    return sorted(hits, key=lambda hit: (-hit.clue.grade, clock(hit) if timed else (), hit.line.order))
+
+    def key(hit: Hit) -> tuple[int, tuple[float, ...], tuple[int, int]]:
+        moment = hit.line.moment if timed else None
+        time = () if moment is None else (moment.day, moment.seconds) if days else (moment.seconds,)
+        return -hit.clue.grade, time, hit.line.order
+
+    return key
 
 
 def _clue(hits: list[Hit], scan: Scan) -> Clue:
     """Return the clue of all hits of one cause, in the words of the best of them."""
-    hits = _best_first(hits, _clock(hits))
+    hits = sorted(hits, key=_order(hits, days=_have_days(hits)))
     best = hits[0].clue
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
     evidence: dict[str, LogLine] = {}
@@ -264,19 +256,10 @@ def _clue(hits: list[Hit], scan: Scan) -> Clue:
         ranks += silent
     look = best.look or look_of(best.cause, best.kind)
     return Clue(
-        "logs",
-        best.cause,
-        best.grade,
-        "",
-        _numbers(ranks),
-        tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
-        others=best.others,
-        kind=best.kind,
-        meaning=meaning,
-        fix=best.fix or (None if best.look else cause.fix),
-        next=(look,) if look else (),
-        lines=tuple(islice(evidence.values(), MOST_EVIDENCE)),
-    )
+        "logs", best.cause, best.grade, "", _numbers(ranks), tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
+        others=best.others, kind=best.kind, meaning=meaning, fix=best.fix or (None if best.look else cause.fix),
+        next=(look,) if look else (), lines=tuple(islice(evidence.values(), MOST_EVIDENCE)),
+    )  # fmt: skip
 
 
 def _silent(scan: Scan) -> list[str]:

@@ -98,20 +98,6 @@ def test_ranks_that_exchange_nothing_may_compute_and_are_not_said_to_wait(monkey
     assert report.summary == "nothing wrong was seen, and no progress either: look again in a minute"
 
 
-def test_what_a_rank_was_seen_to_do_is_explained_by_what_keeps_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    place, reason = clue("deadlock", Grade.LIKELY, 1), clue("host_memory", Grade.LIKELY, 1, source="processes")
-    assert answers(examined([*STILL, place, reason], monkeypatch)) == [("host_memory", 0.91, (1,))]
-
-    guess = clue("host_memory", Grade.POSSIBLE, 1, source="processes")
-    assert answers(examined([*STILL, place, guess], monkeypatch))[0][0] == "deadlock"
-
-
-def test_of_causes_that_look_the_same_the_one_that_another_source_names_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = clue("container_isolation", Grade.LIKELY, source="logs", others=("wrong_nic",))
-    setting = clue("wrong_nic", Grade.LIKELY, 1, source="sockets")
-    assert answers(examined([*STILL, line, setting], monkeypatch)) == [("wrong_nic", 0.91, (1,))]
-
-
 def test_one_rank_that_computes_while_all_others_wait_does_not_move_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     signs = [*motions(1), clue("deadlock", Grade.LIKELY, 1)]
     assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.85, (1,))]
@@ -225,42 +211,6 @@ def test_ranks_that_wake_up_again_and_again_are_not_said_to_wait_for_ever(monkey
     wakes = Motion("stacks", 1, "n0", moves=True, text="", waits=True, aside=True)
     report = examined([*STILL, wakes], monkeypatch)
     assert (report.diagnoses, report.work, report.wrong) == ((), join.Work.STILL, True)
-
-
-def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = (clue("data_loader", Grade.POSSIBLE, 2, source=source) for source in ("stacks", "processes"))
-    assert answers(examined([*STILL, one], monkeypatch)) == [("data_loader", 0.5, (2,))]
-    assert answers(examined([*STILL, one, one], monkeypatch)) == [("data_loader", 0.5, (2,))]
-    assert answers(examined([*STILL, one, other], monkeypatch)) == [("data_loader", 0.75, (2,))]
-
-
-def test_what_follows_from_a_cause_stands_beneath_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = clue("rank_stopped", Grade.CERTAIN, 2, source="processes")
-    late = clue("slow_rank_timeout", Grade.CERTAIN, 2, source="ras")
-    network = clue("network_stalled", Grade.LIKELY, source="sockets")
-    echo = clue("collective_mismatch", Grade.ECHO, source="logs")
-    (found,) = examined([*STILL, network, late, stopped, echo], monkeypatch).diagnoses
-    assert (found.cause, found.confidence, found.ranks, found.nodes) == ("rank_stopped", 0.97, (2,), ("n1",))
-    assert [(one.file, one.text) for one in found.evidence] == [
-        ("processes", "rank_stopped of (2,)"), ("sockets", "network_stalled of ()"),
-        ("ras", "slow_rank_timeout of (2,)"), ("logs", "collective_mismatch of ()"),
-    ]  # fmt: skip
-
-
-def test_two_culprits_that_are_equally_clear_are_both_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
-    signs = [*STILL, clue("deadlock", Grade.CERTAIN, 0), clue("data_loader", Grade.CERTAIN, 3)]
-    assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.75, (0,)), ("data_loader", 0.75, (3,))]
-
-
-def test_causes_that_look_the_same_are_named_after_an_uncertain_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    signs = [*STILL, clue("network_stalled", Grade.POSSIBLE, 1, others=("gpu_fault",))]
-    assert answers(examined(signs, monkeypatch)) == [("network_stalled", 0.5, (1,)), ("gpu_fault", 0.3, (1,))]
-
-
-def test_a_fix_names_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = replace(clue("rank_stopped", Grade.CERTAIN, 3), fix="kill -CONT PID")
-    (found,) = examined([*STILL, stopped], monkeypatch).diagnoses
-    assert (found.fix, found.next) == ("kill -CONT 4003", ("ps -o pid,stat,wchan,cmd -p 4003",))
 
 
 def test_one_source_can_be_judged_alone(monkeypatch: pytest.MonkeyPatch) -> None:
