@@ -6,14 +6,14 @@ reason to examine it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 from itertools import pairwise
 from statistics import median_low, quantiles
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.triage.facts.pulse import PulseFacts, RankPulse
+from ncheck.triage.facts.pulse import PulseFacts
 
 STILL, SLOW = 0.1, 0.6  # shares of what the job usually moves in a window: below them it stands still, or is slow
 _WINDOWS = 24  # that are remembered
@@ -48,37 +48,41 @@ class Snapshot:
     moved: Mapping[Kind, float]
 
 
+@dataclass(frozen=True)
 class Progress:
-    """What one job has moved since it was first looked at. `window` is in seconds: how long it may stand still."""
+    """What one job has moved since it was first looked at. `window` is in seconds: how long it may stand still.
 
-    def __init__(self, window: float) -> None:
-        self.window = window
-        self.nodes: dict[str, PulseFacts] = {}
-        self.looks: deque[Snapshot] = deque()
-        self.cpu: dict[Rank, float] = {}
-        self.marks: deque[tuple[float, dict[Rank, float]]] = deque(maxlen=_WINDOWS)  # CPU seconds, once in each window
+    nodes  the last look at each node
+    looks  the sums at each look that is remembered
+    cpu    the CPU seconds that each rank has used
+    marks  those, and when, once in each window
+    """
 
-    def add(self, at: float, pulses: Mapping[str, PulseFacts]) -> None:
-        """Add a look. A node that did not answer has moved nothing that is known."""
+    window: float
+    nodes: Mapping[str, PulseFacts] = field(default_factory=dict)
+    looks: tuple[Snapshot, ...] = ()
+    cpu: Mapping[Rank, float] = field(default_factory=dict)
+    marks: tuple[tuple[float, Mapping[Rank, float]], ...] = ()
+
+    def after(self, at: float, pulses: Mapping[str, PulseFacts]) -> Progress:
+        """Return it with one more look. A node that did not answer has moved nothing that is known."""
         moved = dict(self.looks[-1].moved) if self.looks else dict.fromkeys(Kind, 0.0)
+        cpu = dict(self.cpu)
         for node, now in pulses.items():
             before = self.nodes.get(node)
             if before and now.time > before.time:
                 for kind, amount in _grown(before, now).items():
                     moved[kind] += amount
-                self._add_cpu(node, before.ranks, now.ranks)
-        self.nodes.update(pulses)
-        self.looks.append(Snapshot(at, moved))
-        while self.looks[0].at < at - (_WINDOWS + 1) * self.window:
-            self.looks.popleft()
-        if not self.marks or at >= self.marks[-1][0] + self.window:
-            self.marks.append((at, dict(self.cpu)))
-
-    def _add_cpu(self, node: str, before: tuple[RankPulse, ...], now: tuple[RankPulse, ...]) -> None:
-        used = {one.pid: one.cpu for one in before}
-        for one in now:
-            if one.pid in used:
-                self.cpu[node, one.pid] = self.cpu.get((node, one.pid), 0.0) + max(0.0, one.cpu - used[one.pid])
+                used = {one.pid: one.cpu for one in before.ranks}
+                for one in now.ranks:
+                    if one.pid in used:
+                        cpu[node, one.pid] = cpu.get((node, one.pid), 0.0) + max(0.0, one.cpu - used[one.pid])
+        oldest = at - (_WINDOWS + 1) * self.window
+        marks = self.marks
+        if not marks or at >= marks[-1][0] + self.window:
+            marks = (*marks, (at, cpu))[-_WINDOWS:]
+        looks = tuple(look for look in (*self.looks, Snapshot(at, moved)) if look.at >= oldest)
+        return Progress(self.window, {**self.nodes, **pulses}, looks, cpu, marks)
 
     @property
     def stands_since(self) -> float | None:
@@ -162,7 +166,7 @@ class Progress:
 _NOTICED = 0.2  # of a CPU
 
 
-def _rate(rank: Rank, before: tuple[float, dict[Rank, float]], now: tuple[float, dict[Rank, float]]) -> float:
+def _rate(rank: Rank, before: tuple[float, Mapping[Rank, float]], now: tuple[float, Mapping[Rank, float]]) -> float:
     return (now[1][rank] - before[1].get(rank, 0.0)) / max(0.1, now[0] - before[0])
 
 

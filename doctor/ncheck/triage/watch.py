@@ -246,7 +246,7 @@ class _Watch:
         job, now = self.job, time.monotonic()
         assert job  # noqa: S101  the caller has looked
         pulses = session.pulses()
-        self.progress.add(now, pulses)
+        self.progress = self.progress.after(now, pulses)
         alive = {(node, one.pid) for node, facts in pulses.items() for one in facts.ranks}
         gone = {rank for rank in _ranks(job) if rank[0] in pulses and rank not in alive}
         news = [one.shown for one in job.ranks if (one.node, one.pid) in self.ended.keys() & gone - self.noted]

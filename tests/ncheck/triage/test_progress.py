@@ -27,7 +27,7 @@ def watched(  # noqa: PLR0913  what may move
                 second, (RankPulse(7, "R", sums["cpu"], int(sums["files"])),), int(sums["network"]), 0, use
             )
             second_node = PulseFacts(second, (RankPulse(8, "R", sums["other"], 0),), 0, 0, None)
-            progress.add(float(second), {"node01": first, "node02": second_node})
+            progress = progress.after(float(second), {"node01": first, "node02": second_node})
         for name, rate in (("network", network), ("files", files), ("cpu", cpu), ("other", other_cpu)):
             sums[name] += rate(second)
     return progress
@@ -104,12 +104,11 @@ def test_the_rank_that_uses_more_of_a_cpu_is_named() -> None:
 def test_a_counter_that_was_set_back_moves_nothing() -> None:
     progress = Progress(WINDOW)
     for at, sent in ((0.0, 10**12), (20.0, 5), (40.0, 10)):
-        progress.add(at, {"node01": PulseFacts(at, (), sent, 0, None)})
+        progress = progress.after(at, {"node01": PulseFacts(at, (), sent, 0, None)})
     assert progress.looks[-1].moved[Kind.NETWORK] == 5.0
 
 
 def test_a_node_that_does_not_answer_has_moved_nothing_that_is_known() -> None:
     progress = watched(900, network=lambda _: 100 * MB)
     moved = progress.looks[-1].moved[Kind.NETWORK]
-    progress.add(920.0, {})
-    assert progress.looks[-1].moved[Kind.NETWORK] == moved
+    assert progress.after(920.0, {}).looks[-1].moved[Kind.NETWORK] == moved
