@@ -46,6 +46,11 @@ def within(
     return list(returned)
 
 
+def _no_module(_name: str) -> "Optional[str]":
+    """Bring no module: what there is before the head can be asked for one."""
+    return None
+
+
 def _is_smi(source: "Source") -> bool:
     return [os.path.basename(str(word)) for word in list(source.get("argv") or ())[:1]] == [_SMI]
 
@@ -59,7 +64,7 @@ class Sources:
         self.timeout = 10.0
         self.sudo = False
         self.job = Job({}, os.environ if environ is None else environ)
-        self.fetch: "Optional[Fetch]" = None
+        self.fetch: "Fetch" = _no_module
         self.bringing = threading.Lock()
         self.kept: "Dict[str, Any]" = {}  # what answers keep for later ones until the agent ends
         self.asks_nvml, self.awake, self.awake_since = False, threading.Event(), 0.0
@@ -180,7 +185,7 @@ class Sources:
             try:
                 return module_of(name)
             except ImportError as error:
-                texts = self.fetch(ROOM_OF + name) if error.name == name and self.fetch else None
+                texts = self.fetch(ROOM_OF + name) if error.name == name else None
                 if texts is None:
                     raise
                 importer: "Any" = __spec__ and __spec__.loader  # boot.MemoryImporter

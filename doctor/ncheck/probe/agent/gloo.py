@@ -16,6 +16,13 @@ from ncheck.agent.traffic import READS as COUNTERS
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.unanswered import unanswered
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence, Union
+
+    from ncheck.agent.commands import Environment
+    from ncheck.agent.sources import Arguments, Sources
+
 _PROGRAM = "ncheck.probe.agent.gloo_rank"
 _KEPT = "gloo"
 _TO_END = 1.0  # seconds that a rank has less than this node: so it can report its time limit itself
@@ -28,7 +35,7 @@ _SHOWN = 4  # addresses that a rank waits for
 READS = ("torch.distributed with gloo, by the job's python3, run with -B -c (--probe gloo)", *COUNTERS)
 
 
-def meeting(sources, arguments, timeout):
+def meeting(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Open a store at arguments["address"] for all later steps: {"address", "port", "version", "path"}; or
     {"importing": seconds}, where torch is still imported when the time is over.
     """
@@ -45,7 +52,7 @@ def meeting(sources, arguments, timeout):
     raise MissingError(reason[:_WIDEST] or "torch opened no store within the time limit")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of a step: see turn.py."""
     began, before = time.monotonic(), counters()
     limit = min(arguments["timeout"], timeout)
@@ -61,7 +68,7 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def _request(arguments, limit):
+def _request(arguments: "Arguments", limit: float) -> "Dict[str, Any]":
     seconds = max(0.5, limit - _TO_END)
     return {
         "turn": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
@@ -74,25 +81,25 @@ def _request(arguments, limit):
 class _Torch(KeptChild):
     """The child with torch: `known` are the "version", "path" and "port" of its messages."""
 
-    def __init__(self, argv, environment):
+    def __init__(self, argv: "Sequence[str]", environment: "Environment") -> None:
         KeptChild.__init__(self, argv, environment)
-        self.known = {}
+        self.known: "Dict[str, Any]" = {}
 
-    def started(self, pid):
+    def started(self, pid: object) -> bool:
         """Return whether this is a process group that the child made: its message alone is no proof."""
         try:
             return isinstance(pid, int) and os.getsid(pid) == self.process.pid and os.getpgid(pid) == pid
         except (OSError, OverflowError):
             return False
 
-    def messages(self, ends):
+    def messages(self, ends: float) -> "Iterator[Union[str, Dict[str, Any]]]":
         for message in KeptChild.messages(self, ends):
             if isinstance(message, dict):
                 self.known.update((name, message[name]) for name in ("version", "path", "port") if name in message)
             yield message
 
 
-def _torch_child(sources, address=""):
+def _torch_child(sources: "Sources", address: str = "") -> "_Torch":
     """Return the child with torch; a new one if there is none, or if it has ended."""
     child = sources.kept.get(_KEPT)
     if child is None or not child.lives:
@@ -107,17 +114,20 @@ def _torch_child(sources, address=""):
 class _Step:
     """The messages of the child and its rank in one step; `state` has the last value of each."""
 
-    def __init__(self, child):
-        self.child, self.late, self.unanswered = child, False, []
-        self.state, self.rows, self.notes = {"step": "importing torch"}, [], []
-        self.lines = deque(maxlen=_LAST)
+    def __init__(self, child: "_Torch") -> None:
+        self.child, self.late = child, False
+        self.unanswered: "List[str]" = []
+        self.state: "Dict[str, Any]" = {"step": "importing torch"}
+        self.rows: "List[object]" = []
+        self.notes: "List[str]" = []
+        self.lines: "Deque[str]" = deque(maxlen=_LAST)
 
     @property
-    def complete(self):
+    def complete(self) -> bool:
         """Whether it measured all that time and memory allow."""
         return bool(self.rows) and "done" in self.state
 
-    def run(self, request, ends):
+    def run(self, request: object, ends: float) -> None:
         """Read the rank's messages until it ends, or end it at the time limit."""
         try:
             self.child.send(request)
@@ -132,7 +142,7 @@ class _Step:
         if "ended" not in self.state:
             self.child.end()
 
-    def read(self, ends):
+    def read(self, ends: float) -> None:
         for message in self.child.messages(ends):
             if isinstance(message, str):
                 self.lines.append(message[:_WIDEST])
@@ -143,7 +153,7 @@ class _Step:
             if "ended" in self.state:
                 return
 
-    def failure(self, rank, limit):
+    def failure(self, rank: int, limit: float) -> "Dict[str, object]":
         """Return in which step the rank failed, and why."""
         code = None if self.late else _code(self.state.get("ended"))  # a rank that was ended here was not killed
         reason = self.state.get("failure")
@@ -156,12 +166,12 @@ class _Step:
         return {"step": self.state["step"], "words": reason[:_WIDEST], "rank": rank, "code": code, "late": self.late}
 
 
-def _is_valid(name, value):
+def _is_valid(name: str, value: object) -> bool:
     """Return whether a value has the right type: torch, or what it loads, could print a line like a message."""
     return isinstance(value, {"step": str, "failure": str, "pid": int, "ended": int, "first": float}.get(name, object))
 
 
-def _code(status):
+def _code(status: "Optional[int]") -> "Optional[int]":
     """Return the exit status of a wait status, or the negative number of the signal; None for None."""
     if status is None:
         return None

@@ -31,6 +31,12 @@ import warnings
 from datetime import timedelta
 from statistics import median
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
+
+    Task = Dict[str, Any]  # of one step, as it comes from the parent
+
 FEW = 3  # repeats where there is little time
 PART = 0.25  # of the time that is left, for one size: the rest is for larger ones
 PERIOD, FACTORS = 127, 7
@@ -45,12 +51,12 @@ TO_OPEN = 10.0  # seconds for a store to reach itself: a firewall may let no con
 REASONS = ("", "there is no time for it", "there is no memory for it")
 
 
-def send(**message):
+def send(**message: object) -> None:
     sys.stdout.write("\nncheck:" + json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
-def main(arguments):
+def main(arguments: "Dict[str, str]") -> None:
     warnings.simplefilter("ignore")  # torch warns if numpy is missing
     import torch
 
@@ -63,7 +69,7 @@ def main(arguments):
         send(ended=os.waitpid(pid, 0)[1])
 
 
-def forked(work, argument):
+def forked(work: "Callable[[Any], object]", argument: object) -> int:
     """Run `work` in a child that leads a process group, and return its pid."""
     pid = os.fork()
     if pid:
@@ -78,7 +84,7 @@ def forked(work, argument):
     os._exit(0)  # what torch does at a process's own end may hang where another rank died
 
 
-def store(address):
+def store(address: str) -> None:
     """Run a store until this process is ended. It listens on this address only; the default is all addresses."""
     from torch.distributed import TCPStore
 
@@ -97,7 +103,7 @@ def store(address):
         time.sleep(LOOKS)
 
 
-def one_step(asked):
+def one_step(asked: "Task") -> None:
     for name, value in asked["variables"].items():
         if value is None:
             os.environ.pop(name, None)
@@ -109,7 +115,7 @@ def one_step(asked):
 class Rank:
     """One rank. All ranks must launch the same collectives: they agree on the sizes that are left out."""
 
-    def __init__(self, asked):
+    def __init__(self, asked: "Task") -> None:
         import torch
         from torch import distributed
 
@@ -121,7 +127,7 @@ class Rank:
         self.join(asked)
         self.ends = time.monotonic() + asked["seconds"]
 
-    def join(self, asked):
+    def join(self, asked: "Task") -> None:
         """Meet the other ranks."""
         where, limit = asked["meeting"], timedelta(seconds=asked["timeout"])
         send(step="meeting at {address} port {port}".format(**where))
@@ -132,7 +138,7 @@ class Rank:
             timeout=limit,
         )  # fmt: skip
 
-    def run(self):
+    def run(self) -> None:
         send(step="first all-reduce", first=time.monotonic())
         self.agreed("")
         for size, wanted in ladder(self.sizes):
@@ -142,11 +148,11 @@ class Rank:
                 send(note="left out from {} bytes on: {}".format(smallest, why))
                 break
             send(step="all-reduce of {} bytes".format(size))
-            self.measure(size, wanted)
+            self.measure(size, wanted=wanted)
         self.distributed.barrier()  # a rank that ends closes its connections
         send(done=True)
 
-    def reason_against(self, size):
+    def reason_against(self, size: int) -> str:
         """Return why this size should be left out, "" if not; the first one only for lack of memory."""
         if size * COPIES > free_memory():
             return REASONS[2]
@@ -154,26 +160,27 @@ class Rank:
         spent = known and seconds * max(1.0, size / max(known, SMALL)) * (self.few + 1) * SPENT
         return REASONS[1] if spent and time.monotonic() + spent > self.ends else ""
 
-    def largest(self, number):
+    def largest(self, number: float) -> int:
         """Return the largest of the ranks' numbers."""
         numbers = self.torch.tensor([float(number)])
         self.distributed.all_reduce(numbers, op=self.distributed.ReduceOp.MAX)
         return int(numbers[0])
 
-    def agreed(self, why):
+    def agreed(self, why: str) -> str:
         """Return why a size is left out, if any rank has a reason."""
         return REASONS[self.largest(REASONS.index(why))]
 
-    def affordable(self, size, seconds):
+    def affordable(self, size: int, seconds: float) -> int:
         """Return how often a size that took these seconds is repeated: fewer times where a rank has little time."""
         left = (self.ends - time.monotonic()) * (1 if size == self.sizes[-1] else PART)
         fits = max(FEW, int(left / (max(seconds, SHORTEST) * SPENT)))
         return -self.largest(-min(self.repeats, fits))
 
-    def measure(self, size, wanted):
+    def measure(self, size: int, *, wanted: bool) -> None:
         values = (self.torch.arange(max(1, size // FLOAT)) % PERIOD + 1).float()
         factors = [rank % FACTORS + 1 for rank in range(self.world)]
-        times, wrong, repeats = [], 0, 0
+        times: "List[float]" = []
+        wrong, repeats = 0, 0
         while len(times) <= repeats:
             data = values * factors[self.rank]
             self.distributed.barrier()
@@ -192,7 +199,7 @@ class Rank:
             })  # fmt: skip
 
 
-def ladder(sizes):
+def ladder(sizes: "Iterable[int]") -> "Iterator[Tuple[int, bool]]":
     """Yield (size, whether it was requested): no size is so much larger that its time cannot be predicted."""
     known = SMALL
     for size in sizes:
@@ -203,7 +210,7 @@ def ladder(sizes):
         known = max(known, size)
 
 
-def free_memory():
+def free_memory() -> float:
     """Return the bytes that are available without swapping."""
     with open("/proc/meminfo") as file:
         # MemAvailable:   14163292 kB

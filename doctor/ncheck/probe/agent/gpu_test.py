@@ -12,9 +12,21 @@ import time
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.gpus import _nvml, started
 from ncheck.agent.answers.nccl_job import child_environment
-from ncheck.agent.answers.nccl_places import layout, library_path
+from ncheck.agent.answers.nccl_places import layout
 from ncheck.agent.files import line_of, number_in
 from ncheck.agent.keeping import KeptChild
+from ncheck.agent.loader import library_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+    from ncheck.agent.job import Job
+    from ncheck.agent.sources import Arguments, Sources
+
+    Gpu = Dict[str, str]  # "uuid" and "pci"
+    Task = Dict[str, Any]
+    Handle = Any  # NVML's, or a folder of sysfs
 
 READS = (
     "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1, and the job's cuBLAS if it has one",
@@ -28,7 +40,7 @@ _IDLE = 0.1  # of the memory may be in use
 _GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s
 _NO_CHOICE = dict.fromkeys(("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"))
 # By their use, the newest first; those of AMD are also found without a version, as in torch's own folder.
-_LIBRARIES = {
+_LIBRARIES: "Dict[str, Dict[str, Sequence[str]]]" = {
     "NVIDIA": {"blas": ("libcublas.so.13", "libcublas.so.12", "libcublas.so.11")},
     "AMD": {
         "blas": ("librocblas.so.5", "librocblas.so.4", "librocblas.so.3", "librocblas.so"),
@@ -48,7 +60,7 @@ NVML_NVLINK_ERROR_DL_REPLAY, NVML_NVLINK_ERROR_DL_RECOVERY = 0, 1
 _LINKS = 36  # the most that NVML knows
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return {"gpus": [what each child said], "pairs": [[from, to, GB/s]], "words": why no pair was measured}.
 
     It is asked {"gpus": [{"uuid", "pci"}], "vendor", "seconds": how long each computes, "timeout": seconds for all,
@@ -75,14 +87,14 @@ def answer(sources, arguments, timeout):
     watching.stop()
     pairs, words = _pairs(sources, argv, arguments["gpus"], task, ends)
     return {
-        "gpus": [dict(test.said, **watching.seen(test)) for test in tests],
+        "gpus": [dict(test.result, **watching.seen(test)) for test in tests],
         "pairs": pairs,
         "words": words,
         "vendor": vendor,
     }
 
 
-def _need_idle(gpus):
+def _need_idle(gpus: "Iterable[Gpu]") -> None:
     """Raise MissingError where a GPU of AMD is in use, or nobody knows: its tools do not say."""
     for gpu in gpus:
         used, total = (number_in(_PCI.format(gpu["pci"]) + "mem_info_vram_" + name) for name in ("used", "total"))
@@ -95,42 +107,46 @@ def _need_idle(gpus):
 class _Test:
     """The child of one GPU, read by a thread until it ends or its time is over. `link`: to the host, one at a time."""
 
-    def __init__(self, sources, argv, gpu, task, ends, link):  # noqa: PLR0913, PLR0917
+    def __init__(  # noqa: PLR0913, PLR0917
+        self, sources: "Sources", argv: "Sequence[str]", gpu: "Gpu", task: "Task", ends: float, link: "threading.Lock"
+    ) -> None:
         self.gpu, self.ends, self.loading, self.link, self.copies = gpu, ends, False, link, False
-        self.said = dict(gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False)
+        self.result: "Dict[str, Any]" = dict(
+            gpu, figures={}, results={}, notes=[], step="start", failure=None, done=False
+        )
         self.child = _child(sources, argv, [gpu], task)
         task = dict(task, cpus=_near(gpu["pci"]), deadline=_deadline(ends), pci=[gpu["pci"]])
         self.thread = threading.Thread(target=self._read, args=(task,), daemon=True)
         self.thread.start()
 
-    def _read(self, task):
+    def _read(self, task: "Task") -> None:
         try:
             self.child.send(task)
             for message in self.child.messages(self.ends):
                 if isinstance(message, dict):
                     self._take(message)
                 else:
-                    self.said["words"] = message[:200]
+                    self.result["words"] = message[:200]
         except OSError:
             pass  # it has ended: nothing is done
         finally:
             self.loading = False
             self._turn(wanted=False)
-            self.said["ended"] = not self.child.lives
+            self.result["ended"] = not self.child.lives
             self.child.end()
 
-    def _take(self, message):
+    def _take(self, message: "Dict[str, Any]") -> None:
         for name in ("figures", "results"):
-            self.said[name].update(message.get(name) or {})
+            self.result[name].update(message.get(name) or {})
         if "notes" in message:
-            self.said["notes"] = (self.said["notes"] + [message["notes"]])[:_MOST_NOTES]
+            self.result["notes"] = (self.result["notes"] + [message["notes"]])[:_MOST_NOTES]
         if "turn" in message:
             self._turn(wanted=message["turn"])
         self.loading = message.get("loading", self.loading)
         for name in ("step", "failure", "done"):
-            self.said[name] = message.get(name, self.said[name])
+            self.result[name] = message.get(name, self.result[name])
 
-    def _turn(self, *, wanted):
+    def _turn(self, *, wanted: bool) -> None:
         """Let it copy to and from the host when no other GPU does, or not at all; or let the next one."""
         if wanted:
             self.copies = self.link.acquire(timeout=max(0.0, min(_TURN, self.ends - time.monotonic())))
@@ -140,47 +156,50 @@ class _Test:
             self.link.release()
 
 
-def _deadline(ends):
+def _deadline(ends: float) -> float:
     """Return the seconds after which a child ends by itself, if nobody has ended it at the time limit."""
     return ends - time.monotonic() + _SPARE
 
 
-def _child(sources, argv, gpus, task):
+def _child(sources: "Sources", argv: "Sequence[str]", gpus: "Iterable[Gpu]", task: "Task") -> "KeptChild":
     shown = ",".join(gpu["uuid"] for gpu in gpus)
-    variables = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    variables: "Dict[str, Optional[str]]" = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if "hip" in task:
         variables = _NO_CHOICE  # HIP finds them by their addresses
     return KeptChild(argv, child_environment(sources.job.environment, variables, {}))
 
 
-def _near(pci):
+def _near(pci: str) -> "List[int]":
     """Return the CPUs of the GPU's own NUMA node; none where the system does not say."""
-    cpus = []
+    cpus: "List[int]" = []
     for part in filter(None, (line_of("/sys/bus/pci/devices/{}/local_cpulist".format(pci)) or "").split(",")):
         first, _, last = part.partition("-")
         cpus += range(int(first), int(last or first) + 1)
     return cpus
 
 
-def _libraries(job, vendor):
+def _libraries(job: "Job", vendor: str) -> "Dict[str, List[str]]":
     """Return the files of each library that the job may have, and the names that the loader may know."""
-    said = layout(job)
-    folders = [os.path.join(folder, "nvidia", "*", "lib") for folder in said["path"]]
-    folders += [os.path.join(said["torch"], "lib")] if said["torch"] else []
+    python = layout(job)
+    folders = [os.path.join(folder, "nvidia", "*", "lib") for folder in python["path"]]
+    folders += [os.path.join(python["torch"], "lib")] if python["torch"] else []
     folders += [*library_path(job.environment), "/usr/local/cuda/lib64", "/opt/conda/lib", "/opt/rocm/lib"]
 
-    def files(names):
+    def files(names: "Sequence[str]") -> "List[str]":
         found = [path for folder in folders for name in names for path in glob.glob(os.path.join(folder, name))]
         return [*found[:4], *names]
 
     return {use: files(names) for use, names in _LIBRARIES[vendor].items()}
 
 
-def _pairs(sources, argv, gpus, task, ends):
+def _pairs(
+    sources: "Sources", argv: "Sequence[str]", gpus: "Sequence[Gpu]", task: "Task", ends: float
+) -> "Tuple[List[object], str]":
     """Return what the copies between the GPUs reached, and why some were not measured."""
     if len(gpus) < 2:
         return [], ""
-    pairs, words, done = [], "", False
+    pairs: "List[object]" = []
+    words, done = "", False
     child = _child(sources, argv, gpus, task)
     step = "start"
     try:
@@ -201,10 +220,15 @@ def _pairs(sources, argv, gpus, task, ends):
 class _Watching:
     """NVML's looks at each GPU while its child keeps it busy, and its counters before and after."""
 
-    def __init__(self, sources, tests):
-        self.tests, self.looks, self.why, self.over = tests, {id(test): [] for test in tests}, "", threading.Event()
-        self.handles, self.serials, self.before, self.after = {}, {}, {}, {}
-        self.nvml = None
+    def __init__(self, sources: "Sources", tests: "Sequence[_Test]") -> None:
+        self.tests, self.why, self.over = tests, "", threading.Event()
+        # Each by the `id` of a test.
+        self.looks: "Dict[int, List[Dict[str, object]]]" = {id(test): [] for test in tests}
+        self.handles: "Dict[int, Handle]" = {}
+        self.serials: "Dict[int, Optional[str]]" = {}
+        self.before: "Dict[int, Dict[str, int]]" = {}
+        self.after: "Dict[int, Dict[str, int]]" = {}
+        self.nvml: "Any" = None
         try:
             self._start(sources)
         except (OSError, MissingError) as error:
@@ -212,7 +236,7 @@ class _Watching:
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
-    def _watch(self):
+    def _watch(self) -> None:
         if self.why:
             return
         for test in self.tests:
@@ -227,12 +251,12 @@ class _Watching:
         for test in self.tests:
             self.after[id(test)] = self._counters(self.handles[id(test)])
 
-    def stop(self):
+    def stop(self) -> None:
         """End the looks; NVML that hangs is left behind, and ends with the agent."""
         self.over.set()
         self.thread.join(2.0)
 
-    def seen(self, test):
+    def seen(self, test: "_Test") -> "Dict[str, object]":
         """Return {"serial", "looks", "before", "after", "unwatched": why there is none}."""
         looks = self.looks[id(test)]
         why = self.why or ("" if looks else "it was not looked at while it was busy")
@@ -241,22 +265,23 @@ class _Watching:
             "before": self.before.get(id(test), {}), "after": self.after.get(id(test), {}),
         }  # fmt: skip
 
-    def _start(self, sources):
+    def _start(self, sources: "Sources") -> None:
         self.nvml = started(_nvml(sources.fetch))
 
-    def _handle(self, gpu):
+    def _handle(self, gpu: "Gpu") -> "Handle":
         return self._ask("nvmlDeviceGetHandleByUUID", gpu["uuid"].encode())
 
-    def _serial(self, handle):
-        return self._ask("nvmlDeviceGetSerial", handle)
+    def _serial(self, handle: "Handle") -> "Optional[str]":
+        serial: "Optional[str]" = self._ask("nvmlDeviceGetSerial", handle)
+        return serial
 
-    def _ask(self, name, *arguments):
+    def _ask(self, name: str, *arguments: object) -> "Handle":
         try:
             return getattr(self.nvml, name)(*arguments)
         except (self.nvml.NVMLError, AttributeError):
             return None
 
-    def _look(self, handle):
+    def _look(self, handle: "Handle") -> "Dict[str, object]":
         return {
             "clock": self._ask("nvmlDeviceGetClockInfo", handle, NVML_CLOCK_SM),
             "most_clock": self._ask("nvmlDeviceGetMaxClockInfo", handle, NVML_CLOCK_SM),
@@ -270,7 +295,7 @@ class _Watching:
             "most_width": self._ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
         }
 
-    def _counters(self, handle):
+    def _counters(self, handle: "Handle") -> "Dict[str, int]":
         if handle is None:
             return {}
         links = [
@@ -291,22 +316,22 @@ class _Watching:
 class _WatchingAmd(_Watching):
     """The same of GPUs of AMD, as their driver has it in sysfs. What lowers a clock is not there."""
 
-    def _start(self, _sources):
+    def _start(self, _sources: "Sources") -> None:
         pass
 
-    def _handle(self, gpu):
+    def _handle(self, gpu: "Gpu") -> "Handle":
         return _PCI.format(gpu["pci"])
 
-    def _serial(self, folder):
+    def _serial(self, folder: "Handle") -> "Optional[str]":
         return line_of(folder + "serial_number")
 
-    def _look(self, folder):
+    def _look(self, folder: "Handle") -> "Dict[str, object]":
         clocks = (line_of(folder + "pp_dpm_sclk") or "").splitlines()  # 1: 2100Mhz *
         levels = [(int("".join(filter(str.isdigit, line.partition(":")[2])) or 0), "*" in line) for line in clocks]
         sensors = (glob.glob(folder + "hwmon/hwmon*/") or [folder])[0]
         power = number_in(sensors + "power1_average") or number_in(sensors + "power1_input")  # in microwatts
         limit, heat = number_in(sensors + "power1_cap"), number_in(sensors + "temp2_input")  # 2: the hottest spot
-        look = {
+        look: "Dict[str, object]" = {
             "clock": next((clock for clock, now in levels if now), None),
             "most_clock": max((clock for clock, _ in levels), default=None),
             "power": power and power // 1000, "power_limit": limit and limit // 1000,
@@ -318,7 +343,7 @@ class _WatchingAmd(_Watching):
             look[ours + "width"] = number_in(folder + theirs + "_link_width")
         return look
 
-    def _counters(self, folder):
+    def _counters(self, folder: "Handle") -> "Dict[str, int]":
         errors = (line_of(folder + "ras/umc_err_count") or "").partition("ue: ")[2].partition("\n")[0]
         counted = {
             "pcie_replays": number_in(folder + "pcie_replay_count"),

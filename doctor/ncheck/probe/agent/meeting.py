@@ -4,12 +4,19 @@ For NCCL a child of the job's interpreter, under the plan's variables, calls ncc
 a root that listens in that child, and is good for one communicator.
 """
 
+import sys
 import time
 from importlib import import_module
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import WHY, child_environment, job_nccl
 from ncheck.agent.keeping import KeptChild
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Sequence
+
+    from ncheck.agent.sources import Arguments, Sources
 
 # Means to the module of doctor/ncheck/probe/agent/ whose `meeting` opens it; NCCL's own is below.
 OPENED_BY = {"gloo": "gloo"}
@@ -43,7 +50,7 @@ sys.stdin.read()
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what the turns need to meet there.
 
     Asked as {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; it says for NCCL
@@ -52,20 +59,23 @@ def answer(sources, arguments, timeout):
     """
     if arguments["means"] in OPENED_BY:
         module = import_module("ncheck.probe.agent." + OPENED_BY[arguments["means"]])
-        return module.meeting(sources, arguments, timeout)
+        opened: "Dict[str, Any]" = module.meeting(sources, arguments, timeout)
+        return opened
     return _roots(sources, arguments, time.monotonic() + timeout)
 
 
-def _roots(sources, arguments, ends):
+def _roots(sources: "Sources", arguments: "Arguments", ends: float) -> "Dict[str, Any]":
     path, version = job_nccl(sources, ends)
     count = max(1, min(AT_MOST, int(arguments.get("count") or 1)))
-    said = _told(sources, [sources.job.path, "-B", "-S", "-c", _ROOTS, path, str(count)], arguments, ends)
-    if said["code"]:
-        raise MissingError("ncclGetUniqueId: {} (result {})".format(said["words"] or "no words", said["code"]))
-    return {"ids": said["ids"], "version": version, "path": path}
+    message = _first_message(
+        sources, [sources.job.path or sys.executable, "-B", "-S", "-c", _ROOTS, path, str(count)], arguments, ends
+    )
+    if message["code"]:
+        raise MissingError("ncclGetUniqueId: {} (result {})".format(message["words"] or "no words", message["code"]))
+    return {"ids": message["ids"], "version": version, "path": path}
 
 
-def _told(sources, argv, arguments, ends):
+def _first_message(sources: "Sources", argv: "Sequence[str]", arguments: "Arguments", ends: float) -> "Dict[str, Any]":
     """Start the child, keep it, and return what it tells in its line."""
     variables = dict(arguments.get("variables") or {}, NCCL_COMM_ID=None)
     child = KeptChild(argv, child_environment(sources.job.environment, variables, _QUIET))

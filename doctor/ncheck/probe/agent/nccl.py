@@ -10,6 +10,12 @@ from ncheck.probe.agent import segments
 from ncheck.probe.agent.nccl_log import Log
 from ncheck.probe.agent.ranks import Rank, first_cause, follow
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+    from ncheck.agent.sources import Arguments, Sources
+
 READS = (
     "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1 and the libnccl that the job loads",
     "its shared memory: NCCL's segments that the ranks were seen to have, and leave, are removed",
@@ -22,15 +28,16 @@ _NO_RENDEZVOUS = {"NCCL_COMM_ID": None}  # the ranks meet by their own identifie
 RESERVE, PART = 6.0, 0.25  # seconds to end ranks that hang: so many, or this part of a short step
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of this node: see turn.py."""
     began = time.monotonic()
     ends = began + min(timeout, arguments.get("timeout") or timeout)
     before, moved = segments.here(), counters()
-    log, ranks = Log(), []
-    loaded = {"version": "", "library": "", "failure": None}
+    log = Log()
+    ranks: "List[Rank]" = []
+    loaded: "Dict[str, Any]" = {"version": "", "library": "", "failure": None}
 
-    def cleared():
+    def cleared() -> "List[str]":
         for rank in ranks:
             rank.close()
         ours = {path: inode for rank in ranks for path, inode in rank.segments.items()}
@@ -53,7 +60,7 @@ def answer(sources, arguments, timeout):
     return _result(ranks, log, loaded, began, more)
 
 
-def _start(ranks, sources, arguments, seconds):
+def _start(ranks: "List[Rank]", sources: "Sources", arguments: "Arguments", seconds: float) -> None:
     if not sources.job.path:
         raise MissingError("no python3 in the job's environment to run the ranks")
     if "rank-program" not in sources.kept:
@@ -73,8 +80,10 @@ def _start(ranks, sources, arguments, seconds):
         ranks.append(Rank(own["rank"], argv, environment, own))
 
 
-def _result(ranks, log, loaded, began, more):
-    failure = loaded["failure"] or first_cause(ranks)
+def _result(
+    ranks: "Sequence[Rank]", log: "Log", loaded: "Dict[str, Any]", began: float, more: "Mapping[str, object]"
+) -> "Dict[str, Any]":
+    failure = loaded["failure"] or first_cause(rank.failure for rank in ranks)
     libraries = [line for rank in ranks for line in rank.messages_of("library")]
     firsts = [line["at"] - began for rank in ranks for line in rank.messages_of("first")]
     notes = [line["words"] for rank in ranks[:1] for line in rank.messages_of("note")]
@@ -90,9 +99,9 @@ def _result(ranks, log, loaded, began, more):
     )
 
 
-def _rows(ranks):
+def _rows(ranks: "Sequence[Rank]") -> "List[Dict[str, Any]]":
     """Return the mean over this node's ranks, of the rows that all of them have."""
-    by_size = {}
+    by_size: "Dict[Tuple[int, bool], Dict[int, Dict[str, Any]]]" = {}
     for rank in ranks:
         for row in rank.messages_of("row"):
             by_size.setdefault((row["size"], row["in_place"]), {})[rank.number] = row
@@ -100,14 +109,14 @@ def _rows(ranks):
     return [dict(_mean(rows), size=size, in_place=in_place) for (size, in_place), rows in sorted(whole.items())]
 
 
-def _mean(rows):
+def _mean(rows: "Sequence[Dict[str, Any]]") -> "Dict[str, Any]":
     row = {name: sum(row[name] for row in rows) / len(rows) for name in ("seconds", "fastest", "slowest")}
     verified = [row["wrong"] for row in rows if row["wrong"] is not None]
     wrong = sum(verified) if len(verified) == len(rows) else None
     return dict(row, wrong=wrong, timing=rows[0].get("timing"))
 
 
-def _not_ended(ranks):
+def _not_ended(ranks: "Iterable[Rank]") -> "List[str]":
     return [
         "rank {} (process {}) did not end and was ended".format(rank.number, rank.pid) for rank in ranks if rank.killed
     ]

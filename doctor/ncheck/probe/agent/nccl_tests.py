@@ -11,6 +11,13 @@ from ncheck.agent.answers.tools import NCCL_TESTS, path_of
 from ncheck.agent.commands import run
 from ncheck.agent.traffic import carried, counters
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.commands import Reply
+    from ncheck.agent.sources import Arguments, Sources
+
 # NCCL's own lines go to standard error, so that they do not interrupt the table.
 _LOGGED = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", "NCCL_DEBUG_FILE": "/dev/stderr"}
 _MOST_OUTPUT = 65536  # characters of each stream that travel
@@ -18,7 +25,7 @@ _MOST_OUTPUT = 65536  # characters of each stream that travel
 READS = ("all_reduce_perf -g N, where the probe is nccl-tests: its table; /sys/class/*/*/statistics before and after",)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of this node; "output" is that of the program: see turn.py."""
     environment = child_environment(sources.job.environment, arguments.get("variables") or {}, _LOGGED)
     path = next(filter(None, (path_of(name, environment) for name in NCCL_TESTS)), None)
@@ -34,7 +41,7 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def program_output(done, seconds):
+def program_output(done: "Reply", seconds: float) -> "Dict[str, Any]":
     """Return what a program printed and how it ended; of long output only the end."""
     return {
         "stdout": done.get("stdout", "")[-_MOST_OUTPUT:], "stderr": done.get("stderr", "")[-_MOST_OUTPUT:],

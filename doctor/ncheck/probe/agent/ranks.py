@@ -14,6 +14,16 @@ import time
 from ncheck.agent.commands import decoded
 from ncheck.probe.agent import segments
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+    from ncheck.agent.commands import Environment, Process
+    from ncheck.probe.agent.nccl_log import Log
+
+    Message = Dict[str, Any]
+    Failure = Dict[str, Any]  # "step", "words", "rank", "code" and "late"
+
 MOMENT = 1.0  # seconds in which the others may report a failure themselves
 TO_ABORT = 4.0  # seconds for a rank that was asked to end
 _LONGEST = 65536  # bytes of a line that does not end
@@ -27,14 +37,17 @@ _MOST = 2**64
 class Rank:
     """One rank: its process, and its messages."""
 
-    def __init__(self, number, argv, environment, spec):
-        self.number, self.messages, self.step, self.failure = number, [], "start", None
-        self.killed, self.asked_to_end, self.status = False, False, None
-        self.segments = {}  # {path: inode} of its shared memory, as far as it was seen
+    def __init__(self, number: int, argv: "Sequence[str]", environment: "Environment", spec: "Dict[str, Any]") -> None:
+        self.number, self.step = number, "start"
+        self.messages: "List[Message]" = []
+        self.failure: "Optional[Failure]" = None
+        self.killed, self.asked_to_end = False, False
+        self.status: "Optional[int]" = None
+        self.segments: "Dict[str, int]" = {}  # {path: inode} of its shared memory, as far as it was seen
         reading, writing = os.pipe()
         try:
             text = json.dumps(dict(spec, fd=writing))
-            self.process = subprocess.Popen(
+            self.process: "Process" = subprocess.Popen(  # type: ignore[assignment]
                 argv, env=dict(environment, NCHECK_RANK=text), cwd="/", start_new_session=True, pass_fds=(writing,),
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
@@ -47,7 +60,7 @@ class Rank:
         self.pipes = {reading: b"", self.process.stdout.fileno(): b""}
         self.own = reading
 
-    def read(self, number, log):
+    def read(self, number: int, log: "Log") -> bool:
         """Read what one pipe has. Return whether more may come."""
         data = os.read(number, 65536)
         lines = (self.pipes[number] + data).split(b"\n")
@@ -59,7 +72,7 @@ class Rank:
                 log.take(decoded(line))
         return bool(data)
 
-    def take(self, line):
+    def take(self, line: bytes) -> None:
         """Take one message; a line that is none, from a library, is ignored."""
         message = _message(line)
         if message is None or (len(self.messages) >= _MOST_MESSAGES and message["is"] not in ("failure", "done")):
@@ -73,32 +86,32 @@ class Rank:
             self.segments.update(message["segments"])
         self.messages.append(dict(message, at=time.monotonic()))
 
-    def messages_of(self, kind):
+    def messages_of(self, kind: str) -> "List[Message]":
         return [message for message in self.messages if message.get("is") == kind]
 
-    def ended(self):
+    def ended(self) -> bool:
         """Return whether the process has ended, and note its status."""
         if self.status is None and self.process.poll() is not None:
             self.status = self.process.returncode
         return self.status is not None
 
-    def look(self):
+    def look(self) -> None:
         """Note its shared memory, as long as its process number is its own."""
         if not self.ended():
             self.segments.update(segments.seen([self.pid])[0])
 
-    def died(self):
+    def died(self) -> bool:
         """Return whether it ended without a last message about its shared memory."""
         return self.process.returncode is None or self.process.returncode < 0
 
-    def send(self, number):
+    def send(self, number: int) -> None:
         """Send its whole group a signal."""
         try:
             os.killpg(self.pid, number)
         except OSError:
             pass
 
-    def explain(self, log):
+    def explain(self, log: "Log") -> None:
         """Note why it failed if it sent no reason itself. A rank that was asked to end did not fail."""
         if self.failure or self.messages_of("done") or (self.asked_to_end and self.status == _ENDED_BY_US):
             return
@@ -110,10 +123,10 @@ class Rank:
             last = log.last[-1] if log.last else "no output"
             self.fail("it ended with exit status {} in: {}: {}".format(self.status, self.step, last), None)
 
-    def fail(self, reason, code, *, late=False):
+    def fail(self, reason: str, code: "Optional[int]", *, late: bool = False) -> None:
         self.failure = {"step": self.step, "words": reason, "rank": self.number, "code": code, "late": late}
 
-    def close(self):
+    def close(self) -> None:
         """End it and close its pipes."""
         self.look()
         self.send(signal.SIGKILL)
@@ -127,7 +140,7 @@ class Rank:
         self.pipes = {}
 
 
-def follow(ranks, log, ends, reserve):
+def follow(ranks: "Sequence[Rank]", log: "Log", ends: float, reserve: float) -> None:
     """Read all ranks until they end: by `ends`, with the last `reserve` seconds to end ranks that hang."""
     course = _Course(ranks, log, ends, reserve)
     while course.goes_on():
@@ -140,7 +153,7 @@ def follow(ranks, log, ends, reserve):
 
 
 class _Course:
-    def __init__(self, ranks, log, ends, reserve):
+    def __init__(self, ranks: "Sequence[Rank]", log: "Log", ends: float, reserve: float) -> None:
         self.ranks, self.log = ranks, log
         self.steps = [(ends - reserve / 2, signal.SIGTERM), (ends - reserve / 6, signal.SIGKILL), (ends + MOMENT, None)]
         self.hurried = self.over = False
@@ -150,7 +163,7 @@ class _Course:
                 self.owners[number] = rank
                 self.poll.register(number, select.POLLIN)
 
-    def goes_on(self):
+    def goes_on(self) -> bool:
         """Read what the pipes have; return whether there may be more."""
         ended = [rank.ended() for rank in self.ranks]  # before the pipes are read: then they have all that was written
         ready = self.poll.poll(0 if all(ended) else _STRIDE * 1000)
@@ -161,7 +174,7 @@ class _Course:
             self.over, self.steps = True, [(time.monotonic() + MOMENT, None)]
         return bool(self.steps) and (bool(ready) or not all(ended))
 
-    def press(self, now):
+    def press(self, now: float) -> None:
         """End the ranks whose time has come: all soon after the first has failed, and all at the time limit."""
         if not self.hurried and any(_failed(rank) for rank in self.ranks):
             self.hurried = True
@@ -172,7 +185,7 @@ class _Course:
             _signal_all(self.ranks, number)
 
 
-def _message(line):
+def _message(line: bytes) -> "Optional[Message]":
     """Return a line in the form of a rank's messages; None for any other."""
     try:
         message = json.loads(line.decode())
@@ -187,7 +200,7 @@ def _message(line):
     return message if texts and (is_valid is None or is_valid(message)) else None
 
 
-def _is_row(message):
+def _is_row(message: "Message") -> bool:
     numbers = [message.get(name) for name in _TIMES] + [message.get("size")]
     wrong = message.get("wrong")
     return (
@@ -200,16 +213,16 @@ def _is_row(message):
     )
 
 
-def _is_held(message):
+def _is_held(message: "Message") -> bool:
     segments_of_rank = message.get("segments")
     return isinstance(segments_of_rank, dict) and all(isinstance(inode, int) for inode in segments_of_rank.values())
 
 
-def _failed(rank):
-    return rank.failure or (rank.status is not None and not rank.messages_of("done"))
+def _failed(rank: "Rank") -> bool:
+    return bool(rank.failure) or (rank.status is not None and not rank.messages_of("done"))
 
 
-def _signal_all(ranks, number):
+def _signal_all(ranks: "Iterable[Rank]", number: "Optional[int]") -> None:
     for rank in ranks:
         if number is not None and not rank.ended():
             rank.look()
@@ -217,23 +230,22 @@ def _signal_all(ranks, number):
             rank.send(number)
 
 
-def _signal(number):
+def _signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
         return "signal {}".format(number)
 
 
-def first_cause(ranks):
+def first_cause(failures: "Iterable[Optional[Failure]]") -> "Optional[Failure]":
     """Return the failure that explains the others: one of its own comes before one that another rank caused.
 
     A rank that died sends no reason, and what the others report about it (also an internal error) is not their fault.
     """
-    failures = [rank.failure for rank in ranks if rank.failure]
-    return min(failures, key=_weight) if failures else None
+    return min(filter(None, failures), key=_weight, default=None)
 
 
-def _weight(failure):
+def _weight(failure: "Failure") -> "Tuple[bool, bool, bool, int]":
     remote = failure["code"] == 6  # ncclRemoteError: the failure of another rank
     died = failure["code"] is not None and failure["code"] < 0
     return bool(failure["late"]), remote, not died, failure["rank"]

@@ -15,6 +15,13 @@ from ncheck.agent.commands import run
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.nccl_tests import program_output
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Sequence
+
+    from ncheck.agent.commands import Environment, Reply
+    from ncheck.agent.sources import Arguments, Sources
+
 READS = ("ib_write_bw or ibv_rc_pingpong between pairs of HCA ports, where one of them is on the PATH (the probe)",)
 _PAUSE = 0.2  # seconds before a client tries again: its server may not wait for it yet
 # Couldn't connect to 10.1.0.7:18515     |     Unable to open file descriptor for socket connection
@@ -22,7 +29,7 @@ _REFUSED = re.compile(r"Couldn't connect|Could not connect|[Cc]onnection refused
 _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of this node; "output" is that of the program: see turn.py."""
     ends = time.monotonic() + min(arguments["timeout"], timeout)
     environment = child_environment(sources.job.environment, arguments.get("variables") or {}, {})
@@ -41,7 +48,7 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def _options(arguments):
+def _options(arguments: "Arguments") -> "List[str]":
     if not _DEVICE.match(arguments["device"]):
         raise ValueError("a device of that name cannot be")
     options = ["-d", arguments["device"], "-i", str(int(arguments["hca_port"])), "-s", str(int(arguments["bytes"]))]
@@ -52,14 +59,14 @@ def _options(arguments):
     return options + (["-g", str(int(arguments["gid"]))] if arguments.get("gid") is not None else [])
 
 
-def _serve(argv, arguments, environment, ends):
+def _serve(argv: "Sequence[str]", arguments: "Arguments", environment: "Environment", ends: float) -> "Reply":
     port = next((port for port in arguments["ports"] if _free(port)), None)
     if port is None:
         return {"status": "failed", "reason": "none of the TCP ports {} is free".format(arguments["ports"])}
     return run([*argv, "-p", str(port)], max(0.1, ends - time.monotonic()), environment)
 
 
-def _free(port):
+def _free(port: int) -> bool:
     """Return whether a program could listen there. A connection in TIME_WAIT does not prevent that."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,7 +77,7 @@ def _free(port):
     return True
 
 
-def _call(argv, arguments, environment, ends):
+def _call(argv: "Sequence[str]", arguments: "Arguments", environment: "Environment", ends: float) -> "Reply":
     """Try one port after the other, again and again, until the server answers or the time is over."""
     ports, tries = arguments["ports"], 0
     while True:

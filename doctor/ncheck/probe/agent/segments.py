@@ -10,12 +10,16 @@ import threading
 
 from ncheck.agent import proc
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Mapping, Set, Tuple, Union
+
 SHM = "/dev/shm"  # noqa: S108  where NCCL and CUDA put theirs
 NAMES = ("nccl-", "cuda.shm.")
 _TO_LOOK = 3.0  # seconds
 
 
-def here(folder=SHM):
+def here(folder: str = SHM) -> "Dict[str, int]":
     """Return {path: inode} of this user's NCCL and CUDA segments."""
     found = {}
     for path in [path for name in NAMES for path in glob.glob(folder + "/" + name + "*")]:
@@ -28,7 +32,7 @@ def here(folder=SHM):
     return found
 
 
-def used_by(pid="self", folder=SHM):
+def used_by(pid: "Union[int, str]" = "self", folder: str = SHM) -> "Dict[str, int]":
     """Return {path: inode} of the segments that a process has mapped or open: it opens one before it maps it."""
     found = proc.mapped(pid, folder) or {}
     wanted = tuple(folder + "/" + name for name in NAMES)
@@ -41,11 +45,13 @@ def used_by(pid="self", folder=SHM):
     return {path: inode for path, inode in found.items() if path.startswith(wanted)}
 
 
-def seen(pids, folder=SHM, seconds=_TO_LOOK):
+def seen(
+    pids: "Iterable[Union[int, str]]", folder: str = SHM, seconds: float = _TO_LOOK
+) -> "Tuple[Dict[str, int], bool]":
     """Return the segments of these processes, and whether all could be read: one that hangs may lock its maps."""
-    found = {}
+    found: "Dict[str, int]" = {}
 
-    def look():
+    def look() -> None:
         for pid in pids:
             found.update(used_by(pid, folder))
 
@@ -55,7 +61,7 @@ def seen(pids, folder=SHM, seconds=_TO_LOOK):
     return dict(found), not thread.is_alive()
 
 
-def removed(before, ours, folder=SHM):
+def removed(before: "Mapping[str, int]", ours: "Mapping[str, int]", folder: str = SHM) -> "List[str]":
     """Remove what is there now, was not before, and is `ours`, {path: inode}; return a line for each."""
     lines = []
     for path, inode in sorted(here(folder).items()):
@@ -69,25 +75,25 @@ def removed(before, ours, folder=SHM):
     return lines
 
 
-def still(segments, folder=SHM):
+def still(segments: "Mapping[str, int]", folder: str = SHM) -> "List[str]":
     """Return the paths of those that still exist."""
     present = here(folder)
     return [path for path, inode in segments.items() if present.get(path) == inode]
 
 
-def of_others(folder=SHM, seconds=_TO_LOOK):
+def of_others(folder: str = SHM, seconds: float = _TO_LOOK) -> "Tuple[Set[str], bool]":
     """Return the paths of other visible processes, and whether all could be read."""
     found, whole = seen([pid for pid in proc.pids() if pid != os.getpid()], folder, seconds)
     return set(found), whole
 
 
-def unused(segments, seconds=_TO_LOOK, folder=SHM):
+def unused(segments: "Mapping[str, int]", seconds: float = _TO_LOOK, folder: str = SHM) -> "Dict[str, int]":
     """Return those of {path: inode} that no other process has; none if not all processes could be read."""
     others, whole = of_others(folder, seconds)
     return {path: inode for path, inode in segments.items() if path not in others} if whole else {}
 
 
-def doubtful(before, folder=SHM, seconds=_TO_LOOK):
+def doubtful(before: "Mapping[str, int]", folder: str = SHM, seconds: float = _TO_LOOK) -> "List[str]":
     """Return a line for each new segment that no visible process has."""
     new = [path for path, inode in sorted(here(folder).items()) if before.get(path) != inode]
     used = of_others(folder, seconds)[0] if new else set()

@@ -18,6 +18,12 @@ from ncheck.agent.traffic import carried, counters
 from ncheck.agent.wire import PROOF, proof
 from ncheck.probe.agent.transfer import BrokenError, Transfer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+    from ncheck.agent.sources import Arguments
+
 STREAMS = 4  # in each direction
 FEW = 3  # repeats of one size where there is little time
 PART = 0.25  # of the time that is left, for a size that is not the last
@@ -33,7 +39,7 @@ _SMALL, _STRIDE = 65536, 64  # bytes up to which all take about the same; how mu
 READS = ("TCP between the two nodes of a pair, where they listen for this run anyway", *COUNTERS)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of a step: see turn.py."""
     began, before = time.monotonic(), counters()
     pair = _Pair(arguments, began + min(arguments["timeout"], timeout))
@@ -54,7 +60,7 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def _row(size, times):
+def _row(size: int, times: "Sequence[float]") -> "Dict[str, object]":
     times = sorted(times)
     return {
         "size": size, "in_place": False, "seconds": median(times), "fastest": times[0], "slowest": times[-1],
@@ -65,27 +71,32 @@ def _row(size, times):
 class _Pair:
     """This node of a pair. `out` are the streams that it opened, `arrived` those of the other node."""
 
-    def __init__(self, asked, ends):
+    def __init__(self, asked: "Arguments", ends: float) -> None:
         self.asked, self.ends, self.sizes = asked, ends, sorted(set(asked["sizes"]))
-        self.repeats, self.few = asked["repeats"], min(FEW, asked["repeats"])
+        self.repeats: int = asked["repeats"]
+        self.few = min(FEW, self.repeats)
         self.node, self.rank = asked["node"], asked["group"].index(asked["node"])
         self.other = asked["group"][1 - self.rank]
-        self.out, self.arrived, self.began, self.times, self.seconds = [], [], None, {}, 0.0
+        self.out: "List[socket.socket]" = []
+        self.arrived: "List[socket.socket]" = []
+        self.began: "Optional[float]" = None
+        self.times: "Dict[int, List[float]]" = {}
+        self.seconds = 0.0
         self.doing = "connecting to {}".format(self.other)
         self.theirs = [self.ticket(self.other, number) for number in range(STREAMS + self.rank)]
 
-    def ticket(self, dialler, number):
+    def ticket(self, dialler: str, number: int) -> bytes:
         turn = "{} {} {}".format(self.asked["round"], " ".join(self.asked["group"]), number)
         return proof(self.asked["token"], dialler, turn)
 
-    def left(self, most=float("inf")):
+    def left(self, most: float = float("inf")) -> float:
         """Return the seconds that are left. Raises BrokenError if there are none."""
         seconds = min(most, self.ends - time.monotonic())
         if seconds <= 0:
             raise BrokenError("its time was over", late=True)
         return seconds
 
-    def failure(self, error):
+    def failure(self, error: "Union[BrokenError, OSError, EOFError]") -> "Dict[str, object]":
         """Return an error as the failure of the step."""
         if isinstance(error, socket.timeout):
             error = BrokenError("no more data from {} before the time limit".format(self.other), late=True)
@@ -97,7 +108,7 @@ class _Pair:
 
     # Connecting and disconnecting
 
-    def meet(self):
+    def meet(self) -> None:
         """Open this node's streams, and wait for the other's."""
         for number in range(STREAMS + 1 - self.rank):
             self.dial(self.ticket(self.node, number))
@@ -110,7 +121,7 @@ class _Pair:
             sock.settimeout(None)
         self.control = (self.out, self.arrived)[self.rank][STREAMS]
 
-    def dial(self, ticket):
+    def dial(self, ticket: bytes) -> None:
         """Open one stream. Raises BrokenError with the cause."""
         began = time.monotonic()
         try:
@@ -128,7 +139,7 @@ class _Pair:
         if self.greeted(sock, ticket) != proof(self.asked["token"], self.other, "server"):
             raise BrokenError("stranger: something else answers there than the agent of {}".format(self.other))
 
-    def greeted(self, sock, ticket):
+    def greeted(self, sock: "socket.socket", ticket: bytes) -> bytes:
         """Prove to the server that this is a stream of the run, and return its proof: b"" if it hangs up."""
         try:
             sock.sendall(proof(self.asked["token"], self.other, "stream") + ticket)
@@ -136,14 +147,14 @@ class _Pair:
         except (EOFError, ConnectionError):
             return b""
 
-    def hung_up(self):
+    def hung_up(self) -> bool:
         """Return whether the other node has closed a stream: it sends nothing on these before."""
         poll = select.poll()
         for sock in self.out:
             poll.register(sock, select.POLLIN)
         return bool(poll.poll(0))
 
-    def part(self):
+    def part(self) -> None:
         """Close all streams, and refuse those still to come."""
         ARRIVED.refuse(self.theirs)
         for sock in self.out + self.arrived:
@@ -151,9 +162,9 @@ class _Pair:
 
     # Measuring
 
-    def measure(self, seconds):
+    def measure(self, seconds: float) -> None:
         """Move the sizes in their order: the first node announces each, and the other one follows."""
-        self.began = time.monotonic()
+        began = self.began = time.monotonic()
         if self.rank:
             kind, size = self.announced()
             while kind != _OVER:
@@ -161,20 +172,20 @@ class _Pair:
                 kind, size = self.announced()
             self.control.sendall(_READY)
             return
-        for kind, size in self.moves(self.began + seconds):
+        for kind, size in self.moves(began + seconds):
             self.announce(kind, size)
             self.move(kind, size)
         self.doing = "parting from {}".format(self.other)
         self.announce(_OVER, 0)
         _received(self.control, len(_READY))
 
-    def require_time(self):
+    def require_time(self) -> None:
         """Raise BrokenError on both nodes if no size was small enough for the time."""
         if not self.times:
             self.doing = "moving {} bytes in each direction".format(self.sizes[0])
             raise BrokenError("there was no time for it", late=True)
 
-    def moves(self, until):
+    def moves(self, until: float) -> "Iterator[Tuple[int, int]]":
         """Yield what is moved next. The smallest size always is; a larger one where the last leaves time for it."""
         known = _SMALL
         for size in self.sizes:
@@ -188,21 +199,21 @@ class _Pair:
                 yield _COUNTED, size
             known = max(known, size)
 
-    def fits(self, factor, until):
+    def fits(self, factor: float, until: float) -> bool:
         """Return whether there is time for a few moves that take `factor` times as long as the last one."""
         return not self.seconds or self.seconds * factor * (self.few + 1) < until - time.monotonic()
 
-    def affordable(self, size, until):
+    def affordable(self, size: int, until: float) -> int:
         """Return how often a size is moved, by the last move of it: fewer times where there is little time."""
         is_last = size == self.sizes[-1] or self.seconds > ENOUGH
         left = (until - time.monotonic()) * (1 if is_last else PART)
         return min(self.repeats, max(FEW, int(left / self.seconds)))
 
-    def announce(self, kind, size):
+    def announce(self, kind: int, size: int) -> None:
         self.control.settimeout(self.left())
         self.control.sendall(_MOVE.pack(kind, size))
 
-    def announced(self):
+    def announced(self) -> "Tuple[int, int]":
         """Return what is moved next. Raises BrokenError if it is not part of this step."""
         self.doing = "waiting for the next size from {}".format(self.other)
         self.control.settimeout(self.left())
@@ -211,7 +222,7 @@ class _Pair:
             raise BrokenError("{} requested a transfer of {} bytes, which is not in this step".format(self.other, size))
         return kind, size
 
-    def move(self, kind, size):
+    def move(self, kind: int, size: int) -> None:
         """Move so many bytes in each direction, once. Both nodes count the seconds of the slower direction."""
         self.doing = "moving {} bytes in each direction".format(size)
         transfer = Transfer(self.out[:STREAMS], self.arrived[:STREAMS], size)
@@ -229,19 +240,19 @@ class _Pair:
         if kind == _COUNTED:
             self.times.setdefault(size, []).append(self.seconds)
 
-    def exchanged(self, data):
+    def exchanged(self, data: bytes) -> bytes:
         """Send some bytes, and return as many of the other node."""
         self.control.settimeout(self.left())
         self.control.sendall(data)
         return _received(self.control, len(data))
 
 
-def can_be(seconds, most):
+def can_be(seconds: float, most: float) -> bool:
     """Return whether the other node's time of one move is possible: no longer than this node has waited."""
     return 0 <= seconds <= most * (1 + _DRIFT) + _DRIFT
 
 
-def _received(sock, count):
+def _received(sock: "socket.socket", count: int) -> bytes:
     """Return so many bytes. Raises EOFError if the other side ends first."""
     received = b""
     while len(received) < count:

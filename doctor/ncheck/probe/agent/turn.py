@@ -2,6 +2,12 @@
 
 from importlib import import_module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from ncheck.agent.sources import Arguments, Sources
+
 # Means to the module of doctor/ncheck/probe/agent/ whose `answer` runs it.
 MEANS = {
     "nccl": "nccl", "nccl-tests": "nccl_tests", "gloo": "gloo", "tcp": "tcp", "rdma": "rdma",
@@ -11,7 +17,7 @@ MEANS = {
 READS = ("each node's part in one step of the probe after the other, by one of these means",)
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return what the means' module says of this turn.
 
     What every means is asked: {"round": int, "stage", "means", "group": [nodes in the order of the ranks], "ranks":
@@ -28,4 +34,5 @@ def answer(sources, arguments, timeout):
     the first collective|null, "left": [what had to be ended or removed, or may be left]}.
     """
     module = import_module("ncheck.probe.agent." + MEANS[arguments["means"]])
-    return module.answer(sources, arguments, timeout)
+    result: "Dict[str, Any]" = module.answer(sources, arguments, timeout)
+    return result

@@ -6,8 +6,12 @@ import struct
 from ncheck.agent import proc
 from ncheck.agent.tcp_table import SYN_SENT, tcp_rows
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Tuple
 
-def unanswered(pid):
+
+def unanswered(pid: int) -> "List[str]":
     """Return ["10.0.0.2 port 4711 from 10.0.0.1"], each once; [] if there is none, or this user may not read them."""
     own, found = proc.sockets(pid) or (), set()
     for row in tcp_rows(proc.ROOT) if own else ():
@@ -16,7 +20,7 @@ def unanswered(pid):
     return sorted(found)
 
 
-def _place(text):
+def _place(text: str) -> "Tuple[str, int]":
     """Return (ip, port) of "0200000A:1F90": words of an address in this machine's order, and a port."""
     address, _, port = text.partition(":")
     words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]

@@ -136,8 +136,11 @@ def _with_mpi(context: ProbeContext, node: str) -> str:
 
 def _value(ended: Ended, context: ProbeContext, node: str) -> dict[str, JsonValue]:
     status = "timeout" if ended.late else "ok"
-    output = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_status": ended.exit_status, "status": status}
-    return {"rows": [], "library": _with_mpi(context, node), "output": program_output(output, ended.seconds)}
+    output = program_output(
+        {"stdout": ended.stdout, "stderr": ended.stderr, "exit_status": ended.exit_status, "status": status},
+        ended.seconds,
+    )
+    return {"rows": [], "library": _with_mpi(context, node), "output": output}
 
 
 BETWEEN_NODES = NcclTestsAcross()

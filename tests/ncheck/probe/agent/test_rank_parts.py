@@ -36,6 +36,9 @@ class HostMemory:
         ctypes.memmove(data, address, size)
 
 
+HOST: Any = HostMemory()
+
+
 def floats(data: bytes) -> list[float]:
     return list(memoryview(data).cast("f"))
 
@@ -49,7 +52,7 @@ def test_sums_of_the_pattern_are_whole_numbers_that_a_float_holds() -> None:
 
 @pytest.mark.parametrize("size", [4, 4 * PERIOD, 4 * PERIOD * 3 + 4, 1 << 22, BLOCK + (1 << 20)])
 def test_one_wrong_element_is_found_wherever_it_is(size: int) -> None:
-    pattern = Pattern(HostMemory(), 0, 1, size)
+    pattern = Pattern(HOST, 0, 1, size)
     memory = ctypes.create_string_buffer(size)
     address = ctypes.addressof(memory)
     pattern.fill(address, size)
@@ -65,14 +68,14 @@ def test_one_wrong_element_is_found_wherever_it_is(size: int) -> None:
 @pytest.mark.parametrize("shift", [1, 128, 1 << 15, 1 << 18])
 def test_a_chunk_that_landed_elsewhere_is_found(shift: int) -> None:
     size = 1 << 21
-    pattern = Pattern(HostMemory(), 0, 1, size)
+    pattern = Pattern(HOST, 0, 1, size)
     memory = ctypes.create_string_buffer(size + 4 * shift)
     pattern.fill(ctypes.addressof(memory), size + 4 * shift)
     assert pattern.wrong(ctypes.addressof(memory) + 4 * shift, size) > size // 8
 
 
 def test_a_buffer_that_was_never_written_is_wholly_wrong() -> None:
-    pattern = Pattern(HostMemory(), 0, 2, 1 << 16)
+    pattern = Pattern(HOST, 0, 2, 1 << 16)
     memory = ctypes.create_string_buffer(1 << 16)
     assert pattern.wrong(ctypes.addressof(memory), 1 << 16) == 1 << 14
 
@@ -171,17 +174,14 @@ def test_a_log_without_end_is_kept_small() -> None:
     assert max(map(len, kept)) == 400
 
 
-class Failed:
-    """A rank that has failed so."""
-
-    def __init__(self, rank: int, code: int | None, *, late: bool = False) -> None:
-        self.failure = {"step": "init", "words": "", "rank": rank, "code": code, "late": late}
+def failed(rank: int, code: int | None, *, late: bool = False) -> dict[str, object]:
+    return {"step": "init", "words": "", "rank": rank, "code": code, "late": late}
 
 
 def test_who_failed_by_itself_outweighs_who_lost_it_and_who_only_waited() -> None:
-    late, lost, puzzled, own = Failed(0, None, late=True), Failed(1, 6), Failed(2, 3), Failed(3, -11)
-    assert first_cause([late, lost, puzzled, own])["rank"] == 3
-    assert first_cause([late, lost, puzzled])["rank"] == 2
-    assert first_cause([late, lost])["rank"] == 1
-    assert first_cause([late])["rank"] == 0
-    assert first_cause([]) is None
+    late, lost, puzzled, own = failed(0, None, late=True), failed(1, 6), failed(2, 3), failed(3, -11)
+    assert first_cause([late, lost, None, puzzled, own]) == own
+    assert first_cause([late, lost, puzzled]) == puzzled
+    assert first_cause([late, lost]) == lost
+    assert first_cause([late]) == late
+    assert first_cause([None]) is None

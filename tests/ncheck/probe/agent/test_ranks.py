@@ -40,7 +40,7 @@ def ranks_of(*programs: str) -> tuple[list[Rank], float]:
 
 
 def why(program: str) -> dict[str, Any]:
-    failure: dict[str, Any] | None = first_cause(ranks_of(program)[0])
+    failure = first_cause(rank.failure for rank in ranks_of(program)[0])
     assert failure is not None
     return failure
 

@@ -6,6 +6,12 @@ from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.agent.gpu_alone.device import Blas, Device
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, Optional, Sequence
+
+    from ncheck.probe.agent.nccl_rank.cuda import Context, Pointer
+
 # What HIP calls otherwise than CUDA's driver; elsewhere only the first letters differ. A context is a device's number.
 _NAMES = {
     "cuDeviceGetCount": "hipGetDeviceCount",
@@ -21,7 +27,7 @@ rocblas_operation_none, rocblas_datatype_f32_r, rocblas_datatype_bf16_r = 111, 1
 _KINDS = {"bf16": rocblas_datatype_bf16_r, "fp32": rocblas_datatype_f32_r}
 
 
-def _loaded(files):
+def _loaded(files: "Iterable[str]") -> "Optional[ctypes.CDLL]":
     for file in files:
         try:
             return ctypes.CDLL(file)
@@ -35,42 +41,43 @@ class Hip(Device):
 
     kind, file = "HIP", "libamdhip64"
 
-    def __init__(self, addresses, files, compilers):
-        self.addresses, self.files, self.compilers, self.devices = addresses, files, compilers, {}
+    def __init__(self, addresses: "Sequence[str]", files: "Sequence[str]", compilers: "Sequence[str]") -> None:
+        self.addresses, self.files, self.compilers = addresses, files, compilers
+        self.devices: "Dict[int, ctypes.c_int]" = {}
         Device.__init__(self)
 
-    def load(self):
+    def load(self) -> "ctypes.CDLL":
         library = _loaded(self.files)
         if library is None:
             raise RankError("no {} of ROCm could be loaded".format(self.file))
         return library
 
-    def name(self, name):
+    def name(self, name: str) -> str:
         return _NAMES.get(name) or "hip" + name[2:].replace("_v2", "")
 
-    def words(self, code):
+    def words(self, code: int) -> str:
         self.library.hipGetErrorString.restype = ctypes.c_char_p
         return (self.library.hipGetErrorString(ctypes.c_int(code)) or b"unknown error").decode("utf-8", "replace")
 
-    def count(self):
+    def count(self) -> int:
         return len(self.addresses)
 
-    def enter(self, index):
+    def enter(self, index: int) -> "Context":
         device = self.devices[index] = ctypes.c_int()
         self.call("cuDeviceGetByPCIBusId", ctypes.byref(device), self.addresses[index].encode())
         self.use(device)
         return device
 
-    def let_reach(self, one, other, context):
+    def let_reach(self, one: int, other: int, context: "Context") -> None:
         Device.let_reach(self, self.devices[one].value, self.devices[other].value, context)
 
-    def kernels(self):
+    def kernels(self) -> "Dict[str, Pointer]":
         """Compile the kernels for the current device; return them by name."""
         library = _loaded(self.compilers)
         if library is None:
             raise RankError("there is no libhiprtc of ROCm")
 
-        def compiler(name, *arguments):
+        def compiler(name: str, *arguments: object) -> None:
             status = getattr(library, name)(*arguments)
             if status:
                 raise RankError("{} returned status {}".format(name, status))
@@ -90,7 +97,7 @@ class RocBlas(Blas):
 
     called, create, set_stream = "rocBLAS", "rocblas_create_handle", "rocblas_set_stream"
 
-    def multiply(self, kind, count, matrices):
+    def multiply(self, kind: str, count: "ctypes.c_int", matrices: "Sequence[Pointer]") -> None:
         first, second, third = matrices
         one, nothing, number = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_int(_KINDS[kind])
         plain, exact = ctypes.c_int(rocblas_operation_none), ctypes.c_int(rocblas_datatype_f32_r)

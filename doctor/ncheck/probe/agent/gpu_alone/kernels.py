@@ -52,7 +52,7 @@ _LOOP = """{label}:
 """
 
 
-def _integers():
+def _integers() -> str:
     body = (
         "    mad.lo.u32 %r5, %r5, 1664525, 1013904223;\n"
         "    shr.u32 %r6, %r5, 13;\n"
@@ -64,7 +64,7 @@ def _integers():
     return _kernel("integers", start + _LOOP.format(label="AGAIN", body=body * UNROLLED))
 
 
-def _floats():
+def _floats() -> str:
     """Each chain is x = x * x + c, which stays below 2 and is chaotic for these c: one wrong bit is never forgotten."""
     start = "    cvt.rn.f32.u32 %f0, %r2;\n    mul.rn.f32 %f0, %f0, 0f3B800000;\n"  # the thread's number / 256
     for chain, bits in enumerate(_CONSTANTS, 1):
@@ -79,7 +79,7 @@ def _floats():
     return _kernel("floats", start + _LOOP.format(label="AGAIN", body=once * UNROLLED) + ending)
 
 
-def _kernel(name, body):
+def _kernel(name: str, body: str) -> str:
     return _BEGIN.format(name=name) + body + _END.format(threads=THREADS)
 
 
@@ -119,7 +119,7 @@ extern "C" __global__ void floats(unsigned *out, unsigned rounds) {{
 """
 
 
-def hip():
+def hip() -> str:
     """Return the same kernels in HIP, for its own compiler."""
     constants = ", ".join(map(hex, _CONSTANTS))
     return _HIP.format(threads=THREADS, chains=CHAINS, unrolled=UNROLLED, constants=constants)

@@ -16,6 +16,14 @@ from ncheck.probe.agent.gpu_alone.device import UNCOMPILED, Blas, Device
 from ncheck.probe.agent.gpu_alone.hip import Hip, RocBlas
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, Type
+
+    from ncheck.probe.agent.nccl_rank.cuda import Pointer
+
+    Task = Dict[str, Any]
+
 BLOCKS = 4096  # far more than any GPU has processors: each of them computes some
 REPEATS = 5  # of each measurement; the median counts
 _COPY, _PEER_COPY = 256 * 1024 * 1024, 64 * 1024 * 1024
@@ -30,7 +38,7 @@ _BLOCK = 4 * 1024 * 1024  # bytes of numbers that differ; matrices repeat them
 _KEPT, _SET = 0x81FF, 0x3C00
 
 
-def main(_arguments):
+def main(_arguments: object) -> None:
     """Do the task of the first line of standard input: see __init__.py. Never returns."""
     status = 0
     try:
@@ -45,7 +53,7 @@ def main(_arguments):
     os._exit(status)  # what the driver does at the end of a process may hang
 
 
-def say(**fields):
+def say(**fields: object) -> None:
     """Print one message."""
     sys.stdout.write("\nncheck:" + json.dumps(fields) + "\n")
     sys.stdout.flush()
@@ -55,12 +63,12 @@ class _Step:
     now = "start"
 
 
-def _at(step):
+def _at(step: str) -> None:
     _Step.now = step
     say(step=step)
 
 
-def _work(task):
+def _work(task: "Task") -> None:
     signal.alarm(max(1, int(task["deadline"])))  # whatever hangs, and whoever started it: this ends the process
     if task.get("cpus"):
         try:
@@ -79,14 +87,19 @@ def _work(task):
     say(done=True)
 
 
+def _repeated(do: "Callable[[], object]", count: int) -> None:
+    for _ in range(count):
+        do()
+
+
 class _Timer:
     """The device's own clock, on one stream."""
 
-    def __init__(self, cuda):
+    def __init__(self, cuda: "Device") -> None:
         self.cuda, self.stream = cuda, cuda.stream()
         self.events = [cuda.event() for _ in range(REPEATS + 1)]
 
-    def seconds(self, do):
+    def seconds(self, do: "Callable[[], object]") -> float:
         """Return the median of the seconds that what `do` queues takes."""
         self.cuda.record(self.events[0], self.stream)
         for event in self.events[1:]:
@@ -97,11 +110,11 @@ class _Timer:
 
 
 class _Gpu(_Timer):
-    def __init__(self, cuda):
+    def __init__(self, cuda: "Device") -> None:
         _Timer.__init__(self, cuda)
         self.out = cuda.memory(4 * BLOCKS * kernels.THREADS)
 
-    def test(self, task, library):
+    def test(self, task: "Task", library: "Type[Blas]") -> None:
         """Test all of it; what is known is printed at once."""
         _at("compiling the kernels")
         try:
@@ -117,7 +130,7 @@ class _Gpu(_Timer):
         self.results({"integers": integers, "floats": floats})
         _at("empty kernels")
         self.launch(nothing, 1)
-        say(figures={"launch": self.seconds(lambda: [self.launch(nothing, 1) for _ in range(_EMPTY)]) / _EMPTY})
+        say(figures={"launch": self.seconds(partial(_repeated, partial(self.launch, nothing, 1), _EMPTY)) / _EMPTY})
         self.copies()
         _at("computing")
         say(loading=True)
@@ -129,12 +142,12 @@ class _Gpu(_Timer):
         say(loading=False, figures={"late_fma": late})
         self.results({"integers again": integers, "floats again": floats})
 
-    def launch(self, function, blocks, rounds=1):
+    def launch(self, function: "Pointer", blocks: int, rounds: int = 1) -> None:
         self.cuda.launch(
             function, blocks, kernels.THREADS, self.stream, ctypes.c_uint64(self.out), ctypes.c_uint32(rounds)
         )
 
-    def results(self, functions):
+    def results(self, functions: "Dict[str, Pointer]") -> None:
         """Print the digest of what each kernel computes, and how many blocks computed otherwise than most."""
         for name, function in sorted(functions.items()):
             _at(name)
@@ -149,12 +162,12 @@ class _Gpu(_Timer):
             usual, count = blocks.most_common(1)[0]
             say(results={name: [hashlib.sha256(usual).hexdigest()[:16], BLOCKS - count]})
 
-    def fma(self, function, ends):
+    def fma(self, function: "Pointer", ends: float) -> float:
         """Keep the GPU busy until then; return its TFLOPS, at the end of that time."""
         one = self.busy(partial(self.launch, function, BLOCKS), ends, 100, 4000000)
         return BLOCKS * kernels.THREADS * kernels.FLOPS / one / 1e12
 
-    def busy(self, do, ends, least, most):
+    def busy(self, do: "Callable[[int], object]", ends: float, least: int, most: int) -> float:
         """Queue `do` so many times, at once, until then; return the seconds of one, at the end of that time."""
         count = least
         while True:
@@ -163,7 +176,7 @@ class _Gpu(_Timer):
                 return took / count
             count = max(least, min(most, int(count * _LAUNCH / max(took, 1e-6))))
 
-    def copies(self):
+    def copies(self) -> None:
         """Measure copies on the device, and to and from the host: GPUs share links to it, so one copies at a time."""
         size = min(_COPY, self.cuda.free() // _PART)
         _at("a copy on the device")
@@ -186,7 +199,7 @@ class _Gpu(_Timer):
             say(figures={name: size / self.seconds(do) / 1e9})
         say(turn=False)
 
-    def numbers(self, matrix, size):
+    def numbers(self, matrix: int, size: int) -> None:
         """Fill it with numbers that differ, the same on every GPU."""
         data = int.from_bytes(hashlib.shake_128(b"ncheck").digest(_BLOCK), "little")
         kept, ones = (int.from_bytes(struct.pack("<H", bits) * (_BLOCK // 2), "little") for bits in (_KEPT, _SET))
@@ -196,7 +209,7 @@ class _Gpu(_Timer):
             self.cuda.on_device(matrix + done, matrix, min(done, size - done))
             done *= 2
 
-    def products(self, library, files):
+    def products(self, library: "Type[Blas]", files: "Iterable[str]") -> None:
         """Multiply matrices by cuBLAS or rocBLAS, where there is one. What it refuses is a note: it is no fault of the
         GPU, which the calls of the driver after it would show.
         """
@@ -214,7 +227,7 @@ class _Gpu(_Timer):
                 do = blas.product(name, side, matrices, self.stream)
                 do()
                 ends = time.monotonic() + _MULTIPLIED
-                one = self.busy(lambda count, do=do: [do() for _ in range(count)], ends, 1, 9999)
+                one = self.busy(partial(_repeated, do), ends, 1, 9999)
                 say(figures={name: 2 * side**3 / one / 1e12})
             except RankError as trouble:
                 if trouble.driver is not None:
@@ -222,7 +235,7 @@ class _Gpu(_Timer):
                 say(notes="{} products were not measured: {}".format(name.upper(), trouble.words)[:200])
 
 
-def _pairs(cuda):
+def _pairs(cuda: "Device") -> None:
     """Measure the copy from each GPU to each other; where one cannot reach the other, the driver goes by the host."""
     count = cuda.count()
     contexts, buffers = [], []

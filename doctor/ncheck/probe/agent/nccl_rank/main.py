@@ -15,14 +15,20 @@ from ncheck.probe.agent.nccl_rank.nccl import Nccl, UniqueId
 from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
 from ncheck.probe.agent.nccl_rank.watch import FAILED, Watch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Sequence
+
+    Spec = Dict[str, Any]  # see __init__.py
+
 _TO_PART = 5.0  # seconds for the communicator's end, after the last message
 _PER_LINE = 8  # interfaces in one message
 
 
-def main(arguments):
+def main(arguments: "Sequence[str]") -> None:
     """Do what NCHECK_RANK, or the first argument, says: see __init__.py. Never returns."""
     began = time.monotonic()
-    spec = json.loads(os.environ.pop("NCHECK_RANK", None) or arguments[0])
+    spec = json.loads(os.environ.pop("NCHECK_RANK", "") or arguments[0])
     messages = Messages(spec.get("rank"), spec.get("fd"))
     watch = Watch(messages, began + spec["seconds"])
     watch.start()
@@ -36,7 +42,7 @@ def main(arguments):
         watch.end(FAILED)
 
 
-def _work(spec, messages, watch, began):
+def _work(spec: "Spec", messages: "Messages", watch: "Watch", began: float) -> None:
     rank, local, world = placed(spec, os.environ)
     messages.rank = rank
     before = counters() if spec.get("counters") and local == 0 else None
@@ -64,17 +70,17 @@ def _work(spec, messages, watch, began):
     _part(nccl)
 
 
-def _identity(spec, nccl):
+def _identity(spec: "Spec", nccl: "Nccl") -> "UniqueId":
     return UniqueId.from_buffer_copy(unhexlify(spec["id"])) if spec.get("id") else nccl.unique_id()
 
 
-def _send_carried(messages, moved):
+def _send_carried(messages: "Messages", moved: "Dict[str, Dict[str, int]]") -> None:
     names = sorted(moved)
     for start in range(0, len(names), _PER_LINE):
         messages.send("carried", moved={name: moved[name] for name in names[start : start + _PER_LINE]})
 
 
-def _part(nccl):
+def _part(nccl: "Nccl") -> None:
     """Release the communicator, and end: what NCCL does at the end of a process may hang, too."""
     thread = threading.Thread(target=_leave, args=(nccl,), daemon=True)
     thread.start()
@@ -82,7 +88,7 @@ def _part(nccl):
     os._exit(0)
 
 
-def _leave(nccl):
+def _leave(nccl: "Nccl") -> None:
     """Release it after NCCL's output is written: to a pipe the C library only writes full buffers."""
     ctypes.CDLL(None).fflush(None)
     nccl.end()

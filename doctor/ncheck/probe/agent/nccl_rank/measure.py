@@ -13,6 +13,14 @@ from ncheck.probe.agent.nccl_rank.nccl import MAX, SUM
 from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import Pattern
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, List, Sequence, Tuple
+
+    from ncheck.probe.agent.nccl_rank.cuda import Cuda, Pointer
+    from ncheck.probe.agent.nccl_rank.nccl import Launch, Nccl
+    from ncheck.probe.agent.nccl_rank.watch import Watch
+
 REPEATS = 5  # of each size, if the task does not say it
 WARM_UPS = 2  # the verified all-reduce, and one more
 MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still need
@@ -24,7 +32,7 @@ _MEBI = 1024 * 1024
 class Measure:
     """One rank in one communicator; `send` writes a message, `watch` knows the time."""
 
-    def __init__(self, cuda, nccl, watch, send, repeats):
+    def __init__(self, cuda: "Cuda", nccl: "Nccl", watch: "Watch", send: "Callable[..., object]", repeats: int) -> None:
         self.cuda, self.nccl, self.watch, self.send, self.repeats = cuda, nccl, watch, send, repeats
         self.stream = cuda.stream()
         self.events = [cuda.event() for _ in range(repeats + 1)]
@@ -32,7 +40,7 @@ class Measure:
         self.meet = nccl.all_reduce(self.small, self.small, _AGREED, MAX, self.stream)
         self.pace = Pace(watch.left())
 
-    def agree(self, *numbers):
+    def agree(self, *numbers: float) -> "List[float]":
         """Return the largest of each number over all ranks, three at most."""
         data = (ctypes.c_float * _AGREED)(*numbers)
         self.cuda.to_device(self.small, data, ctypes.sizeof(data))
@@ -41,7 +49,7 @@ class Measure:
         self.cuda.to_host(data, self.small, ctypes.sizeof(data))
         return data[: len(numbers)]
 
-    def fitting(self, sizes):
+    def fitting(self, sizes: "Sequence[int]") -> "List[int]":
         """Return the sizes that fit into every rank's memory twice; a note names the others."""
         free = self.cuda.free()
         room = -self.agree(-(max(0, free - min(MARGIN, free // MARGIN_PART)) // _MEBI))[0] * _MEBI
@@ -54,7 +62,7 @@ class Measure:
             raise RankError("out of memory: no size fits, for {} of GPU memory can be had".format(shown(room)))
         return fitting
 
-    def run(self, sizes, rank, world):
+    def run(self, sizes: "Sequence[int]", rank: int, world: int) -> None:
         """Measure all sizes that memory and time allow."""
         sizes = self.fitting(sizes)
         send, receive = self.cuda.memory(sizes[-1]), self.cuda.memory(sizes[-1])
@@ -70,20 +78,20 @@ class Measure:
                     break
                 self._row(size, source, receive, is_last=size == sizes[-1])
 
-    def _approach(self, size, buffer):
+    def _approach(self, size: int, buffer: int) -> None:
         """Run sizes between, once each, before one that is much larger than the known ones."""
         between = self.pace.next_stride(size)
         while between:
             self._learn(between, self._once(self.nccl.all_reduce(buffer, buffer, between // _FLOAT, SUM, self.stream)))
             between = self.pace.next_stride(size)
 
-    def _learn(self, size, seconds, verifying=0.0):
+    def _learn(self, size: int, seconds: float, verifying: float = 0.0) -> float:
         """Agree upon what a size took, and on the time that is left; return the seconds."""
         seconds, verifying, left = self.agree(seconds, verifying, -self.watch.left())
         self.pace.learn(size, seconds, verifying, -left)
         return seconds
 
-    def _row(self, size, send, receive, *, is_last):
+    def _row(self, size: int, send: int, receive: int, *, is_last: bool) -> None:
         in_place = send == receive
         self.watch.at("all-reduce of {} bytes{}".format(size, " in place" if in_place else ""))
         launch = self.nccl.all_reduce(send, receive, size // _FLOAT, SUM, self.stream)
@@ -98,7 +106,7 @@ class Measure:
         )  # fmt: skip
         self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
 
-    def _verified(self, size, send, receive, launch):
+    def _verified(self, size: int, send: int, receive: int, launch: "Launch") -> "Tuple[int, float]":
         """Sum the pattern once; return how many elements are wrong, and the seconds that it took."""
         if receive != send:
             self.cuda.zero(receive, size)
@@ -106,7 +114,7 @@ class Measure:
         seconds = self._once(launch)
         return self.pattern.wrong(receive, size), seconds
 
-    def _once(self, launch):
+    def _once(self, launch: "Launch") -> float:
         """Return the seconds of one all-reduce, which all ranks begin together."""
         self.meet(1)
         self.cuda.record(self.events[0], self.stream)
@@ -114,7 +122,7 @@ class Measure:
         self._settle(self.events[1])
         return self.cuda.seconds(*self.events[:2])
 
-    def _timed(self, launch, iterations, repeats):
+    def _timed(self, launch: "Launch", iterations: int, repeats: int) -> "List[float]":
         """Return the seconds of one iteration, one number a repeat.
 
         All is queued at once, behind a small all-reduce that lets every rank's device begin together: no rank waits for
@@ -130,12 +138,12 @@ class Measure:
         pairs = zip(self.events, self.events[1 : repeats + 1])  # noqa: B905  Python 3.6 knows no strict
         return [self.cuda.seconds(before, after) / iterations for before, after in pairs]
 
-    def _settle(self, event):
+    def _settle(self, event: "Pointer") -> None:
         self.cuda.record(event, self.stream)
         self.cuda.wait(event, self.nccl.raise_failure)
 
 
-def shown(size):
+def shown(size: float) -> str:
     """Write bytes as people do: 8 GiB, 1.5 MiB."""
     for unit in ("bytes", "KiB", "MiB"):
         if size < 1024:

@@ -5,6 +5,14 @@ import time
 
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    from ncheck.probe.agent.nccl_rank.cuda import Pointer
+
+    Launch = Callable[[int], None]  # so many times
+
 IN_PROGRESS = 7  # ncclResult_t
 FLOAT32, SUM, MAX = 7, 0, 2  # ncclDataType_t, ncclRedOp_t
 CONFIG_SINCE = 21400
@@ -37,7 +45,7 @@ class Config(ctypes.Structure):
 class Nccl:
     """The library, and one communicator of it."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path, self.comm, self.abortable = path, ctypes.c_void_p(), False
         try:
             self.library = ctypes.CDLL(path)
@@ -51,12 +59,12 @@ class Nccl:
         self.check(self.library.ncclGetVersion(ctypes.byref(number)))
         self.number = number.value
 
-    def version(self):
+    def version(self) -> str:
         """Return "2.21.5"; before 2.9 NCCL counted with four digits, 2804."""
         base = 10000 if self.number >= 10000 else 1000
         return "{}.{}.{}".format(self.number // base, self.number % base // 100, self.number % 100)
 
-    def real_path(self):
+    def real_path(self) -> str:
         """Return the file that was loaded, by the process's own map."""
         try:
             with open("/proc/self/maps") as maps:
@@ -65,13 +73,13 @@ class Nccl:
             paths = []
         return paths[0] if paths else self.path
 
-    def unique_id(self):
+    def unique_id(self) -> "UniqueId":
         """Return a new id: for a rank alone, or for ranks that NCCL_COMM_ID brings together."""
         name = UniqueId()
         self.check(self.library.ncclGetUniqueId(ctypes.byref(name)))
         return name
 
-    def init(self, world, name, rank):
+    def init(self, world: int, name: "UniqueId", rank: int) -> None:
         """Join the communicator: without blocking if that costs the collectives nothing."""
         own = ctypes.c_int(rank), ctypes.c_int(world), ctypes.byref(self.comm)
         config = getattr(self.library, "ncclCommInitRankConfig", None)
@@ -86,7 +94,7 @@ class Nccl:
             self.check(code)
         self.abortable = True
 
-    def check(self, code):
+    def check(self, code: int) -> None:
         """Wait for what is in progress. Raises RankError with NCCL's message if it failed."""
         looks = 0
         while code == IN_PROGRESS:
@@ -97,19 +105,19 @@ class Nccl:
         if code:
             raise RankError(self.words(code), code)
 
-    def asynchronous(self):
+    def asynchronous(self) -> int:
         """Return the communicator's own state: an error may appear without a call."""
         state = ctypes.c_int()
         code = self.library.ncclCommGetAsyncError(self.comm, ctypes.byref(state))
         return code or state.value
 
-    def raise_failure(self):
+    def raise_failure(self) -> None:
         """Raise RankError if the communicator has failed meanwhile."""
         code = self.asynchronous()
         if code not in (0, IN_PROGRESS):
             raise RankError(self.words(code), code)
 
-    def words(self, code):
+    def words(self, code: int) -> str:
         """Return NCCL's message for a result, and its last error."""
         text = (self.library.ncclGetErrorString(ctypes.c_int(code)) or b"").decode("utf-8", "replace")
         last = getattr(self.library, "ncclGetLastError", None)  # since 2.13.4
@@ -119,7 +127,7 @@ class Nccl:
         more = (last(None) or b"").decode("utf-8", "replace").strip()
         return "{} (result {})".format(text, code) + (": " + more if more else "")
 
-    def all_reduce(self, send, receive, count, operation, stream):
+    def all_reduce(self, send: int, receive: int, count: int, operation: int, stream: "Pointer") -> "Launch":
         """Return a function that launches it. Its arguments are made once: small sizes wait for their launches."""
         function, check = self.library.ncclAllReduce, self.check
         arguments = (
@@ -127,7 +135,7 @@ class Nccl:
             ctypes.c_int(operation), self.comm, stream,
         )  # fmt: skip
 
-        def launch(times):
+        def launch(times: int) -> None:
             for _ in range(times):
                 code = function(*arguments)
                 if code:
@@ -135,12 +143,12 @@ class Nccl:
 
         return launch
 
-    def abort(self):
+    def abort(self) -> None:
         """Make a call that hangs return. During a plain init a communicator cannot be aborted: the exit ends it."""
         if self.abortable and self.comm.value:
             self.library.ncclCommAbort(self.comm)
 
-    def end(self):
+    def end(self) -> None:
         """Release the communicator in order: data that a peer has not received is sent before."""
         finalize = getattr(self.library, "ncclCommFinalize", None)
         if finalize is not None and CONFIG_SINCE <= self.number:

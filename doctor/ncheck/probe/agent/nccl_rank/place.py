@@ -2,6 +2,10 @@
 
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping, Optional, Tuple
+
 # Open MPI, PMIx, MPICH and Intel MPI, Slurm; torchrun and horovodrun last, whose names any job may carry.
 RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "HOROVOD_RANK", "RANK")
 LOCAL = (
@@ -11,7 +15,7 @@ LOCAL = (
 WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "HOROVOD_SIZE", "WORLD_SIZE")
 
 
-def placed(spec, environ):
+def placed(spec: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "Tuple[int, int, int]":
     """Return (rank, rank on this node, ranks in all)."""
     rank = _number(spec.get("rank"), RANK, environ)
     local = _number(spec.get("local"), LOCAL, environ)
@@ -25,7 +29,7 @@ def placed(spec, environ):
     return rank, local, world
 
 
-def gpu_of(spec, local, environ):
+def gpu_of(spec: "Mapping[str, Any]", local: int, environ: "Mapping[str, str]") -> int:
     """Return the index of this rank's GPU among those that the process is shown.
 
     A launcher that shows each rank one GPU of its own (srun --gpus-per-task=1) leaves it the index 0.
@@ -38,10 +42,11 @@ def gpu_of(spec, local, environ):
         return local
     if local >= len(gpus):
         raise RankError("rank {} of this node has no GPU: {} were found for it".format(local, len(gpus)))
-    return gpus[local]
+    index: int = gpus[local]
+    return index
 
 
-def _number(given, names, environ):
+def _number(given: "Optional[int]", names: "Iterable[str]", environ: "Mapping[str, str]") -> "Optional[int]":
     if given is not None:
         return given
     return next((int(environ[name]) for name in names if environ.get(name, "").isdigit()), None)
