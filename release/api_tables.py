@@ -18,6 +18,8 @@ from itertools import zip_longest
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from given import given_module
+
 
 def facts() -> str:
     """Return each module of facts that checks read, with its facts and the records that these consist of."""
@@ -216,13 +218,15 @@ def _default(default: object) -> str:
 
 def settings() -> str:
     """Return the settings that run, replay and diagnose take by name."""
-    from ncheck.api import GivenToRun
     from ncheck.settings.options import OPTIONS, JobEnvironment, Settings
 
+    scope: dict[str, Any] = {"__name__": "generated"}
+    exec(given_module(), scope)  # noqa: S102  it may be newer than the installed one
+    given = scope["GivenToRun"]
     defaults = {one.name: one.default for record in (JobEnvironment, Settings) for one in dataclasses.fields(record)}
     meanings = {name: _in_python(option.help) for name, option in OPTIONS.items()}
-    meanings |= said_of(_docstring(GivenToRun), ["config", "program"])[1]
-    hints = get_type_hints(GivenToRun).items()
+    meanings |= said_of(_docstring(given), ["config", "program"])[1]
+    hints = get_type_hints(given, scope).items()
     rows = [(f"`{name}`", f"`{_shown(one)}`", _default(defaults.get(name)), meanings[name]) for name, one in hints]
     return _table(_ARGUMENTS, rows)
 

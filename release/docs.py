@@ -4,9 +4,9 @@
     python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
 
 Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/coverage.md (the tables of
-coverage_tables.py), docs/report.schema.json, docs/ncheck.1 (the manual page, from the commands' help) and docs/demo.svg
-(a real `ncheck demo` in a terminal). In the other documents, a block between `<!-- make docs: KIND WORDS -->` and
-`<!-- end -->`:
+coverage_tables.py), docs/report.schema.json, docs/ncheck.1 (the manual page, from the commands' help), docs/demo.svg (a
+real `ncheck demo` in a terminal) and doctor/ncheck/settings/given.py (the types of the settings in Python). In the other
+documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
@@ -48,6 +48,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import api_tables
+from given import given_module
 
 if TYPE_CHECKING:
     import click
@@ -58,6 +59,7 @@ PAGES = (*sorted(TREE.glob("README*.md")), *sorted((TREE / "docs").glob("*.md"))
 WITH_BLOCKS = [str(page.relative_to(TREE)) for page in PAGES if "<!-- make docs: " in page.read_text(encoding="utf-8")]
 CHECKS, DEMO, MANUAL, CAUSES = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1", "docs/causes.md"
 COVERAGE, SCHEMA = "docs/coverage.md", "docs/report.schema.json"
+GIVEN = "doctor/ncheck/settings/given.py"
 COLUMNS, ROWS = 100, 50
 
 _BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
@@ -72,6 +74,7 @@ def documents() -> dict[str, str]:
         COVERAGE: coverage_page(),
         MANUAL: manual(),
         SCHEMA: _printed("schema", folder="."),
+        GIVEN: given_module(),
         **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()},
     }
 

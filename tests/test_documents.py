@@ -55,6 +55,11 @@ def test_a_document_shows_what_the_program_says_now(path: str) -> None:
     assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
 
 
+def test_the_arguments_in_python_are_those_of_the_rows_of_the_settings() -> None:
+    written = (TREE / "doctor" / "ncheck" / "settings" / "given.py").read_text(encoding="utf-8")
+    assert written == generator().given_module(), "out of date: make docs"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),

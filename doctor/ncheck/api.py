@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 from ncheck.errors import InventoryError, SettingsError
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.settings import make_settings
+from ncheck.settings.given import Given, GivenToRun, OnePath
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,69 +26,7 @@ if TYPE_CHECKING:
 
 TRIAGE_DEADLINE = 30.0  # seconds
 
-OnePath = str | os.PathLike[str]
 Nodes = OnePath | Sequence[str] | None
-
-
-class Given(TypedDict, total=False):
-    """The settings that a call may give, named as in ncheck.toml. Times are in seconds, sizes in bytes."""
-
-    port: int
-    user: str
-    identity: OnePath
-    ssh_config: OnePath
-    transport: Literal["auto", "paramiko", "openssh"]
-    via: Literal["ssh", "srun"]
-    accept_new_host_keys: bool
-    python: str
-    setup: str
-    enter: str
-    rsh: str
-    packages: Literal["frameworks", "all"]
-    workdir: OnePath
-    sudo: bool
-    data: OnePath | Sequence[OnePath]
-    storage_probe: bool
-    width: int
-    connect_timeout: float
-    command_timeout: float
-    deadline: float
-    mesh: Literal["auto", "all", "none"]
-    probe: Literal["auto", "nccl", "nccl-tests", "gloo", "tcp", "none"]
-    probe_time: float
-    probe_launcher: Literal["agents", "mpirun"]
-    gpu_test: Literal["quick", "long", "none"]
-    sizes: str | Sequence[int]
-    repeats: int
-    expect: str | float
-    requirements: OnePath
-    select: str | Sequence[str]
-    ignore: str | Sequence[str]
-    fail_on: str | Sequence[str]
-    record: OnePath
-    max_drain: float
-    history: OnePath
-    keep_days: int
-    notify: str
-    launcher: str
-    program: Sequence[str]
-    slots: int
-    profile: Literal["slot", "numa"]
-    ifname: str
-    master_port: int
-    need_ports: int | Sequence[int]
-    drop_bad: bool
-    force: bool
-    config: OnePath
-
-
-class GivenToRun(Given, total=False):
-    """The settings of `run`: with slurm=True, the nodes are those of the current Slurm allocation.
-
-    `config`: the ncheck.toml to read; without it, none is read. `program`: the words of the job's command line.
-    """
-
-    slurm: bool
 
 
 def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
@@ -96,7 +35,7 @@ def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
     `nodes`: the path of a host file, or the names of the nodes; None is this machine alone, with no SSH.
 
     The settings are those of ncheck.toml by the same names: port=10001, select="versions,NC3", deadline=120,
-    probe="none"; their names and types are those of ncheck.api.GivenToRun. Raises NcheckError for what the caller can
+    probe="none"; their names and types are those of ncheck.settings.given. Raises NcheckError for what the caller can
     correct, such as a file that does not exist, and TypeError for an argument that does not exist.
     """
     from ncheck.pipeline import examine

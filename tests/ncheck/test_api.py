@@ -16,9 +16,7 @@ from typing import Any, cast
 
 import ncheck
 import pytest
-from ncheck.api import Given, GivenToRun
 from ncheck.errors import InventoryError, RecordingError, SettingsError
-from ncheck.settings.options import OPTIONS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -102,11 +100,6 @@ def test_what_the_caller_can_mend_is_raised_in_words_of_python(tmp_path: Path, m
         with pytest.raises(error) as raised:
             call()
         assert str(raised.value) == message
-
-
-def test_every_setting_of_ncheck_toml_has_a_type() -> None:
-    apart = {"nodes_file", "hosts", "local", "output", "good_nodes", "bad_nodes"}  # `nodes`; what prints or writes
-    assert set(GivenToRun.__annotations__) | set(Given.__annotations__) == {*OPTIONS, "config"} - apart
 
 
 def test_neither_a_variable_nor_a_file_of_the_current_folder_changes_the_result(

@@ -1,7 +1,7 @@
 """The options in the groups of --help, and the kinds of commands. A parameter has the name of its field in Settings.
 
-The options themselves are rows of settings/options.py. They have no default for click: an option that was not given is
-None, and ncheck.toml or Settings decides.
+The options themselves are rows of settings/options.py, and each row names its group. They have no default for click:
+an option that was not given is None, and ncheck.toml or Settings decides.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from click.shell_completion import CompletionItem
 
 from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.settings import FORMATS
+from ncheck.settings import options as rows
 from ncheck.settings import values as read
-from ncheck.settings.options import OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -144,30 +144,25 @@ def _option(heading: str, *flags: str, **words: Any) -> Decorator[Any]:  # noqa:
 
 def _setting(name: str, *flags: str, **others: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
     """Return the option of a setting, with other flags or words of click where a command has its own."""
-    row = OPTIONS[name]
+    row = rows.OPTIONS[name]
     words: dict[str, Any] = {"metavar": row.metavar, "help": row.help, "multiple": row.repeated}
     if row.read is read.flag:
         words = {"is_flag": True, "default": None, "help": row.help}
     elif isinstance(row.read, read.OneOf):
         words["type"] = click.Choice(row.read.choices)
-    return _option(row.heading, *(flags or row.flags), name, **{**words, **others})
+    return _option(row.group.heading, *(flags or row.flags), name, **{**words, **others})
 
 
-def _settings(*names: str, **words: Any) -> tuple[Decorator[Any], ...]:  # noqa: ANN401  click's own
-    return tuple(_setting(name, **words) for name in names)
+def _group(group: rows.Group) -> tuple[Decorator[Any], ...]:
+    return tuple(_setting(name) for name, row in rows.OPTIONS.items() if row.group is group)
 
 
 NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=files)
 
 # The options that several commands share, in the order of --help.
-HOSTS = _settings("hosts", "via")
-WHICH = _settings("hosts", "slurm", "via")
-SSH = _settings("port", "user", "identity", "ssh_config", "transport", "accept_new_host_keys")
-JOB = _settings("python", "setup", "enter", "rsh", "packages", "workdir", "sudo")
-STORAGE = _settings("data", "storage_probe")
-NETWORK = _settings("ifname", "master_port", "need_ports")
-RANKS = _settings("slots", "profile")
-FORCE = _settings("force")
+HOSTS = (_setting("hosts"), _setting("via"))
+WHICH, SSH, JOB, STORAGE = map(_group, (rows.WHICH, rows.SSH, rows.JOB, rows.STORAGE))
+NETWORK, RANKS, KEPT, FORCE = map(_group, (rows.NETWORK, rows.RANKS, rows.KEPT, rows.FORCE))
 FOR = (_setting("launcher", "--for", "--with"),)
 FOR_HIDDEN = (_setting("launcher", "--for", "--with", hidden=True),)
 # These start all ranks from one command line. The lines of the others are typed on every node.
@@ -179,19 +174,18 @@ WITH = (
         "[mpirun; srun with --via srun]",
     ),
 )  # fmt: skip
-KEPT = _settings("drop_bad")
-PACE = _settings("width", "connect_timeout", "command_timeout")
-TIME = (*PACE, *_settings("deadline", "mesh"))
-PROBE = _settings("probe", "probe_time", "probe_launcher", "gpu_test", "sizes", "repeats", "expect", "requirements")
-COUNTS = _settings("ignore", "fail_on")
-JUDGE = (*_settings("select"), *COUNTS)
+PACE = _group(rows.PACE)
+TIME = (*PACE, *_group(rows.LIMITS))
+PROBE = (*_group(rows.PROBE), *_group(rows.EXPECTED))
+COUNTS = _group(rows.COUNTS)
+JUDGE = (*_group(rows.SELECT), *COUNTS)
 CONFIG = (
     _option(
         "Output", "--config", metavar="FILE", help="Use this settings file instead of ./ncheck.toml. none: no file."
     ),
 )
 OUTPUT = (
-    _setting("output"),
+    *_group(rows.OUTPUT),
     _option(
         "Output", "-v", "--verbose", is_flag=True,
         help="Print all findings, evidence, reasons and measurements.  [one screen]",
@@ -202,8 +196,7 @@ OUTPUT = (
         help="Use colors, or not.  [on a terminal, unless NO_COLOR is set]",
     ),
 )  # fmt: skip
-GOOD = _settings("good_nodes", "bad_nodes", "max_drain")
-HISTORY = _settings("history", "keep_days", "notify")
+GOOD, HISTORY = _group(rows.GOOD), _group(rows.HISTORY)
 PLANNED = (
     _setting(
         "output", type=click.Choice(["line", "json"]), metavar=None, multiple=False,
@@ -211,7 +204,7 @@ PLANNED = (
     ),
 )  # fmt: skip
 RECORD = (
-    *_settings("record"),
+    *_group(rows.RECORD),
     _option(
         "Output", "--dry-run", is_flag=True,
         help="Print every command and file that would be used on the nodes, and connect to none.",

@@ -153,7 +153,7 @@ def _refuse_ssh(
 ) -> None:
     """Refuse what contradicts --via srun: options of an ssh login, and a command in place of ssh."""
     via = "--via srun" if sources["via"] == OPTIONS["via"].flag else f"{sources['via']}=srun"
-    if named := [sources[name] for name, row in OPTIONS.items() if name in typed and row.heading == SSH]:
+    if named := [sources[name] for name, row in OPTIONS.items() if name in typed and row.group is SSH]:
         raise SettingsError(f"{via} uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh")
     if values.get("rsh") or any(override.environment.rsh for override in overrides):
         rsh = sources.get("rsh", "rsh of a [host] table")

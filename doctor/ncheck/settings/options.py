@@ -1,7 +1,8 @@
 """The settings of one run: one row each, with its flags, type, help, environment variable and key in ncheck.toml.
 
-To add a setting: a row here. Its default and type are the field's; `read` checks what the user gives, the same for an
-option, a variable and a line of ncheck.toml. ncheck.cli.options says which commands have the option.
+To add a setting: a row here, then `make docs`. Its default and type are the field's; `read` checks what the user gives,
+the same for an option, a variable, a line of ncheck.toml and an argument in Python. Its group says which commands have
+the option. From the rows, `make docs` writes settings/given.py, the arguments in Python, and their tables.
 """
 
 from __future__ import annotations
@@ -22,17 +23,35 @@ T = TypeVar("T")
 ALWAYS, OUTSIDE = "always", "outside"
 
 
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Settings that a command has all of, or none; cli/ names the groups of each. `heading`: that of --help."""
+
+    heading: str = ""
+
+
+NOWHERE = Group()  # no command has an option for these
+WHICH, SSH = Group("Nodes"), Group("SSH")
+JOB, STORAGE = Group("Job environment"), Group("Job environment")
+FOR, RANKS, NETWORK, KEPT, FORCE = (Group("Job launch") for _ in range(5))
+PACE, LIMITS = Group("Limits"), Group("Limits")
+PROBE = Group("Bandwidth test")
+EXPECTED, SELECT, COUNTS = (Group("Checks") for _ in range(3))
+OUTPUT, RECORD, HISTORY, GOOD = (Group("Output") for _ in range(4))
+
+
 @dataclass(frozen=True)
 class Option:
-    """How a setting is given. `heading` is that of --help; "" where no command has the option.
+    """How a setting is given.
 
     `read` takes text, or what TOML or click made of it, and raises ValueError. `not_in_file` says what to use instead
     of ncheck.toml. `approval`: of a file that was only found, the value counts after an approval: ALWAYS, because it
     can contain commands or is a file to write, or OUTSIDE, because it is a file to open: one that lies in the folder
-    of ncheck.toml came with it. `milder`: the value may hide what is wrong.
+    of ncheck.toml came with it. `milder`: the value may hide what is wrong. `python`: the type of the argument in
+    Python, where the field's does not say it; None where there is no argument.
     """
 
-    heading: str
+    group: Group
     flags: tuple[str, ...]
     read: read.Read
     metavar: str | None
@@ -43,6 +62,7 @@ class Option:
     approval: str = ""
     milder: bool = False
     repeated: bool = False
+    python: str | None = ""
 
     @property
     def flag(self) -> str:
@@ -51,20 +71,17 @@ class Option:
 
 
 def _row(  # noqa: PLR0913, PLR0917  a row
-    default: T, heading: str, flags: str, read: read.Read, metavar: str | None, help: str, **more: Any  # noqa: A002, ANN401
+    default: T, group: Group, flags: str, read: read.Read, metavar: str | None, help: str, **more: Any  # noqa: A002, ANN401
 ) -> T:  # fmt: skip
     """Return a field of Settings; `flags` are separated by |, and `more` are the other fields of its Option."""
-    option = Option(heading, tuple(flags.split("|")), read, metavar, help, **more)
+    option = Option(group, tuple(flags.split("|")), read, metavar, help, **more)
     return field(default=default, metadata={"option": option})
 
 
-def _switch(heading: str, flag: str, help: str, **more: Any) -> bool:  # noqa: A002, ANN401
-    return _row(False, heading, flag, read.flag, None, help, **more)  # noqa: FBT003
+def _switch(group: Group, flag: str, help: str, **more: Any) -> bool:  # noqa: A002, ANN401
+    return _row(False, group, flag, read.flag, None, help, **more)  # noqa: FBT003
 
 
-_NODES, SSH, _JOB, _LAUNCH, _LIMITS, _PROBE, _CHECKS, _OUTPUT = (
-    "Nodes", "SSH", "Job environment", "Job launch", "Limits", "Bandwidth test", "Checks", "Output",
-)  # fmt: skip
 _EACH_RUN = "give it as an option of each run"
 MOST_AT_ONCE = 1024
 _MOST_SLOTS = 4096
@@ -82,18 +99,18 @@ class JobEnvironment:
 
     # fmt: off
     python: str | None = _row(
-        None, _JOB, "--python", read.shell_line, "PATH", "Python interpreter of the job.", approval=ALWAYS,
+        None, JOB, "--python", read.shell_line, "PATH", "Python interpreter of the job.", approval=ALWAYS,
     )
     setup: str | None = _row(
-        None, _JOB, "--setup", read.shell_line, "LINE",
+        None, JOB, "--setup", read.shell_line, "LINE",
         "Shell line that sets up the environment: --setup 'module load nccl'.", approval=ALWAYS,
     )
     enter: str | None = _row(
-        None, _JOB, "--enter", read.argv, "COMMAND",
+        None, JOB, "--enter", read.argv, "COMMAND",
         "Command that enters the container of the job: --enter 'docker exec -i train'.", approval=ALWAYS,
     )
     rsh: str | None = _row(
-        None, _JOB, "--rsh", read.argv, "COMMAND",
+        None, JOB, "--rsh", read.argv, "COMMAND",
         "Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'.", approval=ALWAYS,
     )
     # fmt: on
@@ -121,14 +138,14 @@ class Settings:
 
     # fmt: off
     nodes_file: str | None = _row(  # "-" is standard input
-        None, "", "the nodes file", read.path, None, "", key="nodes", approval=OUTSIDE,
+        None, NOWHERE, "the nodes file", read.path, None, "", key="nodes", approval=OUTSIDE, python=None,
     )
     hosts: str | None = _row(
-        None, _NODES, "-H", read.text, "HOSTS", "Node names: -H a:8,b:8 or -H 'node[01-16]'.",
-        not_in_file='name a host file by nodes = "hosts.txt", or use the option -H',
+        None, WHICH, "-H", read.text, "HOSTS", "Node names: -H a:8,b:8 or -H 'node[01-16]'.",
+        not_in_file='name a host file by nodes = "hosts.txt", or use the option -H', python=None,
     )
-    slurm: bool = _switch(_NODES, "--slurm", "Use the nodes of the current Slurm allocation.")
-    local: bool = _switch("", "--local", "", not_in_file="run ncheck local")
+    slurm: bool = _switch(WHICH, "--slurm", "Use the nodes of the current Slurm allocation.")
+    local: bool = _switch(NOWHERE, "--local", "", not_in_file="run ncheck local", python=None)
     port: int | None = _row(
         None, SSH, "-p|--port", read.PORT, "PORT", "Port of sshd on the nodes.", variable="NCHECK_PORT",
     )
@@ -148,7 +165,7 @@ class Settings:
         "auto: paramiko, or the ssh program if a node's configuration needs it.  [auto]", variable="NCHECK_TRANSPORT",
     )
     via: str = _row(
-        "ssh", _NODES, "--via", read.OneOf(("ssh", "srun")), None,
+        "ssh", WHICH, "--via", read.OneOf(("ssh", "srun")), None,
         "How to reach the nodes. srun: as one step of the current Slurm allocation, without ssh.  [ssh]",
         variable="NCHECK_VIA",
     )
@@ -158,161 +175,165 @@ class Settings:
     environment: JobEnvironment = JobEnvironment()
     overrides: tuple[HostOverride, ...] = ()
     packages: str = _row(
-        "frameworks", _JOB, "--packages", read.OneOf(("frameworks", "all")), None,
+        "frameworks", JOB, "--packages", read.OneOf(("frameworks", "all")), None,
         "Which packages of the job's Python are compared between the nodes.  [frameworks]",
     )
     workdir: str | None = _row(
-        None, _JOB, "--workdir", read.path, "DIR",
+        None, JOB, "--workdir", read.path, "DIR",
         "Folder of the job's code: its git commit and source files must be the same on all nodes.",
     )
-    sudo: bool = _switch(_JOB, "--sudo", "Use sudo -n to read what only root can read.", approval=ALWAYS)
+    sudo: bool = _switch(JOB, "--sudo", "Use sudo -n to read what only root can read.", approval=ALWAYS)
     data: tuple[str, ...] = _row(
-        (), _JOB, "--data", read.paths, "PATH",
+        (), STORAGE, "--data", read.paths, "PATH",
         "Folder or file that the job reads on every node. Can be repeated.", repeated=True,
     )
-    storage_probe: bool = _switch(_JOB, "--storage-probe",
+    storage_probe: bool = _switch(STORAGE, "--storage-probe",
         "Measure how fast every node reads --data, or the current folder: alone and all at once.",
     )
     width: int = _row(
-        64, _LIMITS, "--width", read.whole(1, MOST_AT_ONCE), "N", "Number of nodes to examine in parallel.  [64]",
+        64, PACE, "--width", read.whole(1, MOST_AT_ONCE), "N", "Number of nodes to examine in parallel.  [64]",
         variable="NCHECK_WIDTH",
     )
     connect_timeout: float = _row(
-        15.0, _LIMITS, "--connect-timeout", read.time_limit, "S", "Time limit of one login in seconds.  [15]",
+        15.0, PACE, "--connect-timeout", read.time_limit, "S", "Time limit of one login in seconds.  [15]",
     )
     command_timeout: float = _row(
-        10.0, _LIMITS, "--command-timeout", read.time_limit, "S",
+        10.0, PACE, "--command-timeout", read.time_limit, "S",
         "Time limit of one command on a node in seconds.  [10]",
     )
     deadline: float = _row(
-        50.0, _LIMITS, "--deadline", read.time_limit, "S", "Time limit of the whole run in seconds.  [50]",
+        50.0, LIMITS, "--deadline", read.time_limit, "S", "Time limit of the whole run in seconds.  [50]",
         variable="NCHECK_DEADLINE",
     )
     mesh: str = _row(
-        "auto", _LIMITS, "--mesh", read.OneOf(("auto", "all", "none")), None,
+        "auto", LIMITS, "--mesh", read.OneOf(("auto", "all", "none")), None,
         "Tests between nodes: TCP between all addresses (auto: of up to 256 nodes; beyond, each dials some 40 others), "
         "and ssh between all pairs (auto: up to 16 nodes; beyond, the connections that Open MPI makes). none: no such "
         "tests.  [auto]",
     )
     probe: str = _row(
-        "auto", _PROBE, "--probe", read.OneOf(("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")), None,
+        "auto", PROBE, "--probe", read.OneOf(("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")), None,
         "Method of the test. auto: NCCL if the nodes have GPUs, gloo if they only have torch, else TCP.  [auto]",
     )
     probe_time: float = _row(
-        60.0, _PROBE, "--probe-time", read.at_most_a_day, "S",
+        60.0, PROBE, "--probe-time", read.at_most_a_day, "S",
         "Time limit of the test in seconds, after --deadline.  [60]",
     )
     probe_launcher: str = _row(
-        "agents", _PROBE, "--probe-launcher", read.OneOf(("agents", "mpirun")), None,
+        "agents", PROBE, "--probe-launcher", read.OneOf(("agents", "mpirun")), None,
         "What starts the ranks: agents (ncheck itself) or mpirun with the line of the plan.  [agents]",
     )
     gpu_test: str = _row(
-        "none", _PROBE, "--gpu-test", read.OneOf(("quick", "long", "none")), None,
+        "none", PROBE, "--gpu-test", read.OneOf(("quick", "long", "none")), None,
         "Test each idle GPU alone before that: compute, memory, links and results, for some seconds (quick) or two "
         "minutes (long).  [none]",
     )
     sizes: tuple[int, ...] = _row(
-        (), _PROBE, "--sizes", read.sizes, "SIZES",
+        (), PROBE, "--sizes", read.sizes, "SIZES",
         "Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
+        python="str | Sequence[int]",
     )
     repeats: int = _row(
-        REPEATS, _PROBE, "--repeats", read.whole(1, _MOST_REPEATS), "N",
+        REPEATS, PROBE, "--repeats", read.whole(1, _MOST_REPEATS), "N",
         f"How often each size is timed after a warm-up; fewer times if there is no time for it.  [{REPEATS}]",
         variable="NCHECK_REPEATS",
     )
     expect: float | None = _row(  # the bus bandwidth; all else is in `run.expected`
-        None, _CHECKS, "--expect", read.expected, "NAME=VALUE,..",
+        None, EXPECTED, "--expect", read.expected, "NAME=VALUE,..",
         "What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...; "
         "commit, with --workdir). busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should "
         "reach.",
+        python="str | float",
     )
     requirements: str | None = _row(
-        None, _CHECKS, "--requirements", read.path, "FILE",
+        None, EXPECTED, "--requirements", read.path, "FILE",
         "pip requirements that the job's Python must meet on every node.", approval=OUTSIDE,
     )
     select: tuple[str, ...] = _row(
-        (), _CHECKS, "--select", read.names, "CHECK",
+        (), SELECT, "--select", read.names, "CHECK",
         "Run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b.", repeated=True,
         milder=True,
     )
     ignore: tuple[Ignore, ...] = _row(
-        (), _CHECKS, "--ignore", read.ignores, "CHECK[=NODES]",
+        (), COUNTS, "--ignore", read.ignores, "CHECK[=NODES]",
         "Do not fail because of this check (on these nodes). It is still printed. Can be repeated, or a,b.",
-        repeated=True, milder=True,
+        repeated=True, milder=True, python="str | Sequence[str]",
     )
     fail_on: tuple[str, ...] = _row(
-        ("error", "unknown"), _CHECKS, "--fail-on", read.fail_on, "WORDS",
+        ("error", "unknown"), COUNTS, "--fail-on", read.fail_on, "WORDS",
         "What causes exit code 1: error, warning, info, unknown, never.  [error,unknown]", variable="NCHECK_FAIL_ON",
         milder=True,
     )
     output: tuple[Output, ...] = _row(
-        (Output("console"),), _OUTPUT, "-o", read.outputs, "FORMAT[=FILE]",
+        (Output("console"),), OUTPUT, "-o", read.outputs, "FORMAT[=FILE]",
         f"Format of the report: {', '.join(FORMATS)}. Can be repeated: -o html=report.html -o console.  [console]",
-        repeated=True,
+        repeated=True, python=None,
     )
     record: str | None = _row(
-        None, _OUTPUT, "--record", read.text, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",
+        None, RECORD, "--record", read.path, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",
         not_in_file="use the option --record",
     )
     history: str | None = _row(
-        None, _OUTPUT, "--history", read.path, "FILE",
+        None, HISTORY, "--history", read.path, "FILE",
         "Add this run to a file that keeps what was found, and say what is new; ncheck history shows it.",
         variable="NCHECK_HISTORY", approval=ALWAYS,
     )
     keep_days: int = _row(
-        90, _OUTPUT, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
+        90, HISTORY, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
     )
     notify: str | None = _row(
-        None, _OUTPUT, "--notify", read.web_address, "URL",
+        None, HISTORY, "--notify", read.web_address, "URL",
         "Post to this webhook where a node or the cluster is not as the history knows it.", variable="NCHECK_NOTIFY",
         not_in_file="it is a secret: use the variable NCHECK_NOTIFY",
     )
     good_nodes: str | None = _row(
-        None, _OUTPUT, "--good-nodes", read.text, "FILE",
+        None, GOOD, "--good-nodes", read.path, "FILE",
         "Write the nodes without errors to this file, in the format of the input.",
-        not_in_file="use the option --good-nodes",
+        not_in_file="use the option --good-nodes", python=None,
     )
     bad_nodes: str | None = _row(
-        None, _OUTPUT, "--bad-nodes", read.text, "FILE",
+        None, GOOD, "--bad-nodes", read.path, "FILE",
         "Write the others to this file: unreachable, with an error, or with a check that could not run.",
-        not_in_file="use the option --bad-nodes",
+        not_in_file="use the option --bad-nodes", python=None,
     )
     max_drain: float = _row(
-        5.0, _OUTPUT, "--max-drain", read.percent, "PERCENT",
+        5.0, GOOD, "--max-drain", read.percent, "PERCENT",
         "With -o slurm or kubernetes: the largest share of the nodes to drain, the worst first; at least one.  [5%]",
     )
     launcher: str | None = _row(
-        None, _LAUNCH, "--for", read.OneOf(LAUNCHERS), "LAUNCHER",
+        None, FOR, "--for", read.OneOf(LAUNCHERS), "LAUNCHER",
         f"{', '.join(LAUNCHERS)}.  [srun with --via srun, else mpirun if found, else torchrun if "
         "torch is found, else env]",
-        not_in_file="use ncheck plan --for or ncheck launch --with",
+        not_in_file="use ncheck plan --for or ncheck launch --with", python="str",
     )
-    program: tuple[str, ...] = _row((), "", "--program", read.program, None, "", not_in_file="write it after --")
+    program: tuple[str, ...] = _row(
+        (), NOWHERE, "--program", read.program, None, "", not_in_file="write it after --", python="Sequence[str]",
+    )
     slots: int | None = _row(
-        None, _LAUNCH, "--slots", read.whole(1, _MOST_SLOTS), "N",
+        None, RANKS, "--slots", read.whole(1, _MOST_SLOTS), "N",
         "Ranks per node, unless the list or the number of GPUs gives it.  [1]",
     )
     profile: str | None = _row(
-        None, _LAUNCH, "--profile", read.OneOf(("slot", "numa")), None,
+        None, RANKS, "--profile", read.OneOf(("slot", "numa")), None,
         "How mpirun places ranks: slot (in order, unbound) or numa (bound to NUMA domains in turn).  [slot]",
     )
     ifname: str | None = _row(
-        None, _LAUNCH, "--ifname", read.interface, "NAME", "Network interface that the job must use.",
+        None, NETWORK, "--ifname", read.interface, "NAME", "Network interface that the job must use.",
     )
     master_port: int | None = _row(
-        None, _LAUNCH, "--master-port", read.PORT, "PORT",
+        None, NETWORK, "--master-port", read.PORT, "PORT",
         "Port on the first node where the ranks meet.  [default of the launcher]",
     )
     need_ports: tuple[int, ...] = _row(
-        (), _LAUNCH, "--need-port", read.ports, "PORT",
+        (), NETWORK, "--need-port", read.ports, "PORT",
         "A port that the job needs on every node. Can be repeated, or a,b.", repeated=True,
     )
-    drop_bad: bool = _switch(_LAUNCH, "--drop-bad",
+    drop_bad: bool = _switch(KEPT, "--drop-bad",
         "Continue with the nodes that have no errors, and print which were left out. With --force, keep nodes "
         "whose results are unknown.",
         not_in_file=_EACH_RUN,
     )
-    force: bool = _switch(_LAUNCH, "--force",
+    force: bool = _switch(FORCE, "--force",
         "Continue (print, start, measure) although errors affect the launch plan. They are still printed.",
         not_in_file=_EACH_RUN,
     )
