@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,9 @@ from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.report.markdown import escaped, table_of
+from ncheck.report.tables import as_html as html_table
+from ncheck.report.tables import as_markdown as markdown_table
+from ncheck.report.tables import escaped, folded
 from ncheck.report.text import count
 from ncheck.text import printable, span
 
@@ -141,36 +142,25 @@ def _headline(past: Past) -> str:
 
 def as_text(past: Past, names: AbstractSet[str]) -> str:
     """Return it for a terminal."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    paper = io.StringIO()
     width = max(get_terminal_size((120, 50)).columns, 40)
-    console = Console(file=paper, width=width, highlight=False, markup=False, emoji=False, color_system=None)
-    console.print(Text(_clean(_headline(past))))
+    lines = folded([(_clean(_headline(past)),)], width)
     for table in tables(past, names):
-        console.print()
-        console.print(Text(_clean(table.title)))
-        grid = Grid(box=None, padding=(0, 2, 0, 0))
+        lines += ["", *folded([(_clean(table.title),)], width)]
         rows = table.rows[:_MOST_ROWS]
         filled = [any(row[at] for row in rows) for at in range(len(table.columns))]
-        for column in compress(table.columns, filled):
-            grid.add_column(column, overflow="fold")
-        for row in rows:
-            grid.add_row(*(Text(_clean(cell)) for cell in compress(row, filled)))
         if rows:
-            console.print(grid)
+            shown = [[_clean(cell) for cell in compress(row, filled)] for row in rows]
+            lines += folded(shown, width, [*compress(table.columns, filled)])
         if len(table.rows) > _MOST_ROWS:
-            console.print(Text(f"and {len(table.rows) - _MOST_ROWS} more: -o json has all"))
-    return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()) + "\n"
+            lines.append(f"and {len(table.rows) - _MOST_ROWS} more: -o json has all")
+    return "\n".join(lines) + "\n"
 
 
 def as_markdown(past: Past, names: AbstractSet[str]) -> str:
     """Return it for an issue or a wiki."""
     parts = [_headline(past)]
     for table in tables(past, names):
-        parts += [f"## {escaped(_clean(table.title))}", table_of(table.columns, table.rows)]
+        parts += [f"## {escaped(_clean(table.title))}", markdown_table(table.columns, table.rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -178,9 +168,7 @@ def as_html(past: Past, names: AbstractSet[str]) -> str:
     """Return one page that fetches nothing."""
     parts = [f"<h1>ncheck history</h1><p>{_html(_headline(past))}</p>"]
     for table in tables(past, names):
-        head = "".join(f"<th>{_html(name)}</th>" for name in table.columns)
-        rows = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
-        parts.append(f"<h2>{_html(table.title)}</h2><table><tr>{head}</tr>{rows}</table>")
+        parts.append(f"<h2>{_html(table.title)}</h2>{html_table(table.columns, table.rows)}")
         parts += [_plot(name, values) for name, values in table.series if len(values) > 1]
     page = f"<!doctype html><meta charset=utf-8><title>ncheck history</title><style>{_STYLE}</style>{''.join(parts)}\n"
     return page.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -28,7 +28,8 @@ from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.environment import environment
 from ncheck.report.json import as_json
-from ncheck.report.markdown import code_block, escaped, table_of
+from ncheck.report.markdown import code_block
+from ncheck.report.tables import as_markdown, escaped
 from ncheck.text import span
 
 if TYPE_CHECKING:
@@ -139,10 +140,10 @@ def _page(known: Known) -> Iterator[str]:
     """Yield the paragraphs of ticket.md."""
     yield FIRST_LINE
     yield f"# {escaped(headline(known))}"
-    yield table_of(("", ""), _identity(known))
+    yield as_markdown(("", ""), _identity(known))
     faults = faults_of(known)
     if faults:
-        yield table_of(
+        yield as_markdown(
             ("fault", "since", "what"),
             ((f"{one.code} {one.check}", _when(one.since), one.what) for one in faults),
         )
@@ -231,11 +232,11 @@ def _parts(known: Known) -> Iterator[str]:
     yield "## Parts"
     gpus = [(pci, uuid, hardware.gpu_serials.get(pci, "unknown")) for pci, uuid in hardware.gpus.items()]
     if gpus:
-        yield table_of(("GPU at", "UUID", "serial number"), gpus)
+        yield as_markdown(("GPU at", "UUID", "serial number"), gpus)
     if hardware.vbios:
         yield f"VBIOS: {escaped(', '.join(hardware.vbios))}"
     if hardware.hcas:
-        yield table_of(("HCA", "GUID"), hardware.hcas.items())
+        yield as_markdown(("HCA", "GUID"), hardware.hcas.items())
     if not (gpus or hardware.hcas):
         yield "No GPU and no HCA is known."
     if known.report is None:
@@ -243,11 +244,11 @@ def _parts(known: Known) -> Iterator[str]:
     else:
         rows = [row for row in environment(of_node(known.report, known.node)) if row.name not in _ABOVE]
         if rows:
-            yield table_of(("", ""), ((row.name, "; ".join(value for value, _ in row.values)) for row in rows))
+            yield as_markdown(("", ""), ((row.name, "; ".join(value for value, _ in row.values)) for row in rows))
     counters = sorted(hardware.counters.items(), key=lambda one: -one[1])
     if counters:
         yield "Errors since the driver was loaded:"
-        yield table_of(("counter", "errors"), ((name, str(count)) for name, count in counters[:_ON_PAGE]))
+        yield as_markdown(("counter", "errors"), ((name, str(count)) for name, count in counters[:_ON_PAGE]))
 
 
 def _hardware(known: Known) -> Hardware:
@@ -293,7 +294,7 @@ def _measured(report: Report, node: str) -> Iterator[str]:
             rows += [(f"GPU {gpu.pci}", f"failed: {gpu.failed}")] if gpu.failed else []
     if rows:
         yield "## Measured"
-        yield table_of(("what", "result"), rows[:_ON_PAGE])
+        yield as_markdown(("what", "result"), rows[:_ON_PAGE])
         if len(rows) > _ON_PAGE:
             yield f"and {len(rows) - _ON_PAGE} more: see report.json"
 
@@ -345,15 +346,15 @@ def _history(known: Known) -> Iterator[str]:
         for one in reversed(own.incidents)
     ]  # fmt: skip
     if rows:
-        yield table_of(("since", "for", "check", "what"), rows[:_ON_PAGE])
+        yield as_markdown(("since", "for", "check", "what"), rows[:_ON_PAGE])
     replaced = [
         (minute(one.time), f"{PART[one.kind]} at {one.place}", f"{one.old} -> {one.new}") for one in own.replaced
     ]
     if replaced:
-        yield table_of(("replaced", "part", "from -> to"), replaced[:_ON_PAGE])
+        yield as_markdown(("replaced", "part", "from -> to"), replaced[:_ON_PAGE])
     grown = [(one.name, f"{one.before} -> {one.after}", span(one.seconds)) for one in own.grown]
     if grown:
-        yield table_of(("counter", "last two values", "within"), grown[:_ON_PAGE])
+        yield as_markdown(("counter", "last two values", "within"), grown[:_ON_PAGE])
 
 
 def _incidents(known: Known) -> tuple[Incident, ...]:

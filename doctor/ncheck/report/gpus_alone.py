@@ -11,6 +11,7 @@ from ncheck.model.report import GpuAlone, Report, Standing
 from ncheck.report import text as words
 from ncheck.report.measured import BAD, STYLES, short_figure, tone
 from ncheck.report.page import Page
+from ncheck.report.tables import aligned
 
 SHOWN = 16  # GPUs, the worst first
 _NOTES = 4
@@ -74,21 +75,17 @@ def print_gpus(page: Page, report: Report) -> None:
     if table is None:
         return
     page.say("GPUs alone", "  ", style="bold")
-    widths = [max(len(head), len(unit)) for head, unit in table.heads]
-    left = max(len(words.line(f"{row.node} {row.gpu}")) for row in table.rows)
-    for line in zip(*table.heads, strict=True):
-        page.verbatim(f"    {'':{left}}  {_aligned(line, widths)}", style="dim")
-    for row in table.rows:
+    above = (("", *line) for line in zip(*table.heads, strict=True))
+    named = ((words.line(f"{row.node} {row.gpu}"), *row.cells) for row in table.rows)
+    lines = aligned((*above, *named), left=1)
+    for line in lines[: -len(table.rows)]:
+        page.verbatim(f"    {line}", style="dim")
+    for row, line in zip(table.rows, lines[-len(table.rows) :], strict=True):
         bar = page.signs.parts[-1] * round(_CELLS * min(1.0, row.share or 0.0))
-        name = words.line(f"{row.node} {row.gpu}")
-        page.verbatim(Text.assemble(f"    {name:{left}}  {_aligned(row.cells, widths)}  ", (bar, STYLES[row.tone])))
+        page.verbatim(Text.assemble(f"    {line}  ", (bar, STYLES[row.tone])))
         if row.failed:
             page.say(words.line(row.failed), "      ", style=STYLES[BAD])
     for note in table.notes:
         page.say(words.line(note), "    ", style="dim")
     if table.left_out:
         page.say(f"and {table.left_out} more: -o json has them all", "    ", style="dim")
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))

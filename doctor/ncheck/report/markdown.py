@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
-from ncheck.expression import expression
 from ncheck.model.finding import DO
 from ncheck.model.report import Report
 from ncheck.report import measured as say
@@ -14,13 +13,11 @@ from ncheck.report import text as words
 from ncheck.report.environment import Row, environment
 from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, read_more, totals
+from ncheck.report.tables import aligned, as_markdown, escaped
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, so_also
 
 EVIDENCE_LINES = 8
 MOST_VALUES = 12  # of one property that differs between nodes
-
-# What Markdown or HTML reads anywhere, at the begin of a line, or as a link: <b>, - item, https://x, www.x
-_MARKUP = expression(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  Markdown has no colours
@@ -47,12 +44,12 @@ def _parts(report: Report) -> Iterator[str]:
     if report.bad:
         yield "## Bad nodes"
         reasons = grouped({bad.node: bad.reason for bad in report.bad})
-        yield table_of(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
+        yield as_markdown(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
     yield "## Bandwidth"
     yield escaped(report.probe.sentence)
     if report.measurements:
         rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
-        yield table_of(("what", "result"), rows)
+        yield as_markdown(("what", "result"), rows)
         if timed := say.protocol(report.measurements):
             yield escaped(timed)
     if report.plan.lines:
@@ -73,13 +70,13 @@ def _environment(report: Report) -> Iterator[str]:
     yield "## Environment"
     nodes = words.node_set([node.name for node in report.nodes if node.reached])
     if same := [(row.name, row.values[0][0]) for row in rows if len(row.values) == 1]:
-        yield table_of(("what", nodes), same)
+        yield as_markdown(("what", nodes), same)
     if differing := [row for row in rows if len(row.values) > 1]:
         yield "Different between nodes:"
-        yield table_of(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
+        yield as_markdown(("what", "nodes", "value"), (cells for row in differing for cells in _cells(row)))
     for board in report.boards:
         yield f"GPU topology of {escaped(words.node_set(board.nodes))}, from {escaped(board.source)}:"
-        yield code_block(_columns(board.matrix))
+        yield code_block("\n".join(line.rstrip() for line in aligned(board.matrix)))
     if lost := [node.name for node in report.nodes if not node.reached]:
         yield escaped(f"Not reached, so not in these tables: {words.node_set(lost)}")
 
@@ -107,24 +104,8 @@ def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator
         yield "\n".join(said)
 
 
-def escaped(text: str) -> str:
-    """Return the text on one line, with everything escaped that Markdown or HTML would read."""
-    escaped = _MARKUP.sub(lambda sign: f"\\{sign[0]}", words.line(text))
-    return re.sub(r"^(\d{1,9})([.)])", r"\1\\\2", escaped)  # 12) item
-
-
 def code_block(text: str) -> str:
     """Return a block of code; its fence is longer than any in it."""
     body = "\n".join(words.lines(text))
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", body))])
     return f"{fence}text\n{body}\n{fence}"
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def table_of(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [tuple(map(escaped, heads)), tuple("---" for _ in heads), *(tuple(map(escaped, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

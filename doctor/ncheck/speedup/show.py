@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from html import escape
 
+from ncheck.report.tables import aligned, escaped
+from ncheck.report.tables import as_html as html_table
+from ncheck.report.tables import as_markdown as markdown_table
 from ncheck.speedup.scaling import Scaling
 from ncheck.text import printable
 
@@ -48,9 +51,7 @@ def _next(scaling: Scaling) -> tuple[tuple[str, str], ...]:
 
 def as_text(scaling: Scaling) -> str:
     """Return the table and a bar for each size; the upright is the minimum."""
-    rows = [_HEADS, *_cells(scaling)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines = aligned((_HEADS, *_cells(scaling)), left=0)
     mark = round(scaling.minimum * _BAR)
     lines[0] += f"  {'':{mark}}|{scaling.minimum * 100:.0f} %"
     for place, row in enumerate(scaling.rows, 1):
@@ -62,15 +63,10 @@ def as_text(scaling: Scaling) -> str:
 
 
 def as_markdown(scaling: Scaling) -> str:
-    lines = [_HEADS, ("---:",) * len(_HEADS), *_cells(scaling)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "\n".join(f"- {_escaped(note)}" for note in scaling.notes)
+    table = markdown_table(_HEADS, _cells(scaling), right=True)
+    notes = "\n".join(f"- {escaped(printable(note, 400))}" for note in scaling.notes)
     following = "\n\n" + "\n\n".join(f"{why}:\n\n    {line}" for line, why in _next(scaling)) if _next(scaling) else ""
     return f"# {_answer(scaling)}\n\n{table}\n\n{notes}{following}\n"
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{char}" if char in r"\`*_[]<>|#" else char for char in printable(text, 400))
 
 
 def as_json(scaling: Scaling) -> str:
@@ -102,8 +98,7 @@ def as_html(scaling: Scaling) -> str:
         f'<text x="{_LEFT - 8}" y="{y(row.speedup) + 4:.1f}" text-anchor="end">{row.speedup:.2f}</text>'
         for row in scaling.rows
     )
-    table = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(scaling))
-    heads = "".join(f"<th>{head}</th>" for head in _HEADS)
+    table = html_table(_HEADS, _cells(scaling))
     notes = "".join(f"<li>{escape(printable(note, 400))}</li>" for note in scaling.notes)
     following = "".join(f"<p>{escape(why)}:</p><pre>{escape(line)}</pre>" for line, why in _next(scaling))
     least = f"{scaling.minimum * 100:.0f} %"
@@ -130,7 +125,7 @@ pre {{ white-space: pre-wrap; margin: .2rem 0; }}
 <text x="4" y="14">speed-up</text>
 <text x="{_WIDTH - 20}" y="{_HEIGHT - 2}" text-anchor="end">size (line: ideal; dashed: {least})</text>
 </svg>
-<table><thead><tr>{heads}</tr></thead><tbody>{table}</tbody></table>
+{table}
 <ul>{notes}</ul>{following}
 </body></html>
 """
