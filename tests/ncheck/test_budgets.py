@@ -24,9 +24,9 @@ from tests.recorded.make import evidence
 MORE = 1.05  # what a count may grow by unnoticed
 
 # Python function calls a node with 8 GPUs and 8 HCAs (Python 3.11; newer ones make fewer)
-FEW, MANY = 24, 64  # nodes
-READING, JUDGING = 1_190, 16_450  # a node of many, which share most replies; 286 checks
-GROWTH = 1.03  # of what judging a node costs, from few to many
+FEW, SOME, MANY = 8, 12, 24  # nodes
+READING, JUDGING = 1_240, 18_600  # a node of many, which share most replies; 286 checks
+GROWTH = 1.03  # of what judging one node more costs: from few to some, and from some to many
 MODULES, STARTING = 680, 255_000  # of a full start: modules, and calls to import them; records are made when used
 ALONE = {"rank": 140, "ncheck.hook.node_part": 298, "ncheck.hook.examiner": 690}  # modules of one rank's processes
 WRITTEN = 4_250  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
@@ -47,23 +47,23 @@ def judged(nodes: tuple[Evidence, ...]) -> Report:
     return report
 
 
-def calls(work: Callable[[], object]) -> int:
+def calls(work: Callable[..., object], *words: object) -> int:
     """Return the Python function calls, once everything was imported and compiled."""
     profile = cProfile.Profile()
-    profile.runcall(work)
+    profile.runcall(work, *words)
     return sum(entry.callcount for entry in profile.getstats())
 
 
 @pytest.mark.slow
 def test_reading_judging_and_writing_a_recorded_node_costs_no_more_than_before_nor_among_many_nodes() -> None:
-    files = recorded(MANY)
-    few, many = read(recorded(FEW)), read(files)
-    written = len(as_json(judged(many))) - len(as_json(judged(few)))
-    assert written / (MANY - FEW) <= WRITTEN * MORE
-    assert calls(lambda: read(files)) <= READING * MANY * MORE
-    cost = calls(lambda: judged(many)) / MANY
-    assert cost <= JUDGING * MORE
-    assert cost <= calls(lambda: judged(few)) / FEW * GROWTH
+    files = {count: recorded(count) for count in (FEW, SOME, MANY)}
+    nodes = {count: read(listed) for count, listed in files.items()}
+    written = {count: len(as_json(judged(some))) for count, some in nodes.items()}
+    assert (written[MANY] - written[SOME]) / (MANY - SOME) <= WRITTEN * MORE
+    assert calls(read, files[MANY]) <= READING * MANY * MORE
+    made = {count: calls(judged, some) for count, some in nodes.items()}
+    assert made[MANY] <= JUDGING * MANY * MORE
+    assert (made[MANY] - made[SOME]) / (MANY - SOME) <= (made[SOME] - made[FEW]) / (SOME - FEW) * GROWTH
 
 
 START = """
