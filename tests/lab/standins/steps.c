@@ -1,4 +1,4 @@
-/* A real MPI program that all-reduces 1 MiB again and again, and tells each step, until it is ended.
+/* A real MPI program that all-reduces 1 MiB again and again, and tells its start and each step, until it is ended.
  * TROUBLE=loop@2:5: rank 2 computes for ever from step 5 on. SIZE: bytes of a sum.
  */
 #include <mpi.h>
@@ -26,6 +26,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    printf("[rank%d]: started\n", rank);
+    fflush(stdout);
     double *mine = calloc(count, sizeof *mine), *sums = calloc(count, sizeof *sums);
     for (int step = 0;; step++) {
         usleep(50000);
