@@ -5,8 +5,8 @@
 
 Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/coverage.md (the tables of
 coverage_tables.py), docs/report.schema.json, docs/ncheck.1 (the manual page, from the commands' help), docs/demo.svg (a
-real `ncheck demo` in a terminal) and doctor/ncheck/settings/given.py (the types of the settings in Python). In the other
-documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
+real `ncheck demo` in a terminal), doctor/ncheck/settings/given.py (the types of the settings in Python). In others, a
+block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
