@@ -244,14 +244,8 @@ def _of_work(clue: Clue, motions: Iterable[Motion], at_work: Iterable[Clue]) -> 
         yield clue
         return
     who = f"rank {clue.ranks[0]}, which works" if len(set(clue.ranks)) == 1 else "ranks that work"
-    own = replace(
-        clue,
-        cause=_WAITED_FOR[clue.cause],
-        grade=Grade.POSSIBLE,
-        works=True,
-        meaning=f"the others wait for {who}",
-        fix="",
-    )
+    own = replace(clue, cause=_WAITED_FOR[clue.cause], grade=Grade.POSSIBLE, works=True, fix="",
+                  meaning=f"the others wait for {who}")  # fmt: skip
     yield own
     yield from (replace(own, source=one.source, text=one.text, nodes=(one.node,)) for one in work.values())
 

@@ -28,29 +28,15 @@ _TERMINATED = LineClue("job_ended", Grade.ECHO, ("rank_crashed", "node_failed"),
                        " failed")  # fmt: skip
 
 _BY_NUMBER: Mapping[int, LineClue] = {
-    1: _HANGUP,
-    2: _INTERRUPTED,
-    6: _ABORTED,
+    1: _HANGUP, 2: _INTERRUPTED, 6: _ABORTED, 15: _TERMINATED, **dict.fromkeys((4, 8, 11), _CRASHED),
     7: LineClue("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
-    **dict.fromkeys(
-        (10, 12),
-        replace(
-            _INTERRUPTED, meaning="a scheduler or somebody sent SIGUSR1 or SIGUSR2, as Slurm does before a time limit"
-        ),
-    ),
-    13: LineClue(
-        "rank_crashed",
-        Grade.ECHO,
-        ("firewall",),
-        "gone",
-        meaning="a rank wrote to a connection whose other end was gone",
-    ),
-    15: _TERMINATED,
-    24: LineClue(
-        "job_ended", Grade.LIKELY, kind="time-limit", meaning="a rank reached its limit of CPU time (ulimit -t)"
-    ),
-    **dict.fromkeys((4, 8, 11), _CRASHED),
-}
+    **dict.fromkeys((10, 12), replace(
+        _INTERRUPTED, meaning="a scheduler or somebody sent SIGUSR1 or SIGUSR2, as Slurm does before a time limit")),
+    13: LineClue("rank_crashed", Grade.ECHO, ("firewall",), "gone",
+                 meaning="a rank wrote to a connection whose other end was gone"),
+    24: LineClue("job_ended", Grade.LIKELY, kind="time-limit",
+                 meaning="a rank reached its limit of CPU time (ulimit -t)"),
+}  # fmt: skip
 
 # As strsignal() and the shells name them, and as signal.h does.
 _NUMBERS = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -250,21 +251,26 @@ _SAVING = LineClue(
 
 def checkpoint_begun(lines: Sequence[LogLine]) -> Detected:
     """Yield the last line of each log in which a checkpoint begins, if none says later that it was saved."""
-    begun: dict[int, LogLine] = {}
-    for line in lines:
-        if _SAVED.search(line.text):
-            begun.pop(line.order[0], None)
-        elif _SAVES.search(line.text):
-            begun[line.order[0]] = line
-    for line in begun.values():
+    for line in _not_ended(lines, begins=_SAVES, ends=_SAVED):
         yield _SAVING, (line,)
 
 
+def _not_ended(lines: Iterable[LogLine], *, begins: re.Pattern[str], ends: re.Pattern[str]) -> Iterable[LogLine]:
+    """Return the last line of each log in which something begins, if no line below says that it ended."""
+    begun: dict[int, LogLine] = {}
+    for line in lines:
+        if ends.search(line.text):
+            begun.pop(line.order[0], None)
+        elif begins.search(line.text):
+            begun[line.order[0]] = line
+    return begun.values()
+
+
 # Waiting for the hosts to acknowledge.
-_WAITS_FOR_HOSTS = "Waiting for the hosts to acknowledge"
+_WAITS_FOR_HOSTS = expression(r"Waiting for the hosts to acknowledge")
 
 # Notified all the hosts that the registration is complete.
-_HOSTS_CAME = "Notified all the hosts"
+_HOSTS_CAME = expression(r"Notified all the hosts")
 
 _HOSTS_SILENT = LineClue(
     "firewall", Grade.POSSIBLE, ("nic_names_differ", "ssh_auth", "hostname_loopback"), lasting=True,
@@ -275,13 +281,7 @@ _HOSTS_SILENT = LineClue(
 
 def hosts_silent(lines: Sequence[LogLine]) -> Detected:
     """Yield the line in which horovodrun begins to wait for the hosts, if they did not come in the same log."""
-    waiting: dict[int, LogLine] = {}
-    for line in lines:
-        if _WAITS_FOR_HOSTS in line.text:
-            waiting[line.order[0]] = line
-        elif _HOSTS_CAME in line.text:
-            waiting.pop(line.order[0], None)
-    for line in waiting.values():
+    for line in _not_ended(lines, begins=_WAITS_FOR_HOSTS, ends=_HOSTS_CAME):
         yield _HOSTS_SILENT, (line,)
 
 
