@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.triage.certainty import NAMED
-
-__all__ = ["MOST_DIAGNOSES", "MOST_NEXT", "NAMED", "Diagnosis", "EvidenceLine"]
 
 MOST_DIAGNOSES, MOST_NEXT = 8, 4
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
+from ncheck.triage.certainty import Grade
 from ncheck.triage.positions import BUILD, DESTROYS, PATTERN, Kind
 from ncheck.triage.rank_state import RankState, activity_of, worker_place, worker_works
-from ncheck.triage.signature import Grade
 
 
 @dataclass(frozen=True)

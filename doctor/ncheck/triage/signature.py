@@ -10,8 +10,6 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
 
-__all__ = ["NO_LIBRARY", "REGISTER", "Detected", "Detector", "Grade", "LineClue", "Signature", "row"]
-
 
 @dataclass(frozen=True)
 class LineClue:

@@ -25,7 +25,7 @@ from ncheck.model.phase import Phase, Questions
 from ncheck.steps.phases import collection_phases, with_needs
 from ncheck.text import printable, span
 from ncheck.triage.causes import UNKNOWN
-from ncheck.triage.diagnosis import NAMED
+from ncheck.triage.certainty import NAMED
 from ncheck.triage.facts.jobs import SeveralJobsError, job_of, jobs_of, questions_about
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PULSE, PulseFacts

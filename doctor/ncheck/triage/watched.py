@@ -9,10 +9,10 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import printable
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Source
 from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.signature import Grade
 
 SOURCE: Source = "processes"
 

@@ -12,13 +12,13 @@ from ncheck.expression import expression
 from ncheck.hostlist import fold
 from ncheck.model.job import Job
 from ncheck.text import printable
+from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.peers import Message, message_of
 from ncheck.triage.positions import OF_ALL, STORE, Kind
 from ncheck.triage.rank_fault import LONG_WORK, SLOW_RANK, fault_of, work_of
 from ncheck.triage.rank_state import RankState, states_of
-from ncheck.triage.signature import Grade
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
