@@ -39,7 +39,8 @@ class Watching:
 
 def watching_of(stalled: str | None, on_stall: str | None, save: str | None, *, as_json: bool) -> Watching:
     """Return what the options say. Raises SettingsError."""
-    from ncheck.triage.watch import LEAST_STALLED, MOST_STALLED, STALLED, WATCHDOG
+    from ncheck.model.job import LEAST_STALLED, MOST_STALLED
+    from ncheck.triage.watch import STALLED, WATCHDOG
 
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h)?", stalled or f"{STALLED}", re.ASCII)
     seconds = float(found[1]) * _UNITS[found[2] or ""] if found else 0.0

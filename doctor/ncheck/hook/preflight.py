@@ -31,7 +31,6 @@ MODES = ("off", "warn", "on", "strict")
 ON_PROBLEM = ("raise", "warn")
 PROBES = ("none", "quick")
 LONGEST = 3600.0  # seconds
-LEAST_STALLED = 10.0  # seconds
 USUAL_TIMEOUT = 30.0
 PATIENCE = 600.0  # for ranks that are slow to start: as long as NCCL waits for them
 MOST_LINES, LONGEST_LINE = 12, 300  # of a message: none of ours is longer
@@ -144,8 +143,11 @@ class _Options:
         self.strict = mode == "strict" or (mode != "warn" and strict)
         self.select, self.ignore, self.apply, self.probe = select, ignore, apply, probe
         self.watch = _switch(environ, "NCHECK_WATCH", watch)
-        stalled = environ.get("NCHECK_STALLED", "").strip()
-        self.stalled = _seconds(stalled, "NCHECK_STALLED", LEAST_STALLED) if stalled else None
+        self.stalled = None
+        if stalled := environ.get("NCHECK_STALLED", "").strip():
+            from ncheck.model.job import LEAST_STALLED
+
+            self.stalled = _seconds(stalled, "NCHECK_STALLED", LEAST_STALLED)
         given = environ.get("NCHECK_TIMEOUT", "").strip()
         self.patience = 0.0 if given or timeout is not None else PATIENCE
         wanted = USUAL_TIMEOUT if timeout is None else timeout

@@ -10,6 +10,8 @@ from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted
 from ncheck.lazy_dataclass import dataclass
 
+LEAST_STALLED, MOST_STALLED = 10.0, 3600.0  # seconds without progress after which a watched job may be examined
+
 
 @dataclass(frozen=True)
 class Target:

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 STALLED = 120.0  # seconds without any progress, after which the job is examined
-LEAST_STALLED, MOST_STALLED = 10.0, 3600.0
 WATCHDOG = 600.0  # seconds that PyTorch lets a collective of NCCL wait, before it ends the job
 
 _LOOKS, _OFTENEST, _SELDOMEST = 6, 2.0, 20.0  # in the time that a job may stand still; seconds between two looks
