@@ -3,25 +3,28 @@
 A look asks each node for a few sums (triage/facts/pulse.py). Where these say that the job no longer gets on, triage
 examines it, and only that decides: what a rank does while the others wait for it may be right, and take its time. An
 alarm may end the job: it takes two examinations, some looks apart, that accuse the same ranks of what is no work.
+
+`next_look` decides what comes next, from what is known: a pure function. `watch` carries it out.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ncheck.asking import Asking
 from ncheck.facts.definition import FINDING, LOOKING, WATCHING
-from ncheck.facts.learning import facts_of, learn
+from ncheck.facts.login import LoginFacts
 from ncheck.fleet.fleet import Fleet
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.job import Job, Target
-from ncheck.model.phase import Phase, Questions
+from ncheck.model.phase import Phase
 from ncheck.steps.phases import collection_phases, with_needs
 from ncheck.text import printable, span
 from ncheck.triage.causes import UNKNOWN
@@ -31,7 +34,7 @@ from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PULSE, PulseFacts
 from ncheck.triage.join import LiveReport, Work, examine_job
 from ncheck.triage.live import cluster_of, facts_read
-from ncheck.triage.progress import Progress, Rank, Slower
+from ncheck.triage.progress import Progress, Rank
 from ncheck.triage.watched import listed
 
 if TYPE_CHECKING:
@@ -65,7 +68,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The job stands still, or became slow. `since`: seconds since 1970. `evidence` and `job` are what is saved."""
+    """The job stands still, or became slow. `since`: seconds since 1970, or by the clock of `next_look`.
+
+    `evidence` and `job` are what is saved; `next_look` has no evidence.
+    """
 
     slow: bool
     since: float
@@ -86,6 +92,105 @@ class Reason(Enum):
     ENDED = "ranks have been gone, and others wait for them,"
 
 
+class Do(Enum):
+    """What a watch can do."""
+
+    LOG_IN = "log in to all nodes"
+    FIND = "look for the job"
+    LOOK = "look at the job that was found"
+    EXAMINE = "ask all that triage asks"
+    END = "end"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a watch does next, `wait` seconds later.
+
+    Of an examination: its reason, what names the job, when it began, and since when there is that reason.
+    """
+
+    do: Do
+    wait: float = 0.0
+    reason: Reason = Reason.STILL
+    target: Target | None = None
+    began: float = 0.0
+    since: float = 0.0
+
+
+@dataclass(frozen=True)
+class Examinations:
+    """What the examinations of a job came to.
+
+    last      the last one, if it was no reason for an alarm; it was at `last_at`
+    next_at   there is none before
+    alarm     the reason of an alarm that is not over
+    slow      the job is slow, and an event has said so
+    reported  causes and ranks that made it slow: each is an alarm once
+    puzzled   it stands still and nothing shows why, and a note has said so
+    """
+
+    last: LiveReport | None = None
+    last_at: float = 0.0
+    next_at: float = 0.0
+    alarm: Reason | None = None
+    slow: bool = False
+    reported: frozenset[tuple[str, tuple[int, ...]]] = frozenset()
+    puzzled: bool = False
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a watch knows, what it has to say (`events`), and what it does next (`step`).
+
+    target     what names the job
+    looks      how often it has looked at the job, or for it
+    until      when the nodes are logged in to again
+    unreached  the nodes that do not answer, and how their login or connection ended
+    silent     how many looks in a row a node has not answered
+    job        the job that is watched, and what it has moved (`progress`)
+    absent     ranks that were not found at first: they may have yet to start
+    ended      ranks that were seen to have ended, and when
+    noted      those of them that a look could name: at the next one, as a job ends rank by rank
+    """
+
+    target: Target
+    progress: Progress
+    step: Step = Step(Do.LOG_IN)
+    events: tuple[Event, ...] = ()
+    looks: int = 0
+    until: float = 0.0
+    unreached: Mapping[str, Login] = field(default_factory=dict)
+    silent: Mapping[str, int] = field(default_factory=dict)
+    job: Job | None = None
+    absent: frozenset[int] = frozenset()
+    ended: Mapping[Rank, float] = field(default_factory=dict)
+    noted: frozenset[Rank] = frozenset()
+    examined: Examinations = Examinations()
+
+    @property
+    def stalled(self) -> float:
+        """Seconds that the job may stand still."""
+        return self.progress.window
+
+    @property
+    def every(self) -> float:
+        """Seconds between two looks."""
+        return max(_OFTENEST, min(_SELDOMEST, self.stalled / _LOOKS))
+
+    def saying(self, text: str, *, blind: bool = False) -> Watch:
+        return replace(self, events=(*self.events, Note(text, blind)))
+
+    def doing(self, do: Do) -> Watch:
+        return replace(self, step=Step(do))
+
+    def later(self, now: float) -> Watch:
+        """Return it with the next look: usually at the ranks, now and then for the job itself."""
+        if now >= self.until:
+            return self.doing(Do.LOG_IN)
+        find = self.job is None or self.looks % _FIND_EVERY == _FIND_EVERY - 1
+        return replace(self, step=Step(Do.FIND if find else Do.LOOK, self.every))
+
+
 def watch(
     settings: Settings,
     nodes: tuple[Node, ...],
@@ -97,11 +202,261 @@ def watch(
 
     `engines` is called for each session with the nodes: what connects to one of them in it.
     """
-    watching = _Watch(settings, nodes, stalled)
-    while not watching.over:
+    state, wanted = Watch(settings.run.target or Target(), Progress(stalled)), with_needs(facts_read())
+    while state.step.do is not Do.END:
         with Fleet(nodes, settings, engines(), observer) as fleet:
-            fleet.keep({one.name for one in nodes}, _SESSION)
-            yield from watching.events(fleet)
+            fleet.keep({node.name for node in nodes}, _SESSION)
+            state = yield from _session(Asking(fleet, Cluster(nodes, {}), wanted).keeping(), settings, state)
+
+
+def _session(asking: Asking, settings: Settings, state: Watch) -> Generator[Event, None, Watch]:
+    """Watch over the same connections, until the nodes are logged in to again, or the watch ends."""
+    while True:
+        time.sleep(state.step.wait)
+        known = _done(state, asking, settings)
+        if state.step.do is Do.LOG_IN:
+            asking = known
+        state = next_look(state, known.cluster, time.monotonic())
+        for event in state.events:
+            if isinstance(event, Alarm):
+                since = event.since + time.time() - time.monotonic()
+                yield replace(event, since=since, evidence=tuple(known.evidence.values()))
+            else:
+                yield event
+        if state.step.do in (Do.LOG_IN, Do.END):
+            return state
+        logins = {name: login for name, login in state.unreached.items() if asking.evidence[name].login != login}
+        asking = asking.learn(replace(asking.evidence[name], login=login) for name, login in logins.items())
+
+
+def _done(state: Watch, asking: Asking, settings: Settings) -> Asking:
+    """Do what comes next, and return what is known then."""
+    step = state.step
+    if step.do is Do.LOG_IN:
+        first, *_ = collection_phases(asking.cluster, asking.wanted, settings)
+        known = asking.ask(first)
+        return known.learn([one for one in known.evidence.values() if one.node not in known.cluster.known])
+    if step.do is Do.LOOK and state.job:
+        questions = questions_about(state.job, PULSE)
+        phase = Phase(WATCHING, frozenset(questions), lambda *_: questions, seconds=_EACH, meeting=False)
+        return replace(asking, wanted=(PulseFacts,), evidence={}).ask(phase)
+    found = asking.ask(_phase(FINDING, asking, settings))
+    if step.do is Do.FIND:
+        return found
+    known = found.ask(_phase(LOOKING, asking, replace(settings, run=replace(settings.run, target=step.target))))
+    return replace(known, cluster=cluster_of(known.evidence.values()))
+
+
+def _phase(stage: str, asking: Asking, settings: Settings) -> Phase:
+    phases = collection_phases(asking.cluster, asking.wanted, settings)
+    return next(replace(phase, seconds=_EACH, meeting=False) for phase in phases if phase.stage == stage)
+
+
+# What comes next
+
+
+def next_look(watch: Watch, cluster: Cluster, now: float) -> Watch:
+    """Return the watch after its step: with what it has to say, and the next step. `now` is in seconds.
+
+    `cluster` is what the step found. Raises SeveralJobsError where more than one job may be meant.
+    """
+    watch = replace(watch, events=())
+    if watch.step.do is Do.LOG_IN:
+        return _logged_in(watch, cluster, now)
+    watch = _without_lost(watch, cluster, now)
+    if watch.step.do is Do.FIND:
+        return _found(watch, cluster, now)
+    if watch.step.do is Do.LOOK and watch.job:
+        return _looked(watch, watch.job, cluster.facts(PulseFacts), now)
+    target = watch.step.target or watch.target
+    return after_examination(watch, examine_job(cluster, target), job_of(cluster, target), now)
+
+
+# The nodes
+
+
+def _logged_in(watch: Watch, cluster: Cluster, now: float) -> Watch:
+    known = cluster.facts(LoginFacts)
+    logins = {name: known[name].login if name in known else Login(reached=False) for name in cluster.names}
+    unreached = {name: login for name, login in logins.items() if login.cause or not login.reached}
+    over = not watch.looks and len(unreached) == len(logins)
+    watch = replace(watch, until=now + _SESSION - watch.every - 2 * _EACH, silent={})
+    return _reaching(watch, unreached).doing(Do.END if over else Do.FIND)
+
+
+def _without_lost(watch: Watch, cluster: Cluster, now: float) -> Watch:
+    """Note which nodes no longer answer. Until they are logged in to again, they are not asked."""
+    known = {name: it.login for name, it in cluster.facts(LoginFacts).items() if name not in watch.unreached}
+    lost = {name: login for name, login in known.items() if login.reached and login.cause}
+    if watch.step.do is Do.LOOK and watch.job:
+        answered, asked = cluster.facts(PulseFacts), known.keys() & {*watch.job.nodes} - lost.keys()
+        watch = replace(
+            watch, silent={name: 0 if name in answered else watch.silent.get(name, 0) + 1 for name in asked}
+        )
+        detail = f"no answer to {_SILENT} looks"
+        silent = (name for name, looks in watch.silent.items() if looks == _SILENT)
+        lost |= {name: replace(known[name], cause=Cause.SILENT, detail=detail) for name in silent}
+    if not lost:
+        return watch
+    watch = replace(watch, until=min(watch.until, now + max(watch.stalled, _RETRY)))
+    return _reaching(watch, {**watch.unreached, **lost})
+
+
+def _reaching(watch: Watch, unreached: Mapping[str, Login]) -> Watch:
+    """Note which nodes are no longer watched, or are watched again."""
+    lost: dict[str, list[str]] = {}
+    for name in unreached.keys() - watch.unreached.keys():
+        lost.setdefault(printable(unreached[name].detail or "it did not answer in time", 200), []).append(name)
+    again = watch.unreached.keys() - unreached.keys()
+    for why, names in sorted(lost.items()):
+        watch = watch.saying(f"not watched: {fold(names)}: {why}", blind=True)
+    if again:
+        watch = watch.saying(f"watched again: {fold(sorted(again))}")
+    return replace(watch, unreached=unreached)
+
+
+# The job
+
+
+def _found(watch: Watch, cluster: Cluster, now: float) -> Watch:
+    """Note that the job was found, that it started again, or that it has ended."""
+    watch, before = replace(watch, looks=watch.looks + 1), watch.job
+    found = _job_among(cluster, watch)
+    if found and found.ranks:
+        if before is None or not _ranks(before) & _ranks(found):
+            watch = _begun(watch, found)
+        elif absent := watch.absent & {*found.missing}:
+            names = listed("rank", sorted(absent))
+            watch = watch.saying(f"{names} of {found.size} not found: not started, or ended before the watch")
+            watch = replace(watch, absent=frozenset())
+        return replace(watch, job=found, silent={}).later(now)
+    if before and cluster.facts(ProcessesFacts).keys() >= {*before.nodes}:  # else it may go on, unseen
+        watch = replace(watch, job=None).saying(_end(watch, before, now, restarts=found is not None))
+        return watch.doing(Do.END) if found is None else watch.later(now)
+    if watch.looks == 1:
+        report = examine_job(cluster, watch.target)
+        why = next(iter((*report.notes, *(f"{one.name}: {one.reason}" for one in report.unread))), "")
+        watch = watch.saying("no job runs on these nodes yet: waiting for one" + (f" ({why})" if why else ""))
+    return watch.later(now)
+
+
+def _job_among(cluster: Cluster, watch: Watch) -> Job | None:
+    """Return the job. Where others have started since, it is the one that was watched, or has its key."""
+    try:
+        return job_of(cluster, watch.target)
+    except SeveralJobsError:
+        if watch.job is None:
+            raise
+        jobs, known = jobs_of(cluster), watch.job
+        alike = [job for job in jobs if _ranks(job) & _ranks(known)] or [job for job in jobs if job.key == known.key]
+        if len(alike) == 1:
+            return alike[0]
+        raise
+
+
+def _begun(watch: Watch, job: Job) -> Watch:
+    started = "the job has started again" if watch.ended or watch.job else "the job is watched"
+    count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
+    return replace(
+        watch.saying(f"{started}: {count}"), progress=Progress(watch.stalled), absent=frozenset(job.missing),
+        ended={}, noted=frozenset(), examined=Examinations(),
+    )  # fmt: skip
+
+
+def _end(watch: Watch, job: Job, now: float, *, restarts: bool) -> str:
+    text = "all ranks have ended, and their launcher has not: waiting for a restart" if restarts else "the job ended"
+    first = min(watch.ended.values(), default=None)
+    names = [one.shown for one in job.ranks if first is not None and watch.ended.get((one.node, one.pid)) == first]
+    if names and len(names) < len(job.ranks):
+        text += f"; first to end: {listed('', names)}"
+    last = watch.examined.last
+    if last and last.diagnoses and now - watch.examined.last_at < 2 * watch.stalled:
+        text += f"; before that, {last.summary}"
+    return text
+
+
+def _ranks(job: Job) -> frozenset[Rank]:
+    return frozenset((one.node, one.pid) for one in job.ranks)
+
+
+# Looks
+
+
+def _looked(watch: Watch, job: Job, pulses: Mapping[str, PulseFacts], now: float) -> Watch:
+    """Take in a look at the job, and examine it if there is a reason."""
+    progress, before = watch.progress.after(now, pulses), watch.ended
+    alive = {(node, one.pid) for node, facts in pulses.items() for one in facts.ranks}
+    gone = {rank for rank in _ranks(job) if rank[0] in pulses and rank not in alive}
+    news = [one.shown for one in job.ranks if (one.node, one.pid) in gone & before.keys() - watch.noted]
+    watch = replace(
+        watch, looks=watch.looks + 1, progress=progress, ended={**dict.fromkeys(gone, now), **before},
+        noted=watch.noted | before.keys(),
+    )  # fmt: skip
+    if pulses and not alive:
+        return watch.doing(Do.FIND)
+    if news:
+        watch = watch.saying(f"{listed('', news)} ended; {len(alive)} of the job go on")
+    stands, examined = progress.stands_since, watch.examined
+    if examined.alarm is Reason.STILL and stands is None:
+        examined, watch = replace(examined, alarm=None, next_at=0.0), watch.saying("the job makes progress again")
+    if progress.slower is None:
+        examined = replace(examined, slow=False)
+    if stands is None and not watch.ended and progress.slower is None:
+        examined = replace(examined, last=None, puzzled=False)  # what was suspected before has passed
+    watch = replace(watch, examined=examined)
+    reasons = _reasons(watch, now)
+    if not reasons or examined.alarm or now < examined.next_at:
+        return watch.later(now)
+    reason, since = next(iter(reasons.items()))
+    return replace(watch, step=Step(Do.EXAMINE, 0.0, reason, _target(watch, job), now, since))
+
+
+def _reasons(watch: Watch, now: float) -> dict[Reason, float]:
+    """Return why the job is to be examined, the best reason first, and since when that is so."""
+    reasons, progress = dict[Reason, float](), watch.progress
+    if watch.ended and now - min(watch.ended.values()) >= _GRACE * watch.every:
+        reasons[Reason.ENDED] = min(watch.ended.values())
+    if progress.stands_since is not None:
+        reasons[Reason.STILL] = progress.stands_since
+    if progress.slower and not watch.examined.slow:
+        reasons[Reason.SLOW] = progress.slower.since
+    return reasons
+
+
+def _target(watch: Watch, job: Job) -> Target:
+    """Return what names this job alone: a rank that goes on."""
+    known = (one for one in job.ranks if (one.node, one.pid) not in watch.ended and one.node not in watch.unreached)
+    rank = next(known, None)
+    return replace(watch.target, pid=rank.pid, node=rank.node, match=None, slurm=None) if rank else watch.target
+
+
+# Examinations
+
+
+def after_examination(watch: Watch, report: LiveReport, job: Job | None, now: float) -> Watch:
+    """Return the watch after an examination: an alarm if the one before accused the same ranks. What was no reason for
+    one is asked again later.
+    """
+    step, examined, slower = watch.step, watch.examined, watch.progress.slower
+    before, slow = examined.last, report.work is Work.MOVES
+    trouble = is_trouble(report, before=before)
+    again = watch.stalled / 2 if report.work is Work.UNKNOWN else 2 * watch.stalled
+    next_at = now + (2 * watch.every if accuses(report) and not trouble else again)
+    examined = replace(examined, next_at=next_at)
+    if trouble and slow:
+        cause = report.diagnoses[0].cause, report.diagnoses[0].ranks
+        trouble = cause not in examined.reported
+        examined = replace(examined, reported=examined.reported | {cause})
+    ago = span(step.began - step.since)
+    text = _slower(watch, slower.share, ago) if slow and slower else f"{step.reason.value} for {ago}"
+    examined = replace(examined, last=None if trouble else report, last_at=now)
+    if trouble:
+        examined = replace(examined, slow=slow, alarm=None if slow else step.reason)
+        watch = replace(watch, events=(*watch.events, Alarm(slow, step.since, text, report, (), job)))
+    elif before and not (report.diagnoses or before.diagnoses or examined.slow or examined.puzzled):
+        examined = replace(examined, slow=step.reason is Reason.SLOW, puzzled=True)
+        watch = watch.saying(f"{text}; nothing that was seen shows why")
+    return replace(watch, examined=examined).later(now)
 
 
 def accuses(report: LiveReport) -> bool:
@@ -123,288 +478,12 @@ def is_trouble(report: LiveReport, *, before: LiveReport | None) -> bool:
     return first.cause == last.cause or bool({*first.ranks} & {*last.ranks} or {*first.nodes} & {*last.nodes})
 
 
-class _Watch:
-    """What is known of the job from one session with the nodes to the next."""
-
-    def __init__(self, settings: Settings, nodes: tuple[Node, ...], stalled: float) -> None:
-        self.settings, self.nodes, self.stalled = settings, nodes, stalled
-        self.every = max(_OFTENEST, min(_SELDOMEST, stalled / _LOOKS))
-        self.target = settings.run.target or Target()
-        self.over = False
-        self.job: Job | None = None
-        self.progress = Progress(stalled)
-        self.looks = 0
-        self.unreached: dict[str, str] = {}
-        self.ended: dict[Rank, float] = {}  # ranks that were seen to have ended, and when
-        self.absent: set[int] = set()  # ranks that the first look did not find: they may have yet to start
-        self.noted: set[Rank] = set()  # those of them that were named: at the next look, as a job ends rank by rank
-        self.alarm: Reason | None = None  # that was raised, and is not over yet
-        self.slowed = False  # the job is slow, and that was said
-        self.reported: set[tuple[str, tuple[int, ...]]] = (
-            set()
-        )  # causes and ranks that made the job slow: said once each
-        self.calm: LiveReport | None = None  # the last examination, which was no reason for an alarm
-        self.puzzled = False  # the job stands still, nothing shows why, and that was said
-        self.calm_at = self.next_examination = 0.0
-
-    def events(self, fleet: Fleet) -> Iterator[Event]:
-        """Watch over one session with the nodes, until it has lasted long enough, or a lost node is tried again."""
-        session = _Session(fleet, self.settings, self.nodes)
-        yield from self._reached(session)
-        until, retry = time.monotonic() + _SESSION - self.every - 2 * _EACH, max(self.stalled, _RETRY)
-        if not self.looks and not session.answer:
-            self.over = True
-        else:
-            yield from self._find(session)
-        while not self.over and time.monotonic() < until:
-            time.sleep(self.every)
-            if self.job and self.looks % _FIND_EVERY != _FIND_EVERY - 1:
-                yield from self._look(session)
-            else:
-                yield from self._find(session)
-            if session.unreached.keys() != self.unreached.keys():
-                yield from self._reached(session)
-                until = min(until, time.monotonic() + retry)
-
-    def _reached(self, session: _Session) -> Iterator[Event]:
-        """Say which nodes are not watched, or are watched again."""
-        new: dict[str, list[str]] = {}
-        for name in session.unreached.keys() - self.unreached.keys():
-            new.setdefault(session.unreached[name], []).append(name)
-        for why, names in sorted(new.items()):
-            yield Note(f"not watched: {fold(names)}: {why}", blind=True)
-        if again := self.unreached.keys() - session.unreached.keys():
-            yield Note(f"watched again: {fold(sorted(again))}")
-        self.unreached = dict(session.unreached)
-
-    # The job
-
-    def _find(self, session: _Session) -> Iterator[Event]:
-        """Look for the job; say that it was found, that it started again, or that it has ended."""
-        self.looks += 1
-        cluster, before = session.found(), self.job
-        found = self._one_of(cluster)
-        if found and found.ranks:
-            self.job = found
-            session.watch(found)
-            if before is None or not _ranks(before) & _ranks(found):
-                yield self._begun(found, again=bool(self.ended) or before is not None)
-            elif absent := self.absent & {*found.missing}:
-                names = listed("rank", sorted(absent))
-                yield Note(f"{names} of {found.size} not found: not started, or ended before the watch")
-                self.absent = set()
-        elif before and cluster.facts(ProcessesFacts).keys() >= set(before.nodes):  # else it may go on, unseen
-            self.job = None
-            yield Note(self._end(before, restarts=found is not None))
-            self.over = found is None
-        elif self.looks == 1:
-            report = examine_job(cluster, self.target)
-            why = next(iter((*report.notes, *(f"{one.name}: {one.reason}" for one in report.unread))), "")
-            yield Note("no job runs on these nodes yet: waiting for one" + (f" ({why})" if why else ""))
-
-    def _one_of(self, cluster: Cluster) -> Job | None:
-        """Return the job. Where others have started since, it is the one that was watched, or has its key."""
-        try:
-            return job_of(cluster, self.target)
-        except SeveralJobsError:
-            if self.job is None:
-                raise
-            known = self.job
-            alike = [one for one in jobs_of(cluster) if _ranks(one) & _ranks(known)]
-            alike = alike or [one for one in jobs_of(cluster) if one.key == known.key]
-            if len(alike) == 1:
-                return alike[0]
-            raise
-
-    def _begun(self, job: Job, *, again: bool) -> Note:
-        self.progress, self.ended, self.alarm, self.calm = Progress(self.stalled), {}, None, None
-        self.puzzled = False
-        self.next_examination, self.noted, self.reported = 0.0, set(), set()
-        count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
-        started = "the job has started again" if again else "the job is watched"
-        self.absent = set(job.missing)
-        return Note(f"{started}: {count}")
-
-    def _end(self, job: Job, *, restarts: bool) -> str:
-        words = (
-            "all ranks have ended, and their launcher has not: waiting for a restart" if restarts else "the job ended"
-        )
-        first = min(self.ended.values(), default=None)
-        names = [one.shown for one in job.ranks if first and self.ended.get((one.node, one.pid), first + 1) <= first]
-        if names and len(names) < len(job.ranks):
-            words += f"; first to end: {listed('', names)}"
-        if self.calm and self.calm.diagnoses and time.monotonic() - self.calm_at < 2 * self.stalled:
-            words += f"; before that, {self.calm.summary}"
-        return words
-
-    # Looks
-
-    def _look(self, session: _Session) -> Iterator[Event]:
-        """Look once, and examine the job if there is a reason."""
-        self.looks += 1
-        job, now = self.job, time.monotonic()
-        assert job  # noqa: S101  the caller has looked
-        pulses = session.pulses()
-        self.progress = self.progress.after(now, pulses)
-        alive = {(node, one.pid) for node, facts in pulses.items() for one in facts.ranks}
-        gone = {rank for rank in _ranks(job) if rank[0] in pulses and rank not in alive}
-        news = [one.shown for one in job.ranks if (one.node, one.pid) in self.ended.keys() & gone - self.noted]
-        self.noted |= self.ended.keys()
-        for rank in gone:
-            self.ended.setdefault(rank, now)
-        if pulses and not alive:
-            yield from self._find(session)
-            return
-        if news:
-            yield Note(f"{listed('', news)} ended; {len(alive)} of the job go on")
-        stands = self.progress.stands_since
-        if self.alarm is Reason.STILL and stands is None:
-            self.alarm, self.next_examination = None, 0.0
-            yield Note("the job makes progress again")
-        self.slowed = self.slowed and self.progress.slower is not None
-        if stands is None and not self.ended and self.progress.slower is None:
-            self.calm, self.puzzled = None, False  # what was suspected before has passed
-        if why := self._reason(now, stands):
-            yield from self._examine(session, why)
-
-    def _reason(self, now: float, stands: float | None) -> Reason | None:
-        """Return why the job is to be examined now, None if it is not. What was no reason for alarm is asked later."""
-        if self.alarm or now < self.next_examination:
-            return None
-        if self.ended and now - min(self.ended.values()) >= _GRACE * self.every:
-            return Reason.ENDED
-        if stands is not None:
-            return Reason.STILL
-        return Reason.SLOW if self.progress.slower and not self.slowed else None
-
-    def _examine(self, session: _Session, why: Reason) -> Iterator[Event]:
-        began = time.monotonic()
-        slower, stands = self.progress.slower, self.progress.stands_since
-        since = {Reason.ENDED: min(self.ended.values(), default=None), Reason.SLOW: slower and slower.since}
-        ago = began - (since.get(why, stands) or began)
-        target = self._exactly()
-        evidence = session.examined(target)
-        cluster = cluster_of(evidence)
-        report, now = examine_job(cluster, target), time.monotonic()
-        trouble, before = is_trouble(report, before=self.calm), self.calm
-        again = self.stalled / 2 if report.work is Work.UNKNOWN else 2 * self.stalled
-        self.next_examination = now + (2 * self.every if accuses(report) and not trouble else again)
-        slow = report.work is Work.MOVES
-        if trouble and slow:
-            cause = report.diagnoses[0].cause, report.diagnoses[0].ranks
-            trouble = cause not in self.reported
-            self.reported.add(cause)
-        self.calm, self.calm_at = None if trouble else report, now
-        text = self._slow(slower, ago) if slow and slower else f"{why.value} for {span(ago)}"
-        if trouble:
-            self.slowed, self.alarm = slow, None if slow else why
-            yield Alarm(slow, time.time() - (now - began) - ago, text, report, evidence, job_of(cluster, target))
-        elif before and not (report.diagnoses or before.diagnoses or self.slowed or self.puzzled):
-            self.slowed, self.puzzled = why is Reason.SLOW, True
-            yield Note(f"{text}; nothing that was seen shows why")
-
-    def _exactly(self) -> Target:
-        """Return what names this job alone: a rank that goes on."""
-        ranks = [one for one in self.job.ranks if (one.node, one.pid) not in self.ended] if self.job else []
-        reached = [one for one in ranks if one.node not in self.unreached]
-        return (
-            replace(self.target, pid=reached[0].pid, node=reached[0].node, match=None, slurm=None)
-            if reached
-            else self.target
-        )
-
-    def _slow(self, slower: Slower, ago: float) -> str:
-        """Return how much slower the job is, and which rank uses more of a CPU than it did."""
-        words = f"for {span(ago)} the job has moved {slower.share:.0%} of what it did before"
-        named = {(one.node, one.pid): one.shown for one in self.job.ranks} if self.job else {}
-        busier = [
-            f"{named[rank]} uses {now:.0%} of a CPU, {before:.0%} before"
-            for rank, (before, now) in self.progress.busier().items()
-            if rank in named
-        ]
-        return "; ".join([words, *busier[:3]])
-
-
-def _ranks(job: Job) -> frozenset[Rank]:
-    return frozenset((one.node, one.pid) for one in job.ranks)
-
-
-class _Session:
-    """The nodes as long as their connections last. `unreached`: nodes that do not answer, and why."""
-
-    def __init__(self, fleet: Fleet, settings: Settings, nodes: tuple[Node, ...]) -> None:
-        self.fleet, self.settings, self.nodes = fleet, settings, nodes
-        self.wanted = with_needs(facts_read())
-        self.evidence = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
-        self.unreached: dict[str, str] = {}
-        self.silent: dict[str, int] = {}
-        self.questions: Questions = {}
-        first, *_ = collection_phases(Cluster(nodes, {}), self.wanted, settings)
-        self._learned(Cluster(nodes, {}), first)
-        self.logins = dict(self.evidence)
-        for name, one in self.logins.items():
-            if not one.login.reached:
-                self.unreached[name] = printable(one.login.detail or "it did not answer in time", 200)
-
-    @property
-    def answer(self) -> bool:
-        """Whether any node does."""
-        return len(self.unreached) < len(self.nodes)
-
-    def found(self) -> Cluster:
-        """Ask for the processes, and return what is known then."""
-        self.evidence = dict(self.logins)
-        cluster = learn(Cluster(self.nodes, {}), self.evidence.values(), self.wanted)
-        return self._learned(cluster, self._phase(FINDING, self.settings))
-
-    def watch(self, job: Job) -> None:
-        """Let looks be at the ranks of this job."""
-        self.questions = questions_about(job, PULSE)
-        self.silent = dict.fromkeys(job.nodes, 0)
-
-    def pulses(self) -> Mapping[str, PulseFacts]:
-        """Ask for a look, and return what the nodes answered."""
-        phase = Phase(WATCHING, frozenset(self.questions), lambda *_: self.questions, seconds=_EACH, meeting=False)
-        found = {}
-        for one in self._asked(Cluster(self.nodes, {}), phase):
-            facts = facts_of(one, (PulseFacts,))[PulseFacts]
-            if isinstance(facts, PulseFacts):
-                found[one.node] = facts
-        for name in self.questions.keys() - self.unreached.keys():
-            self.silent[name] = 0 if name in found else self.silent[name] + 1
-            if self.silent[name] == _SILENT:
-                self._lose(
-                    name, replace(self.logins[name].login, cause=Cause.SILENT, detail=f"no answer to {_SILENT} looks")
-                )
-        return found
-
-    def examined(self, target: Target) -> tuple[Evidence, ...]:
-        """Ask all that triage asks about a job, and return it."""
-        run = replace(self.settings.run, target=target)
-        self._learned(self.found(), self._phase(LOOKING, replace(self.settings, run=run)))
-        return tuple(self.evidence.values())
-
-    def _phase(self, stage: str, settings: Settings) -> Phase:
-        phases = collection_phases(Cluster(self.nodes, {}), self.wanted, settings)
-        return next(replace(one, seconds=_EACH, meeting=False) for one in phases if one.stage == stage)
-
-    def _learned(self, cluster: Cluster, phase: Phase) -> Cluster:
-        """Ask a phase's questions, keep the answers, and return what is known then."""
-        return learn(cluster, self._kept(self._asked(cluster, phase)), self.wanted)
-
-    def _asked(self, cluster: Cluster, phase: Phase) -> Iterator[Evidence]:
-        seconds = self.fleet.begin(phase)
-        for one in self.fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {}):
-            if one.login.reached and one.login.cause:
-                self._lose(one.node, one.login)
-            yield one
-
-    def _kept(self, evidence: Iterable[Evidence]) -> Iterator[Evidence]:
-        for one in evidence:
-            self.evidence[one.node] = self.evidence[one.node].before(one)
-            yield one
-
-    def _lose(self, name: str, login: Login) -> None:
-        """Note that a node no longer answers. Until the next session it is not asked."""
-        self.logins[name] = replace(self.logins[name], login=login)
-        self.unreached[name] = printable(login.detail, 200)
+def _slower(watch: Watch, share: float, ago: str) -> str:
+    """Return how much slower the job is, and which rank uses more of a CPU than it did."""
+    named = {(one.node, one.pid): one.shown for one in watch.job.ranks} if watch.job else {}
+    busier = [
+        f"{named[rank]} uses {now:.0%} of a CPU, {before:.0%} before"
+        for rank, (before, now) in watch.progress.busier().items()
+        if rank in named
+    ]
+    return "; ".join([f"for {ago} the job has moved {share:.0%} of what it did before", *busier[:3]])

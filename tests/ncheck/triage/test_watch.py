@@ -1,26 +1,52 @@
-"""What a watch makes of what it sees; the nodes are played. tests/lab/test_watch.py watches real jobs."""
+"""What a watch does next, as a table: what is known, what its step has found, and what becomes of it.
+
+No node is asked here but for one test; tests/lab/test_watch.py watches real jobs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.facts.login import LoginFacts
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Evidence, Login
+from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Process, Target
-from ncheck.model.node import Node
+from ncheck.observer import Silent
 from ncheck.settings import Settings
 from ncheck.triage.diagnosis import Diagnosis
+from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PulseFacts, RankPulse
 from ncheck.triage.join import LiveReport, SeenRank, Work
-from ncheck.triage.watch import _Watch, is_trouble
+from ncheck.triage.progress import Progress
+from ncheck.triage.watch import (
+    Alarm,
+    Do,
+    Examinations,
+    Note,
+    Reason,
+    Step,
+    Watch,
+    after_examination,
+    is_trouble,
+    next_look,
+    watch,
+)
 
+from tests.ncheck.fleet.scripted import Ways, nodes
 from tests.ncheck.triage.live.jobs import process
 
 NODES = ("gpu01", "gpu02")
+NOW, HOUR, STALLED, EVERY = 1000.0, 4560.0, 120.0, 20.0
+UP, REFUSED, BROKE = (
+    Login(reached=True), Login(reached=False, cause=Cause.REFUSED, detail="refused"),
+    Login(reached=True, cause=Cause.CLOSED, detail="the connection broke"),
+)  # fmt: skip
 
 
 def ranks(first: int = 100, port: int = 29500, script: str = "train.py") -> dict[str, list[Process]]:
@@ -32,105 +58,154 @@ def ranks(first: int = 100, port: int = 29500, script: str = "train.py") -> dict
     }
 
 
-def seen(*jobs: dict[str, list[Process]], unread: tuple[str, ...] = ()) -> Cluster:
+def seen(
+    *jobs: dict[str, list[Process]],
+    pulses: Mapping[str, PulseFacts] | None = None,
+    unread: str = "",
+    logins: Mapping[str, Login] | None = None,
+) -> Cluster:
+    """Return what a step of a watch found on the nodes."""
     known: dict[str, dict[type[object], object]] = {}
     for node in NODES:
         facts = ProcessesFacts(tuple(one for job in jobs for one in job.get(node, ())), {})
-        known[node] = {ProcessesFacts: Unread("it did not answer in time") if node in unread else facts}
+        known[node] = {
+            LoginFacts: LoginFacts((logins or {}).get(node, UP)),
+            ProcessesFacts: Unread("it did not answer in time") if node == unread else facts,
+            **({PulseFacts: pulses[node]} if pulses and node in pulses else {}),
+        }
     return Cluster.of(known)
 
 
-class Played:
-    """Nodes that answer what the test says."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.pulse: dict[str, PulseFacts] = {}
-        self.unreached: dict[str, str] = {}
-
-    def found(self) -> Cluster:
-        return self.cluster
-
-    def watch(self, job: Job) -> None:
-        self.pulse = {one.node: PulseFacts(0.0, (RankPulse(one.pid, "S", 0.0, 0),), 0, 0, None) for one in job.ranks}
-
-    def pulses(self) -> dict[str, PulseFacts]:
-        return self.pulse
-
-    def examined(self, _: Target) -> tuple[Evidence, ...]:
-        return tuple(Evidence(node, Login(reached=True)) for node in NODES)
+def pulse(*pids: int, at: float = NOW, moved: int = 0) -> PulseFacts:
+    return PulseFacts(at, tuple(RankPulse(pid, "S", 0.0, moved) for pid in pids), 0, 0, None)
 
 
-def begun(cluster: Cluster) -> tuple[_Watch, Any, list[str]]:
-    watch, session = _Watch(Settings(), tuple(map(Node, NODES)), 120.0), Played(cluster)
-    return watch, session, words(watch._find(session))  # type: ignore[arg-type]
+def job(*jobs: dict[str, list[Process]]) -> Job:
+    found = job_of(seen(*jobs), Target())
+    assert found
+    return found
 
 
-def words(events: Any) -> list[str]:
-    return [event.text for event in events]
+def progress(*moved: int) -> Progress:
+    """Return what was seen of two ranks until now; the first one read so many bytes between two looks."""
+    known, total = Progress(STALLED), 0
+    for number, amount in enumerate(moved):
+        at, total = NOW - EVERY * (len(moved) - number), total + amount
+        known = known.after(at, {"gpu01": pulse(100, at=at, moved=total), "gpu02": pulse(101, at=at)})
+    return known
 
 
-def test_a_job_is_found_starts_again_and_ends() -> None:
-    watch, session, found = begun(seen(ranks()))
-    assert found == ["the job is watched: 2 ranks on nodes gpu01, gpu02"]
-    assert words(watch._find(session)) == []
-    session.cluster = seen(ranks(300))
-    assert words(watch._find(session)) == ["the job has started again: 2 ranks on nodes gpu01, gpu02"]
-    session.cluster = seen()
-    assert words(watch._find(session)) == ["the job ended"]
-    assert watch.over
+TORCHRUN = {"gpu01": [process(9, argv=("python3", "/usr/bin/torchrun", "train.py"), name="torchrun", variables={})]}
+HALF, OTHER = {"gpu01": ranks()["gpu01"]}, ranks(700, 29600, "eval.py")
+BOTH = {"gpu01": pulse(100), "gpu02": pulse(101)}
+FIRST, SECOND = ("gpu01", 100), ("gpu02", 101)
+MOVES, MOVED_MUCH = progress(*[10**8] * 30), (*[10**8] * 24, *[10**7] * 14)
+STANDS = progress(*[0] * 7)  # for the window, and no longer
+
+LOG_IN = Watch(Target(), Progress(STALLED), until=HOUR)
+FIND = replace(LOG_IN, step=Step(Do.FIND, EVERY))
+AGAIN = replace(FIND, looks=9, job=job(ranks()), silent={"gpu01": 1})
+LOOK = replace(AGAIN, looks=3, step=Step(Do.LOOK, EVERY), silent={})
+LOGGED_IN = {"step": Step(Do.FIND), "until": NOW + 3600 - 60}
+LOOKED = {"looks": 4, "silent": {"gpu01": 0, "gpu02": 0}}
+TO_LOOK, TO_FIND = Step(Do.LOOK, EVERY), Step(Do.FIND, EVERY)
+FOUND = {"silent": {}, "looks": 10, "step": TO_LOOK}
+WHOLE = "2 ranks on nodes gpu01, gpu02"
 
 
-def test_a_rank_that_starts_late_or_has_ended_is_missing_only_where_it_is_not_there_later_either() -> None:
-    whole = ranks()
-    half = {"gpu01": whole["gpu01"]}
-    watch, session, found = begun(seen(half))
-    assert found == ["the job is watched: 1 rank on node gpu01"]
-    session.cluster = seen(whole)
-    assert words(watch._find(session)) == []
-    watch, session, _ = begun(seen(half))
-    assert [words(watch._find(session)) for _ in range(2)] == [
-        ["rank 1 of 2 not found: not started, or ended before the watch"], [],
-    ]  # fmt: skip
+@pytest.mark.parametrize(("before", "found", "after", "notes"), [
+    # after a login
+    (LOG_IN, seen(), LOGGED_IN, ()),
+    (LOG_IN, seen(logins={"gpu02": REFUSED}),
+     {**LOGGED_IN, "unreached": {"gpu02": REFUSED}}, ["not watched: gpu02: refused"]),
+    (LOG_IN, seen(logins=dict.fromkeys(NODES, BROKE)),
+     {**LOGGED_IN, "step": Step(Do.END), "unreached": dict.fromkeys(NODES, BROKE)},
+     ["not watched: gpu[01-02]: the connection broke"]),
+    (replace(LOG_IN, looks=50, unreached={"gpu01": REFUSED}), seen(logins={"gpu02": Login(reached=False)}),
+     {**LOGGED_IN, "unreached": {"gpu02": Login(reached=False)}},
+     ["not watched: gpu02: it did not answer in time", "watched again: gpu01"]),
+    # the job is looked for
+    (FIND, seen(ranks()), {"looks": 1, "step": TO_LOOK, "job": job(ranks())}, ["the job is watched: " + WHOLE]),
+    (FIND, seen(HALF), {"looks": 1, "step": TO_LOOK, "job": job(HALF), "absent": {1}},
+     ["the job is watched: 1 rank on node gpu01"]),
+    (FIND, seen(), {"looks": 1}, ["no job runs on these nodes yet: waiting for one"]),
+    (replace(FIND, looks=1), seen(), {"looks": 2}, ()),
+    (AGAIN, seen(ranks()), FOUND, ()),
+    (replace(AGAIN, job=job(HALF), absent=frozenset({1})), seen(ranks()), {**FOUND, "job": job(ranks())}, ()),
+    (replace(AGAIN, job=job(HALF), absent=frozenset({1})), seen(HALF), {**FOUND, "absent": frozenset()},
+     ["rank 1 of 2 not found: not started, or ended before the watch"]),
+    (replace(AGAIN, job=job(HALF)), seen(HALF), FOUND, ()),
+    (replace(AGAIN, ended={SECOND: 5.0}, progress=MOVES, examined=Examinations(puzzled=True, next_at=2e3)),
+     seen(ranks(300)),
+     {**FOUND, "job": job(ranks(300)), "ended": {}, "progress": Progress(STALLED), "examined": Examinations()},
+     ["the job has started again: " + WHOLE]),
+    (AGAIN, seen(ranks(), OTHER), FOUND, ()),
+    (AGAIN, seen(unread="gpu02"), {"looks": 10, "step": TO_LOOK}, ()),  # it may go on, unseen
+    (AGAIN, seen(), {"looks": 10, "step": Step(Do.END), "job": None}, ["the job ended"]),
+    (replace(AGAIN, ended={SECOND: 5.0, FIRST: 7.0}), seen(), {"looks": 10, "step": Step(Do.END), "job": None},
+     ["the job ended; first to end: rank 1 (pid 101 on gpu02)"]),
+    (AGAIN, seen(TORCHRUN), {"looks": 10, "job": None},
+     ["all ranks have ended, and their launcher has not: waiting for a restart"]),
+    (replace(AGAIN, until=NOW), seen(ranks()), {**FOUND, "step": Step(Do.LOG_IN)}, ()),
+    # a look at the job
+    (LOOK, seen(pulses=BOTH), LOOKED, ()),
+    (replace(LOOK, looks=8), seen(pulses=BOTH), {**LOOKED, "looks": 9, "step": TO_FIND}, ()),
+    (replace(LOOK, until=NOW), seen(pulses=BOTH), {**LOOKED, "step": Step(Do.LOG_IN)}, ()),
+    (LOOK, seen(pulses={"gpu01": pulse(100)}, logins={"gpu02": BROKE}),
+     {"looks": 4, "silent": {"gpu01": 0}, "unreached": {"gpu02": BROKE}, "until": NOW + STALLED},
+     ["not watched: gpu02: the connection broke"]),
+    (replace(LOOK, silent={"gpu01": 2, "gpu02": 1}), seen(),
+     {"looks": 4, "silent": {"gpu01": 3, "gpu02": 2}, "until": NOW + STALLED,
+      "unreached": {"gpu01": Login(reached=True, cause=Cause.SILENT, detail="no answer to 3 looks")}},
+     ["not watched: gpu01: no answer to 3 looks"]),
+    (LOOK, seen(pulses={**BOTH, "gpu02": pulse()}), {**LOOKED, "ended": {SECOND: NOW}}, ()),
+    (replace(LOOK, ended={SECOND: NOW - 20}), seen(pulses={**BOTH, "gpu02": pulse()}),
+     {**LOOKED, "ended": {SECOND: NOW - 20}, "noted": {SECOND}},
+     ["rank 1 (pid 101 on gpu02) ended; 1 of the job go on"]),
+    (LOOK, seen(pulses={"gpu01": pulse(), "gpu02": pulse()}),
+     {**LOOKED, "ended": {FIRST: NOW, SECOND: NOW}, "step": Step(Do.FIND)}, ()),
+    (replace(LOOK, ended={SECOND: NOW - 40}, noted=frozenset({SECOND})), seen(pulses={**BOTH, "gpu02": pulse()}),
+     {**LOOKED, "ended": {SECOND: NOW - 40},
+      "step": Step(Do.EXAMINE, 0.0, Reason.ENDED, Target(pid=100, node="gpu01"), NOW, NOW - 40)}, ()),
+    (replace(LOOK, progress=STANDS), seen(pulses=BOTH),
+     {**LOOKED, "step": Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW, NOW - 140)}, ()),
+    (replace(LOOK, progress=STANDS, unreached={"gpu01": BROKE}), seen(pulses={"gpu02": pulse(101)}),
+     {"looks": 4, "silent": {"gpu02": 0},
+      "step": Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=101, node="gpu02"), NOW, NOW - 140)}, ()),
+    *[(replace(LOOK, progress=STANDS, examined=examined), seen(pulses=BOTH), LOOKED, ())
+      for examined in (Examinations(next_at=NOW + 1), Examinations(alarm=Reason.STILL))],
+    (replace(LOOK, progress=MOVES, examined=Examinations(alarm=Reason.STILL, next_at=9e9, puzzled=True)),
+     seen(pulses={**BOTH, "gpu01": pulse(100, moved=31 * 10**8)}), {**LOOKED, "examined": Examinations()},
+     ["the job makes progress again"]),
+    (replace(LOOK, progress=progress(*MOVED_MUCH)),
+     seen(pulses={**BOTH, "gpu01": pulse(100, moved=sum(MOVED_MUCH) + 10**7)}),
+     {**LOOKED, "step": Step(Do.EXAMINE, 0.0, Reason.SLOW, Target(pid=100, node="gpu01"), NOW, 700.0)}, ()),
+    (replace(LOOK, progress=progress(*MOVED_MUCH), examined=Examinations(slow=True)),
+     seen(pulses={**BOTH, "gpu01": pulse(100, moved=sum(MOVED_MUCH) + 10**7)}), LOOKED, ()),
+])  # fmt: skip
+def test_what_a_watch_makes_of_what_it_finds(
+    before: Watch, found: Cluster, after: dict[str, Any], notes: list[str]
+) -> None:
+    seen_now = found.facts(PulseFacts) if before.step.do is Do.LOOK else None
+    looked = {} if seen_now is None else {"progress": before.progress.after(NOW, seen_now)}
+    got = next_look(before, found, NOW)
+    events = tuple(Note(text, blind=text.startswith("not")) for text in notes)
+    assert got == replace(before, **{"events": events, **looked, **after})
 
 
-def test_a_watch_waits_for_the_job_and_for_a_restart_by_its_launcher() -> None:
-    torchrun = {"gpu01": [process(9, argv=("python3", "/usr/bin/torchrun", "train.py"), name="torchrun", variables={})]}
-    watch, session, found = begun(seen())
-    assert found == ["no job runs on these nodes yet: waiting for one"]
-    session.cluster = seen(ranks())
-    assert words(watch._find(session)) == ["the job is watched: 2 ranks on nodes gpu01, gpu02"]
-    session.cluster = seen(torchrun)
-    assert words(watch._find(session)) == ["all ranks have ended, and their launcher has not: waiting for a restart"]
-    assert not watch.over
-
-
-def test_processes_that_could_not_be_listed_are_no_end_of_the_job() -> None:
-    watch, session, _ = begun(seen(ranks()))
-    session.cluster = seen(unread=("gpu02",))
-    assert words(watch._find(session)) == []
-    assert not watch.over
-
-
-def test_of_several_jobs_the_one_that_was_watched_goes_on() -> None:
-    other = ranks(700, 29600, "eval.py")
-    watch, session, _ = begun(seen(ranks()))
-    session.cluster = seen(ranks(), other)
-    assert words(watch._find(session)) == []
-    assert watch.job
-    assert [one.pid for one in watch.job.ranks] == [100, 101]
+def test_of_several_jobs_none_is_watched_unasked() -> None:
     with pytest.raises(SettingsError, match="2 jobs run on these nodes"):
-        begun(seen(ranks(), other))
+        next_look(FIND, seen(ranks(), OTHER), NOW)
 
 
-def test_ranks_that_end_one_after_the_other_are_not_named_one_by_one() -> None:
-    watch, session, _ = begun(seen(ranks()))
-    session.pulse["gpu02"] = PulseFacts(1.0, (), 0, 0, None)
-    assert words(watch._look(session)) == []
-    assert words(watch._look(session)) == ["rank 1 (pid 101 on gpu02) ended; 1 of the job go on"]
-    session.pulse["gpu01"] = PulseFacts(2.0, (), 0, 0, None)
-    session.cluster = seen()
-    assert words(watch._look(session)) == ["the job ended; first to end: rank 1 (pid 101 on gpu02)"]
+def test_a_node_without_python3_is_not_watched_and_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("no-such-python3",))
+    (note,) = watch(Settings(), nodes(*NODES), lambda: lambda _: Ways(), Silent())
+    assert isinstance(note, Note)
+    assert (note.blind, note.text.partition(": ")[2].partition(":")[0]) == (True, "gpu[01-02]")
+
+
+# Examinations
 
 
 def report(work: Work, *diagnoses: Diagnosis, ranks: tuple[SeenRank, ...] = (SeenRank(0, "gpu01", 1),)) -> LiveReport:
@@ -166,30 +241,41 @@ def test_what_two_examinations_must_say_for_an_alarm() -> None:
     assert judged == list(examined)[:4]
 
 
-class Examined(Played):
-    """Nodes on which nothing moves; each examination of the job finds the next of these reports."""
-
-    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *reports: LiveReport) -> None:
-        super().__init__(cluster)
-        self.reports = list(reports)
-        monkeypatch.setattr("ncheck.triage.watch.examine_job", lambda *_: self.reports.pop(0))
-        monkeypatch.setattr("ncheck.triage.watch.time.monotonic", self.clock)
-        self.now = 1000.0
-
-    def clock(self) -> float:
-        return self.now
-
-    def look_for(self, watch: _Watch, seconds: float) -> list[tuple[float, str]]:
-        """Look again and again for so long, as a watch does; return what it says, and when."""
-        found, began = [], self.now
-        while self.now < began + seconds and self.reports:
-            self.now += watch.every
-            found += [(self.now - began, type(event).__name__) for event in watch._look(self)]  # type: ignore[arg-type]
-        return found
-
-
 ACCUSED, NOBODY = report(Work.STILL, diagnosis()), report(Work.STILL)
 AT_WORK = report(Work.STILL, diagnosis(sure=0.4, works=True))
+SLOW_ONE = report(Work.MOVES, diagnosis())
+CAUSE = ("slow_rank", (0,))
+EXAMINE = replace(
+    LOOK, progress=STANDS, step=Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW - 5, NOW - 140)
+)
+STILL = "the job has moved next to nothing for 2 min"
+
+
+def alarm(examined: LiveReport, *, slow: bool = False) -> Alarm:
+    return Alarm(slow, NOW - 140, STILL, examined, (), job(ranks()))
+
+
+@pytest.mark.parametrize(("before", "found", "after", "events"), [
+    ({}, ACCUSED, {"last": ACCUSED, "next_at": NOW + 40}, []),  # again, two looks later
+    ({}, AT_WORK, {"last": AT_WORK, "next_at": NOW + 240}, []),
+    ({}, report(Work.UNKNOWN), {"last": report(Work.UNKNOWN), "next_at": NOW + 60}, []),
+    ({"last": ACCUSED}, ACCUSED, {"last": None, "next_at": NOW + 240, "alarm": Reason.STILL}, [alarm(ACCUSED)]),
+    ({"last": ACCUSED}, AT_WORK, {"last": AT_WORK, "next_at": NOW + 240}, []),
+    ({"last": NOBODY}, NOBODY, {"last": NOBODY, "next_at": NOW + 240, "puzzled": True},
+     [Note(f"{STILL}; nothing that was seen shows why")]),
+    ({"last": NOBODY, "puzzled": True}, NOBODY, {"next_at": NOW + 240}, []),
+    ({"last": SLOW_ONE}, SLOW_ONE, {"last": None, "next_at": NOW + 240, "slow": True, "reported": {CAUSE}},
+     [alarm(SLOW_ONE, slow=True)]),
+    ({"last": SLOW_ONE, "reported": frozenset({CAUSE})}, SLOW_ONE, {"next_at": NOW + 240}, []),
+])  # fmt: skip
+def test_what_a_watch_makes_of_an_examination(
+    before: dict[str, Any], found: LiveReport, after: dict[str, Any], events: list[Note | Alarm]
+) -> None:
+    given = replace(EXAMINE, examined=Examinations(**before))
+    examined = replace(given.examined, **{"last_at": NOW, **after})
+    assert after_examination(given, found, job(ranks()), NOW) == replace(
+        given, events=tuple(events), examined=examined, step=TO_LOOK
+    )
 
 
 @pytest.mark.parametrize(("reports", "said"), [
@@ -199,10 +285,15 @@ AT_WORK = report(Work.STILL, diagnosis(sure=0.4, works=True))
     ((NOBODY, NOBODY), [(380.0, "Note")]),
 ])  # fmt: skip
 def test_a_watch_alarms_on_what_is_seen_twice_and_some_looks_apart(
-    reports: tuple[LiveReport, ...], said: list[tuple[float, str]], monkeypatch: pytest.MonkeyPatch
+    reports: tuple[LiveReport, ...], said: list[tuple[float, str]]
 ) -> None:
-    watch, _, _ = begun(seen(ranks()))
-    session = Examined(seen(ranks()), monkeypatch, *reports)
-    assert watch.job
-    session.watch(watch.job)
-    assert session.look_for(watch, 900.0) == said
+    """Nothing moves; each examination of the job finds the next of the reports."""
+    state, now, left, found = replace(LOOK, looks=0), NOW, list(reports), []
+    while left:
+        now += state.step.wait
+        if state.step.do is Do.EXAMINE:
+            state = after_examination(state, left.pop(0), state.job, now)
+        else:
+            state = next_look(state, seen(ranks(), pulses=BOTH), now)
+        found += [(now - NOW, type(event).__name__) for event in state.events]
+    assert found == said
