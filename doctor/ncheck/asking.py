@@ -47,10 +47,6 @@ class Asking:
         answers = self.fleet.ask(phase, phase.questions(self.cluster, seconds) if phase.questions else {})
         return self.learn(answers, stage or phase.stage)
 
-    def rest(self, why: str, stage: str = "") -> Asking:
-        """End the run, and return what is known with the nodes that were still busy, and why it is not more."""
-        return self.learn(self.fleet.rest(why), stage)
-
     def interrupted(self, stop: KeyboardInterrupt) -> Asking:
         """Return what was known when ^C came."""
         return replace(self, cluster=stop.cluster) if isinstance(stop, InterruptedLearningError) else self

@@ -107,7 +107,7 @@ def examine(
         except KeyboardInterrupt as stop:
             known, interrupted = known.interrupted(stop), True
         why = INTERRUPTED if interrupted else "the run's deadline passed"
-        known = known.rest(why, JUDGED)
+        known = known.learn(fleet.rest(why), JUDGED)
     known = known.learn(unheard(known.cluster, "the run ended before this node was asked"), JUDGED)
     if interrupted and run.probes:
         from ncheck.probe.steps import cut_short
@@ -235,7 +235,7 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
             known = Asking(fleet, cluster, wanted).keeping()
             for phase in phases:
                 known = known.ask(phase)
-            known = known.rest("the run's deadline passed")
+            known = known.learn(fleet.rest("the run's deadline passed"))
     finally:
         observer.finished()
     return tuple(known.evidence.values())

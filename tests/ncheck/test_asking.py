@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 from ncheck.asking import Asking
 from ncheck.facts.learning import InterruptedLearningError
-from ncheck.facts.login import LoginFacts
 from ncheck.fleet.fleet import Fleet
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Cause, Command, Evidence, Login
-from ncheck.model.phase import Phase, Questions
+from ncheck.model.evidence import Cause, Command, Evidence
+from ncheck.model.phase import Phase
 from ncheck.settings import Settings
 
 from tests.ncheck.fleet.scripted import HELLO, Told, Ways, first, nodes
@@ -19,46 +18,29 @@ from tests.ncheck.fleet.scripted import HELLO, Told, Ways, first, nodes
 ALSO = Command(("echo", "also"))
 
 
-def also(cluster: Cluster, _: float) -> Questions:
-    """Ask the nodes that are connected by now."""
-    return {node.name: (ALSO,) for node in cluster.connected}
-
-
-def test_each_phase_is_made_from_what_is_known_and_changes_nothing_of_what_was() -> None:
-    listed, ways = nodes("a", "down"), Ways(failing={"down": Cause.REFUSED})
-    with Fleet(listed, Settings(), lambda _: ways, Told()) as fleet:
-        fleet.keep({"a"})
-        start = Asking(fleet, Cluster(listed, {}), ()).keeping()
-        once = start.ask(first(("a", "down"), [HELLO]))
-        twice, again = (once.ask(Phase("asking", frozenset({"a", "down"}), also)) for _ in range(2))
-    assert [
-        {name: list(evidence.replies) for name, evidence in known.evidence.items()}
-        for known in (start, once, twice, again)
-    ] == [
-        {"a": [], "down": []}, {"a": [HELLO.key], "down": []},
-        *[{"a": [HELLO.key, ALSO.key], "down": []}] * 2,
-    ]  # fmt: skip
-    assert [node.name for node in twice.cluster.connected] == ["a"]
-    assert (start.cluster.known, ways.connected) == ({}, 2)
-
-
-def test_evidence_passes_through_with_its_stage_and_is_not_kept_unasked_and_interrupted_it_is_known_so_far() -> None:
-    passed: list[tuple[str, str]] = []
+def test_a_phase_is_made_from_what_is_known_and_changes_nothing_of_that_and_interrupted_it_is_known_so_far() -> None:
+    listed, ways, stages = nodes("a", "down"), Ways(failing={"down": Cause.REFUSED}), []
 
     def passing(evidence: Iterable[Evidence], stage: str) -> Iterator[Evidence]:
-        for one in evidence:
-            passed.append((stage, one.node))
-            yield one
+        stages.append(stage)
+        yield from evidence
+        if stage == "stopped":
+            raise KeyboardInterrupt
 
-    def answers() -> Iterator[Evidence]:
-        yield Evidence("a", Login(reached=True))
-        raise KeyboardInterrupt
-
-    listed = nodes("a", "b")
-    with Fleet(listed, Settings(), lambda _: Ways(), Told()) as fleet:
-        known = Asking(fleet, Cluster(listed, {}), (), passing)
-        with pytest.raises(InterruptedLearningError) as stop:
-            known.learn(answers(), "stage")
-    assert (passed, known.learn([Evidence("b", Login(reached=True))]).evidence) == ([("stage", "a"), ("", "b")], {})
-    assert [*known.interrupted(stop.value).cluster.facts(LoginFacts)] == ["a"]
-    assert known.interrupted(KeyboardInterrupt()) is known
+    also = Phase("asking", frozenset({"a", "down"}), lambda known, _: {one.name: (ALSO,) for one in known.connected})
+    with Fleet(listed, Settings(), lambda _: ways, Told()) as fleet:
+        fleet.keep({"a"})
+        unkept = Asking(fleet, Cluster(listed, {}), (), passing)
+        start = unkept.keeping()
+        once = start.ask(first(("a", "down"), [HELLO]))
+        twice, again = once.ask(also), once.ask(also, "again")
+    with pytest.raises(InterruptedLearningError) as stop:
+        unkept.learn(once.evidence.values(), "stopped")
+    assert [
+        {name: list(one.replies) for name, one in known.evidence.items()} for known in (start, once, twice, again)
+    ] == [
+        {"a": [], "down": []}, {"a": [HELLO.key], "down": []}, *[{"a": [HELLO.key, ALSO.key], "down": []}] * 2,
+    ]  # fmt: skip
+    assert (stages, ways.connected) == (["collecting", "asking", "again", "stopped"], 2)
+    assert unkept.interrupted(stop.value).cluster == once.cluster
+    assert (unkept.interrupted(KeyboardInterrupt()), unkept.evidence, unkept.cluster.known) == (unkept, {}, {})

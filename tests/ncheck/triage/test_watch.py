@@ -276,24 +276,3 @@ def test_what_a_watch_makes_of_an_examination(
     assert after_examination(given, found, job(ranks()), NOW) == replace(
         given, events=tuple(events), examined=examined, step=TO_LOOK
     )
-
-
-@pytest.mark.parametrize(("reports", "said"), [
-    ((ACCUSED, ACCUSED), [(180.0, "Alarm")]),  # two looks of 20 s after the first, which was after 120 s of stillness
-    ((ACCUSED, AT_WORK, ACCUSED), []),
-    ((AT_WORK, AT_WORK), []),
-    ((NOBODY, NOBODY), [(380.0, "Note")]),
-])  # fmt: skip
-def test_a_watch_alarms_on_what_is_seen_twice_and_some_looks_apart(
-    reports: tuple[LiveReport, ...], said: list[tuple[float, str]]
-) -> None:
-    """Nothing moves; each examination of the job finds the next of the reports."""
-    state, now, left, found = replace(LOOK, looks=0), NOW, list(reports), []
-    while left:
-        now += state.step.wait
-        if state.step.do is Do.EXAMINE:
-            state = after_examination(state, left.pop(0), state.job, now)
-        else:
-            state = next_look(state, seen(ranks(), pulses=BOTH), now)
-        found += [(now - NOW, type(event).__name__) for event in state.events]
-    assert found == said
