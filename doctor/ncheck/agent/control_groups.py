@@ -4,13 +4,17 @@ import os
 
 from ncheck.agent import proc
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Collection, List
+
 _ROOT = "/sys/fs/cgroup"
 _MOST = 24
 
 
-def folders(pid, controllers):
+def folders(pid: int, controllers: "Collection[str]") -> "List[str]":
     """Return the folders of the control groups of a process, for these controllers, from the inside outwards."""
-    found = []
+    found: "List[str]" = []
     for line in proc.text(pid, "cgroup").splitlines():
         # 0::/user.slice/user-1000.slice    |    5:memory:/slurm/uid_1000/job_7
         number, names, path = [*line.split(":", 2), "", ""][:3]

@@ -8,6 +8,11 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Callable, List, NoReturn, Optional
+
 _CUT_SHORT = 3  # no status of a Python that does not start: the shell that waits for us must try no other one
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -15,7 +20,7 @@ _HEEDED = (signal.SIGCHLD, signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal
 _MOST_ROUNDS = 50  # a process that forks as it is ended is found in the next round
 
 
-def guarded(work, seconds):
+def guarded(work: "Callable[[], object]", seconds: float) -> "NoReturn":
     """Run `work()` in a child and end with it; after `seconds` it and everything beneath is ended. Never returns."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     guard = os.getpid()
@@ -30,7 +35,7 @@ def guarded(work, seconds):
     _watch(child, seconds)
 
 
-def _end_with_the_guard():
+def _end_with_the_guard() -> None:
     """Let the agent take over what the guard does, for as long as that takes, where the guard itself is killed."""
     signal.signal(signal.SIGTERM, _last_of_all)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
@@ -38,12 +43,12 @@ def _end_with_the_guard():
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _last_of_all(number, frame):
+def _last_of_all(number: int, frame: "Optional[FrameType]") -> "NoReturn":
     end_descendants()
     os._exit(_CUT_SHORT)
 
 
-def prctl(option, value):
+def prctl(option: int, value: int) -> None:
     """Ask the kernel; a system without it is served less well, and no worse."""
     try:
         import ctypes
@@ -53,14 +58,14 @@ def prctl(option, value):
         pass
 
 
-def _let_go_of_the_streams():
+def _let_go_of_the_streams() -> None:
     """Leave them to the agent alone: the head sees the end of output when it ends, not when the guard does."""
     empty = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(empty, number)
 
 
-def _watch(child, seconds):
+def _watch(child: int, seconds: float) -> "NoReturn":
     """Wait for the end of the child, of the time, or of the session, and then end all that is left.
 
     The signals are taken from the queue and never interrupt: one that comes a moment late, while the rest is being
@@ -78,7 +83,7 @@ def _watch(child, seconds):
     os._exit(0 if status == 0 else _CUT_SHORT)
 
 
-def _reaped(child):
+def _reaped(child: int) -> "Optional[int]":
     """Take the statuses of all that ended; return the child's, None as long as it goes on."""
     pid = None
     while pid not in (0, child):
@@ -86,7 +91,7 @@ def _reaped(child):
     return status if pid else None
 
 
-def end_descendants():
+def end_descendants() -> None:
     """End everything beneath this process; what sleeps in the kernel is told and not waited for."""
     for _ in range(_MOST_ROUNDS):
         beneath = descendants(os.getpid())
@@ -100,7 +105,7 @@ def end_descendants():
         _reap()
 
 
-def _reap():
+def _reap() -> None:
     import time
 
     try:
@@ -111,7 +116,7 @@ def _reap():
         pass
 
 
-def descendants(ancestor):
+def descendants(ancestor: int) -> "List[int]":
     """Return the processes beneath one by one walk over /proc: zombies are left out, and what is beneath them is not.
 
     A process whose first thread has ended is shown as a zombie while its other threads, and their children, live on.

@@ -6,6 +6,10 @@ from ncheck.agent import proc
 from ncheck.agent.sources import within
 from ncheck.agent.tcp_table import LISTENS, tcp_rows
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping
+
 # What a launcher sets that is the parent of its ranks, here or by its daemon, as long as it lives.
 VARIABLES = ("TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK")
 MARK = "NCHECK_WATCHER"  # what watches a job is no part of it
@@ -17,7 +21,7 @@ _PATIENCE = 0.5  # seconds for the files of one process: a stuck one may hold up
 _MOST, _MOST_HELD = 16, 8
 
 
-def left_over(root=proc.ROOT):
+def left_over(root: str = proc.ROOT) -> "List[Dict[str, Any]]":
     """Return [{"pid", "name", "variable", "holds"}] of processes that a launcher started and that init has adopted.
 
     None is named while another process of the same launcher's variable is there that is not beneath one of them: its
@@ -45,14 +49,14 @@ def left_over(root=proc.ROOT):
     return rows[:_MOST]
 
 
-def _launched(pid, root):
+def _launched(pid: int, root: str) -> "List[str]":
     """Return the variable of a launcher that a process has, in a list; [] for none, or if it may not be read."""
     found = within(_PATIENCE, proc.environment, pid, root)
     variables = found[0] if found else None
     return [] if not variables or MARK in variables else [name for name in VARIABLES if name in variables][:1]
 
 
-def _holds(pid, listening, root):
+def _holds(pid: int, listening: "Mapping[str, int]", root: str) -> "List[str]":
     """Return the GPUs, ports and files of shared memory that a process has open, each once."""
     held = []
     for path in (proc.descriptors(pid, root) or {}).values():

@@ -2,14 +2,31 @@
 
 from collections import namedtuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, NamedTuple
+
 LISTENS, SYN_SENT, SYN_RECEIVED = "0A", "02", "03"  # states, as the table writes them
 
 # `sent`: bytes that are not acknowledged; `unread`: bytes that the program has not read, or connections that it has not
 # accepted; `timer`: 1 sends again, 2 keeps alive, 4 probes a full receiver; `retransmits`: in a row, without an answer.
-TcpRow = namedtuple("TcpRow", "local remote state user inode sent unread timer retransmits")
+if TYPE_CHECKING:
+
+    class TcpRow(NamedTuple):
+        local: str
+        remote: str
+        state: str
+        user: int
+        inode: str
+        sent: int
+        unread: int
+        timer: int
+        retransmits: int
+else:
+    TcpRow = namedtuple("TcpRow", "local remote state user inode sent unread timer retransmits")
 
 
-def tcp_rows(folder):
+def tcp_rows(folder: str) -> "Iterator[TcpRow]":
     """Yield every socket of the network namespace that a folder of /proc shows: addresses as "0100007F:1F90"."""
     for table in ("tcp", "tcp6"):
         try:

@@ -11,6 +11,17 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.apart import each
 from ncheck.agent.files import line_of, matching, need_sysfs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Type
+
+    from ncheck.agent.sources import Sources
+
+    Fetch = Optional[Callable[[str], Optional[str]]]  # a module's text from the head, by its name
+    Nvml = Any  # pynvml, as the head sent it or as it is installed here
+    Value = Any  # what one of its functions returns
+    Ask = Callable[..., Value]
+
 NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
 
@@ -21,7 +32,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed.
 
     NVML stays open until the agent ends. Without persistence mode the driver starts all GPUs, a second each, for the
@@ -31,7 +42,7 @@ def answer(sources, arguments, timeout):
     return told(started(_nvml(lambda _: nvml_text(sources))), devices)
 
 
-def need_device():
+def need_device() -> "List[str]":
     """Return the PCI addresses of NVIDIA GPUs; MissingError with no NVIDIA device, OSError if none can be seen."""
     devices = on_pci()
     if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
@@ -40,13 +51,13 @@ def need_device():
     return devices
 
 
-def started(nvml):
+def started(nvml: "Nvml") -> "Nvml":
     """Return pynvml once it has found the driver; OSError with NVML's own words."""
     _called("nvmlInit", nvml.nvmlInit, nvml.NVMLError)
     return nvml
 
 
-def on_pci():
+def on_pci() -> "List[str]":
     """Return the PCI addresses of NVIDIA GPUs, driver or no driver."""
     found = []
     for path in matching("/sys/bus/pci/devices/*/vendor"):
@@ -59,15 +70,16 @@ def on_pci():
 _FETCHING = threading.Lock()
 
 
-def nvml_text(sources):
+def nvml_text(sources: "Sources") -> "Optional[str]":
     """Return the text of pynvml as the head has it, which is sent once for all answers; None where it has none."""
     with _FETCHING:
         if "pynvml" not in sources.kept:
             sources.kept["pynvml"] = sources.fetch("pynvml") if sources.fetch else None
-        return sources.kept["pynvml"]
+        text: "Optional[str]" = sources.kept["pynvml"]
+        return text
 
 
-def _nvml(fetch):
+def _nvml(fetch: "Fetch") -> "Nvml":
     text = fetch("pynvml") if fetch else None
     if text:
         module = types.ModuleType("pynvml")
@@ -81,7 +93,7 @@ def _nvml(fetch):
     return pynvml
 
 
-def _called(name, function, failing, *arguments):
+def _called(name: str, function: "Callable[..., Any]", failing: "Type[Exception]", *arguments: object) -> "Value":
     try:
         return function(*arguments)
     except failing as error:
@@ -91,11 +103,11 @@ def _called(name, function, failing, *arguments):
 _HANDLE, _NO_PERMISSION = "nvmlDeviceGetHandleByIndex", 4  # another job's GPU: NVML counts it all the same
 
 
-def told(nvml, devices):
+def told(nvml: "Nvml", devices: "Sequence[str]") -> "Dict[str, Any]":
     """Return what NVML tells of driver and GPUs; each function that fails is named in "errors"."""
-    errors = {}
+    errors: "Dict[str, str]" = {}
 
-    def ask(name, *arguments):
+    def ask(name: str, *arguments: object) -> "Value":
         """Return what NVML says, or None with the function's name noted."""
         try:
             said = getattr(nvml, name)(*arguments)
@@ -118,7 +130,7 @@ def told(nvml, devices):
     }
 
 
-def _gpu(index, ask, nvml):
+def _gpu(index: int, ask: "Ask", nvml: "Nvml") -> "Optional[Dict[str, Any]]":
     handle = ask(_HANDLE, index)
     if handle is None:
         return None
@@ -131,7 +143,9 @@ def _gpu(index, ask, nvml):
     }  # fmt: skip
 
 
-def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
+def _processes(
+    nvml: "Nvml", handle: object, function: str = "nvmlDeviceGetComputeRunningProcesses"
+) -> "Optional[List[List[Any]]]":
     """Return [pid, bytes or None] of each process of others that computes there; None where they are not known.
 
     NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
@@ -145,12 +159,12 @@ def _processes(nvml, handle, function="nvmlDeviceGetComputeRunningProcesses"):
     return [[one.pid, one.usedGpuMemory] for one in running if not is_ours(one.pid)]
 
 
-def is_ours(pid):
+def is_ours(pid: int) -> bool:
     """Return whether this agent has started it: cuda_init.py opens a context on each GPU, maybe at this moment."""
     return os.getpid() in (pid, *proc.above(pid))
 
 
-def owners(pids, root=proc.ROOT):
+def owners(pids: "Iterable[int]", root: str = proc.ROOT) -> "List[Dict[str, Any]]":
     """Return what is known of the first of these processes: name and user, "" where this user is not shown them.
 
     A user's name may come from a server that does not answer: the look-up is a child's, and the number does for it.
@@ -164,16 +178,16 @@ def owners(pids, root=proc.ROOT):
     return rows
 
 
-def _owner(pid, root):
+def _owner(pid: int, root: str) -> "Dict[str, Any]":
     """Return {"pid", "name", "user", "ended"}: the user's number; None, with no name, where /proc does not show it."""
     try:
-        user, name, ended = os.stat(proc.path(pid, root=root)).st_uid, proc.text(pid, "comm", root=root).strip(), False
+        user = os.stat(proc.path(pid, root=root)).st_uid
     except OSError:
-        user, name, ended = None, "", not _exists(pid)
-    return {"pid": pid, "name": name[:64], "user": user, "ended": ended}
+        return {"pid": pid, "name": "", "user": None, "ended": not _exists(pid)}
+    return {"pid": pid, "name": proc.text(pid, "comm", root=root).strip()[:64], "user": user, "ended": False}
 
 
-def _exists(pid):
+def _exists(pid: int) -> bool:
     """Return whether there is such a process: /proc with hidepid shows only this user's, a signal of 0 finds all."""
     try:
         os.kill(pid, 0)
@@ -184,7 +198,7 @@ def _exists(pid):
     return True
 
 
-def _user_name(user):
+def _user_name(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name[:64]
     except KeyError:
@@ -195,14 +209,14 @@ _MOST_OWNERS, _NAME_PATIENCE = 8, 2.0  # processes; seconds for the names of the
 _FIRST_NAMESPACE = "pid:[4026531836]"  # the kernel's PROC_PID_INIT_INO
 
 
-def _address(pci):
+def _address(pci: "Value") -> str:
     """Write 00000000:0F:00.0 as the kernel does: 0000:0f:00.0."""
     if pci is None:
         return ""
     return kernel_address(pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId))
 
 
-def kernel_address(text):
+def kernel_address(text: str) -> str:
     """Return 00000000:0F:00.0 as 0000:0f:00.0. A domain has four digits or more: that of a VMD is 10000."""
     domain, _, rest = text.lower().partition(":")
     return domain[:-4].lstrip("0") + domain[-4:] + ":" + rest

@@ -7,6 +7,10 @@ from ncheck.agent import proc
 from ncheck.agent.files import line_of, number_in
 from ncheck.agent.left_over import VARIABLES, left_over
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Sequence
+
 # Seconds after the first look at which processes in uninterruptible sleep are looked at again, as long as one of them
 # is still in the same sleep. Most read a disk for a few milliseconds; one that stays for 3 s is stuck.
 _LOOKS = (0.05, 0.2, 0.5, 1.0, 2.0, 3.0)
@@ -24,7 +28,7 @@ READS = (
 )
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return the figures, and the processes that stay in one uninterruptible sleep."""
     stuck = stuck_processes()
     return {
@@ -42,18 +46,20 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _memory():
+def _memory() -> "Dict[str, int]":
     return {name: int(size) * 1024 for name, size in _MEMORY.findall(line_of("/proc/meminfo") or "")}
 
 
-def _zfs_cache():
+def _zfs_cache() -> int:
     """Return what ZFS gives back of its cache when memory is needed, in bytes; the kernel counts that as used."""
     # size                            4    68719476736
     found = dict(re.findall(r"^(size|c_min)\s+\d+\s+(\d+)$", line_of(_ZFS) or "", re.MULTILINE))
     return max(0, int(found.get("size", 0)) - int(found.get("c_min", 0)))
 
 
-def stuck_processes(looks=_LOOKS, root=proc.ROOT, sleep=time.sleep):
+def stuck_processes(
+    looks: "Sequence[float]" = _LOOKS, root: str = proc.ROOT, sleep: "Callable[[float], object]" = time.sleep
+) -> "List[Dict[str, Any]]":
     """Return [{"pid", "name", "wait"}] of user processes that slept uninterruptibly from the first look to the last.
 
     It ends as soon as none of them is left. A process that was given a CPU in between only waits long, as for a busy
@@ -72,7 +78,7 @@ def stuck_processes(looks=_LOOKS, root=proc.ROOT, sleep=time.sleep):
     return [{"pid": pid, "name": stuck[pid]["name"], "wait": stuck[pid]["wait"]} for pid in sorted(stuck)]
 
 
-def _sleepers(root, pids):
+def _sleepers(root: str, pids: "Iterable[int]") -> "Dict[int, Dict[str, Any]]":
     """Return those of the processes in state D, without kernel threads: name, what they wait for, and figures that
     change when they run.
     """
@@ -89,7 +95,7 @@ def _sleepers(root, pids):
     return found
 
 
-def _frozen(root, pid, wait):
+def _frozen(root: str, pid: int, wait: str) -> bool:
     """Tell whether the freezer stopped it: what it waits for says so, or its control group of version 1 (docker)."""
     if "refrigerator" in wait:
         return True
