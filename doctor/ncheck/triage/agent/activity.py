@@ -14,6 +14,15 @@ from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.nccl_loaded import built_as
 from ncheck.agent.mount_table import mount_of, read_mounts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+    Files = Dict[int, Tuple[str, Optional[int]]]  # by descriptor: path, and position if it is open for writing
+    Threads = Dict[int, Tuple[str, str, Optional[int], Optional[int], Optional[int]]]
+    Libraries = Dict[int, Dict[str, str]]  # by process: path and version
+    Result = Any  # of work that is done aside
+
 READS = (
     "/proc/PID/{stat,status,io,fd,fdinfo,cwd,limits,cgroup,mountinfo,maps,oom_score_adj} of ranks and children",
     "/proc/PID/task/*/{stat,schedstat,wchan,syscall}",
@@ -36,13 +45,14 @@ _LIBRARY = re.compile(
 _NO_FILE = ("/dev/", "/proc/", "/sys/", "/memfd:", "/anon_hugepage")
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return what each process was and did, and the node's own figures.
 
     Asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all answers
     about a job.
     """
-    owners, gone = {}, []
+    owners: "Dict[int, int]" = {}
+    gone: "List[int]" = []
     for rank in arguments["ranks"]:
         now = proc.stat(rank["pid"])
         if now and now.started == rank["started"]:
@@ -67,7 +77,9 @@ def answer(sources, arguments, timeout):
         "seconds": round(seconds, 3),
         "gone": gone,
         "processes": [
-            _described(pid, owners[pid], first[pid], second[pid], libraries) for pid in pids if first[pid] is not None
+            _described(pid, owners[pid], look, second[pid], libraries)
+            for pid, look in first.items()
+            if look is not None
         ],
         "groups": {folder: [groups_before[folder], groups_after[folder]] for folder in folders},
         "spaces": spaces,
@@ -79,104 +91,121 @@ def answer(sources, arguments, timeout):
 class _Aside:
     """Work in a thread of its own, which is left to itself if it hangs."""
 
-    def __init__(self, work, argument):
-        self.found = []
+    def __init__(self, work: "Callable[[Any], Result]", argument: object) -> None:
+        self.found: "List[Result]" = []
         self.thread = threading.Thread(target=lambda: self.found.append(work(argument)), daemon=True)
         self.thread.start()
 
-    def result(self, until):
+    def result(self, until: float) -> "Result":
         self.thread.join(max(0.0, until - time.monotonic()))
         return self.found[0] if self.found else None
 
 
-def _look(pid):
-    """Return what one process is doing now; None if it is gone. What this user may not read is null."""
+class _Look:
+    """What one process is doing now. What this user may not read is None."""
+
+    def __init__(self, pid: int, stat: proc.Stat) -> None:
+        self.stat, self.files, self.io = stat, _files(pid), proc.moved(pid)
+        self.threads, self.swap = _threads(pid), _swap(pid)
+
+
+def _look(pid: int) -> "Optional[_Look]":
     stat = proc.stat(pid)
-    if stat is None:
-        return None
-    files = _files(pid)
-    return {"stat": stat, "io": proc.moved(pid), "threads": _threads(pid), "files": files, "swap": _swap(pid)}
+    return None if stat is None else _Look(pid, stat)
 
 
-def _swap(pid):
+def _swap(pid: int) -> "Optional[int]":
     kilobytes = _number(proc.status(pid).get("VmSwap", "").partition(" ")[0])
     return None if kilobytes is None else kilobytes * 1024
 
 
-def _threads(pid):
-    """Return [state, name, nanoseconds on a CPU, times it was given one, nanoseconds it waited for one] of each thread.
+def _threads(pid: int) -> "Threads":
+    """Return (state, name, nanoseconds on a CPU, times it was given one, nanoseconds it waited for one) of each thread.
 
-    null: the kernel has none.
+    None: the kernel has none.
     """
-    found = {}
+    found: "Threads" = {}
     for tid in proc.threads(pid)[:_MOST_THREADS]:
         stat = proc.stat(pid, thread=tid)
         if stat:
             ran = proc.text(pid, "task/{}/schedstat".format(tid)).split()
-            numbers = [int(ran[at]) if len(ran) > 2 else None for at in (0, 2, 1)]
-            found[tid] = [stat.state, stat.name, *numbers]
+            busy, turns, delay = (int(ran[at]) if len(ran) > 2 else None for at in (0, 2, 1))
+            found[tid] = stat.state, stat.name, busy, turns, delay
     return found
 
 
-def _files(pid):
-    """Return the files of a process by descriptor: path, and position if it is open for writing; None if refused."""
+def _files(pid: int) -> "Optional[Files]":
+    """Return the files of a process; None if refused."""
     opened = proc.descriptors(pid, most=_MOST_FILES)
     if opened is None:
         return None
     return {number: (path, proc.position(pid, number) if _is_file(path) else None) for number, path in opened.items()}
 
 
-def _is_file(path):
+def _is_file(path: str) -> bool:
     return path.startswith("/") and not path.startswith(_NO_FILE)
 
 
-def _described(pid, owner, first, second, libraries):
+def _described(
+    pid: int, owner: int, first: _Look, second: "Optional[_Look]", libraries: "Optional[Libraries]"
+) -> "Dict[str, Any]":
     """Return one process as it was at both looks."""
-    if second is not None and second["stat"].started != first["stat"].started:
+    if second is not None and second.stat.started != first.stat.started:
         second = None  # another process has its number
     last = second or first
-    files = last["files"] or {}
+    files = last.files or {}
     return {
-        "pid": pid, "rank_pid": owner, "name": last["stat"].name, "parent": last["stat"].parent,
+        "pid": pid, "rank_pid": owner, "name": last.stat.name, "parent": last.stat.parent,
         "looks": [_short(look) for look in (first, second) if look],
-        "threads": _thread_list(pid, first["threads"], second["threads"] if second else None),
-        "thread_count": len(last["threads"]),
+        "threads": _thread_list(pid, first.threads, second.threads if second else None),
+        "thread_count": len(last.threads),
         "cpus": _affinity(pid),
         "oom_score_adj": _number(proc.text(pid, "oom_score_adj")),
-        "files": None if last["files"] is None else len(files),
+        "files": None if last.files is None else len(files),
         "files_limit": _files_limit(pid),
         "cwd": proc.link(pid, "cwd") or None,
         "output": [files[number][0] or None if number in files else None for number in (1, 2)],
-        "written": _written(first["files"] or {}, files),
+        "written": _written(first.files or {}, files),
         "mounts": _mounts(pid, files),
         "groups": control_groups.folders(pid, ("memory", "cpu")),
         "libraries": (libraries or {}).get(pid),
     }  # fmt: skip
 
 
-def _short(look):
-    stat, io = look["stat"], look["io"] or [None] * 4
-    ran = [thread[2] for thread in look["threads"].values()]
-    turns = [thread[3] for thread in look["threads"].values()]
-    delays = [thread[4] for thread in look["threads"].values()]
+def _short(look: _Look) -> "Dict[str, Any]":
+    stat = look.stat
+    io: "Sequence[Optional[int]]" = look.io or [None] * 4
     return {
         "state": stat.state, "user": stat.user, "system": stat.system, "minor": stat.minor,
-        "major": stat.major, "exit_code": stat.exit_code, "rss": stat.rss, "swap": look["swap"],
-        "ran": None if None in ran else sum(ran), "turns": None if None in turns else sum(turns),
-        "delay": None if None in delays else sum(delays),
+        "major": stat.major, "exit_code": stat.exit_code, "rss": stat.rss, "swap": look.swap,
+        "ran": _sum(thread[2] for thread in look.threads.values()),
+        "turns": _sum(thread[3] for thread in look.threads.values()),
+        "delay": _sum(thread[4] for thread in look.threads.values()),
         "read": io[0], "written": io[1], "disk_read": io[2], "disk_written": io[3],
     }  # fmt: skip
 
 
-def _thread_list(pid, first, second):
+def _sum(numbers: "Iterable[Optional[int]]") -> "Optional[int]":
+    """Return the sum; None where one of them is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
+
+
+def _thread_list(pid: int, first: "Threads", second: "Optional[Threads]") -> "List[Dict[str, Any]]":
     """Return the first thread, and of the others those that did not just sleep, the busiest first.
 
     One that waits for a file system may sleep so that a signal can wake it: the kernel's function shows it.
     """
 
-    def ran(tid):
+    def ran(tid: int) -> "Optional[int]":
         then, now = first.get(tid), (second or {}).get(tid)
-        return now[2] - then[2] if then and now and None not in (then[2], now[2]) else None
+        if then is None or now is None or then[2] is None or now[2] is None:
+            return None
+        return now[2] - then[2]
 
     last = second or first
     asleep = [tid for tid in last if last[tid][0] == "S" and not ran(tid)][:_MOST_ASLEEP]
@@ -193,25 +222,25 @@ def _thread_list(pid, first, second):
     ]  # fmt: skip
 
 
-def _waits_in(pid, tid, name):
+def _waits_in(pid: int, tid: int, name: str) -> str:
     return proc.text(pid, "task/{}/{}".format(tid, name)).strip()[:200]
 
 
-def _affinity(pid):
+def _affinity(pid: int) -> "Optional[int]":
     try:
         return len(os.sched_getaffinity(pid))
     except OSError:
         return None
 
 
-def _files_limit(pid):
+def _files_limit(pid: int) -> "Optional[int]":
     found = re.search(r"^Max open files\s+(\d+)", proc.text(pid, "limits"), re.MULTILINE)
     return int(found.group(1)) if found else None
 
 
-def _written(first, last):
+def _written(first: "Files", last: "Files") -> "List[Dict[str, Any]]":
     """Return the files open for writing with their positions at both looks."""
-    found = []
+    found: "List[Dict[str, Any]]" = []
     for number, (path, pos) in last.items():
         if pos is not None:
             before = first.get(number) or (None, None)
@@ -220,16 +249,16 @@ def _written(first, last):
     return found[:_MOST_WRITTEN]
 
 
-def _mounts(pid, files):
+def _mounts(pid: int, files: "Files") -> "List[Dict[str, Any]]":
     """Return the file systems on which a process works or has files, and all network ones, without touching any."""
     table = read_mounts(proc.text(pid, "mountinfo", 1 << 20))
-    used = {}
+    used: "Dict[str, str]" = {}
     for path in [proc.link(pid, "cwd")] + [path for path, _ in files.values()]:
         if _is_file(path):
             on = mount_of(path, table)
             if on:
                 used.setdefault(on["point"], path)
-    listed = {}
+    listed: "Dict[str, Dict[str, Any]]" = {}
     for one in table:
         if one["point"] in used or one["network"]:
             listed[one["point"]] = {
@@ -239,9 +268,10 @@ def _mounts(pid, files):
     return sorted(listed.values(), key=lambda one: (not one["used"], one["point"]))[:_MOST_MOUNTS]
 
 
-def _libraries(ranks):
+def _libraries(ranks: "Iterable[int]") -> "Libraries":
     """Return the communication libraries that each rank has mapped: maps can wait for a process that hangs."""
-    found, versions = {}, {}
+    found: "Libraries" = {}
+    versions: "Dict[Tuple[str, str], str]" = {}
     for pid in ranks:
         mapped = proc.mapped(pid, ".so")
         place = proc.link(pid, "ns/mnt")
@@ -254,7 +284,7 @@ def _libraries(ranks):
     return found
 
 
-def _version(path):
+def _version(path: str) -> str:
     """Return the version that a copy of NCCL was built as; "" for other libraries, and where it does not say."""
     return built_as(path)[0] if os.path.basename(path).startswith("libnccl.so") else ""
 
@@ -262,25 +292,27 @@ def _version(path):
 _SPACES = (("cwd", "cwd"), ("root/tmp", "/tmp"), ("root/dev/shm", "/dev/shm"))  # noqa: S108  asked only
 
 
-def _spaces(ranks):
+def _spaces(ranks: "Iterable[int]") -> "Dict[str, Any]":
     """Return the room on the file systems that ranks use, each asked once by a program that may hang."""
-    wanted, files = {}, {}
+    wanted: "Dict[Tuple[Optional[str], str], str]" = {}
+    files: "Dict[Tuple[Optional[str], str], str]" = {}
     for pid in ranks:
         table = _mounts(pid, {})
         for place, name in _SPACES:
             path = proc.link(pid, "cwd") if name == "cwd" else name
             wanted.setdefault(("", path), proc.path(pid, place))
         for number, (path, pos) in sorted((_files(pid) or {}).items()):
-            on = mount_of(path, table) if pos is not None else None
             if pos is not None and len(files) < _MOST_SPACES:
-                files.setdefault((on and on["point"], os.path.dirname(path)), proc.path(pid, "fd", str(number)))
+                on = mount_of(path, table)
+                key = on["point"] if on else None, os.path.dirname(path)
+                files.setdefault(key, proc.path(pid, "fd", str(number)))
     wanted.update(files)
     workers = [(path, _Aside(_space, place)) for (_, path), place in list(wanted.items())[:_MOST_SPACES] if path]
     until = time.monotonic() + _PATIENCE + 0.5
     return {path: worker.result(until) or {"error": "no answer"} for path, worker in workers}
 
 
-def _space(place):
+def _space(place: str) -> "Dict[str, Any]":
     reply = commands.run(["stat", "-f", "-L", "-c", "%S %b %a %c %d", place], _PATIENCE)
     if reply["status"] == "timeout":
         return {"error": "no answer within {} s".format(_PATIENCE)}
@@ -298,7 +330,7 @@ _GROUP_FILES = (
 )  # fmt: skip
 
 
-def _read_groups(folders):
+def _read_groups(folders: "Iterable[str]") -> "Dict[str, Dict[str, str]]":
     found = {folder: {name: _text(folder + "/" + name) for name in _GROUP_FILES} for folder in folders}
     for texts in found.values():
         texts["memory.stat"] = "\n".join(_OF_MEMORY.findall(texts["memory.stat"] or ""))
@@ -308,7 +340,7 @@ def _read_groups(folders):
 _OF_MEMORY = re.compile(r"^(?:total_rss|total_(?:in)?active_file|anon|(?:in)?active_file) \d+$", re.MULTILINE)
 
 
-def _node():
+def _node() -> "Dict[str, str]":
     """Return the figures of the node that matter, as the kernel prints them."""
     keep = {
         "stat": r"cpu\d*|procs_\w+", "meminfo": r"(?:Mem|Swap|Cached|Buffers|Shmem|Active|Inactive|Dirty|Writeback)\S*",
@@ -323,14 +355,14 @@ def _node():
     return found
 
 
-def _number(text):
+def _number(text: str) -> "Optional[int]":
     try:
-        return int(text or "")
+        return int(text)
     except ValueError:
         return None
 
 
-def _text(path, most=_LONGEST * 4):
+def _text(path: str, most: int = _LONGEST * 4) -> "Optional[str]":
     try:
         with open(path, "rb") as file:
             return file.read(most).decode("utf-8", "backslashreplace")

@@ -9,6 +9,10 @@ from ncheck.agent.answers import WATCHED
 from ncheck.agent.traffic import ports
 from ncheck.triage.agent.net_namespaces import folders, interfaces, lines_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Optional
+
 READS = (
     "/proc/PID/net/{dev,snmp} of the ranks' namespaces",
     "/sys/class/infiniband/*/ports/*/{state,phys_state,link_layer,counters/*,hw_counters/*}",
@@ -28,7 +32,7 @@ _COLUMNS = (
 _MOST = 1024  # interfaces of a namespace
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return both looks. Asked as {"ranks": [processes]}."""
     spaces = folders(arguments["ranks"])
     first = _look(spaces)
@@ -36,17 +40,17 @@ def answer(sources, arguments, timeout):
     return {"looks": [first, _look(spaces)]}
 
 
-def _look(spaces):
+def _look(spaces: "Mapping[str, str]") -> "Dict[str, Any]":
     looks = {name: {"interfaces": _interfaces(folder), "tcp": _tcp(folder)} for name, folder in spaces.items()}
     return {"namespaces": looks, "ports": ports(_ERRORS)}
 
 
-def _interfaces(folder):
+def _interfaces(folder: str) -> "Dict[str, Dict[str, int]]":
     counted = [(name, figures) for name, figures in interfaces(folder).items() if len(figures) > _COLUMNS[-1][1]]
     return {name: {column: figures[at] for column, at in _COLUMNS} for name, figures in counted[:_MOST]}
 
 
-def _tcp(folder):
+def _tcp(folder: str) -> "Dict[str, Optional[int]]":
     """Return the segments that TCP sent, and sent again; null where the kernel does not say it.
 
     Tcp: RtoAlgorithm RtoMin ... OutSegs RetransSegs InErrs OutRsts InCsumErrors

@@ -17,6 +17,12 @@ from ncheck.agent import proc
 from ncheck.agent.files import open_regular
 from ncheck.agent.sources import within
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+    Mark = Optional[Tuple[int, int, float]]  # of a dump: inode, size and when it was written
+
 READS = (
     "/proc/PID/{stat,environ,status} of each rank, and the dump of the flight recorder where its variables say it is",
     "with --dump: one line is written to the pipe that torch made for this, TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
@@ -36,7 +42,7 @@ _SILENT = "its file system does not answer"
 _BEGINNING = re.compile(rb"\x80|\s*\{|\0*\Z")  # of a pickle or of JSON; or it was never written, or not to the disk
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return each rank's dump, packed by zlib, as base64, or why there is none.
 
     Asked as {"ranks": [{"rank", "pid", "started", ...}], "dump": bool}.
@@ -44,9 +50,9 @@ def answer(sources, arguments, timeout):
     asked, dump = arguments["ranks"], bool(arguments.get("dump"))
     end = time.monotonic() + max(timeout - _MARGIN, 0.0)
     seconds = timeout if dump else min(timeout, _PATIENCE)
-    ranks = [_Rank(one) for one in asked]
+    ranks = [_Rank(one, dump=dump) for one in asked]
     with ThreadPoolExecutor(max(1, len(ranks))) as pool:
-        said = list(pool.map(lambda one: _said(one, seconds, dump, end), ranks))
+        said = list(pool.map(lambda one: _said(one, seconds, end), ranks))
     room = _MOST_PACKED
     for entry in (one["dump"] for one in said if one["dump"]):
         size = len(entry["data"] or "")
@@ -57,9 +63,9 @@ def answer(sources, arguments, timeout):
     return {"ranks": said}
 
 
-def _said(one, seconds, dump, end):
+def _said(one: "_Rank", seconds: float, end: float) -> "Dict[str, Any]":
     """Let one rank's work be done, which may hang, and return what there is to say."""
-    if within(seconds, one.work, dump, end):
+    if within(seconds, one.work, end):
         return one.said
     return dict(one.said, tried=list(one.said["tried"]), dump=None, error=_SILENT)  # it may still go on with its own
 
@@ -67,23 +73,30 @@ def _said(one, seconds, dump, end):
 class _Rank:
     """One rank, and where its dump is."""
 
-    def __init__(self, asked):
-        self.pid, self.number, self.started = asked["pid"], asked["rank"], asked["started"]
-        self.said = {"pid": self.pid, "error": "", "asked": "", "tried": [], "began": None, "dump": None}
-        self.paths, self.pipe, self.user, self.refused = [], "", None, ""
+    def __init__(self, asked: "Mapping[str, Any]", *, dump: bool) -> None:
+        self.dump = dump  # whether torch is asked for one
+        self.pid: int = asked["pid"]
+        self.number: "Optional[int]" = asked["rank"]
+        self.started: int = asked["started"]
+        self.said: "Dict[str, Any]" = {
+            "pid": self.pid, "error": "", "asked": "", "tried": [], "began": None, "dump": None,
+        }  # fmt: skip
+        self.paths: "List[str]" = []
+        self.user: "Optional[int]" = None
+        self.pipe, self.refused = "", ""
 
-    def work(self, dump, end):
-        """Look where its dump is, ask for one with `dump`, wait for it until then, and read it."""
+    def work(self, end: float) -> None:
+        """Look where its dump is, ask for one with "dump", wait for it until then, and read it."""
         self.look()
         if self.said["error"]:
             return
-        if dump:
-            before = _mark(self.newest()[1])
+        if self.dump:
+            before = _mark(self.newest())
             if self.ask():
                 self.wait(before, end)
         self.read()
 
-    def look(self):
+    def look(self) -> None:
         """Find out from the process itself where its dump would be."""
         variables = proc.environment(self.pid, errors="surrogateescape")
         user = proc.status(self.pid).get("Uid", "").split()
@@ -98,7 +111,7 @@ class _Rank:
         else:
             self._look(variables)
 
-    def _look(self, variables):
+    def _look(self, variables: "Mapping[str, str]") -> None:
         if self.number is None:
             self.said["error"] = "the number of the rank is not known"
             return
@@ -110,9 +123,9 @@ class _Rank:
         if variables.get(_PIPE):
             self.pipe = "{}{}.pipe".format(variables[_PIPE], self.number)
 
-    def newest(self):
-        """Return the path and state of the newest dump; (None, None) if there is none."""
-        best = (None, None)
+    def newest(self) -> "Optional[Tuple[str, os.stat_result]]":
+        """Return the path and state of the newest dump; None if there is none."""
+        best: "Optional[Tuple[str, os.stat_result]]" = None
         self.refused = ""
         for path in self.paths:
             try:
@@ -122,11 +135,11 @@ class _Rank:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     self.refused = self.refused or _why(error)
                 continue
-            if best[1] is None or state.st_mtime > best[1].st_mtime:
+            if best is None or state.st_mtime > best[1].st_mtime:
                 best = (path, state)
         return best
 
-    def ask(self):
+    def ask(self) -> bool:
         """Write to the pipe that torch made for this rank; return whether it was asked."""
         if not self.pipe:
             self.said["asked"] = "torch does not listen: {} is not set".format(_PIPE)
@@ -136,9 +149,9 @@ class _Rank:
                 self.said["asked"] = self._asked(folder, os.path.basename(self.pipe))
         except OSError as error:
             self.said["asked"] = _why(error)
-        return self.said["asked"] == "asked"
+        return bool(self.said["asked"] == "asked")
 
-    def _asked(self, folder, name):
+    def _asked(self, folder: int, name: str) -> str:
         """Write to the pipe in this folder. Return "asked", or why not."""
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISFIFO(state.st_mode) or state.st_uid != self.user:
@@ -154,28 +167,30 @@ class _Rank:
             os.close(pipe)
         return "asked"
 
-    def wait(self, before, end):
+    def wait(self, before: "Mark", end: float) -> None:
         """Wait until a new dump is written."""
-        last, since = None, 0.0
+        last: "Mark" = None
+        since = 0.0
         while time.monotonic() < end:
             time.sleep(_POLL)
-            path, state = self.newest()
-            now = _mark(state)
+            newest = self.newest()
+            now = _mark(newest)
             if now == before:
                 continue
             if now != last:
                 last, since = now, time.monotonic()
-            elif time.monotonic() - since >= _QUIET and state and state.st_size and self._is_whole(path):
+            elif newest and time.monotonic() - since >= _QUIET and newest[1].st_size and self._is_whole(newest[0]):
                 self.said["asked"] = "written"
                 return
 
-    def read(self):
+    def read(self) -> None:
         """Read the newest dump."""
-        path, state = self.newest()
-        if path is None:
+        newest = self.newest()
+        if newest is None:
             self.said["error"] = self.refused
             return
-        entry = {
+        path, state = newest
+        entry: "Dict[str, Any]" = {
             "path": path[:_LONGEST], "size": state.st_size, "mtime": state.st_mtime, "owner": state.st_uid,
             "data": None, "read": 0, "error": "",
         }  # fmt: skip
@@ -192,11 +207,11 @@ class _Rank:
             else:
                 entry["data"] = base64.b64encode(packed).decode()
 
-    def _opened(self, path):
+    def _opened(self, path: str) -> "IO[bytes]":
         with _folder(self.pid, path) as folder:
             return open(open_regular(os.path.basename(path), dir_fd=folder, follow=False), "rb")
 
-    def _is_whole(self, path):
+    def _is_whole(self, path: str) -> bool:
         """Return whether a dump has its end: a pickle's last opcode, or the brace of JSON."""
         try:
             with self._opened(path) as file:
@@ -205,7 +220,7 @@ class _Rank:
         except OSError:
             return False
 
-    def _packed(self, path, state):
+    def _packed(self, path: str, state: os.stat_result) -> "Tuple[bytes, int]":
         """Return a dump, packed, and how many bytes of it; OSError for what nobody should be sent."""
         with self._opened(path) as file:
             if not _same(os.fstat(file.fileno()), state):
@@ -213,7 +228,8 @@ class _Rank:
             block = file.read(min(_BLOCK, _MOST))
             if not _BEGINNING.match(block):
                 raise OSError(errno.EINVAL, "it is no dump: it begins neither as a pickle nor as JSON")
-            packer, packed, size = zlib.compressobj(1), [], 0
+            packed: "List[bytes]" = []
+            packer, size = zlib.compressobj(1), 0
             while block:
                 packed.append(packer.compress(block))
                 size += len(block)
@@ -222,7 +238,7 @@ class _Rank:
 
 
 @contextmanager
-def _folder(pid, path):
+def _folder(pid: int, path: str) -> "Iterator[int]":
     """Give the folder of a path as a process sees it, which may be in a container, as a descriptor.
 
     In another mount namespace no symbolic link is followed: the kernel would follow it into our own files.
@@ -251,21 +267,21 @@ def _folder(pid, path):
         os.close(folder)
 
 
-def _sees_ours(pid):
+def _sees_ours(pid: int) -> bool:
     """Return whether a process sees the files that we see."""
     mounts = proc.link(pid, "ns/mnt")
     return mounts == proc.link("self", "ns/mnt") != "" and _same(os.stat(proc.path(pid, "root")), os.stat("/"))
 
 
-def _mark(state):
-    return state and (state.st_ino, state.st_size, state.st_mtime)
+def _mark(newest: "Optional[Tuple[str, os.stat_result]]") -> "Mark":
+    return None if newest is None else (newest[1].st_ino, newest[1].st_size, newest[1].st_mtime)
 
 
-def _same(one, other):
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
-def _holds(pid, name, state):
+def _holds(pid: int, name: str, state: os.stat_result) -> bool:
     """Return whether a process has this file open. No other file of it is touched: its file system may hang."""
     for number, path in (proc.descriptors(pid) or {}).items():
         try:
@@ -276,7 +292,7 @@ def _holds(pid, name, state):
     return False
 
 
-def _defaults(variables):
+def _defaults(variables: "Mapping[str, str]") -> "List[str]":
     """Return where torch writes if no variable says it: today in the cache folder, older versions in /tmp."""
     home = variables.get("HOME") or "/tmp"  # noqa: S108
     folders = [variables.get("XDG_CACHE_HOME") or home + "/.cache", home + "/.cache"]
@@ -285,13 +301,13 @@ def _defaults(variables):
     return new
 
 
-def _booted():
+def _booted() -> int:
     """Return when this node began, in seconds since 1970."""
     with open("/proc/stat", "rb") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
 
 
-def _why(error):
+def _why(error: OSError) -> str:
     return _REFUSED if error.errno in (errno.EACCES, errno.EPERM) else error.strerror or str(error)
 
 

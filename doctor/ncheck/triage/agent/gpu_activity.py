@@ -5,6 +5,13 @@ import time
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.gpus import _address, _nvml, _processes, need_device, started
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
+
+    from ncheck.agent.answers.gpus import Nvml, Value
+    from ncheck.agent.sources import Sources
+
 READS = (
     "NVML, twice: use, memory, clocks and why they are low, power, temperature, ECC errors, processes of each GPU",
 )
@@ -12,7 +19,7 @@ READS = (
 _SM, _GPU_SENSOR, _UNCORRECTED, _VOLATILE = 1, 0, 1, 0  # NVML's numbers
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return both looks at each GPU; MissingError with no NVIDIA device, OSError naming the function that failed."""
     need_device()
     nvml = started(_nvml(sources.fetch))
@@ -22,13 +29,13 @@ def answer(sources, arguments, timeout):
         nvml.nvmlShutdown()
 
 
-def watched(nvml):
+def watched(nvml: "Nvml") -> "Dict[str, Any]":
     """Return {"seconds", "gpus": [GPU]}."""
     count = nvml.nvmlDeviceGetCount()
     first = [_look(nvml, index) for index in range(count)]
     time.sleep(WATCHED)
     second = [_look(nvml, index) for index in range(count)]
-    gpus = []
+    gpus: "List[Dict[str, Any]]" = []
     for index in range(count):
         errors = dict(first[index].pop("errors"), **second[index].pop("errors"))
         described = second[index].pop("described")
@@ -37,10 +44,10 @@ def watched(nvml):
     return {"seconds": WATCHED, "gpus": gpus}
 
 
-def _look(nvml, index):
-    errors = {}
+def _look(nvml: "Nvml", index: int) -> "Dict[str, Any]":
+    errors: "Dict[str, str]" = {}
 
-    def ask(name, *arguments):
+    def ask(name: str, *arguments: object) -> "Value":
         """Return what NVML says, or None with the function's name noted; what a GPU does not have is no error."""
         try:
             return getattr(nvml, name)(*arguments)

@@ -11,6 +11,10 @@ import time
 from ncheck.agent import commands, proc
 from ncheck.agent.answers import WATCHED
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
+
 READS = (
     "/proc/PID/{fd,fdinfo} of the job's ranks and of what started them",
     "tail -c: the last 256 KiB of regular files that they write their output and logs to",
@@ -27,7 +31,7 @@ _LOG = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?$|nccl", re.IGNORECASE)
 _READ = 'test -f "$1" || exit 3; stat -L -c %s "$1" && exec tail -c "$2" "$1"'
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return where output goes, and the ends of files.
 
     Asked as all about a job, and "launchers": [pids above the ranks].
@@ -35,10 +39,11 @@ def answer(sources, arguments, timeout):
     ranks = [rank["pid"] for rank in arguments["ranks"] if _started(rank["pid"]) == rank["started"]]
     pids = ranks + [pid for pid in arguments.get("launchers") or [] if pid not in ranks]
     began = {pid: _started(pid) for pid in pids}
-    outputs, files = {}, {}
+    outputs: "Dict[str, List[Optional[str]]]" = {}
+    files: "Dict[str, Dict[str, Any]]" = {}
     for pid in pids:
         outputs[str(pid)] = [proc.link(pid, "fd/{}".format(number)) or None for number in (1, 2)]
-        for number, path in _written(pid, pid in ranks):
+        for number, path in _written(pid, is_rank=pid in ranks):
             file = files.setdefault(path, {"path": path, "pids": [], "seen": []})
             file["seen"].append((pid, number, proc.position(pid, number)))
             if pid not in file["pids"]:
@@ -66,9 +71,10 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def _written(pid, is_rank):
+def _written(pid: int, *, is_rank: bool) -> "List[Tuple[int, str]]":
     """Return the output of a process, and its other files that are named like logs: [descriptor, path]."""
-    found, logs = [], 0
+    found: "List[Tuple[int, str]]" = []
+    logs = 0
     for number, path in (proc.descriptors(pid, most=_MOST_OPEN) or {}).items():
         if not path.startswith("/") or path.startswith(("/dev/", "/proc/", "/sys/", "/memfd:")):
             continue
@@ -80,7 +86,7 @@ def _written(pid, is_rank):
     return found
 
 
-def _read(file, began, most):
+def _read(file: "Dict[str, Any]", began: "Mapping[int, Optional[int]]", most: int) -> None:
     """Add the end of a file, its size, and by how much its writers have moved on."""
     # The number of one that has ended since may be another process's by now.
     writers = [one for one in file["seen"] if began[one[0]] is not None and _started(one[0]) == began[one[0]]]
@@ -104,6 +110,6 @@ def _read(file, began, most):
         file["error"] = "not a regular file" if reply.get("exit_status") == 3 else (lines or ["cannot be read"])[-1]
 
 
-def _started(pid):
+def _started(pid: int) -> "Optional[int]":
     now = proc.stat(pid)
-    return now and now.started
+    return None if now is None else now.started

@@ -10,12 +10,26 @@ from collections import namedtuple
 
 from ncheck.agent.apart import OPEN_FILES, Child
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, List, Mapping, NamedTuple, Tuple
+
+    Wanted = Mapping[str, Iterable[Tuple[int, int]]]  # path: lines, each with its key
+
 _LARGEST = 4 * 1024 * 1024  # bytes of a source file
 
-Owner = namedtuple("Owner", "root user group")  # of a process; root: its root folder as seen from here, "" for our own
+# Whose a process is. `root`: its root folder as seen from here, "" for our own.
+if TYPE_CHECKING:
+
+    class Owner(NamedTuple):
+        root: str
+        user: int
+        group: int
+else:
+    Owner = namedtuple("Owner", "root user group")
 
 
-def is_ours_alone(path):
+def is_ours_alone(path: str) -> bool:
     """Whether only root and this user can change a file, or what its path means. Links in that must be resolved."""
     status = os.lstat(path)
     free = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # such as /tmp: each changes his own
@@ -31,19 +45,19 @@ class Reader:
     `files` is {path: [(line, key)]}: the paths are the owner's own word.
     """
 
-    def __init__(self, owner, files):
+    def __init__(self, owner: Owner, files: "Wanted") -> None:
         self.child = Child(lambda writing: _write_lines(writing, owner, files))
 
-    def lines(self, ends):
+    def lines(self, ends: float) -> "List[Tuple[int, str]]":
         """Return [(key, text of the line)], as far as they came in time, and end the child."""
         child = self.child
         while child.writes and select.select([child.number], [], [], max(0.0, ends - time.monotonic()))[0]:
             child.read()
         child.end()
-        return [tuple(json.loads(line)) for line in child.lines()]
+        return [(key, text) for key, text in map(json.loads, child.lines())]
 
 
-def _write_lines(writing, owner, files):
+def _write_lines(writing: int, owner: Owner, files: "Wanted") -> None:
     os.chdir(OPEN_FILES)
     root = owner.root
     if root and os.geteuid() == 0:
@@ -61,7 +75,7 @@ def _write_lines(writing, owner, files):
                 os.write(writing, (json.dumps([key, text[line - 1].strip()[:1000]]) + "\n").encode("ascii"))
 
 
-def source(path, user, descriptors=OPEN_FILES):
+def source(path: str, user: int, descriptors: str = OPEN_FILES) -> "List[str]":
     """Return the lines of a Python file; none of what the user may not read. No device or pipe is ever opened.
 
     `descriptors` is where this process's open files are.

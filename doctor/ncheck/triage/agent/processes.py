@@ -8,6 +8,10 @@ from ncheck.agent import proc
 from ncheck.agent.answers.environment import PATTERNS, SECRET
 from ncheck.agent.sources import within
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Pattern, Set, Tuple
+
 READS = (
     "/proc/*/{stat,cmdline,environ,status,fd} and the network namespace: ranks, and what is above and beneath them",
     "/proc/uptime",
@@ -29,7 +33,7 @@ _DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
 MARK = "NCHECK_WATCHER"  # the variable of what watches a job from inside: the job started it, and it is no part of it
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return the processes as the kernel lists them, and how many others could not be looked into.
 
     Asked as {"rank_variables": [names that launchers set], "match": regular expression | null, "launchers": regular
@@ -40,7 +44,9 @@ def answer(sources, arguments, timeout):
     table = {pid: now for pid, now in ((pid, proc.stat(pid)) for pid in proc.pids()) if now}
     parents = {pid: now.parent for pid, now in table.items()}
     own = _own(parents)
-    chosen, hidden, others = set(), [], []
+    chosen: "Set[int]" = set()
+    hidden: "List[int]" = []
+    others: "List[Dict[str, Any]]" = []
     for pid in table:
         if pid in own or parents[pid] == 2 or pid == 2:  # children of kthreadd have no environment
             continue
@@ -58,7 +64,8 @@ def answer(sources, arguments, timeout):
             chosen.add(pid)
     around = {above for pid in chosen for above in _above(pid, parents)}
     listed = chosen.union(proc.beneath(chosen, parents), around) - own - ({0, 1} - chosen)
-    processes, size = [], 0
+    processes: "List[Dict[str, Any]]" = []
+    size = 0
     for pid in sorted(listed)[:_MOST]:
         described = within(_PATIENCE, _described, pid, table[pid])
         if described and described[0]:
@@ -72,7 +79,7 @@ def answer(sources, arguments, timeout):
     }  # fmt: skip
 
 
-def _uptime():
+def _uptime() -> float:
     """Return for how many seconds the node has run: 350735.47 234388.90."""
     try:
         with open("/proc/uptime", "rb") as file:
@@ -81,13 +88,13 @@ def _uptime():
         return 0.0
 
 
-def _own(parents):
+def _own(parents: "Mapping[int, int]") -> "Set[int]":
     """Return this process, what it started, and what started it. Above a watcher may be the job itself."""
     ours = {os.getpid(), *proc.beneath([os.getpid()], parents)}
     return ours if MARK in os.environ else ours | _above(os.getpid(), parents)
 
 
-def _other(pid, patterns):
+def _other(pid: int, patterns: "Iterable[Pattern[str]]") -> "List[Dict[str, Any]]":
     """Return a process that this user may not look into, if it may be a rank or a launcher by its command line."""
     command, user = " ".join(_argv(pid)), _status(pid)[0]
     program = user is not None and user >= _FIRST_PERSON and _PROGRAM.match(command)
@@ -96,32 +103,32 @@ def _other(pid, patterns):
     return []
 
 
-def _looked(pid):
+def _looked(pid: int) -> "Optional[Tuple[Dict[str, str], str, List[str]]]":
     """Return variables, command line and GPUs; ({}, "", []) of a process that has ended, None if it may not be read."""
     variables = proc.environment(pid)
     return None if variables is None else (variables, " ".join(_argv(pid)), _devices(pid))
 
 
-def _above(pid, parents):
+def _above(pid: int, parents: "Mapping[int, int]") -> "Set[int]":
     """Return a process and those above it."""
-    found = set()
+    found: "Set[int]" = set()
     while pid in parents and pid not in found:
         found.add(pid)
         pid = parents[pid]
     return found
 
 
-def _argv(pid):
+def _argv(pid: int) -> "List[str]":
     return [word[:_LONGEST] for word in proc.command(pid)[:_MOST_WORDS]]
 
 
-def _devices(pid):
+def _devices(pid: int) -> "List[str]":
     """Return the GPUs that a process has open, as far as this user can see it."""
     opened = proc.descriptors(pid) or {}
     return sorted({device for path in opened.values() for device in _DEVICE.findall(path)})
 
 
-def _described(pid, now):
+def _described(pid: int, now: proc.Stat) -> "Optional[Dict[str, Any]]":
     variables = proc.environment(pid)
     user, inner = _status(pid)
     if user is None:
@@ -133,13 +140,13 @@ def _described(pid, now):
     }  # fmt: skip
 
 
-def _chosen(environment):
+def _chosen(environment: "Mapping[str, str]") -> "Dict[str, str]":
     """Return the variables that matter for a job, without those that may hold a secret."""
     names = [name for name in sorted(environment) if _WANTED.match(name) and not _SECRET.match(name.upper())]
     return {name: environment[name][:_LONGEST] for name in names[:_MOST_VARIABLES]}
 
 
-def _status(pid):
+def _status(pid: int) -> "Tuple[Optional[int], Optional[int]]":
     """Return the user's number, and the process's own in its innermost namespace."""
     status = proc.status(pid)
     if "Uid" not in status:

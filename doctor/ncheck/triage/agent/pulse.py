@@ -14,6 +14,13 @@ from ncheck.agent.sources import within
 from ncheck.agent.traffic import ports
 from ncheck.triage.agent.net_namespaces import folders, interfaces
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Optional
+
+    from ncheck.agent.answers.gpus import Nvml
+    from ncheck.agent.sources import Sources
+
 READS = (
     "/proc/PID/{stat,io} of the ranks, and /proc/PID/net/dev of their namespaces",
     "/sys/class/infiniband/*/ports/*/counters/{port_xmit_data,port_rcv_data}",
@@ -24,7 +31,7 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _PATIENCE = 2.0  # seconds for NVML, which can hang with its driver
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return this node's sums. Asked as {"ranks": [processes]}; a rank that has ended is left out."""
     ranks = arguments["ranks"]
     return {
@@ -36,7 +43,7 @@ def answer(sources, arguments, timeout):
     }
 
 
-def _rank(rank):
+def _rank(rank: "Mapping[str, Any]") -> "Optional[Dict[str, Any]]":
     """Return what a rank has used and moved; None if it has ended: a zombie has, and what has its pid since is none."""
     now = proc.stat(rank["pid"])
     if now is None or now.started != rank["started"] or now.ended:
@@ -48,12 +55,12 @@ def _rank(rank):
     }  # fmt: skip
 
 
-def _moved(folder):
+def _moved(folder: str) -> int:
     """Return the bytes that the interfaces of a namespace have carried."""
     return sum(figures[0] + figures[8] for figures in interfaces(folder).values() if len(figures) > 8)
 
 
-def _gpus(sources):
+def _gpus(sources: "Sources") -> "Optional[Dict[str, int]]":
     """Return {"use", "memory_use"}, percent added up over all GPUs; None without one, or where NVML does not answer."""
     if "pulse-nvml" not in sources.kept:
         found = within(_PATIENCE, _begun, sources)
@@ -67,7 +74,7 @@ def _gpus(sources):
     return found[0] if found else None
 
 
-def _begun(sources):
+def _begun(sources: "Sources") -> "Optional[Nvml]":
     try:
         need_device()
         return started(_nvml(lambda _: nvml_text(sources)))
@@ -75,7 +82,7 @@ def _begun(sources):
         return None  # no GPU, or one that cannot be asked: the other figures must do
 
 
-def _used(nvml):
+def _used(nvml: "Nvml") -> "Optional[Dict[str, int]]":
     use = memory = 0
     try:
         for index in range(nvml.nvmlDeviceGetCount()):

@@ -18,6 +18,12 @@ from ncheck.agent.elf import Library
 from ncheck.agent.sources import within
 from ncheck.triage.agent.net_namespaces import addresses, own_namespace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+
+    Rank = Mapping[str, Any]
+
 READS = (
     "/proc/PID/maps of the job's ranks: which libnccl they have loaded",
     "the port of NCCL's RAS (NCCL_RAS_ADDR, or localhost:28028): VERBOSE STATUS, twice, 10 s apart",
@@ -41,7 +47,7 @@ class _RasError(Exception):
     """RAS was not asked, or did not answer: the message says why."""
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return the NCCL of each rank, the node's addresses, and what RAS answered, twice if at all.
 
     Asked as {"ranks", "at": "host:port" (null: nothing is to be asked here), "spare": {"from", "to"} | null: releases
@@ -50,7 +56,7 @@ def answer(sources, arguments, timeout):
     ends = time.monotonic() + timeout - _LAST
     with ThreadPoolExecutor(max(1, len(arguments["ranks"]))) as pool:
         ranks = list(pool.map(_library_in_time, arguments["ranks"]))
-    asked = []
+    asked: "List[Dict[str, Any]]" = []
     if arguments["at"]:
         try:
             pid = _asked_rank(ranks, arguments.get("spare"))
@@ -60,13 +66,13 @@ def answer(sources, arguments, timeout):
     return {"ranks": ranks, "addresses": sorted({ip for ip, _ in addresses(proc.path("self"))}), "asked": asked}
 
 
-def _library_in_time(rank):
+def _library_in_time(rank: "Rank") -> "Dict[str, Any]":
     found = within(_READING, _library, rank)
     why = "no answer within {:g} s".format(_READING)
     return found[0] if found else {"pid": rank["pid"], "path": "", "version": "", "error": why}
 
 
-def _library(rank):
+def _library(rank: "Rank") -> "Dict[str, Any]":
     """Return {"pid", "path", "version", "error"} of the NCCL that a rank has loaded; path is "" where it has none."""
     found = {"pid": rank["pid"], "path": "", "version": "", "error": ""}
     paths = proc.mapped(rank["pid"], ".so")
@@ -81,18 +87,18 @@ def _library(rank):
     return found
 
 
-def _version(path):
+def _version(path: str) -> str:
     """Return the version that a libnccl carries, "" where it says none."""
     try:
         library = Library(path)
-        said = library.constant(b"NCCL version 2.")
+        version: str = library.constant(b"NCCL version 2.")
         library.close()
     except (OSError, ValueError):
         return ""
-    return said[len("NCCL version ") :]
+    return version[len("NCCL version ") :]
 
 
-def _asked_rank(ranks, spare):
+def _asked_rank(ranks: "Iterable[Rank]", spare: "Optional[Mapping[str, str]]") -> int:
     """Return the pid of a rank that may be asked."""
     loaded = [rank for rank in ranks if rank["path"]]
     if not loaded:
@@ -100,21 +106,22 @@ def _asked_rank(ranks, spare):
         raise _RasError(
             "the libraries of the ranks cannot be read: " + unread[0] if unread else "no rank here has loaded NCCL"
         )
-    for rank in loaded if spare else ():
-        if _release(spare["from"]) <= _release(rank["version"]) < _release(spare["to"]):
+    for rank in loaded:
+        if spare and _release(spare["from"]) <= _release(rank["version"]) < _release(spare["to"]):
             raise _RasError("NCCL {} is not asked: a question can end it".format(rank["version"].partition("+")[0]))
-    return loaded[0]["pid"]
+    pid: int = loaded[0]["pid"]
+    return pid
 
 
-def _release(version):
+def _release(version: str) -> "List[int]":
     return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]
 
 
-def _twice(at, pid, ends):
+def _twice(at: str, pid: int, ends: float) -> "List[Dict[str, Any]]":
     """Ask, wait, and ask again. The first question leaves the second one half of the time."""
     began = time.monotonic()
     half = began + (ends - began) / 2
-    asked = []
+    asked: "List[Dict[str, Any]]" = []
     for number in range(2):
         time.sleep(max(0.0, min(number * APART - (time.monotonic() - began), ends - time.monotonic())))
         start = time.monotonic() - began
@@ -128,11 +135,11 @@ def _twice(at, pid, ends):
     return asked
 
 
-def _nothing(start, error):
+def _nothing(start: float, error: str) -> "Dict[str, Any]":
     return {"at": round(start, 3), "text": "", "whole": False, "silent": 0, "error": error}
 
 
-def _asked(at, pid, ends):
+def _asked(at: str, pid: int, ends: float) -> "Dict[str, Any]":
     """Ask once: in JSON where RAS knows it, which since 2.29.2 is also the form that cannot crash it."""
     sock, silent = _greeted(at, pid, ends)
     try:
@@ -145,7 +152,7 @@ def _asked(at, pid, ends):
     return {"text": commands.decoded(data), "whole": whole, "silent": silent, "error": ""}
 
 
-def _greeted(at, pid, ends):
+def _greeted(at: str, pid: int, ends: float) -> "Tuple[socket.socket, int]":
     """Return a connection to a process that greets as RAS, and how many accepted one and said nothing."""
     silent = 0
     for _ in range(_TRIES):
@@ -167,20 +174,21 @@ def _greeted(at, pid, ends):
     raise _RasError("{} connections to {} were accepted and not answered".format(silent, at))
 
 
-def _command(sock, line, ends):
+def _command(sock: socket.socket, line: str, ends: float) -> str:
     sock.sendall(line.encode() + b"\n")
-    said = b""
-    while not said.endswith(b"\n") and len(said) < _LINE:
+    reply = b""
+    while not reply.endswith(b"\n") and len(reply) < _LINE:
         part = _received(sock, 1, ends)
         if not part:
             break
-        said += part
-    return commands.decoded(said).strip()
+        reply += part
+    return reply.decode("utf-8", "backslashreplace").strip()
 
 
-def _to_the_end(sock, ends):
+def _to_the_end(sock: socket.socket, ends: float) -> "Tuple[bytes, bool]":
     """Return all that comes, and whether its end came, too."""
-    parts, length = [], 0
+    parts: "List[bytes]" = []
+    length = 0
     while length < _LONGEST:
         try:
             part = _received(sock, min(65536, _LONGEST - length), ends)
@@ -193,7 +201,7 @@ def _to_the_end(sock, ends):
     return b"".join(parts), False
 
 
-def _received(sock, most, ends):
+def _received(sock: socket.socket, most: int, ends: float) -> bytes:
     left = ends - time.monotonic()
     if left <= 0:
         raise socket.timeout("no answer in its time")
@@ -201,7 +209,7 @@ def _received(sock, most, ends):
     return sock.recv(most)
 
 
-def _connected(at, pid, ends):
+def _connected(at: str, pid: int, ends: float) -> socket.socket:
     host, _, port = at.rpartition(":")
     host = host.strip("[]")
     elsewhere = proc.link(pid, "ns/net")
@@ -214,9 +222,11 @@ def _connected(at, pid, ends):
     return _first(found["addresses"], port, ends, lambda family: socket.socket(family, socket.SOCK_STREAM))
 
 
-def _first(addresses, port, ends, opened):
+def _first(
+    addresses: "Iterable[str]", port: str, ends: float, opened: "Callable[[int], socket.socket]"
+) -> socket.socket:
     """Return a connection to the first address that takes one."""
-    error = None
+    error: Exception = _RasError("there is no address to connect to")
     for address in addresses:
         sock = opened(socket.AF_INET6 if ":" in address else socket.AF_INET)
         try:
@@ -242,7 +252,7 @@ back.sendmsg([b"s"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [m
 """
 
 
-def _socket_in(pid, family):
+def _socket_in(pid: int, family: int) -> socket.socket:
     """Return a socket in the network namespace of a rank: a child enters it, this process never does."""
     if os.geteuid() != 0:
         raise _RasError("the ranks are in another network namespace: needs root")
@@ -251,7 +261,7 @@ def _socket_in(pid, family):
         argv = [sys.executable, "-E", "-B", "-S", "-c", _IN_NAMESPACE, proc.path(pid, "ns", "net"), str(_NEWNET)]
         said = commands.run([*argv, str(int(family)), str(theirs.fileno())], 5.0, pass_fds=(theirs.fileno(),))
         ours.settimeout(0.5)
-        numbers = array.array("i")
+        numbers: "array.array[int]" = array.array("i")
         if said.get("exit_status") == 0:
             _, extra, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(numbers.itemsize))
             for _, _, data in extra:

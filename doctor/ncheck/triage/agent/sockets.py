@@ -14,6 +14,15 @@ from ncheck.agent.tcp_table import LISTENS, tcp_rows
 from ncheck.triage.agent.net_namespaces import addresses, endpoint, folders, interfaces, own_namespace
 from ncheck.triage.agent.tcp_info import tcp_info
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from ncheck.agent.tcp_table import TcpRow
+    from ncheck.triage.agent.tcp_info import Counts
+
+    Looks = Dict[str, Tuple[List[TcpRow], Dict[int, Counts]]]  # by namespace: its sockets, and counts by inode
+
 READS = (
     "/proc/PID/fd of the ranks, their children and their launchers: which sockets are theirs",
     "/proc/PID/net/{tcp,tcp6,dev,route,fib_trie,if_inet6}: sockets, interfaces and addresses of their namespace",
@@ -27,10 +36,10 @@ _MOST, _MOST_OTHERS, _MOST_LISTENERS = 8192, 4096, 64  # sockets in the answer; 
 _TIME_WAIT = "06"
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return the sockets. Asked as {"ranks", "launchers", "names": [to resolve], "ports": [of the rendezvous]}."""
     processes = arguments["ranks"] + arguments.get("launchers", [])
-    names = {}
+    names: "Dict[str, Dict[str, Any]]" = {}
     looking_up = threading.Thread(
         target=lambda: names.update(resolved(arguments.get("names", []), _RESOLVING)), daemon=True
     )
@@ -44,7 +53,8 @@ def answer(sources, arguments, timeout):
         one.look()
     looking_up.join(_RESOLVING)
     owned = {inode for one in held.values() for inode in one.inodes}
-    rows, left_out = [], 0
+    rows: "List[Dict[str, Any]]" = []
+    left_out = 0
     for one in held.values():
         found = _sockets(one, first, last)
         room = max(0, _MOST - sum(len(other["sockets"]) for other in rows))
@@ -63,13 +73,16 @@ def answer(sources, arguments, timeout):
 class _Held:
     """The sockets that a process and those beneath it have open, at either look."""
 
-    def __init__(self, asked):
-        self.pid, self.started = asked["pid"], asked["started"]
-        self.children = asked.get("children", [])
-        self.inodes, self.unread, self.error = {}, set(), None
+    def __init__(self, asked: "Mapping[str, Any]") -> None:
+        self.pid: int = asked["pid"]
+        self.started: int = asked["started"]
+        self.children: "List[int]" = asked.get("children", [])
+        self.inodes: "Dict[str, int]" = {}
+        self.unread: "Set[int]" = set()
+        self.error: "Optional[str]" = None
         self.look()
 
-    def look(self):
+    def look(self) -> None:
         if not proc.is_still(self.pid, self.started):
             self.error = "gone"
             return
@@ -83,15 +96,14 @@ class _Held:
             self.error = "the sockets of other users' processes need root"
 
 
-def _look(spaces):
-    """Return {namespace: (rows, counts by inode)}."""
+def _look(spaces: "Mapping[str, str]") -> "Looks":
     own = own_namespace()
     return {name: (list(tcp_rows(folder)), tcp_info() if name == own else {}) for name, folder in spaces.items()}
 
 
-def _sockets(held, first, last):
+def _sockets(held: _Held, first: "Looks", last: "Looks") -> "List[Dict[str, Any]]":
     """Return what both looks saw of a process's sockets, those that wait for something before the others."""
-    found = {}
+    found: "Dict[Tuple[str, str], Dict[str, Any]]" = {}
     for turn, looked in enumerate((first, last)):
         for name, (rows, counts) in looked.items():
             for row in rows:
@@ -101,7 +113,7 @@ def _sockets(held, first, last):
     return sorted(found.values(), key=lambda one: not any(map(_waits, one["seen"])))
 
 
-def _entry(name, row, pid):
+def _entry(name: str, row: "TcpRow", pid: int) -> "Dict[str, Any]":
     (local, local_port), (remote, remote_port) = endpoint(row.local), endpoint(row.remote)
     return {
         "held_by": pid, "namespace": name, "local": local, "local_port": local_port, "remote": remote,
@@ -109,20 +121,23 @@ def _entry(name, row, pid):
     }  # fmt: skip
 
 
-def _seen(row, counts):
+def _seen(row: "TcpRow", counts: "Mapping[int, Counts]") -> "Dict[str, Any]":
     return {
         "state": row.state, "sent": row.sent, "unread": row.unread, "timer": row.timer, "retransmits": row.retransmits,
         "counts": counts.get(int(row.inode)),
     }  # fmt: skip
 
 
-def _waits(seen):
-    return bool(seen) and (bool(seen["sent"] or seen["unread"]) or seen["state"] != "01")
+def _waits(seen: "Optional[Dict[str, Any]]") -> bool:
+    return seen is not None and (bool(seen["sent"] or seen["unread"]) or seen["state"] != "01")
 
 
-def _space(folder, rows, owned, ports):
+def _space(
+    folder: str, rows: "Sequence[TcpRow]", owned: "Collection[str]", ports: "Collection[int]"
+) -> "Dict[str, Any]":
     """Describe a namespace: its addresses, who listens on the job's ports, and connections of other processes."""
-    listeners, others = [], []
+    listeners: "List[Dict[str, Any]]" = []
+    others: "List[List[Any]]" = []
     for row in rows:
         (ip, port), (remote, remote_port) = endpoint(row.local), endpoint(row.remote)
         if row.state == LISTENS:

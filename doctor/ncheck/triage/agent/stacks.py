@@ -14,6 +14,15 @@ from ncheck.agent.answers import WATCHED
 from ncheck.agent.sources import within
 from ncheck.triage.agent import own_files
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from ncheck.agent.sources import Sources
+
+    Key = Tuple[str, str, str, int]  # of a frame: name, file, short name of the file, line
+    Thread = Dict[str, Any]
+
 READS = (
     "py-spy dump --nonblocking of each rank and its children (no pause; with --native one more, which pauses them)",
     "/proc/PID/task/*/{stat,status,schedstat,wchan,syscall,stack}, and the lines of source code at the frames",
@@ -43,7 +52,7 @@ _MOST_THREADS, _MOST_TASKS, _MOST_FRAMES = 64, 32, 100
 _LONGEST, _LONGEST_WORDS = 300, 600  # characters of a name or line, and of an error
 
 
-def answer(sources, arguments, timeout):
+def answer(sources: "Sources", arguments: "Mapping[str, Any]", timeout: float) -> "Dict[str, Any]":
     """Return what each rank and its children are at: looked at several times within WATCHED seconds.
 
     Asked as {"ranks": [RANK], "native": bool, "beside": folder that py-spy may be in}.
@@ -58,7 +67,7 @@ def answer(sources, arguments, timeout):
     children = [(pid, rank["pid"]) for rank in ranks[:_MOST_RANKS] for pid in rank["children"][:_MOST_OF_ONE_RANK]]
     number = len(watched)
     watched += [_Watched(sources, pid, rank, beside=beside) for pid, rank in children[:_MOST_CHILDREN]]
-    locks = {}
+    locks: "Dict[int, Dict[str, Any]]" = {}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for part, children_too in _LOOKS:
             late = time.monotonic() - begun - part * WATCHED
@@ -87,12 +96,14 @@ def answer(sources, arguments, timeout):
 class _Frames:
     """The frames of all stacks, each once: stacks refer to them by number."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.numbers, self.lines = {}, {}
-        self.files = {}  # {own_files.Owner of the process: {path: [(line, number of the frame)]}}
+        self.numbers: "Dict[Key, int]" = {}
+        self.lines: "Dict[int, str]" = {}
+        # By the owner of the process: {path: [(line, number of the frame)]}
+        self.files: "Dict[Optional[own_files.Owner], Dict[str, List[Tuple[int, int]]]]" = {}
 
-    def number(self, frame, owner):
+    def number(self, frame: "Mapping[str, Any]", owner: "Optional[own_files.Owner]") -> int:
         file, short, line = str(frame.get("filename") or ""), str(frame.get("short_filename") or ""), frame.get("line")
         line = line if isinstance(line, int) and 0 <= line < 1 << 31 else 0
         key = (str(frame.get("name") or "")[:_LONGEST], file[-_LONGEST:], short[-_LONGEST:], line)
@@ -102,24 +113,24 @@ class _Frames:
                 self.files.setdefault(owner, {}).setdefault(file, []).append((line, self.numbers[key]))
             return self.numbers[key]
 
-    def is_in(self, number, file):
+    def is_in(self, number: int, file: str) -> bool:
         """Whether a frame is in a file of a library."""
         with self.lock:
             return next((key[1] for key, it in self.numbers.items() if it == number), "").endswith(file)
 
-    def add_source_lines(self, ends):
+    def add_source_lines(self, ends: float) -> None:
         """Read what stands at the places of the frames, each file once.
 
         Of what lies on a mount that hangs, what was read before it stays.
         """
         try:
-            readers = [own_files.Reader(owner, files) for owner, files in self.files.items()]
+            readers = [own_files.Reader(owner, files) for owner, files in self.files.items() if owner]
             for reader in readers:
                 self.lines.update((number, text[:_LONGEST]) for number, text in reader.lines(ends))
         except OSError:
             pass  # no further process can be started: the stacks come without the lines of source
 
-    def listed(self):
+    def listed(self) -> "List[List[Any]]":
         with self.lock:
             return [[*key, self.lines.get(number, "")] for key, number in self.numbers.items()]
 
@@ -127,18 +138,25 @@ class _Frames:
 class _Watched:
     """One process. `rank` is the pid of the rank that it is, or that it is beneath."""
 
-    def __init__(self, sources, pid, rank, started=None, beside=""):
+    def __init__(
+        self, sources: "Sources", pid: int, rank: int, started: "Optional[int]" = None, beside: str = ""
+    ) -> None:
         self.sources, self.pid, self.rank, self.beside, self.started = sources, pid, rank, beside, started
-        self.program = self.untrusted = None
-        self.samples, self.tasks, self.times, self.native = [], [], [], None
-        self.error, self.owner, self.gone, self.hangs = "", None, False, False
+        self.program: "Optional[str]" = None
+        self.untrusted: "Optional[str]" = None
+        self.samples: "List[List[Thread]]" = []
+        self.tasks: "List[List[Thread]]" = []
+        self.times: "List[float]" = []
+        self.native: "Optional[List[Thread]]" = None
+        self.owner: "Optional[own_files.Owner]" = None
+        self.error, self.gone, self.hangs = "", False, False
 
-    def look(self, frames, ends):
+    def look(self, frames: _Frames, ends: float) -> None:
         """Look at it in a thread of its own, which is left alone if it does not come back."""
         if not (self.hangs or self.gone):
             self.hangs = not within(min(_PATIENCE, max(0.1, ends - time.monotonic())), self.look_at_all, frames)
 
-    def look_at_all(self, frames):
+    def look_at_all(self, frames: _Frames) -> bool:
         """Take one sample of what the kernel says, and of the Python stacks."""
         self.gone = not self.is_there()
         tasks = [] if self.gone else _tasks(self.pid, _MOST_TASKS if self.pid == self.rank else 2)
@@ -151,7 +169,7 @@ class _Watched:
                 self.samples += [sample] if sample is not None else []
         return True
 
-    def look_deeper(self, frames, ends):
+    def look_deeper(self, frames: _Frames, ends: float) -> None:
         """Take one sample with native frames, which pauses the process: only if each of its threads runs or sleeps.
 
         One in state D does not stop: py-spy waits for it, and if that is ended meanwhile, the job stops for good.
@@ -166,7 +184,7 @@ class _Watched:
                 self.error = "process {0} was left stopped by py-spy --native: kill -CONT {0}".format(self.pid)
                 self.samples = []  # the report names the error of a process without stacks
 
-    def is_there(self):
+    def is_there(self) -> bool:
         """Whether the process is still the one that was asked about, and has not ended."""
         now = proc.stat(self.pid)
         if now is None or now.ended:
@@ -174,9 +192,11 @@ class _Watched:
         self.started = self.started or now.started
         return now.started == self.started and (self.pid == self.rank or self.rank in proc.above(self.pid))
 
-    def sampled(self, frames, options, seconds, attempts=_ATTEMPTS):
+    def sampled(
+        self, frames: _Frames, options: "Sequence[str]", seconds: float, attempts: int = _ATTEMPTS
+    ) -> "Optional[List[Thread]]":
         """Return the threads as py-spy sees them; None if it could not, and then the error says why."""
-        argv = [self.program, "dump", "--json", *options, "--pid", str(self.pid)]
+        argv = [str(self.program), "dump", "--json", *options, "--pid", str(self.pid)]
         environment = dict(self.sources.job.login_environment, NO_COLOR="1")
         for _ in range(attempts):
             reply = self.sources.as_root(argv, seconds, environment, tail=False)
@@ -197,7 +217,7 @@ class _Watched:
             time.sleep(0.02)
         return None
 
-    def found(self):
+    def found(self) -> "Tuple[Optional[str], str]":
         """Return the py-spy to use, and one that was found but belongs to somebody who is not trusted with that.
 
         It lies on PATH, or beside ncheck. One beside the rank's interpreter, in its environment or on its PATH is used
@@ -219,14 +239,14 @@ class _Watched:
                 refused = refused or one
         return None, refused
 
-    def folders(self):
+    def folders(self) -> "List[str]":
         """Return where the rank's own py-spy may lie."""
         variables = proc.environment(self.pid) or {}
         programs = [*proc.command(self.pid)[:1], proc.link(self.pid, "exe")]
         found = [variables[name] + "/bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if variables.get(name)]
         return found + [os.path.dirname(path) for path in programs] + variables.get("PATH", "").split(":")
 
-    def described(self):
+    def described(self) -> "Dict[str, Any]":
         samples, tasks, times = list(self.samples), list(self.tasks), list(self.times)
         shown = [None if at and one == samples[at - 1] else one for at, one in enumerate(samples)]
         return {
@@ -240,7 +260,7 @@ class _Watched:
 _WHILE_IT_RUNS = re.compile(r"(?i)failed to (?:copy|call|get|find|suspend)|bad address|recursion depth|cannot be read")
 
 
-def _thread(one, frames, process):
+def _thread(one: "Mapping[str, Any]", frames: _Frames, process: _Watched) -> "Thread":
     """Return one thread of py-spy's, its innermost frame first."""
     tid = one.get("os_thread_id")
     return {
@@ -251,13 +271,13 @@ def _thread(one, frames, process):
     }  # fmt: skip
 
 
-def _tasks(pid, most):
+def _tasks(pid: int, most: int) -> "List[Thread]":
     """Return the threads as the kernel knows them, the main thread first; none for a process that is gone."""
     numbers = sorted(proc.threads(pid), key=lambda tid: tid != pid)
     return [task for task in (_task(pid, tid) for tid in numbers[:most]) if task]
 
 
-def _task(pid, tid):
+def _task(pid: int, tid: int) -> "Optional[Thread]":
     """Return one thread: its state, its CPU time in clock ticks, and how often it has gone to sleep so far."""
     folder = "task/{}/".format(tid)
     now = proc.stat(pid, thread=tid)
@@ -281,7 +301,7 @@ def _task(pid, tid):
 _LOCK = re.compile(r"^(\d+): (->)? *(?:FLOCK|POSIX|OFDLCK) +\w+ +\w+ (-?\d+) (\S+)", re.MULTILINE)
 
 
-def _locks(ranks):
+def _locks(ranks: "Iterable[_Watched]") -> "Dict[int, Dict[str, Any]]":
     """Return who holds the lock that a rank waits for, by the rank's pid; holds: 0 where it is not of this node."""
     pids = {one.pid for one in ranks}
     try:
@@ -290,7 +310,7 @@ def _locks(ranks):
     except OSError:
         return {}
     holders = {number: int(pid) for number, waits, pid, _ in lines if not waits}
-    found = {}
+    found: "Dict[int, Dict[str, Any]]" = {}
     for number, waits, pid, _ in lines:
         if waits and int(pid) in pids:
             holder = max(0, holders.get(number, 0))
@@ -303,7 +323,7 @@ _LOCK_FILE = re.compile(r"(?:^|[./-])lock$")
 _MOST_FILES, _MOST_LOCKS = 1024, 16
 
 
-def _lock_files(pid):
+def _lock_files(pid: int) -> "List[str]":
     """Return the lock files that a process has open, locked or not: some are a lock as long as they are there."""
     opened = proc.descriptors(pid, most=_MOST_FILES) or {}
     files = ((number, path) for number, path in opened.items() if path.startswith("/"))
@@ -311,11 +331,11 @@ def _lock_files(pid):
     return [path[:_LONGEST] for path in found[:_MOST_LOCKS]]
 
 
-def _is_locked(pid, number):
+def _is_locked(pid: int, number: int) -> bool:
     return "\nlock:" in proc.text(pid, "fdinfo/{}".format(number))
 
 
-def _left_locks(process, frames):
+def _left_locks(process: _Watched, frames: _Frames) -> "List[Dict[str, Any]]":
     """Return the lock files for which a rank may wait in torch's FileBaton, and that no process here has open."""
     shown = (number for sample in process.samples[-1:] for thread in sample for number in thread["stack"])
     if not any(frames.is_in(number, "torch/utils/file_baton.py") for number in shown):
@@ -335,24 +355,24 @@ def _left_locks(process, frames):
 _LOCKS_PATIENCE = 1.0  # seconds
 
 
-def _locks_in(folder):
+def _locks_in(folder: str) -> "List[str]":
     """Return the lock files in folders of extensions: FOLDER/py311_cu121/NAME/lock, or FOLDER/NAME/lock."""
     return (glob.glob(folder + "/*/lock") + glob.glob(folder + "/*/*/lock"))[:_MOST_LOCKS]
 
 
-def _owner(pid):
+def _owner(pid: int) -> own_files.Owner:
     """Return whose process it is."""
     root = "" if proc.link(pid, "ns/mnt") == proc.link("self", "ns/mnt") else proc.path(pid, "root")
     status = os.stat(proc.path(pid))
     return own_files.Owner(root, status.st_uid, status.st_gid)
 
 
-def _states(pid, root=proc.ROOT):
+def _states(pid: int, root: str = proc.ROOT) -> "Set[str]":
     """Return the states of all threads: {"R", "S"}."""
     return {now.state for now in (proc.stat(pid, root, tid) for tid in proc.threads(pid, root)) if now}
 
 
-def _left_stopped(pid, root=proc.ROOT):
+def _left_stopped(pid: int, root: str = proc.ROOT) -> bool:
     """Whether it is stopped, or will be as soon as a thread wakes up to which a SIGSTOP was sent."""
     ends = time.monotonic() + 2.0
     while "t" in _states(pid, root) and time.monotonic() < ends:  # by sudo, py-spy ends a little later
@@ -361,7 +381,7 @@ def _left_stopped(pid, root=proc.ROOT):
     return "T" in _states(pid, root) or any(int(one, 16) >> (signal.SIGSTOP - 1) & 1 for one in pending)
 
 
-def _ptrace_scope():
+def _ptrace_scope() -> "Optional[int]":
     """Return Yama's rule for who may look into whom; None without one."""
     try:
         with open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:

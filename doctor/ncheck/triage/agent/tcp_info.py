@@ -6,6 +6,12 @@ It shows the agent's own network namespace alone.
 import socket
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, Optional
+
+    Counts = Dict[str, Optional[int]]
+
 _SOCK_DIAG, _BY_FAMILY, _INET_DIAG_INFO = 4, 20, 2  # NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, the attribute
 _REQUEST, _DUMP, _ERROR, _DONE = 0x1, 0x300, 2, 3
 _HEADER = struct.Struct("=LHHLL")
@@ -18,13 +24,13 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def tcp_info(timeout=2.0):
+def tcp_info(timeout: float = 2.0) -> "Dict[int, Counts]":
     """Return {inode: {...}}; {} where the kernel cannot be asked.
 
     Segments: "unacknowledged", "lost", "resent" (in all). Bytes: "acknowledged", "received". Milliseconds since the
     "last_sent" and "last_received" data, and the "last_answer", an ACK.
     """
-    found = {}
+    found: "Dict[int, Counts]" = {}
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
             kernel.settimeout(timeout)
@@ -39,12 +45,12 @@ def tcp_info(timeout=2.0):
     return found
 
 
-def _question(family):
+def _question(family: int) -> bytes:
     body = struct.pack("=BBBBL48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _ALL_STATES)
     return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST | _DUMP, 1, 0) + body
 
 
-def _answers(kernel):
+def _answers(kernel: socket.socket) -> "Iterator[bytes]":
     while True:
         data = kernel.recv(1 << 18)
         at = 0
@@ -56,7 +62,7 @@ def _answers(kernel):
             at += (length + 3) & ~3
 
 
-def _entry(message):
+def _entry(message: bytes) -> "Optional[Counts]":
     """Return the numbers of one socket; None if it has none. An older kernel counts less: what it lacks is None."""
     at = _MESSAGE
     while at + 4 <= len(message):

@@ -323,7 +323,7 @@ def test_a_link_is_resolved_once_and_what_was_checked_is_what_is_run(
     real = a_py_spy(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     one = watched(os.geteuid(), monkeypatch)
-    one.sources.job.login_environment["PATH"] = one.sources.job.environment["PATH"] = str(tmp_path / "link")
+    one.sources = Sources({"PATH": str(tmp_path / "link")})
     assert one.found() == (str(real.resolve()), "")
 
 
@@ -346,7 +346,7 @@ def test_nothing_beneath_proc_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     for user in (os.getuid(), 0):
         one = watched(user, monkeypatch)
         inside = f"/proc/{os.getpid()}/root{tmp_path}/bin"
-        one.sources.job.login_environment["PATH"] = one.sources.job.environment["PATH"] = inside
+        one.sources = Sources({"PATH": inside})
         assert one.found() == (None, inside + "/py-spy")
 
 
