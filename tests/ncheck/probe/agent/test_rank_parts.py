@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from ncheck.probe.agent.nccl_rank.messages import RankError
 from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import BLOCK, PERIOD, Pattern, block, scale
 from ncheck.probe.agent.nccl_rank.place import gpu_of, placed
+from ncheck.probe.agent.nccl_rank.watch import ASKED_TO_END
 from ncheck.probe.agent.ranks import first_cause
 from ncheck.probe.node_result import UsedLines
 
@@ -123,6 +126,23 @@ def test_a_rank_takes_its_own_gpu() -> None:
     assert gpu_of({}, 3, {"CUDA_VISIBLE_DEVICES": "3"}) == 0, "the launcher shows each rank one"
     with pytest.raises(RankError, match="rank 2 of this node has no GPU: 2 were found for it"):
         gpu_of({"gpus": [0, 1]}, 2, {})
+
+
+ENDS = """
+from ncheck.probe.agent.nccl_rank.messages import Messages
+from ncheck.probe.agent.nccl_rank.watch import ASKED_TO_END, Watch
+
+class Opening(Messages):
+    def removed(self, words, gone):
+        watch.abort = print  # the other thread has opened NCCL
+
+watch = Watch(Opening(0), 0.0)
+watch.end(ASKED_TO_END)
+"""
+
+
+def test_a_rank_ends_that_opens_nccl_while_it_is_asked_to_end() -> None:
+    assert subprocess.run([sys.executable, "-c", ENDS], check=False, timeout=60).returncode == ASKED_TO_END
 
 
 def test_a_parents_word_outweighs_a_launchers_variables() -> None:

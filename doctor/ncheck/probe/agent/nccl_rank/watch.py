@@ -54,14 +54,14 @@ class Watch:
         """Abort NCCL within its time limit, and end the process. Never returns."""
         self.leaving.acquire()
         own = self.messages.own_segments()
-        if self.abort:
-            thread = threading.Thread(target=self.abort, daemon=True)
-            thread.start()
-            thread.join(_BEFORE_REMOVING)
+        aborting = threading.Thread(target=self.abort, daemon=True) if self.abort else None
+        if aborting:
+            aborting.start()
+            aborting.join(_BEFORE_REMOVING)
         if self.messages.alone and status != FAILED:  # if it failed alone, another rank may still use it
             self._clear(own)
-        if self.abort:
-            thread.join(_FOR_ABORT - 2 * _BEFORE_REMOVING)
+        if aborting:
+            aborting.join(_FOR_ABORT - 2 * _BEFORE_REMOVING)
         os._exit(status)
 
     def _clear(self, own: "Dict[str, int]") -> None:
