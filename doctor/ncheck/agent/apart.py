@@ -1,4 +1,4 @@
-"""What the kernel may never come back from, such as a look at a network file system, is done by children.
+"""Calls that may block for ever in the kernel, such as a look at a network file system, run in child processes.
 
 A child that sleeps in the kernel cannot be ended. It is left behind with none of this process's open files, so that it
 holds up neither the agent nor the connection.

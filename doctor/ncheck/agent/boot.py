@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class MemoryImporter:
-    """Finds and runs modules whose text is in a dict; a name that others stand beneath is a package."""
+    """Imports modules whose text is in a dict; a name with submodules is a package."""
 
     def __init__(self, texts: "Dict[str, str]") -> None:
         self.texts: "Dict[str, str]" = {}
@@ -18,7 +18,7 @@ class MemoryImporter:
         self.add(texts)
 
     def add(self, texts: "Dict[str, str]") -> None:
-        """Let these be found, too."""
+        """Make these modules importable."""
         self.texts.update(texts)
         self.packages.update(name.rpartition(".")[0] for name in texts)
 

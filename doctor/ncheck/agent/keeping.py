@@ -1,4 +1,4 @@
-"""A child that runs until the agent ends and exchanges messages line by line; what it opens stays open."""
+"""A long-lived child that exchanges lines of JSON; it runs, and what it opens stays open, until the agent ends."""
 
 import json
 import queue

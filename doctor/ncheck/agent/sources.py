@@ -188,7 +188,7 @@ class Sources:
                 texts = self.fetch(ROOM_OF + name) if error.name == name else None
                 if texts is None:
                     raise
-                importer: "Any" = __spec__ and __spec__.loader  # boot.MemoryImporter
+                importer: "Any" = __spec__.loader  # boot.MemoryImporter
                 importer.add(json.loads(texts))
                 return module_of(name)
 

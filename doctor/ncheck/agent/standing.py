@@ -1,6 +1,6 @@
-"""An interpreter that is started once: it says what it is, and then runs each program that it is given in a fork.
+"""An interpreter that is started once: it prints what it is, and then runs each program that it gets in a fork.
 
-A start costs it 20 ms, and seconds on a cold network file system, or where python3 is a script that looks for the real
+A start takes 20 ms, and seconds on a cold network file system, or where python3 is a script that looks for the real
 one. A fork has the same environment but for what is set for it, and a library that ends its process ends the fork only.
 """
 
@@ -107,10 +107,10 @@ class Standing:
             self.reply: "Reply" = not_started(argv, self.environment, error)
             return
         self.data = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-        stands = self._next_message(began + timeout) is not None
+        ready = self._next_message(began + timeout) is not None
         self.reply = {"status": "ok", "seconds": round(time.monotonic() - began, 4), "exit_status": 0}
         self.reply["stdout"], self.reply["stderr"] = map(decoded, self.data.values())
-        if not stands:
+        if not ready:
             self._lost(process, began + timeout)
 
     def __del__(self) -> None:

@@ -59,7 +59,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
 
 
 class _Search:
-    """`places` maps each daemon's path to the ways by which it is found."""
+    """`places` maps each daemon's path to how it was found: "plain login", "beside mpirun" and the like."""
 
     def __init__(self, job: "Job", ends: float) -> None:
         self.job = job
@@ -82,7 +82,7 @@ class _Search:
             starter, by = self.from_shells()
         return {
             "starter": self.started(starter, by) if starter else None,
-            "daemons": [self.tried(path, ways) for path, ways in list(self.places.items())[:AT_MOST]],
+            "daemons": [self.tried(path, found_by) for path, found_by in list(self.places.items())[:AT_MOST]],
             "shells": {name: found["error"] for name, found in self.shells.items() if "error" in found},
             "start_up": returns_early(os.path.expanduser("~/.bashrc")) if self.shells else None,
             "login_shell": pwd.getpwuid(os.getuid()).pw_shell if _known_user() else "",
@@ -104,14 +104,14 @@ class _Search:
                     return found[name], by
         return None, ""
 
-    def note(self, way: str, found: "Iterable[str]") -> None:
+    def note(self, how: str, found: "Iterable[str]") -> None:
         for path in found.values() if isinstance(found, dict) else found:
-            self.places.setdefault(path, []).append(way)
+            self.places.setdefault(path, []).append(how)
 
     def served(self, starter: str) -> bool:
         """Tell whether the plain login finds one of the daemons that lie beside mpirun."""
         names = {os.path.basename(path) for path in self.beside(starter)}
-        found = {os.path.basename(path) for path, ways in self.places.items() if "plain login" in ways}
+        found = {os.path.basename(path) for path, found_by in self.places.items() if "plain login" in found_by}
         return bool(names & found)
 
     def on_path(self, names: "Iterable[str]", environment: "Environment") -> "Dict[str, str]":
@@ -142,20 +142,20 @@ class _Search:
     def started(self, path: str, by: str) -> "Dict[str, object]":
         return dict(self.described(path, [by]), says=self.words([path, "--version"], path), prefixed=None)
 
-    def tried(self, path: str, ways: "List[str]") -> "Dict[str, object]":
+    def tried(self, path: str, found_by: "List[str]") -> "Dict[str, object]":
         """Describe a daemon and how it runs. None of them stays: they know no --version, or end for want of a job."""
-        plain = self.words([path, "--version"], "" if "plain login" in ways else path)
-        lost = plain["exit_status"] in CANNOT_RUN and "plain login" in ways
+        plain = self.words([path, "--version"], "" if "plain login" in found_by else path)
+        lost = plain["exit_status"] in CANNOT_RUN and "plain login" in found_by
         return dict(
-            self.described(path, ways), says=plain, prefixed=self.words([path, "--version"], path) if lost else None
+            self.described(path, found_by), says=plain, prefixed=self.words([path, "--version"], path) if lost else None
         )
 
-    def described(self, path: str, ways: "List[str]") -> "Dict[str, object]":
+    def described(self, path: str, found_by: "List[str]") -> "Dict[str, object]":
         real = os.path.realpath(path)
         folder = os.path.dirname(real)
         if folder not in self.infos:
             self.infos[folder] = self.info(folder)
-        return {"path": path, "real_path": real, "by": ways, "info": self.infos[folder]}
+        return {"path": path, "real_path": real, "by": found_by, "info": self.infos[folder]}
 
     def info(self, folder: str) -> str:
         """Return what the programs beside it say of the whole installation."""

@@ -1,4 +1,4 @@
-"""What names lead to by this node's own resolver, asked as any program asks it: several at once, and with an end."""
+"""Resolve host names by this node's own resolver, as any program does: in parallel, within a time limit."""
 
 import errno
 import queue
