@@ -74,7 +74,7 @@ def nvml_text(sources: "Sources") -> "Optional[str]":
     """Return the text of pynvml as the head has it, which is sent once for all answers; None where it has none."""
     with _FETCHING:
         if "pynvml" not in sources.kept:
-            sources.kept["pynvml"] = sources.fetch("pynvml") if sources.fetch else None
+            sources.kept["pynvml"] = sources.fetch("pynvml")
         text: "Optional[str]" = sources.kept["pynvml"]
         return text
 
