@@ -57,7 +57,6 @@ class CudaAnswer:
 
 
 CUDA = Answer("cuda", shape=CudaAnswer, slow=True)
-_UNRECORDED = "the recording lacks it: an earlier release did not ask"
 
 # 12.4, 12.4.1, 9.1.0.70
 _VERSION = expression(r"\d{1,5}(\.\d{1,8}){1,3}")
@@ -97,6 +96,6 @@ def alike(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 FACTS = (
-    Fact(CudaToolkitFacts, (CUDA,), toolkit, unrecorded=_UNRECORDED),
-    Fact(CudnnFacts, (CUDA,), cudnn, unrecorded=_UNRECORDED),
+    Fact(CudaToolkitFacts, (CUDA,), toolkit),
+    Fact(CudnnFacts, (CUDA,), cudnn),
 )

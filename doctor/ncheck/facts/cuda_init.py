@@ -140,6 +140,5 @@ FACTS = (
         CudaInitFacts,
         (CUDA_INIT, DEVICES),
         cuda_init,
-        unrecorded="the recording lacks it: an earlier release did not ask",
     ),
 )

@@ -41,7 +41,7 @@ class Fact(Generic[T]):
     Nodes with equal replies share one fact, so `parse` may read the replies to its own sources and `recorded`, and
     nothing else of the evidence: `of_its_node` says that it reads more (the login, the clock, where it is listed). Of
     an answer with a declared type it reads what was declared.
-    `unrecorded`: what a recording lacks that was made before this was asked, or without the option that asks for it.
+    `unrecorded`: what a recording lacks that was made without the option that asks for it.
     """
 
     record: type[T]

@@ -63,4 +63,4 @@ def is_part(device: str, disk: str) -> bool:
     return device.startswith(disk) and bool(_PART.fullmatch(device[len(disk) :]))
 
 
-FACTS = (Fact(DiskFacts, (DISKS,), unrecorded="the recording lacks the state of the disks"),)
+FACTS = (Fact(DiskFacts, (DISKS,)),)

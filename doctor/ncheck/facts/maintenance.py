@@ -166,12 +166,11 @@ def _open_to(user: str, fields: dict[str, str]) -> bool | None:
 
 
 FACTS = (
-    Fact(ShutdownFacts, (SHUTDOWN,), shutdown, unrecorded="the recording lacks scheduled shutdowns"),
+    Fact(ShutdownFacts, (SHUTDOWN,), shutdown),
     Fact(
         ReservationFacts,
         (RESERVATIONS,),
         reservations,
         ON_THIS_MACHINE,
-        unrecorded="the recording lacks reservations of Slurm",
     ),
 )

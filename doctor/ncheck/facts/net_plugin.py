@@ -107,7 +107,6 @@ class NetPluginAnswer:
 
 
 NET_PLUGIN = Answer("net-plugin", shape=NetPluginAnswer)
-_UNRECORDED = "the recording lacks it: an earlier release did not ask"
 
 # 1.16.3, 1.7.4-aws, 1.22.0amzn4.0, 2.13.0g
 _VERSION = r"\d[\w.+~-]{0,39}"
@@ -156,6 +155,6 @@ def efa(answer: NetPluginAnswer) -> Read[EfaFacts]:
 
 
 FACTS = (
-    Fact(NetPluginFacts, (NET_PLUGIN,), net_plugin, unrecorded=_UNRECORDED),
-    Fact(EfaFacts, (NET_PLUGIN,), efa, unrecorded=_UNRECORDED),
+    Fact(NetPluginFacts, (NET_PLUGIN,), net_plugin),
+    Fact(EfaFacts, (NET_PLUGIN,), efa),
 )

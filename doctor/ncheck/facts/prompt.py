@@ -47,6 +47,4 @@ def prompt(answer: PromptFacts) -> PromptFacts | Absent:
     return Absent(f"{answer.shell} -lic gave no answer: {answer.error}") if answer.error else answer
 
 
-FACTS = (
-    Fact(PromptFacts, (PROMPT,), prompt, exempt=exempt_in_job, unrecorded="the recording lacks what a prompt finds"),
-)
+FACTS = (Fact(PromptFacts, (PROMPT,), prompt, exempt=exempt_in_job),)

@@ -78,10 +78,10 @@ def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_t
     }
 
 
-def test_what_only_an_option_or_a_later_release_asks_for_makes_no_recording_unknown(
+def test_what_only_an_option_asks_for_makes_no_recording_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {f"answer:{name}" for name in ("code", "packages", "programs", "prompt", "cuda")}
+    asked = {f"answer:{name}" for name in ("code", "packages", "programs")}
     for path in (FIXTURES / "healthy-4x8-h100").iterdir():
         recorded = json.loads(path.read_text())
         for part in ("replies", "notes"):
