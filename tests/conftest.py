@@ -22,9 +22,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from . import flake_rule
+from .compiled import CACHE, compiled
 from .skips import cannot
 
-CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
 LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder", "from_wheel"}}
@@ -162,9 +162,8 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if flags not in made:
             folder = tmp_path_factory.mktemp("standins")
             for name, called in (("cuda", "libcuda.so.1"), ("nccl", "libnccl.so.2"), ("hip", "libamdhip64.so.6")):
-                library = folder / called
-                argv = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-pthread", *flags, "-o", str(library)]
-                subprocess.run([*argv, str(sources / f"{name}.c"), "-ldl"], check=True)
+                argv = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-pthread", *flags]
+                shutil.copy(compiled(argv, (str(sources / f"{name}.c"), "-ldl")), folder / called)
             made[flags] = folder
         return made[flags]
 

@@ -6,8 +6,6 @@ import hashlib
 import os
 import shutil
 import stat
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +13,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from tests.compiled import compiled as kept_compiled
 
 STANDINS = Path(__file__).parent / "standins"
 NCCL = Path(__file__).parents[1] / "standins" / "nccl"  # of the library and of the driver: together they all-reduce
@@ -184,11 +184,7 @@ def nccl_library(version: str) -> bytes:
 
 def compiled(source: str | Path, *options: str, compiler: str = "cc -shared -fPIC -pthread") -> bytes:
     """Return what a compiler makes of a C file of standins/: a shared library, where none other is named."""
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "made")
-        argv = [*compiler.split(), "-O1", *options, "-o", str(made), str(STANDINS / source)]
-        subprocess.run(argv, check=True, capture_output=True, timeout=120)
-        return made.read_bytes()
+    return kept_compiled([*compiler.split(), "-O1", *options], [str(STANDINS / source)]).read_bytes()
 
 
 def listing(folder: Path, *, but: Iterable[str] = ()) -> dict[str, tuple[object, ...]]:
