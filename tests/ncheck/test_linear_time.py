@@ -32,6 +32,7 @@ LENGTH = 4000  # characters: a run of a squared pattern takes ten times the limi
 PART = 4  # a text that is shorter by this is tried first: a linear pattern needs no more
 
 MOST = 0.03  # seconds of this process
+TRIES = 4  # a linear one comes beneath it in one of them, however busy the machine is
 
 # What is repeated: each class of characters, alone and in mixtures that patterns take for separators.
 RUNS = (
@@ -102,7 +103,7 @@ def is_slow(pattern: re.Pattern[str], start: str, run: str, *, anchored: bool) -
         text = start + run * (length // len(run)) + "!"
         return seconds(partial(pattern.match, text) if anchored else partial(pattern.sub, "", text))
 
-    return search(LENGTH // PART) > MOST / PART**2 and min(search(LENGTH) for _ in range(10)) > MOST
+    return search(LENGTH // PART) > MOST / PART**2 and all(search(LENGTH) > MOST for _ in range(TRIES))
 
 
 @cache  # several modules import the same pattern
@@ -162,11 +163,11 @@ def test_a_squared_pattern_is_slow_and_a_linear_one_is_not(pattern: str, run: st
 @pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "amd-smi", "log", "nccl-tests"])
 def test_twice_the_text_takes_no_more_than_some_twice_the_time(kind: str) -> None:
     for run in (*RUNS, "CA 'mlx5_0'\n", "GPU0 X NV1\n", "GPU 0: a\n", "| 0 a On | 0000:0 |\n", "error fail ", "<div "):
-        short, long = (run * (size // len(run)) for size in (15_000, 30_000))
+        short, long = (run * (size // len(run)) for size in (7_500, 15_000))
         took = seconds(partial(read_text, kind, long))
-        if took > 0.3:
+        if took > 0.08:
             took = min(took, seconds(partial(read_text, kind, long)))
-            assert took < 0.3 + 3 * seconds(partial(read_text, kind, short)), repr(run)
+            assert took < 0.08 + 3 * seconds(partial(read_text, kind, short)), repr(run)
 
 
 SIZE = 1 << 19  # half of what an agent sends of one output at most
