@@ -23,14 +23,16 @@ def rows(tree: ast.Module) -> dict[str, str]:
     return {ast.literal_eval(call.args[0]): ast.unparse(call) for call in calls}
 
 
-@pytest.mark.parametrize("test", LISTED)
-def test_each_listed_fault_is_made_by_the_test_that_it_names(test: str) -> None:
-    module, _, name = test.partition("::")
+@pytest.mark.parametrize("module", sorted({test.partition("::")[0] for test in LISTED}))
+def test_each_listed_fault_is_made_by_the_test_that_it_names(module: str) -> None:
     text = (FOLDER / module).read_text(encoding="utf-8")
     tree = ast.parse(text)
-    (function,) = (part for part in tree.body if isinstance(part, ast.FunctionDef) and part.name == name)
-    in_ward = "row" in {argument.arg for argument in function.args.args}
+    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
+    wards = rows(tree)
 
-    for fault, expected in LISTED[test].items():
-        shown = rows(tree)[fault] if in_ward else text
-        assert [words for words in expected.split(", ") if words not in shown] == [], fault
+    for test, faults in LISTED.items():
+        of_module, _, name = test.partition("::")
+        for fault, expected in faults.items() if of_module == module else ():
+            in_ward = "row" in {argument.arg for argument in functions[name].args.args}
+            shown = wards[fault] if in_ward else text
+            assert [words for words in expected.split(", ") if words not in shown] == [], (test, fault)
