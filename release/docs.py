@@ -184,10 +184,23 @@ def read(path: str) -> str:
 
 # Which recording was made on which day of November 2026.
 DAYS = {2: "healthy-4x8-h100", 9: "port-polling", 10: "port-polling", 12: "healthy-4x8-h100", 20: "port-polling"}
+NODE = "gpu02"  # whose history is printed
 
 
 def history(word: str) -> str:
     """Return what the last day's report says of the days before ("news"), its -o slurm ("drain"), or of a node."""
+    news, drain, node = _days()
+    if word in ("news", "drain"):
+        report, begin = {"news": (news, "· history: "), "drain": (drain, "scontrol ")}[word]
+        return _as_block("\n".join(line for line in report.splitlines() if line.startswith(begin)))
+    if word != NODE:
+        raise SystemExit(f"the history of {NODE} is printed, not of {word}")
+    return _as_block(node.partition("\nMeasured")[0])
+
+
+@cache
+def _days() -> tuple[str, str, str]:
+    """Replay all days into one history; return the last day's report, its -o slurm, and the history of NODE."""
     from ncheck.fleet.recording import load, save
 
     with TemporaryDirectory() as folder:
@@ -195,13 +208,11 @@ def history(word: str) -> str:
             began = datetime(2026, 11, day, 12, tzinfo=timezone.utc).timestamp()
             save(Path(folder, f"day{day}"), [replace(one, began=began) for one in load(TREE / "fixtures" / cluster)])
             report = _printed("replay", f"day{day}", "--history", "cluster.db", "--no-color", folder=folder)
-        if word == "drain":
-            report = _printed("replay", f"day{day}", "-o", "slurm", folder=folder)
-        if word in ("news", "drain"):
-            begin = {"news": "· history: ", "drain": "scontrol "}[word]
-            return _as_block("\n".join(line for line in report.splitlines() if line.startswith(begin)))
-        shown = _printed("history", word, "--history", "cluster.db", folder=folder)
-        return _as_block(shown.partition("\nMeasured")[0])
+        return (
+            report,
+            _printed("replay", f"day{day}", "-o", "slurm", folder=folder),
+            _printed("history", NODE, "--history", "cluster.db", folder=folder),
+        )
 
 
 def _as_block(text: str) -> str:
