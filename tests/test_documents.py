@@ -194,11 +194,12 @@ def test_every_command_is_in_the_guide() -> None:
 
 
 def test_the_settings_file_in_the_guide_can_be_used(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```toml\n(.*?)^```", GUIDE, flags=re.DOTALL | re.MULTILINE)
-    (tmp_path / "ncheck.toml").write_text(block)
+    blocks = re.findall(r"^```toml\n(.*?)^```", GUIDE, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "ncheck.toml").write_text("\n".join(blocks))
     file = read_settings_file("ncheck.toml", {}, tmp_path)
     assert {"port", "setup", "ignore"} <= set(file.values)
     assert [nodes for nodes, _ in file.hosts] == ["node[01-04]"]
+    assert [check.code for check in file.checks] == ["X001"]
 
 
 def test_every_check_has_its_anchor_and_its_page() -> None:

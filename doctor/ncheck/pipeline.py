@@ -59,7 +59,11 @@ def examine(
     """
     watch, interrupted, assessment = watch or Stopwatch(), False, None
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    registry, origin, local_host = load_checks(), read_origin(sys.argv), read_local_host(settings, os.environ)
+    registry, origin, local_host = (
+        load_checks(settings.run.own_checks),
+        read_origin(sys.argv),
+        read_local_host(settings, os.environ),
+    )
     chosen = registry.choose(settings.select, lambda check: has_use(check, settings))
     recorded = _recorded(settings, nodes, observer, time_of(origin)) if settings.record else iter
 
@@ -142,7 +146,7 @@ def judge_again(
     """Judge evidence that was collected before, as a run would. `heads` are its nodes, where it is read only once."""
     from ncheck.fleet.recording import nodes_of, selected_by
 
-    began, registry = clock(), load_checks()
+    began, registry = clock(), load_checks(settings.run.own_checks)
     if not heads:
         evidence = heads = tuple(evidence)
     settings = replace(settings, select=settings.select or selected_by(heads, registry))

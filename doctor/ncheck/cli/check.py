@@ -95,7 +95,7 @@ def probe_settings(settings: Settings) -> Settings:
     from ncheck.steps.registry import load_checks
 
     method = "auto" if settings.probe == "none" else settings.probe
-    codes = tuple(check.code for check in load_checks().listed if for_the_probe(check, settings))
+    codes = tuple(check.code for check in load_checks(settings.run.own_checks).listed if for_the_probe(check, settings))
     return replace(settings, probe=method, select=codes, run=replace(settings.run, probe_wanted=True))
 
 

@@ -42,7 +42,7 @@ def _sources(nodes: tuple[Node, ...], settings: Settings) -> tuple[Source, ...]:
         exempt = one.exempt(cluster, settings) if one and one.exempt and one.phase is COLLECTING else {}
         return len(exempt) < len(nodes)
 
-    registry = load_checks()
+    registry = load_checks(settings.run.own_checks)
     return sources_for(filter(asked, wanted_facts(registry.facts(registry.choose(settings.select)), settings)))
 
 

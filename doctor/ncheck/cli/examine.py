@@ -47,7 +47,7 @@ def _refuse_unknown_checks(settings: Settings) -> None:
         return
     from ncheck.steps.registry import load_checks
 
-    registry = load_checks()
+    registry = load_checks(settings.run.own_checks)
     name = "ignore"
     try:
         for ignore in settings.ignore:

@@ -17,6 +17,7 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 from ncheck.text import printable
 
 if TYPE_CHECKING:
+    from ncheck.settings.own_checks import OwnCheck
     from ncheck.steps.registry import Registry
     from ncheck.triage.clue import Clue
 
@@ -35,15 +36,25 @@ def explain(what: tuple[str, ...]) -> int:
     from ncheck.report.listing import page_of, show_page
     from ncheck.steps.registry import load_checks
 
-    text, registry, page = " ".join(what).strip(), load_checks(), ""
+    text, page = " ".join(what).strip(), ""
+    registry = load_checks(_of_this_site(text))
     if registry.find(text):
         page = page_of(registry, text)
     elif word := word_of(text):
         page = f"# {word.name}\n\n{word.meaning}\n{_checks(registry, word.codes)}"
-    elif " " in text or not (registry.matching(text) or re.search(r"^NC\d|-", text, re.IGNORECASE)):
+    elif " " in text or not (registry.matching(text) or re.search(r"^NC\d|^X\d|-", text, re.IGNORECASE)):
         page = _of_text(registry, text)
     show_page(page or page_of(registry, text), sys.stdout, os.environ)  # raises with similar names
     return EXIT_CLEAN
+
+
+def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:
+    """Return the [[check]] of the ncheck.toml that a run would use here, where a word may mean one or there is none."""
+    if words and not any(re.match("X", word, re.IGNORECASE) for word in words):
+        return ()
+    from ncheck.settings.file import read_settings_file
+
+    return read_settings_file(None, os.environ, Path.cwd()).checks
 
 
 def _of_text(registry: Registry, text: str) -> str:
@@ -87,7 +98,7 @@ def list_checks(words: tuple[str, ...], output: str) -> None:
     from ncheck.report.listing import as_json, print_list
     from ncheck.steps.registry import load_checks
 
-    registry = load_checks()
+    registry = load_checks(_of_this_site(*words))
     chosen = {check.code for word in words for check in registry.meant(word)}
     listed = [check for check in registry.listed if not words or check.code in chosen]
     if output == "json":
@@ -174,8 +185,8 @@ def schema() -> None:
 @click.command(short_help="Approve the commands and files of an ncheck.toml.")
 @click.argument("file", default="ncheck.toml", metavar="[FILE]")
 def allow(file: str) -> None:
-    """Approve the keys of ./ncheck.toml, or of FILE, that run commands (python, setup, enter, rsh, sudo, ssh-config) or
-    name a file: history, and nodes, identity and requirements elsewhere.
+    """Approve the keys of ./ncheck.toml, or of FILE, that run commands (python, setup, enter, rsh, sudo, ssh-config,
+    [[check]]) or name a file: history, and nodes, identity and requirements elsewhere.
 
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
     with this content, and with that of the ssh configuration that it names: a change of any of them ends it.

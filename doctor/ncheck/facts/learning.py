@@ -87,10 +87,13 @@ def complete(cluster: Cluster, wanted: Collection[FactType], why: Reply, *, reco
 
 
 def definition_of(fact: FactType) -> Fact[object] | None:
-    """Return how a fact is read; None for what the run itself contributes. Its module lists it in FACTS.
+    """Return how a fact is read; None for what the run itself contributes. Its module lists it in FACTS; a fact that is
+    made while ncheck runs has it as DEFINITION.
 
     LoginFacts is the exception: a cluster knows it, so it lies in model/, and the module of IdentityFacts lists it.
     """
+    if own := getattr(fact, "DEFINITION", None):
+        return cast("Fact[object]", own)
     module = (IdentityFacts if fact is LoginFacts else fact).__module__
     definitions: tuple[Fact[object], ...] = getattr(sys.modules[module], "FACTS", ())
     return next((one for one in definitions if one.record is fact), None)

@@ -22,7 +22,7 @@ _TOPICS = {
     "NC8": "Ranks of a job",
     "NC9": "What was expected",
 }
-
+_OF_SITE = "Checks of this site"  # [[check]] of ncheck.toml, whose codes begin with X
 
 OWN, VERSIONS, MEASURED = "ncheck", "versions", "measured"
 _SHORT = {
@@ -41,12 +41,12 @@ _SHORT = {
 
 def short_topic(code: str) -> str:
     """Return the topic of a code in one word; the prefix of a plug-in's codes is theirs."""
-    return _SHORT.get(code[:3], code.rstrip("0123456789"))
+    return "site" if code.startswith("X") else _SHORT.get(code[:3], code.rstrip("0123456789"))
 
 
 def topic_of(code: str) -> str:
     """Return the heading of a code; the prefix of a plug-in's codes is their heading."""
-    return _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")
+    return _OF_SITE if code.startswith("X") else _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")
 
 
 def as_json(checks: Sequence[Listed]) -> str:

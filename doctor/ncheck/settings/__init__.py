@@ -83,6 +83,7 @@ def make_settings(
     settings = _settings(values, overrides, sources)
     run = replace(
         settings.run,
+        own_checks=file.checks,
         milder=_milder(file, {*typed, *variables}),
         sources={name: source for name, source in sources.items() if source != OPTIONS[name].flag},
     )

@@ -8,12 +8,15 @@
     [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"
 
-Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. Others name a file that
-is written (history) or opened (nodes, identity, requirements). A file that was only found in the current folder may
-have come with a download, so these keys of it are ignored until `ncheck allow` has approved this path with this
-content, and with that of the ssh configuration that it names. A file to open that lies beside it came with it, and is
-used; one that lies elsewhere is refused. All keys are used of a file that --config names, and of ~/.config/ncheck. The
-headline names what a found file makes milder.
+    [[check]]                      # a check of this site: see own_checks.py
+    code = "X001"
+
+Some keys run code: setup, enter, rsh, python, sudo, [[check]], and ssh-config, which can contain commands. Others name
+a file that is written (history) or opened (nodes, identity, requirements). A file that was only found in the current
+folder may have come with a download, so these keys of it are ignored until `ncheck allow` has approved this path with
+this content, with that of the files in checks.d, and of the ssh configuration that it names. A file to open that lies
+beside it came with it, and is used; one that lies elsewhere is refused. All keys are used of a file that --config
+names, and of ~/.config/ncheck. The headline names what a found file makes milder.
 
 A file that was found is used only if you or root own it and nobody else can write to it; otherwise the run ends with an
 error.
@@ -39,9 +42,10 @@ from ncheck.settings.options import ALWAYS, ENVIRONMENT, OPTIONS, OUTSIDE
 from ncheck.text import printable
 
 if TYPE_CHECKING:
+    from ncheck.settings.own_checks import OwnCheck
     from ncheck.settings.values import Output
 
-NAME = "ncheck.toml"
+NAME, FOLDER = "ncheck.toml", "checks.d"  # of [[check]], beside it
 LARGEST = 2**20
 STREAMS = ("-", "none")  # paths that are none: standard input, and no file
 _KEYS = {row.key: name for name, row in OPTIONS.items() if not row.not_in_file}
@@ -66,6 +70,8 @@ class FileSettings:
     values: Mapping[str, object] = field(default_factory=dict)
     hosts: tuple[tuple[str, Mapping[str, str]], ...] = ()
     ignored: tuple[str, ...] = ()
+    checks: tuple[OwnCheck, ...] = ()  # with those of checks.d
+    also: tuple[bytes, ...] = ()  # the contents of the files in checks.d
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -77,14 +83,16 @@ class FileSettings:
         """The keys that count after an approval, each with its value."""
         rows = [(OPTIONS[name].key, value) for name, value in self.values.items() if self._needs_approval(name)]
         rows += [(f"{name} of {nodes}", value) for nodes, own in self.hosts for name, value in own.items()]
+        rows += [(f"check {one.code}", one.run) for one in self.checks]
         return tuple((name, str(value)) for name, value in rows if value)
 
     def approval_of(self, content: bytes, environ: Mapping[str, str]) -> bytes | None:
-        """Return what an approval of this file is for: its content, and that of the ssh configuration that it names."""
+        """Return what an approval is for: the content of the file, of checks.d, and of the ssh configuration."""
         from ncheck.ssh.config_syntax import local_user
 
         chosen = str(self.values.get("ssh_config") or "none")
-        return covered(content, chosen, "" if chosen == "none" else local_user(environ).home)
+        whole = b"\0".join((content, *self.also)) if self.also else content
+        return covered(whole, chosen, "" if chosen == "none" else local_user(environ).home)
 
     def _needs_approval(self, name: str) -> bool:
         return OPTIONS[name].approval == ALWAYS or self._opened_elsewhere(name)
@@ -101,7 +109,7 @@ class FileSettings:
                 f"{self.name}: {named[0]} is a file outside this folder; to trust what you found here: ncheck allow"
             )
         values = {name: value for name, value in self.values.items() if not self._needs_approval(name)}
-        return replace(self, values=values, hosts=(), ignored=tuple(name for name, _ in self.to_approve))
+        return replace(self, values=values, hosts=(), checks=(), ignored=tuple(name for name, _ in self.to_approve))
 
 
 def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path) -> FileSettings:
@@ -141,7 +149,8 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
             if environ is not None:
                 _trusted(os.fstat(file.fileno()), environ)
             data = file.read(LARGEST + 1)
-        return _Reading(path.parent, shown).settings(_table(data)), data
+        settings = _Reading(path.parent, shown).settings(_table(data))
+        return _with_folder(settings, path.parent, environ), data
     except FileNotFoundError:
         if environ is not None and not path.is_symlink():
             return FileSettings(), b""
@@ -150,6 +159,27 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
         raise SettingsError(f"{shown}: {error.strerror}") from None
     except ValueError as error:
         raise SettingsError(f"{shown}: {error}") from None
+
+
+def _with_folder(settings: FileSettings, folder: Path, environ: Mapping[str, str] | None) -> FileSettings:
+    """Add the checks of the folder checks.d beside the file. Raises ValueError, OSError."""
+    if not (folder / FOLDER).is_dir():
+        return settings
+    from ncheck.settings.own_checks import once_each, own_checks
+
+    checks, contents = [*settings.checks], []
+    for path in sorted((folder / FOLDER).glob("*.toml")):
+        with reading(path) as file:
+            if environ is not None:
+                _trusted(os.fstat(file.fileno()), environ)
+            data = file.read(LARGEST + 1)
+        try:
+            table = _table(data)
+            checks += own_checks(table.pop("check", []), *table)
+        except ValueError as error:
+            raise ValueError(f"{FOLDER}/{printable(path.name)}: {error}") from None
+        contents.append(os.fsencode(path.name) + b"\0" + data)
+    return replace(settings, checks=once_each(checks), also=tuple(contents))
 
 
 def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
@@ -174,7 +204,7 @@ def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
         )
 
 
-def _table(data: bytes) -> Mapping[str, object]:
+def _table(data: bytes) -> dict[str, object]:
     if len(data) > LARGEST:
         raise ValueError("it is larger than 1 MiB, so not a settings file")
     if sys.version_info >= (3, 11):
@@ -199,16 +229,21 @@ class _Reading:
 
     def settings(self, table: Mapping[str, object]) -> FileSettings:
         hosts = table.get("host", {})
-        values = {key: value for key, value in table.items() if key != "host"}
+        values = {key: value for key, value in table.items() if key not in ("host", "check")}
         if not isinstance(hosts, dict):
             raise ValueError('host: expected a table for a set of nodes: [host."node[01-04]"]')  # noqa: TRY004  a wrong value, reported like others
-        own = tuple(self._host(nodes, rows) for nodes, rows in hosts.items())
-        return FileSettings(self.name, self.folder, values=self._values(values), hosts=own)
+        of_hosts = tuple(self._host(nodes, rows) for nodes, rows in hosts.items())
+        made = FileSettings(self.name, self.folder, values=self._values(values), hosts=of_hosts)
+        if "check" not in table:
+            return made
+        from ncheck.settings.own_checks import once_each, own_checks
+
+        return replace(made, checks=once_each(own_checks(table["check"])))
 
     def _values(self, table: Mapping[str, object]) -> dict[str, object]:
         values: dict[str, object] = {}
         for key, value in table.items():
-            name = _known(key, _KEYS, "host")
+            name = _known(key, _KEYS, "host", "check")
             made = _read(key, name, value)
             if name == "output" and any(one.path for one in cast("tuple[Output, ...]", made)):
                 raise ValueError("output: a file is not allowed here: give -o FORMAT=FILE as an option of each run")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
     from ncheck.facts.ranks import RanksFacts
     from ncheck.model.job import Target
+    from ncheck.settings.own_checks import OwnCheck
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class RunContext:
     command lines. `target`: the job that ncheck triage is asked about. `ranks`: inside a job, by node, those that its
     launcher started. `milder`: settings of an ncheck.toml that was only found, and that may hide what is wrong, as
     "fail-on never". `sources`: by setting, the variable, the key of the file or the argument in Python that gave it;
-    nothing for a typed option.
+    nothing for a typed option. `own_checks`: [[check]] of ncheck.toml and of the folder checks.d.
     """
 
     expected: ExpectedFacts | None = None
@@ -35,3 +36,4 @@ class RunContext:
     ranks: Mapping[str, RanksFacts] = field(default_factory=dict)
     milder: tuple[str, ...] = field(default=(), compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    own_checks: tuple[OwnCheck, ...] = ()

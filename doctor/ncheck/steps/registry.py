@@ -8,7 +8,7 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import SettingsError
+from ncheck.expression import expression
 from ncheck.facts.run import BrokenPlugIn
 from ncheck.installed import distributions
 from ncheck.lazy_dataclass import dataclass
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from ncheck.model.cluster import FactType
+    from ncheck.settings.own_checks import OwnCheck
 
 GROUP = "ncheck.checks"
 OUR_DISTRIBUTION = "cluster-ncheck"
 OUR_FOLDER = "cluster_ncheck-"  # and the version: there the name ends
 OURS = "ncheck_checks"
 INDEX = "index.json"  # in that package, where it comes from a wheel: a record of each check
+_CODE = expression(r"NC\d*|X[0-9A-Z]*")  # the start of a code of ours, or of a site's own (steps/own_checks.py)
 _TOPICS = {"ib": "infiniband", "roce": "infiniband", "rdma": "infiniband", "hosts": "host", "probe": "measured"}  # too
 
 
@@ -68,7 +71,7 @@ class Registry:
         if found := self.find(word):
             return (found,)
         code, topic = word.upper(), _TOPICS.get(word.lower(), word.lower())
-        by_code = tuple(check for check in self.listed if code.startswith("NC") and check.code.startswith(code))
+        by_code = tuple(check for check in self.listed if _CODE.fullmatch(code) and check.code.startswith(code))
         return by_code or tuple(check for check in self.listed if topic in check.module.split(".")[1:-1])
 
     def choose(self, words: tuple[str, ...], wanted: Callable[[Listed], bool] = lambda _: True) -> tuple[Listed, ...]:
@@ -113,13 +116,17 @@ class Registry:
         return f"ncheck list shows them all{lost}"
 
 
-def load_checks() -> Registry:
-    """Find every check. A broken plug-in is remembered, not raised."""
+def load_checks(own: Sequence[OwnCheck] = ()) -> Registry:
+    """Find every check, with those of the settings. A broken plug-in is remembered, not raised."""
     ours = {check.code: check for check in _ours()}
     added: dict[str, Check] = {}
     broken: list[BrokenPlugIn] = []
     for entry in _plug_ins():
         _add_plug_in(entry, ours, added, broken)
+    if own:
+        from ncheck.steps.own_checks import made
+
+        added |= {check.code: check for check in made(own)}
     listed = ours | {check.code: check.listed for check in added.values()}
     return Registry(tuple(listed[code] for code in sorted(listed)), tuple(broken), tuple(added.values()))
 
