@@ -54,7 +54,7 @@ def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:
         return ()
     from ncheck.settings.file import read_settings_file
 
-    return read_settings_file(None, os.environ, Path.cwd()).checks
+    return read_settings_file(None, os.environ, Path()).checks
 
 
 def _of_text(registry: Registry, text: str) -> str:

@@ -45,7 +45,7 @@ def laid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(machine, "TOOLKIT", (str(tmp_path / "lib" / "*-linux-gnu" / "libnvidia-container.so.1"),))
     monkeypatch.setattr(machine, "SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setattr(machine, "NVME", str(tmp_path / "nvme" / "nvme[0-9]*"))
-    files = {"DMI": "dmi", "CPUINFO": "cpuinfo", "MEMINFO": "meminfo", "CONTAINER": "containerenv", "INIT": "environ"}
+    files = {"DMI": "dmi", "CPUINFO": "cpuinfo", "MEMINFO": "meminfo", "CONTAINER": "containerenv", "PROC": "proc"}
     for name, path in files.items():
         monkeypatch.setattr(machine, name, str(tmp_path / path))
     return tmp_path
@@ -104,7 +104,8 @@ def test_the_image_is_named_without_the_users_folders(laid: Path, found: Found) 
 
 
 def test_an_image_made_from_nvidias_says_so_to_a_login_that_lacks_its_variables(laid: Path, found: Found) -> None:
-    (laid / "environ").write_text("PATH=/bin\0NVIDIA_PYTORCH_VERSION=24.03\0NVIDIA_BUILD_ID=85286408\0")
+    (laid / "proc" / "1").mkdir(parents=True)
+    (laid / "proc" / "1" / "environ").write_text("PATH=/bin\0NVIDIA_PYTORCH_VERSION=24.03\0NVIDIA_BUILD_ID=85286408\0")
     assert found().image == "made from NVIDIA's PyTorch 24.03 (build 85286408)"
     assert found(SINGULARITY_CONTAINER="/images/own.sif").image == "own.sif"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CPUS = "/sys/devices/system/cpu/cpu[0-9]*/topology"
 NODES = "/sys/devices/system/node/node[0-9]*/cpulist"
-CPUINFO, MEMINFO = "/proc/cpuinfo", "/proc/meminfo"
+PROC, CPUINFO, MEMINFO = proc.ROOT, "/proc/cpuinfo", "/proc/meminfo"
 DMI = "/sys/class/dmi/id"
 CLASSES = "/sys/class"
 NVME = CLASSES + "/nvme/nvme[0-9]*"
@@ -104,7 +104,7 @@ def _image(environment: "Environment") -> "Optional[str]":
 
     An ssh login does not have the image's variables; the first process of the container has them.
     """
-    started = proc.environment(1) or {}
+    started = proc.environment(1, PROC) or {}
     values = {name: environment.get(name) or started.get(name) for name in IMAGES + RELEASES}
     file = values[IMAGES[0]] or values[IMAGES[1]] or ""
     found = _IMAGE.search(_text(CONTAINER))
