@@ -16,7 +16,8 @@ from ncheck.fleet.recording import encode
 from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.show import as_json as history_as_json
-from ncheck.history.words import PART, minute
+from ncheck.history.show import tables
+from ncheck.history.words import minute
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -30,7 +31,6 @@ from ncheck.report.environment import environment
 from ncheck.report.json import as_json
 from ncheck.report.markdown import code_block
 from ncheck.report.tables import as_markdown, escaped
-from ncheck.text import span
 
 if TYPE_CHECKING:
     from ncheck.history.store import Span
@@ -340,21 +340,12 @@ def _history(known: Known) -> Iterator[str]:
         f"Bad in {own.bad} of {own.runs} runs from {minute(first)} to {minute(last)}, unreached in {own.unreached}"
         + ("; it fails more often than the other nodes" if own.stands_out else "")
     )
-    rows = [
-        (minute(one.began), "still" if one.ended is None else span(one.ended - one.began),
-         f"{one.seen.code} {one.seen.check}", one.seen.summary)
-        for one in reversed(own.incidents)
-    ]  # fmt: skip
-    if rows:
-        yield as_markdown(("since", "for", "check", "what"), rows[:_ON_PAGE])
-    replaced = [
-        (minute(one.time), f"{PART[one.kind]} at {one.place}", f"{one.old} -> {one.new}") for one in own.replaced
-    ]
-    if replaced:
-        yield as_markdown(("replaced", "part", "from -> to"), replaced[:_ON_PAGE])
-    grown = [(one.name, f"{one.before} -> {one.after}", span(one.seconds)) for one in own.grown]
-    if grown:
-        yield as_markdown(("counter", "last two values", "within"), grown[:_ON_PAGE])
+    incidents, *others = tables(known.past, {known.node})
+    for table in (incidents, *(one for one in others if not one.series)):  # what was measured has its own part
+        if table is not incidents:
+            yield f"### {escaped(table.title)}"
+        if table.rows:
+            yield as_markdown(table.columns, table.rows[:_ON_PAGE])
 
 
 def _incidents(known: Known) -> tuple[Incident, ...]:

@@ -40,7 +40,7 @@ def folded(rows: Sequence[Sequence[str]], width: int, heads: Sequence[str] = ())
     from rich.text import Text
 
     paper = io.StringIO()
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=bool(heads))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=bool(heads))
     for head in heads or ("",) * len(rows[0]):
         table.add_column(head, overflow="fold")
     for row in rows:
