@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.model.board import Board
 from ncheck.model.cluster import Cluster, Facts
-from ncheck.model.fact import Absent, Unread, Unrecorded, name_of
+from ncheck.model.fact import Absent, Unread, name_of
 from ncheck.model.system import (
     Hardware,
     System,
@@ -64,8 +64,6 @@ def system_of(facts: Facts, said: Said) -> System:
     values = _code(read.get("CodeFacts"))
     for name, (topic, values_of) in _TOPICS.items():
         value = read.get(name)
-        if isinstance(value, Unrecorded):
-            continue
         if isinstance(value, Absent):
             absent[topic] = value.reason
         elif isinstance(value, Unread):

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
-from ncheck.facts.cuda import CUDA
 from ncheck.facts.topology import TopologyFacts
-from ncheck.fleet.recording import load
 from ncheck.model.fact import name_of
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
-from ncheck.observer import Silent
-from ncheck.pipeline import judge_again
-from ncheck.settings import Settings
 from ncheck.system import system_of
 
 from tests.recorded.replayed import replayed
@@ -66,14 +58,6 @@ def test_a_healthy_node_has_every_value() -> None:
     )
     assert system.topology == "8 GPUs, NV18 all to all, one NIC PIX each"
     assert (system.absent, system.unknown) == (NO_PLUGIN, {})
-
-
-def test_a_recording_of_an_earlier_release_says_nothing_of_what_it_was_not_asked() -> None:
-    recorded = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
-    earlier = [replace(node, replies={k: v for k, v in node.replies.items() if k != CUDA.key}) for node in recorded]
-    report = judge_again(earlier, Settings(), Silent())
-    (system,) = report.systems
-    assert (report.exit_code, system.cudnn, system.absent, system.unknown) == (0, None, NO_PLUGIN, {})
 
 
 def test_a_matrix_that_is_not_even_is_said_in_a_line() -> None:

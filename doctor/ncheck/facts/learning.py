@@ -31,7 +31,7 @@ from ncheck.model.evidence import (
     Status,
     Tree,
 )
-from ncheck.model.fact import Unread, Unrecorded
+from ncheck.model.fact import Absent, Unread
 
 if TYPE_CHECKING:
     from ncheck.facts.definition import Fact
@@ -335,7 +335,7 @@ def _fact(node: _OneNode, definition: Fact[object], latest: object = None) -> ob
 
 def _parsed(node: _OneNode, definition: Fact[object]) -> object:
     if definition.was_not_asked(node.evidence):
-        return Unrecorded(definition.unrecorded)
+        return Absent(definition.unrecorded)
     try:
         if definition.parse is None:
             return answer_of(cast("Answer", definition.sources[0]), node.evidence, shape=definition.record)

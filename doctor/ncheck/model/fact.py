@@ -27,10 +27,6 @@ class Absent:
     reason: str
 
 
-class Unrecorded(Absent):
-    """A recording lacks it: this was not asked when it was made. The report shows nothing of it."""
-
-
 Read: TypeAlias = Unread | Absent | T
 
 
