@@ -7,14 +7,14 @@ import os
 import sys
 from contextlib import suppress
 
-import ncheck
+from ncheck.version import __version__
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"]:
         try:
-            print(f"ncheck {ncheck.__version__}", flush=True)  # noqa: T201  the one answer that needs nothing else
+            print(f"ncheck {__version__}", flush=True)  # noqa: T201  the one answer that needs nothing else
         except OSError as error:
             return failed(error, "the output is incomplete")
         return 0
@@ -30,7 +30,7 @@ def main() -> int:
 
 def run_command_line() -> int:
     """Run a command and return its exit code. Raises OSError and MemoryError where not even that can be imported."""
-    current_folder_last(sys.path, current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
+    current_folder_last(sys.path, current_folder(), os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
     from ncheck.cli.process import collect_garbage_rarely
 
     collect_garbage_rarely()

@@ -21,7 +21,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import INTERRUPTED, Evidence, Reply, Status
 from ncheck.steps.blockers import has_use
 from ncheck.steps.phases import asked_later, collection_phases, last_phases, with_needs
-from ncheck.steps.registry import load_checks
+from ncheck.steps.registry import load_checks, selected_by
 from ncheck.steps.this_run import TOO_LATE, Run
 from ncheck.text import printable
 from ncheck.this_machine.local_host import read_local_host
@@ -144,7 +144,7 @@ def judge_again(
     heads: Sequence[Evidence] = (),
 ) -> Report:
     """Judge evidence that was collected before, as a run would. `heads` are its nodes, where it is read only once."""
-    from ncheck.fleet.recording import nodes_of, selected_by
+    from ncheck.fleet.recording import nodes_of
 
     began, registry = clock(), load_checks(settings.run.own_checks)
     if not heads:

@@ -25,7 +25,6 @@ from ncheck.model.system import (
     SystemPort,
 )
 from ncheck.parity import nodes_by_value
-from ncheck.steps.again import NODES, with_nodes_of_run
 
 if TYPE_CHECKING:
     from ncheck.facts.code import CodeFacts
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from ncheck.facts.machine import MachineFacts
     from ncheck.facts.nics import Interface, NicFacts
     from ncheck.facts.topology import TopologyFacts
-    from ncheck.settings import Settings
 
 _MOST = 64  # interfaces and ports of a node, and addresses of one: containers can make thousands
 _MEGA_PER_GIGA = 1000
@@ -160,8 +158,8 @@ def cpus_only(cluster: Cluster) -> bool:
     return bool(reached) and all(isinstance(_read(cluster.known[name], "GpuFacts"), Absent) for name in reached)
 
 
-def name_python(cluster: Cluster, settings: Settings) -> str:
-    """Return the command that names the job's Python, where ncheck found none with a framework on nodes with GPUs.
+def lacks_python(cluster: Cluster) -> bool:
+    """Return whether ncheck found no Python with a framework on nodes with GPUs.
 
     A job that loads an NCCL of its own on each of them may need none.
     """
@@ -170,10 +168,7 @@ def name_python(cluster: Cluster, settings: Settings) -> str:
     trains = any(python.trains for python in pythons.values())
     gpus: dict[str, GpuFacts] = cluster.facts_called("GpuFacts")
     without_nccl = {node for node, held in gpus.items() if held.gpus} - cluster.facts_called("LoadedNcclFacts").keys()
-    if settings.run.ranks or trains or not (pythons or absent) or not without_nccl:
-        return ""
-    nodes = "local" if all(node.local for node in cluster.nodes) else NODES
-    return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)
+    return not trains and bool(pythons or absent) and bool(without_nccl)
 
 
 def _listed(fact: NicFacts) -> list[Interface]:

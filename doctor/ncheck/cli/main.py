@@ -15,7 +15,6 @@ from typing import TextIO, cast
 import click
 from click.shell_completion import CompletionItem
 
-import ncheck
 from ncheck.cli.options import files
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.hostlist import quoted
@@ -23,6 +22,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable
+from ncheck.version import __version__
 
 EXIT_BROKEN_PIPE = 141  # what a shell shows for a program killed by SIGPIPE
 
@@ -108,7 +108,7 @@ class Commands(click.Group):
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog="Options: ncheck check --help",
 )
-@click.version_option(ncheck.__version__, "-V", "--version", message="ncheck %(version)s")
+@click.version_option(__version__, "-V", "--version", message="ncheck %(version)s")
 def commands() -> None:
     """Do nothing: the commands do the work."""
 
@@ -135,7 +135,7 @@ def _names(context: click.Context, typed: str) -> list[CompletionItem]:
 @click.command(hidden=True, short_help="Print the version.")
 def version() -> None:
     """Print the version of ncheck."""
-    click.echo(f"ncheck {ncheck.__version__}")
+    click.echo(f"ncheck {__version__}")
 
 
 @click.command(short_help="Print the completion script of a shell.")
@@ -266,7 +266,7 @@ def _our_bug(error: BaseException) -> Failure:
     where = traceback.extract_tb(error.__traceback__)[-1]
     what = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"  # noqa: PTH119
     ours = (
-        f"this is a bug in ncheck {ncheck.__version__}, not in your cluster; nothing was saved. To report it, run the "
+        f"this is a bug in ncheck {__version__}, not in your cluster; nothing was saved. To report it, run the "
         "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck"
     )
     return Failure(EXIT_BUG, (what, ours))

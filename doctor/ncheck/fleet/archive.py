@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-import ncheck
 from ncheck.errors import RecordingError
 from ncheck.files import write_whole
 from ncheck.fleet.recording import MAX_FILE, MAX_FOLDER, MAX_NODES, encode, loaded, trusted
 from ncheck.model.evidence import Evidence
 from ncheck.model.job import Job, Target
+from ncheck.version import __version__
 
 FORMAT = 1
 _HEADER = "triage.json"
@@ -45,7 +45,7 @@ def save_archive(path: str, evidence: Sequence[Evidence], job: Job | None) -> No
     """
     first = next(iter(job.ranks), None) if job else None
     named = {"node": first.node, "pid": first.pid} if first else {}
-    header = {"ncheck_triage": FORMAT, "version": ncheck.__version__, "job": named}
+    header = {"ncheck_triage": FORMAT, "version": __version__, "job": named}
 
     def write(stream: TextIO) -> None:
         with zipfile.ZipFile(stream.buffer, "w", zipfile.ZIP_DEFLATED) as archive:

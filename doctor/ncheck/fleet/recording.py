@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ncheck.decode import MisfitError, decoded
 from ncheck.errors import RecordingError
@@ -22,9 +22,6 @@ from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Evidence, Reply, too_deep
 from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
-
-if TYPE_CHECKING:
-    from ncheck.steps.registry import Registry
 
 FORMAT = 2
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
@@ -445,13 +442,3 @@ def _impossible(evidence: Evidence) -> str:
     if login.address and not (is_name(login.address) or is_v6(login.address)):
         return f"has the address {quoted(login.address)}"
     return ""
-
-
-def selected_by(evidence: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:
-    """Return the --select of the recorded run, as far as there are such checks still; nothing where it ran all.
-
-    A run of some checks, such as `ncheck probe`, asked no more than these need: the others would all be unknown.
-    """
-    words = {word for one in evidence for word in one.select}
-    known = tuple(sorted(word for word in words if registry.matching(word)))
-    return known if all(one.select for one in evidence) else ()

@@ -25,11 +25,11 @@ from ncheck.model.state import state_of
 from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
-from ncheck.steps.again import with_nodes_of_run
+from ncheck.steps.again import NODES, with_nodes_of_run
 from ncheck.steps.bad_nodes import found_bad, to_drain
 from ncheck.steps.blockers import blockers, mended
 from ncheck.steps.judge import Judgement, excused_pairs, judge
-from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, name_python, systems_of
+from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, lacks_python, systems_of
 from ncheck.text import typable
 from ncheck.this_machine.origin import Origin
 from ncheck.version import __version__
@@ -94,7 +94,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         recorded=recorded,
         milder=settings.run.milder,
         cpus_only=cpus_only(cluster),
-        name_python=name_python(cluster, settings),
+        name_python=_name_python(cluster, settings),
         boards=boards_of(cluster),
         systems=systems_of(cluster.known),
         hardware=hardware_of(cluster.known),
@@ -210,6 +210,14 @@ def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Fi
 
 # A reset clears what the vendor asks for: counters, the state of the GPU, often the kernel log.
 BEFORE_RESET = "before the reset, keep what the vendor asks for: sudo nvidia-bug-report.sh"
+
+
+def _name_python(cluster: Cluster, settings: Settings) -> str:
+    """Return the command that names the job's Python, where ncheck found none."""
+    if settings.run.ranks or not lacks_python(cluster):
+        return ""
+    nodes = "local" if all(node.local for node in cluster.nodes) else NODES
+    return with_nodes_of_run(f"ncheck {nodes} --python PATH", settings)
 
 
 def exit_code(

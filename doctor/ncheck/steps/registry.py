@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from ncheck.model.cluster import FactType
+    from ncheck.model.evidence import Evidence
     from ncheck.settings.own_checks import OwnCheck
 
 GROUP = "ncheck.checks"
@@ -129,6 +130,16 @@ def load_checks(own: Sequence[OwnCheck] = ()) -> Registry:
         added |= {check.code: check for check in made(own)}
     listed = ours | {check.code: check.listed for check in added.values()}
     return Registry(tuple(listed[code] for code in sorted(listed)), tuple(broken), tuple(added.values()))
+
+
+def selected_by(evidence: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:
+    """Return the --select of the recorded run, as far as there are such checks still; nothing where it ran all.
+
+    A run of some checks, such as `ncheck probe`, asked no more than these need: the others would all be unknown.
+    """
+    words = {word for one in evidence for word in one.select}
+    known = tuple(sorted(word for word in words if registry.matching(word)))
+    return known if all(one.select for one in evidence) else ()
 
 
 def _plug_ins() -> list[EntryPoint]:
