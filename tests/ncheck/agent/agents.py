@@ -21,7 +21,7 @@ class Agent:
     def __init__(self, **environment: JsonValue) -> None:
         self.known = Known(Node("here"))
         wanted = Wanted(
-            os.urandom(8).hex(), time.monotonic() + 300, connect_timeout=60.0, command_timeout=60.0,
+            os.urandom(8).hex(), time.monotonic() + 900, connect_timeout=60.0, command_timeout=60.0,
             environment=environment,
         )  # fmt: skip
         self.session = Session(LocalEngine().connect(self.known.node, 60.0), self.known, wanted, module_text)

@@ -55,12 +55,21 @@ def evidence(source: Answer, reply: Reply) -> Evidence:
     return Evidence("here", Login(reached=True), replies={source.key: reply})
 
 
-@pytest.fixture
-def agents() -> Iterator[tuple[Meshed, Meshed]]:
-    both = Meshed(), Meshed()
-    yield both
-    for agent in both:
+@pytest.fixture(scope="module")
+def connecting() -> Iterator[dict[str, Meshed]]:
+    """Map interpreters to agents that connect: these keep nothing from one test to the next."""
+    made: dict[str, Meshed] = {}
+    yield made
+    for agent in made.values():
         agent.bye()
+
+
+@pytest.fixture
+def agents(python3: str, connecting: dict[str, Meshed]) -> Iterator[tuple[Meshed, Meshed]]:
+    """Yield a new agent that listens, and one that connects."""
+    there = Meshed()
+    yield there, connecting.get(python3) or connecting.setdefault(python3, Meshed())
+    there.bye()
 
 
 def row(port: int, node: str = "other", address: str = OTHER, *, job: bool = False) -> Row:
