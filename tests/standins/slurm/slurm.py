@@ -83,7 +83,10 @@ def relay(sources: dict[int, tuple[int, IO[bytes]]]) -> None:
         for source, _ in poll.poll():
             number, target = sources[source]
             data = os.read(source, 4096)
-            *lines, rests[source] = (rests[source] + data).split(b"\n")
+            *lines, rest = (rests[source] + data).split(b"\n")
+            whole = len(rest) - len(rest) % 1024
+            lines += [rest[:whole]] if whole else []
+            rests[source] = rest[whole:]
             pieces = [line[at : at + 1024] for line in lines for at in range(0, max(1, len(line)), 1024)]
             with PRINTING:
                 target.write(b"".join(b"%2d: %s\n" % (number, piece) for piece in pieces))
