@@ -68,16 +68,18 @@ $(STAMPS)/torch: $(STAMPS)/venv Makefile
 run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
-# The lab waits more than it works, so there are more workers than cores; the fast tests have one a core, at most four,
-# each of which collects all of them. What pytest compiles is kept, whatever the environment says: compiling takes half
-# of a start. A test of processes or networks that fails runs again, alone (tests/flake_rule.py). ARGS='-k name' may
-# leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one test after the other.
+# The lab waits more than it works, so there are more workers than cores; the fast tests wait for a third of their time,
+# and have one worker more than cores, at most four, each of which collects all of them. What pytest compiles is kept,
+# whatever the environment says: compiling takes half of a start. A test of processes or networks that fails runs again,
+# alone (tests/flake_rule.py). ARGS='-k name' may leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one test
+# after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
 	@$(PYTEST) -n 5 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
-	@$(PYTEST) -n auto --maxprocesses 4 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@workers=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
+	@$(PYTEST) -n $$(( workers < 4 ? workers : 4 )) -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=
