@@ -170,7 +170,7 @@ def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab) -> None
     assert run.failed() == named, [run.not_passed(name) for name in lab.names]
 
     type_fixes(lab, run, typed_in("test_sick.py"))
-    again = examined(lab, "--select", "NC6", "--mesh", "none", user=ADA)
+    again = examined(lab, "--select", ",".join(named), "--mesh", "none", user=ADA)
 
     assert again.failed() == {code: named[code] for code in ("NC611", "NC612")}
 
@@ -244,12 +244,13 @@ def test_a_card_that_is_gone_from_the_bus_one_without_a_driver_and_those_without
 
 
 def test_docker0_with_one_address_everywhere_is_no_alarm_and_is_kept_out_of_the_plan(lab: Lab, healthy: Run) -> None:
-    for node in lab.nodes:
+    names = lab.names[:2]
+    for node in lab.nodes[:2]:
         faults.docker_bridge(node)
 
-    run = examined(lab, *selected(healthy, *BETWEEN_NODES))
+    run = examined(lab, *selected(healthy, *BETWEEN_NODES), nodes=names)
 
-    assert run.failed() == {"NC356": set(lab.names)}
+    assert run.failed() == {"NC356": set(names)}
     assert run.finding("NC356")["severity"] == "info"
     assert run.exit_code == 0
     line = run.report["plan"]["lines"]["mpirun"]
