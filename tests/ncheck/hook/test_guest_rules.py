@@ -9,19 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.hook.meeting import guest
-from ncheck.hook.meeting.guest import (
-    Action,
-    Answer,
-    Call,
-    EndCalls,
-    Guest,
-    LookFor,
-    LookForHost,
-    OpenChannel,
-    Resolve,
-    Step,
-    Target,
-)  # fmt: skip
+from ncheck.hook.meeting.guest import Action, Calls, Guest, LookForHost, Resolve, Step, Target
 from ncheck.hook.meeting.messages import (
     ENDED,
     FILTERED,
@@ -88,29 +76,27 @@ def at(port: int) -> Target:
 def test_rank_0_is_called_at_all_ports_and_again_at_the_first_which_it_nearly_always_has() -> None:
     now, done = play(begun(9.0, addresses=(), resolved=-9.0), tick(0.0))
     assert done == [Resolve(("n0",))]
-    first = [Call(at(port)) for port in PORTS]
+    first = tuple(map(at, PORTS))
     now, done = play(now, lambda now: guest.resolved(now, (HOST, HOST), "", 0.0, 0.01))
-    assert (done, now.wake) == (first, 0.1)
+    assert (done, now.wake) == ([Calls((), first)], 0.1)
     for port in PORTS:
         now, _ = guest.call_ended(now, at(port), REFUSED)
     assert play(now, tick(0.05))[1] == []
     now, done = play(now, tick(0.1))
-    assert (done, round(now.wake, 3)) == (first[:1], 0.25)
+    assert (done, round(now.wake, 3)) == ([Calls((), first[:1])], 0.25)
     now, done = play(now, tick(0.3), tick(0.6))
     assert done == []  # the call of the second try is under way
     now, _ = guest.call_ended(now, at(20001), REFUSED)
-    master = Call(at(MASTER))
-    assert play(now, tick(1.0))[1] == [*first, master]  # the fifth try
-    assert play(now, tick(0.95))[1] == first  # the job's own store is left alone for a second
+    assert play(now, tick(1.0))[1] == [Calls((), (*first, at(MASTER)))]  # the fifth try
+    assert play(now, tick(0.95))[1] == [Calls((), first)]  # the job's own store is left alone for a second
     now, _ = play(now, tick(1.0))
     now, done = play(now, tick(3.0, at(20002)))
-    assert done[0] == EndCalls((at(20001), at(20003), at(MASTER)))  # nobody answers there
-    assert done[1:] == [Call(at(20001)), master]
+    assert done == [Calls((at(20001), at(20003), at(MASTER)), (at(20001), at(MASTER)))]  # nobody answers there
     assert now.last == {at(20001): FILTERED, at(20002): REFUSED, at(20003): FILTERED, at(MASTER): FILTERED}
 
 
 def test_a_name_is_looked_up_again_now_and_then_unless_that_is_slow_or_there_is_no_time() -> None:
-    assert play(begun(30.0), tick(4.9))[1] == [*(Call(at(port)) for port in PORTS), Call(at(MASTER))]
+    assert play(begun(30.0), tick(4.9))[1] == [Calls((), (*map(at, PORTS), at(MASTER)))]
     assert play(begun(30.0), tick(5.0))[1] == [Resolve(("n0",))]
     assert Resolve(("n0",)) not in play(begun(30.0, took=0.6), tick(5.0))[1]
     assert play(begun(30.0, took=0.6, addresses=()), tick(5.0))[1] == [Resolve(("n0",))]
@@ -212,11 +198,11 @@ def test_a_name_that_leads_nowhere_is_an_error_if_the_job_uses_it(
 
 def test_a_rank_0_that_is_found_ends_the_search_and_one_that_turns_us_away_is_called_again() -> None:
     now, done = play(begun(9.0, calls={at(20002): 0.5}), found())
-    assert done == [EndCalls((at(20002),)), Answer(Came(OWN, 8.0))]
+    assert done == [Calls((at(20002),)), Came(OWN, 8.0)]
     assert (now.searching, now.wake) == (False, 9.0)
     now, _ = guest.host_left(now, ENDED)
     assert (now.searching, now.outcome) == (True, None)
-    assert play(now, tick(1.1))[1][:1] == [Call(at(20001))]
+    assert play(now, tick(1.1))[1] == [Calls((), (*map(at, PORTS), at(MASTER)))]
 
 
 TOLD = Told({"stop": False}, (ZERO,))
@@ -244,13 +230,13 @@ IS_ENDED = NotMet("ended", "rank 0 ended", is_error=True)
 def test_how_a_meeting_ends(last: Event, outcome: Told | NotMet, *, sure: bool) -> None:
     now, done = play(begun(9.0), found(sure=sure), heard(Welcome(ZERO)), last)
     assert now.outcome == outcome
-    assert done[2:] == ([Answer(Leave("overran"))] if getattr(outcome, "kind", "") == "overran" else [])
+    assert done[2:] == ([Leave("overran")] if getattr(outcome, "kind", "") == "overran" else [])
     assert play(now, tick(99.0), lambda now: guest.host_left(now, ENDED)) == (now, [])
 
 
 def test_what_rank_0_wants_is_done() -> None:
     now, done = play(begun(9.0, patient_until=60.0), found(), heard(Look((3, 4))), heard(Open("00ff")))
-    assert done[2:] == [LookFor((3, 4)), OpenChannel("00ff")]
+    assert done[2:] == [Look((3, 4)), Open("00ff")]
     assert play(now, heard(Wait()))[0].deadline == 39.0
     assert play(now, *[heard(Wait())] * 9)[0].deadline == 69.0
     assert guest.heard(now, None) == (now, ())  # a kind that this version does not know

@@ -75,7 +75,7 @@ def test_nothing_of_the_process_changes() -> None:
     assert after == before
 
 
-@pytest.mark.parametrize("closed", [(0,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("closed", [(1, 2), (0, 1, 2)])
 def test_it_works_with_standard_files_closed(closed: tuple[int, ...], tmp_path: Path) -> None:
     close = "".join(f"os.close({number}); " for number in closed)
     program = (
@@ -87,41 +87,25 @@ def test_it_works_with_standard_files_closed(closed: tuple[int, ...], tmp_path: 
     assert set(left) == {"0", "1", "2"} - {str(number) for number in closed} | {str(closed[0])}  # that is the folder
 
 
-def test_it_works_where_a_broken_pipe_ends_the_process() -> None:
+def test_it_works_whatever_is_set_in_the_process() -> None:
+    """A broken pipe ends it; the kernel reaps its children; sockets have a time-out; the clock jumps; signals come."""
     done = run(
-        f"import signal\n{MEET}\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
-        "import socket; from tests.ncheck.hook.gathering import Bare, dial\n"
+        f"import itertools, signal, socket, time\n{MEET}\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "from tests.ncheck.hook.gathering import Bare, dial\n"
         "job = Job(3); first = job.start(0)\n"
         "with Bare(dial(job.ports[0]), job.token) as peer: peer.prove().enter(job.member(1))\n"
         "assert job.meet(2) == first.result(20) == Told(VERDICT)\n"
-        "print(signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL)"
-    )
-    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-
-
-def test_it_works_where_children_are_reaped_by_the_kernel() -> None:
-    done = run(f"import signal\n{MEET}\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nmeet()\nprint('met')")
-    assert (done.stdout, done.returncode) == ("met\n", 0), done.stderr
-
-
-def test_it_works_while_signals_come_all_the_time() -> None:
-    done = run(
-        f"import signal\n{MEET}\nseen = []\nsignal.signal(signal.SIGALRM, lambda *_: seen.append(1))\n"
-        "signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)\nmeet()\nsignal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "assert signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN); meet(); signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n"
+        "socket.setdefaulttimeout(0.001); meet(); assert socket.getdefaulttimeout() == 0.001\n"
+        "socket.setdefaulttimeout(None)\n"
+        "clock, own = itertools.cycle([0.0, 4e9]), time.time\n"
+        "time.time = lambda: next(clock); meet(); time.time = own\n"
+        "seen = []; signal.signal(signal.SIGALRM, lambda *_: seen.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002); meet(); signal.setitimer(signal.ITIMER_REAL, 0)\n"
         "print(bool(seen))"
     )
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-
-
-def test_it_works_with_a_default_timeout_for_sockets() -> None:
-    done = run(f"import socket\n{MEET}\nsocket.setdefaulttimeout(0.001)\nmeet()\nprint(socket.getdefaulttimeout())")
-    assert (done.stdout, done.returncode) == ("0.001\n", 0), done.stderr
-
-
-def test_it_works_whatever_the_clock_says() -> None:
-    jump = "clock = itertools.cycle([0.0, 4e9])\ntime.time = lambda: next(clock)"
-    done = run(f"import itertools, time\n{MEET}\n{jump}\nmeet()")
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_limit_of_open_files_is_raised_while_many_ranks_are_to_come() -> None:
@@ -273,16 +257,16 @@ def test_it_works_at_the_last_moment() -> None:
             assert outcome == TOLD
 
 
-def test_three_hundred_ranks_meet() -> None:
+def test_a_hundred_and_fifty_ranks_meet() -> None:
     """Each is a process, as in a job: so many threads of one interpreter mostly wait for each other. They are more than
     may wait at the gate at once.
     """
     done = run(
         "import os\n"
         "from tests.ncheck.hook.gathering import Job, VERDICT\nfrom ncheck.hook.meeting.messages import Told\n"
-        "job = Job(300, timeout=50.0)\n"
+        "job = Job(150, timeout=50.0)\n"
         "pids = []\n"
-        "for number in range(1, 300):\n"
+        "for number in range(1, 150):\n"
         "    pids.append(os.fork())\n"
         "    if not pids[-1]:\n"
         "        os._exit(job.meet(number) != Told(VERDICT))\n"

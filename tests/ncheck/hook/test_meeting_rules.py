@@ -133,7 +133,7 @@ def test_all_that_is_known_of_a_meeting_in_which_one_rank_came() -> None:
     assert meeting == Meeting(
         rank=Rank(0, 3, master="n0", master_port=MASTER_PORT), own=zero.member, begun=0.0, timeout=12.0, deadline=9.5,
         master_port=MASTER_PORT, ports=(PORT,), peers={0: zero, 1: rules.Peer(1, one, sure=True)}, ranks={0: 0, 1: 1},
-        entries=2, entered=1.5, reached_at="10.0.0.99",
+        connected=2, entries=2, entered=1.5, reached_at="10.0.0.99",
     )  # fmt: skip
     assert meeting.wake == 2.0  # then the master port is opened
     assert attendance(came(1)) == Attendance(

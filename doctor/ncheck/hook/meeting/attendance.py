@@ -78,6 +78,23 @@ class Double:
         return f"rank {self.later.rank} came twice: {self.first.shown} and {self.later.shown}"
 
 
+@dataclass(frozen=True)
+class Claims:
+    """What is wrong with ranks, by what they say of themselves. `doubts` come from peers that may be strangers."""
+
+    troubles: tuple[Trouble, ...] = ()
+    doubts: tuple[Trouble, ...] = ()
+    doubles: tuple[Double, ...] = ()
+
+    def made(self, own: Member, member: Member, sure: bool, double: Double | None) -> Claims:  # noqa: FBT001
+        """Return them with those of one more peer."""
+        doubles = (*self.doubles, double) if double else self.doubles
+        if member.size == own.size:
+            return Claims(self.troubles, self.doubts, doubles)
+        other = (Trouble(SIZE, (member.rank,), size_text(member, own)),)
+        return Claims(self.troubles + other * sure, self.doubts + other * (not sure), doubles)
+
+
 def may_come(own: Rank, attendance: Attendance, alive: Collection[int], waited: float) -> bool:
     """Whether to wait longer for the missing ranks: each has a process, or it would stop the job and may still start.
 

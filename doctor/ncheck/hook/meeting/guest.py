@@ -50,42 +50,22 @@ _SILENT = "silent"  # connected, and not greeted: whoever holds the port waits f
 Target: TypeAlias = tuple[Address, int]  # a port of rank 0's host
 
 
-# What is to be done.
+# What is to be done: send rank 0 a message of a rank, do what a message of rank 0 wants, or:
 
 
 @dataclass(frozen=True)
 class Resolve:
-    """Look up the addresses of these names."""
+    """Look up the addresses of these names, and go on with `resolved`."""
 
     hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Call:
-    """Connect there."""
+class Calls:
+    """Close these connections, and connect there."""
 
-    target: Target
-
-
-@dataclass(frozen=True)
-class EndCalls:
-    """Close these connections."""
-
-    targets: tuple[Target, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Send this to rank 0."""
-
-    message: Message
-
-
-@dataclass(frozen=True)
-class LookFor:
-    """Send rank 0 those of these ranks that have a process on this machine."""
-
-    ranks: tuple[int, ...]
+    ended: tuple[Target, ...]
+    begun: tuple[Target, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,14 +73,7 @@ class LookForHost:
     """Look for a process of rank 0 on this machine, and go on with `looked`."""
 
 
-@dataclass(frozen=True)
-class OpenChannel:
-    """Start the agent of this node, and connect it to rank 0."""
-
-    ticket: str
-
-
-Action = Resolve | Call | EndCalls | Answer | LookFor | LookForHost | OpenChannel | Show
+Action = Came | Leave | Look | Open | Resolve | Calls | LookForHost | Show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,35 +161,32 @@ def looked(guest: Guest, now: float, connected: Collection[Target] = (), *, live
 
 def call_ended(guest: Guest, target: Target, reason: str) -> Step:
     """Note how a call ended that found no rank 0."""
-    calls = {other: since for other, since in guest.calls.items() if other != target}
-    return _step(_noted(replace(guest, calls=calls), target, reason))
+    calls = dict(guest.calls)
+    calls.pop(target, None)
+    last, answered = {**guest.last, target: reason}, guest.has_answered or _answers(guest, target, reason)
+    return _step(replace(guest, calls=calls, last=last, has_answered=answered))
 
 
 def found(guest: Guest, now: float, *, sure: bool) -> Step:
     """Enter: somebody has proved to be rank 0. All other calls end."""
-    others, came = tuple(guest.calls), Came(guest.own, max(0.0, guest.deadline - now))
-    guest = replace(guest, calls={}, met=True, sure=sure, has_answered=True)
-    return _step(guest, EndCalls(others), Answer(came))
+    others, came = Calls(tuple(guest.calls)), Came(guest.own, max(0.0, guest.deadline - now))
+    return _step(replace(guest, calls={}, met=True, sure=sure, has_answered=True), others, came)
 
 
 def heard(guest: Guest, message: Message | None) -> Step:
     """Do what rank 0 wants."""
-    action: Action | None = None
     match message:
-        case Welcome(member):
-            guest = replace(guest, host=member)
-        case Look(ranks):
-            action = LookFor(ranks)
+        case Look() | Open():
+            return _step(guest, message)
+        case Welcome():
+            guest = replace(guest, host=message.member)
         case Wait():
-            deadline = min(guest.deadline + LONGER, guest.patient_until + guest.timeout)
-            guest = replace(guest, deadline=deadline)
-        case Open(ticket):
-            action = OpenChannel(ticket)
+            guest = replace(guest, deadline=min(guest.deadline + LONGER, guest.patient_until + guest.timeout))
         case Told():
             guest = replace(guest, outcome=message if guest.sure else replace(message, ended=()))
         case NotMet():
             guest = replace(guest, outcome=replace(message, is_error=message.is_error and guest.sure))
-    return _step(guest, action) if action else _step(guest)
+    return _step(guest)
 
 
 def host_left(guest: Guest, reason: str) -> Step:
@@ -238,7 +208,7 @@ def _tried(guest: Guest, now: float, connected: Collection[Target]) -> Guest:
     """Call rank 0 wherever no call is under way. A call that nobody accepts begins anew."""
     assert guest.place  # noqa: S101  there is a search
     old = tuple(one for one, since in guest.calls.items() if now >= since + _TO_CONNECT and one not in connected)
-    calls = {target: since for target, since in guest.calls.items() if target not in old}
+    calls = {target: since for target, since in guest.calls.items() if target not in old} if old else guest.calls
     ports = guest.place.ports if guest.tries % _ALL_EVERY == 0 else guest.place.ports[:1]
     if guest.place.master_port is not None and now >= guest.begun + _MASTER_PORT_AFTER:
         ports = (*ports, guest.place.master_port)
@@ -250,21 +220,20 @@ def _tried(guest: Guest, now: float, connected: Collection[Target]) -> Guest:
         tries=guest.tries + 1,
         due=now + guest.pause,
         pause=min(_LONGEST_PAUSE, guest.pause * 1.5),
-        todo=(*([EndCalls(old)] if old else []), *map(Call, new)),
+        todo=(Calls(old, new),) if old or new else (),
     )
 
 
-def _noted(guest: Guest, target: Target, reason: str) -> Guest:
-    """Keep how a call ended."""
+def _answers(guest: Guest, target: Target, reason: str) -> bool:
+    """Whether somebody was at the job's own port, or at one of ours and is no longer."""
     master = guest.place is not None and target[1] == guest.place.master_port
-    answered = reason in {ENDED, FOREIGN, _SILENT} if master else reason == ENDED
-    return replace(guest, last={**guest.last, target: reason}, has_answered=guest.has_answered or answered)
+    return reason in {ENDED, FOREIGN, _SILENT} if master else reason == ENDED
 
 
 def _given_up(guest: Guest, connected: Collection[Target]) -> Guest:
     if guest.host:
         outcome = NotMet("overran", f"rank 0 sent no verdict within {guest.timeout:.3g} s")
-        return replace(guest, outcome=outcome, todo=(Answer(Leave("overran")),))
+        return replace(guest, outcome=outcome, todo=(Leave("overran"),))
     if guest.place:
         return replace(guest, outcome=_failure(guest, connected))
     return replace(guest, outcome=NotMet("overran", f"no verdict within {guest.timeout:.3g} s"))
@@ -283,14 +252,15 @@ def _failure(guest: Guest, connected: Collection[Target]) -> NotMet:  # noqa: PL
         words = f"{named} is {guest.addresses[0].text} on this host, but rank 0 is on another one"
         return NotMet("loopback", words, is_error=place.jobs_own)
     before = {reason for (_, port), reason in guest.last.items() if port == place.master_port}
-    for target in guest.calls:
-        guest = _noted(guest, target, _SILENT if target in connected else FILTERED)
-    own = {reason for (_, port), reason in guest.last.items() if port != place.master_port}
-    masters = {reason for (_, port), reason in guest.last.items() if port == place.master_port}
+    still = {target: _SILENT if target in connected else FILTERED for target in guest.calls}
+    last = {**guest.last, **still}
+    own = {reason for (_, port), reason in last.items() if port != place.master_port}
+    masters = {reason for (_, port), reason in last.items() if port == place.master_port}
     if addresses := ", ".join(address.text for address in guest.addresses if address.text not in place.hosts):
         named = f"{named} ({addresses})"
     waited = f"rank 0 was not found at {named} within {guest.deadline - guest.begun:.3g} s"
-    jobs_own = place.jobs_own and not guest.has_answered  # the job itself would have to meet there
+    has_answered = guest.has_answered or any(_answers(guest, target, reason) for target, reason in still.items())
+    jobs_own = place.jobs_own and not has_answered  # the job itself would have to meet there
     if own - {FOREIGN} == {REFUSED}:
         both = masters == {REFUSED} and jobs_own
         also = f", and nothing listens on MASTER_PORT {place.master_port} either" if both else ""

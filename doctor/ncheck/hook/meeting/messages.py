@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from ncheck.decode import OPTIONAL, Flag, Maybe, Null, Text, Within, decoded
+from ncheck.decode import OPTIONAL, Flag, Maybe, MisfitError, Null, Text, Within, decoded
 from ncheck.lazy_dataclass import dataclass
 
 # Why a connection is over: the other side closed it or its process ended; nobody listens; no answer; no route; the
@@ -170,11 +170,6 @@ _NAMES: Mapping[type[Message], str] = {
 _KINDS = {name: kind for kind, name in _NAMES.items()}
 
 
-@dataclass(frozen=True)
-class _Head:
-    what: str
-
-
 def written(message: Message) -> dict[str, Any]:
     """Return a message as JSON has it."""
     return {"what": _NAMES[type(message)], **asdict(message)}
@@ -182,5 +177,7 @@ def written(message: Message) -> dict[str, Any]:
 
 def read(value: object) -> Message | None:
     """Return a message that came; None for a kind that this ncheck does not know. Raises MisfitError."""
-    kind = _KINDS.get(decoded(value, _Head).what)
-    return decoded(value, kind) if kind else None
+    what = value.get("what") if isinstance(value, dict) else None
+    if not isinstance(what, str):
+        raise MisfitError("no message")
+    return decoded(value, _KINDS[what]) if what in _KINDS else None

@@ -12,9 +12,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from ncheck.hook.meeting.attendance import (
-    SIZE,
     TWICE,
     Attendance,
+    Claims,
     Double,
     Trouble,
     certain,
@@ -22,7 +22,6 @@ from ncheck.hook.meeting.attendance import (
     may_come,
     one_machine,
     other_job,
-    size_text,
 )  # fmt: skip
 from ncheck.hook.meeting.messages import ENDED, MISUSE, Look, Member, Message, NotMet, Told, Wait, Welcome
 from ncheck.lazy_dataclass import dataclass
@@ -151,6 +150,7 @@ class Meeting:
     strangers: tuple[str, ...] = ()  # addresses of peers that did not prove to be of this job: perhaps of a rank
     others: Mapping[int, OtherJob] = field(default_factory=dict)  # that meet here, by their port
     peers: Mapping[int, Peer] = field(default_factory=dict)  # all that came
+    connected: int = 0  # how many of them are
     ranks: Mapping[int, int] = field(default_factory=dict)  # the attendance: which peer is which rank
     duplicates: int = 0  # peers that have no place in it
     entries: int = 0  # how many ranks connected
@@ -159,17 +159,13 @@ class Meeting:
     looked: float | None = None  # until when the nodes look for processes of missing ranks
     looking: frozenset[int] = frozenset()  # peers that have not answered
     alive: frozenset[int] = frozenset()  # missing ranks that have a process
-    troubles: tuple[Trouble, ...] = ()
-    doubts: tuple[Trouble, ...] = ()  # reported by processes that may be strangers
-    doubles: tuple[Double, ...] = ()
+    claims: Claims = Claims()
     shortened: bool = False  # a process that may be a stranger made the attendance shorter
     machines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # the connected ranks, the lowest last
     asked: Mapping[str, int] = field(default_factory=dict)  # who is asked for the channel of its node
 
     taken: bool = False  # the attendance: the examination has begun, and what comes now is late
-    late: tuple[Double, ...] = ()
-    late_troubles: tuple[Trouble, ...] = ()
-    late_doubts: tuple[Trouble, ...] = ()
+    late: Claims = Claims()
     ended_later: tuple[Member, ...] = ()
     result: Result | None = None  # of the examination
     followed: bool = False  # the verdict is another job's
@@ -188,7 +184,7 @@ class Meeting:
             return min(ends, self.master_port_at) if self.wants_master_port else ends
         if self.stage is Stage.EXAMINATION and self.result is not None:
             return 0.0
-        if self.stage is Stage.SENDING and not any(peer.connected for peer in self.peers.values()):
+        if self.stage is Stage.SENDING and not self.connected:
             return self.attendance_ends
         return self.ends
 
@@ -244,7 +240,7 @@ class Meeting:
     @property
     def doubted(self) -> frozenset[int]:
         """Ranks that several processes claim, one of which may be a stranger."""
-        return frozenset(double.later.rank for double in self.doubles if not double.sure)
+        return frozenset(double.later.rank for double in self.claims.doubles if not double.sure)
 
     @property
     def remote_came(self) -> bool:
@@ -284,9 +280,9 @@ class Meeting:
             missing=self.missing,
             ended=tuple(number for number, peer in present if peer.ended and peer.sure),
             problems=(
-                *self.troubles,
+                *self.claims.troubles,
                 *([Trouble("port-taken", (0,), taken)] if port_owner else ()),
-                *contradictions(self.doubles, self.doubts, self.meets_at, incomplete=incomplete),
+                *contradictions(self.claims.doubles, self.claims.doubts, self.meets_at, incomplete=incomplete),
                 *([Trouble(TWICE, (0,), text)] if pids else ()),
             ),
             remote_came=self.remote_came,
@@ -314,23 +310,23 @@ def came(  # noqa: PLR0913  what is known of one connection
     meeting: Meeting, number: int, member: Member, seconds: float, now: float, *, sure: bool, reached_at: str = ""
 ) -> Step:
     """Let a peer come as a rank that has so many seconds left. Rank 0 itself is the first, and has no address."""
-    meeting = replace(meeting, entries=meeting.entries + 1)
-    earlier = meeting.of_rank(member.rank)
+    entries, earlier = meeting.entries + 1, meeting.of_rank(member.rank)
     same = earlier is not None and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
     ending = meeting.stage >= Stage.SENDING
     # It has the verdict and has started a program since, or is of another job: both meet later.
     told = earlier is not None and ending and (same or member.rank != 0)
-    if told or meeting.entries > 2 * meeting.rank.size + _MORE_ENTRIES:
-        return _step(meeting, HangUp(number))
-    peer = Peer(number, member, sure)
-    meeting = _changed(replace(meeting, entered=now), peer)
+    if told or entries > 2 * meeting.rank.size + _MORE_ENTRIES:
+        return _step(replace(meeting, entries=entries), HangUp(number))
+    peer, connected = Peer(number, member, sure), meeting.connected + 1
+    peers = {**meeting.peers, number: peer}
+    meeting = replace(meeting, entries=entries, entered=now, peers=peers, connected=connected)
     if meeting.taken:
-        meeting = _came_late(meeting, peer, None if same else earlier)
+        meeting = replace(meeting, late=_claimed(meeting, meeting.late, peer, None if same else earlier))
     else:
         meeting = _shortened(_registered(meeting, peer), now + seconds, sure=sure)
     meeting = _with(meeting, Say((number,), Welcome(meeting.own)))
     if ending and member.rank == 0:  # of another job, which meets alone, and says so
-        meeting = _with(_changed(meeting, replace(peer, connected=False)), HangUp(number))
+        meeting = _with(_disconnected(meeting, peer), HangUp(number))
     elif ending:
         meeting = _sent(meeting, (number,), now)
     if not member.address:
@@ -382,14 +378,14 @@ def continues(meeting: Meeting, number: int, kind: str, now: float) -> Step:
 
 def left(meeting: Meeting, number: int, reason: str) -> Step:
     """Note that a connection is over."""
-    peer = replace(meeting.peers[number], connected=False)
-    meeting = replace(_changed(meeting, peer), looking=meeting.looking - {number})
+    peer = meeting.peers[number]
+    meeting = _disconnected(meeting, peer)
     if meeting.asked.get(peer.member.machine) == number:
         meeting = _asked_for_channel(meeting, peer.member.machine)
     if peer.continues or meeting.stage >= Stage.SENDING:
         return _step(meeting)
     if reason == ENDED:
-        meeting = _changed(meeting, replace(peer, ended=True))
+        meeting = _changed(meeting, replace(peer, ended=True, connected=False))
         if meeting.taken and peer.sure:
             meeting = replace(meeting, ended_later=(*meeting.ended_later, peer.member))
         elif not meeting.taken and not peer.sure:
@@ -397,7 +393,9 @@ def left(meeting: Meeting, number: int, reason: str) -> Step:
         return _step(meeting)
     text = "sent what ncheck does not send" if reason == MISUSE else "lost its connection to rank 0"
     kind = "misuse" if reason == MISUSE else "lost"
-    return _step(_troubled(meeting, Trouble(kind, (peer.member.rank,), f"{peer.member.shown} {text}")))
+    trouble = Trouble(kind, (peer.member.rank,), f"{peer.member.shown} {text}")
+    claims = replace(meeting.claims, troubles=(*meeting.claims.troubles, trouble))
+    return _step(replace(meeting, claims=claims))
 
 
 def channel_opened(meeting: Meeting, machine: str) -> Step:
@@ -450,19 +448,19 @@ def _opened_to_others(meeting: Meeting, now: float) -> Meeting:
 
 
 def _registered(meeting: Meeting, peer: Peer) -> Meeting:
-    member = peer.member
-    first = meeting.of_rank(member.rank)
-    if member.rank < meeting.rank.size and (first is None or _is_replaced_by(meeting, first, peer)):
-        meeting = replace(meeting, ranks={**meeting.ranks, member.rank: peer.number})
-    else:
-        meeting = replace(meeting, duplicates=meeting.duplicates + peer.sure)
-    if first and not first.ended:
-        double = Double(first.member, member, peer.sure and first.sure)
-        meeting = replace(meeting, doubles=(*meeting.doubles, double))
-    if member.size != meeting.rank.size:
-        trouble = Trouble(SIZE, (member.rank,), size_text(member, meeting.own))
-        meeting = _troubled(meeting, trouble) if peer.sure else replace(meeting, doubts=(*meeting.doubts, trouble))
-    return meeting
+    rank = peer.member.rank
+    first = meeting.of_rank(rank)
+    claims = _claimed(meeting, meeting.claims, peer, first)
+    if rank < meeting.rank.size and (first is None or _is_replaced_by(meeting, first, peer)):
+        return replace(meeting, claims=claims, ranks={**meeting.ranks, rank: peer.number})
+    return replace(meeting, claims=claims, duplicates=meeting.duplicates + peer.sure)
+
+
+def _claimed(meeting: Meeting, claims: Claims, peer: Peer, first: Peer | None) -> Claims:
+    """Note what is wrong with a rank that comes. `first`: another process of that rank was here before."""
+    is_double = first is not None and not first.ended
+    double = Double(first.member, peer.member, peer.sure and first.sure) if first and is_double else None
+    return claims.made(meeting.own, peer.member, peer.sure, double)
 
 
 def _is_valid(meeting: Meeting, peer: Peer) -> bool:
@@ -482,16 +480,16 @@ def _promote_other(meeting: Meeting, gone: Peer) -> Meeting:
     rank = gone.member.rank
     others = [peer for peer in meeting.peers.values() if peer.connected and peer.member.rank == rank]
     if len(others) <= 1:
-        doubles = tuple(double for double in meeting.doubles if double.sure or double.later.rank != rank)
-        meeting = replace(meeting, doubles=doubles)
+        doubles = tuple(double for double in meeting.claims.doubles if double.sure or double.later.rank != rank)
+        meeting = replace(meeting, claims=replace(meeting.claims, doubles=doubles))
     if meeting.ranks.get(rank) != gone.number:
         return meeting
     ranks = {number: peer for number, peer in meeting.ranks.items() if number != rank}
     if others:
         meeting = replace(meeting, ranks={**ranks, rank: others[0].number})
     else:
-        doubts = tuple(doubt for doubt in meeting.doubts if doubt.ranks != (rank,))
-        meeting = replace(meeting, ranks=ranks, doubts=doubts)
+        doubts = tuple(doubt for doubt in meeting.claims.doubts if doubt.ranks != (rank,))
+        meeting = replace(meeting, ranks=ranks, claims=replace(meeting.claims, doubts=doubts))
     if meeting.stage is Stage.CHANNELS:  # the attendance was taken with the one that left
         meeting = replace(meeting, stage=Stage.ATTENDANCE)
     return meeting
@@ -503,21 +501,9 @@ def _shortened(meeting: Meeting, deadline: float, *, sure: bool) -> Meeting:
     if not sure:
         deadline = max(deadline, meeting.begun + meeting.timeout / 3)
         shortened = shortened or deadline < meeting.begun + meeting.timeout * 2 / 3
+    if deadline >= meeting.deadline and shortened == meeting.shortened:
+        return meeting
     return replace(meeting, deadline=min(meeting.deadline, deadline), shortened=shortened)
-
-
-def _came_late(meeting: Meeting, peer: Peer, earlier: Peer | None) -> Meeting:
-    """Note what is wrong with a rank that comes while the nodes are examined."""
-    if earlier and not earlier.ended:
-        double = Double(earlier.member, peer.member, peer.sure and earlier.sure)
-        meeting = replace(meeting, late=(*meeting.late, double))
-    if peer.member.size != meeting.rank.size:
-        trouble = Trouble(SIZE, (peer.member.rank,), size_text(peer.member, meeting.own))
-        if peer.sure:
-            meeting = replace(meeting, late_troubles=(*meeting.late_troubles, trouble))
-        else:
-            meeting = replace(meeting, late_doubts=(*meeting.late_doubts, trouble))
-    return meeting
 
 
 def _waited_longer(meeting: Meeting, now: float, channels: Iterable[str]) -> Meeting:
@@ -624,8 +610,8 @@ def _even_unchecked(meeting: Meeting, outcome: NotMet, attendance: Attendance, m
 
 
 def _late_problems(meeting: Meeting) -> list[Trouble]:
-    doubted = contradictions(meeting.late, meeting.late_doubts, meeting.meets_at, incomplete=False)
-    return [*meeting.late_troubles, *doubted]
+    late = meeting.late
+    return [*late.troubles, *contradictions(late.doubles, late.doubts, meeting.meets_at, incomplete=False)]
 
 
 def _where(meeting: Meeting, number: int) -> str:
@@ -640,7 +626,7 @@ def _sent(meeting: Meeting, peers: tuple[int, ...], now: float) -> Meeting:
 
 def _seen_out(meeting: Meeting, now: float, *, unsent: bool) -> Meeting:
     """End when all ranks have hung up. Ranks that connect late, after an early end, get the verdict as well."""
-    if any(peer.connected for peer in meeting.peers.values()):
+    if meeting.connected:
         if unsent and meeting.ends < meeting.deadline:
             meeting = replace(meeting, ends=meeting.deadline)
         over = now >= meeting.ends
@@ -660,9 +646,11 @@ def _with(meeting: Meeting, *actions: Action) -> Meeting:
     return replace(meeting, todo=(*meeting.todo, *actions))
 
 
+def _disconnected(meeting: Meeting, peer: Peer) -> Meeting:
+    peers = {**meeting.peers, peer.number: replace(peer, connected=False)}
+    looking = meeting.looking - {peer.number}
+    return replace(meeting, peers=peers, looking=looking, connected=meeting.connected - 1)
+
+
 def _changed(meeting: Meeting, peer: Peer) -> Meeting:
     return replace(meeting, peers={**meeting.peers, peer.number: peer})
-
-
-def _troubled(meeting: Meeting, trouble: Trouble) -> Meeting:
-    return replace(meeting, troubles=(*meeting.troubles, trouble))

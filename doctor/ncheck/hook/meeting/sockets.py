@@ -18,27 +18,18 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ncheck.decode import MisfitError
-from ncheck.hook.meeting import guest, rules
+from ncheck.hook.meeting import guest, ports, rules
 from ncheck.hook.meeting.connection import Connection, encoded, is_other, reason_of
 from ncheck.hook.meeting.examination import Examination
 from ncheck.hook.meeting.gate import Gate
-from ncheck.hook.meeting.guest import (
-    Answer,
-    Call,
-    EndCalls,
-    Guest,
-    LookFor,
-    LookForHost,
-    OpenChannel,
-    Resolve,
-    Target,
-)  # fmt: skip
+from ncheck.hook.meeting.guest import Calls, Guest, LookForHost, Resolve, Target
 from ncheck.hook.meeting.messages import (
     FOREIGN,
     Alive,
     Came,
     Channel,
     Leave,
+    Look,
     Member,
     Message,
     NotMet,
@@ -47,17 +38,6 @@ from ncheck.hook.meeting.messages import (
     Told,
     Welcome,
     read,
-)  # fmt: skip
-from ncheck.hook.meeting.ports import (
-    Place,
-    PortsTakenError,
-    connecting,
-    is_taken,
-    listen,
-    open_first,
-    place_of,
-    plain,
-    resolve,
 )  # fmt: skip
 from ncheck.hook.meeting.rules import AskForChannel, Examine, HangUp, Meeting, OpenPort, OtherJob, Say, Show, Stage
 from ncheck.hook.meeting.wire import End
@@ -72,7 +52,6 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from ncheck.hook.meeting.attendance import Attendance
-    from ncheck.hook.meeting.ports import Address
     from ncheck.rank_variables import Rank
 
     StartNodePart = Callable[[socket.socket], Popen[bytes]]
@@ -111,7 +90,7 @@ def meet(  # noqa: PLR0913  the words of one call
     `show(verdict)` is called on rank 0 before a rank gets the verdict: as soon as the first rank has ended, mpirun ends
     the others.
     """
-    place = place_of(rank, token, rendezvous)
+    place = ports.place_of(rank, token, rendezvous)
     if rank.rank != 0 and not place.hosts:
         return NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
     own = _own_member(rank)
@@ -121,15 +100,15 @@ def meet(  # noqa: PLR0913  the words of one call
         stack.callback(_close_all, _hold_standard_files())
         selector = stack.enter_context(selectors.DefaultSelector())
         now = time.monotonic()
-        guest = GuestSockets(
+        caller = GuestSockets(
             Guest(
                 rank=rank, own=own, place=place if rank.rank else None, begun=now, timeout=timeout,
                 deadline=now + timeout, patient_until=now + patience,
             ), token, selector=selector, start_node_part=start_node_part, show=show,
         )  # fmt: skip
-        stack.callback(guest.close)
+        stack.callback(caller.close)
         if rank.rank != 0:
-            return _run(selector, guest, None)
+            return _run(selector, caller, None)
         room = _room_for(rank.size, stack)
         meeting = Meeting(
             rank=rank, own=own, begun=now, timeout=timeout, deadline=now + timeout, master_port=place.master_port,
@@ -137,25 +116,25 @@ def meet(  # noqa: PLR0913  the words of one call
         )  # fmt: skip
         host = HostSockets(meeting, token, place, selector=selector, start_examiner=start_examiner, show=show)
         stack.callback(host.close)
-        guest.call_own(host.pair)
-        return _run(selector, guest, host)
+        caller.call_own(host.pair)
+        return _run(selector, caller, host)
 
 
-def _run(selector: selectors.BaseSelector, guest: GuestSockets, host: HostSockets | None) -> Outcome:
+def _run(selector: selectors.BaseSelector, caller: GuestSockets, host: HostSockets | None) -> Outcome:
     try:
         while True:
-            guest.tick()
+            caller.tick()
             if host:
                 host.tick()
-            if guest.outcome is not None:
+            if (outcome := caller.guest.outcome) is not None:
                 if host is None or host.meeting.done:
-                    return guest.outcome
-                guest.hang_up()  # the host waits for the other ranks only
-            wake = min(guest.wake, host.wake) if host else guest.wake
+                    return outcome
+                caller.hang_up()  # the host waits for the other ranks only
+            wake = min(caller.guest.wake, host.wake if host else inf)
             for key, events in selector.select(max(0.0, wake - time.monotonic())):
                 key.data(events)
     except Exception as error:
-        guest.leave("crashed")
+        caller.leave("crashed")
         if host:
             host.break_off(NotMet("crashed", printable(f"ncheck failed on rank 0: {error!r}", 300)))
         raise
@@ -180,15 +159,6 @@ class GuestSockets:
         self._host: Connection | None = None  # since it proved that it is
         self._channel: tuple[Connection, str] | None = None
         self._child: Popen[bytes] | None = None
-
-    @property
-    def outcome(self) -> Outcome | None:
-        return self.guest.outcome
-
-    @property
-    def wake(self) -> float:
-        """When to call `tick` if nothing happens."""
-        return self.guest.wake
 
     def tick(self) -> None:
         now = time.monotonic()
@@ -232,37 +202,37 @@ class GuestSockets:
         self.guest, actions = step
         for action in actions:
             self._carry_out(action)
-        if self.outcome is not None:
+        if self.guest.outcome is not None:
             self.hang_up()
 
     def _carry_out(self, action: guest.Action) -> None:
         match action:
-            case Resolve(hosts):
-                self._resolve(hosts)
-            case Call(target):
-                self._call(target)
-            case EndCalls(targets):
-                for connection in [one for one, target in self._calls.items() if target in targets]:
+            case Came() | Leave() if self._host:
+                self._host.say(action)
+            case Look() if self._host:
+                self._host.say(Alive(tuple(living(self.guest.rank, list(action.ranks)))))
+            case Open():
+                self._open_channel(action.ticket)
+            case Resolve():
+                self._resolve(action.hosts)
+            case Calls():
+                for connection in [one for one, target in self._calls.items() if target in action.ended]:
                     del self._calls[connection]
                     connection.close()
-            case Answer(message) if self._host:
-                self._host.say(message)
-            case LookFor(ranks) if self._host:
-                self._host.say(Alive(tuple(living(self.guest.rank, list(ranks)))))
+                for target in action.begun:
+                    self._call(target)
             case LookForHost():
                 lives = bool(living(self.guest.rank, [0]))
                 self.do(guest.looked(self.guest, time.monotonic(), self._connected(), lives=lives))
-            case OpenChannel(ticket):
-                self._open_channel(ticket)
-            case Show(note):
-                self._show(note)
+            case Show():
+                self._show(action.verdict)
 
     def _resolve(self, hosts: tuple[str, ...]) -> None:
         began, problem = time.monotonic(), ""
-        found: list[Address] = []
+        found: list[ports.Address] = []
         for host in hosts:
             try:
-                found += resolve(host)
+                found += ports.resolve(host)
             except OSError as error:  # noqa: PERF203
                 problem = problem or error.strerror or str(error)
         took = time.monotonic() - began
@@ -271,7 +241,7 @@ class GuestSockets:
     def _call(self, target: Target) -> None:
         address, port = target
         try:
-            sock = connecting(address.family, address.at(port))
+            sock = ports.connecting(address.family, address.at(port))
         except OSError as error:
             self.do(guest.call_ended(self.guest, target, reason_of(error)))
         else:
@@ -281,7 +251,7 @@ class GuestSockets:
         if self._channel or self._child or not self._host:
             return
         with suppress(OSError):  # the host goes on without this node's agent, and says so
-            sock = self._pair() if self._pair else connecting(*self._host.peer)
+            sock = self._pair() if self._pair else ports.connecting(*self._host.peer)
             self._channel = self._connection(sock), ticket
 
     # What the connections call.
@@ -334,7 +304,7 @@ class HostSockets:
         self,
         meeting: Meeting,
         token: bytes,
-        place: Place,
+        place: ports.Place,
         *,
         selector: selectors.BaseSelector,
         start_examiner: StartExaminer,
@@ -429,8 +399,8 @@ class HostSockets:
 
     def _open(self, port: int | None) -> None:
         try:
-            listener = open_first(self._place.ports) if port is None else listen(port)
-        except PortsTakenError as error:
+            listener = ports.open_first(self._place.ports) if port is None else ports.listen(port)
+        except ports.PortsTakenError as error:
             self.break_off(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
             return
         except OSError:
@@ -457,7 +427,7 @@ class HostSockets:
     def _port_owner(self) -> str:
         """Return who else has the MASTER_PORT, if no launcher keeps it for the ranks."""
         rank, port = self.meeting.rank, self.meeting.rank.master_port
-        if rank.launcher != BARE.name or port is None or port in self.meeting.ports or not is_taken(port):
+        if rank.launcher != BARE.name or port is None or port in self.meeting.ports or not ports.is_taken(port):
             return ""
         return other_listener(port)
 
@@ -484,7 +454,7 @@ class HostSockets:
         self._peers[number], self._numbers[connection] = connection, number
         connection.hand_to(self)
         sure = self.meeting.rank.secret or connection.user is not None
-        now, reached_at = time.monotonic(), plain(connection.own_address)
+        now, reached_at = time.monotonic(), ports.plain(connection.own_address)
         self.do(rules.came(self.meeting, number, member, seconds, now, sure=sure, reached_at=reached_at))
 
     def _asked(self, ticket: str) -> AskForChannel | None:
@@ -515,7 +485,7 @@ class _OtherHost:
         self._host, self._port = host, port
         self._connection: Connection | None = None
         with suppress(OSError):
-            sock = connecting(socket.AF_INET, ("127.0.0.1", port))
+            sock = ports.connecting(socket.AF_INET, ("127.0.0.1", port))
             self._connection = Connection(host.selector, sock, End(host.token, hub=False), self)
 
     def close(self) -> None:
