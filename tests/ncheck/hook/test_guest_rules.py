@@ -38,7 +38,7 @@ LOOPBACK = Address(socket.AF_INET, ("127.0.1.1", 0))
 OWN = Member(1, 2, None, "host1", "", "machine 1", 1001, "", "0.1.0")
 ZERO = Member(0, 2, None, "host0", "", "machine 0", 1000, "", "0.1.0")
 PLACE = Place(("n0",), PORTS, MASTER, "MASTER_ADDR")
-OPEN = "open"  # no reason: the call has not ended, and somebody has accepted it
+OPEN, WAITING = "open", "waiting"  # no reason: the call has not ended, and somebody has accepted it or nobody
 
 Event = Callable[[Guest], Step]
 
@@ -144,13 +144,16 @@ FIREWALL = "no answer from its ports (20001 and 2 others), perhaps because of a 
             "filtered", f"{WAITED}{FIREWALL.replace(', per', ' and from MASTER_PORT 29500, per')}", is_error=True,
         )),
         (PLACE, [FILTERED], REFUSED, NotMet("filtered", f"{WAITED}{FIREWALL}")),
+        (PLACE, [FILTERED], WAITING, NotMet("filtered", f"{WAITED}{FIREWALL}")),  # not for long enough
+        (PLACE, [REFUSED], f"{FOREIGN} {REFUSED}", NotMet("refused", f"{WAITED}it refuses the connections")),
         (PLACE, [UNREACHABLE], UNREACHABLE, NotMet("unreachable", f"{WAITED}there is no route to it", is_error=True)),
         (WITHOUT, [UNREACHABLE], None, NotMet("unreachable", f"{WAITED}there is no route to it")),
         (PLACE, [LOST], LOST, NotMet("unreachable", f"{WAITED}the connections to it fail")),
         (PLACE, [], None, NotMet("unreachable", f"{WAITED}there is no route to it")),
     ],
     ids=["refused", "store", "guessed", "no master port", "no time", "master silent", "was there", "one foreign",
-         "silent", "filtered", "one port", "firewall", "store refuses", "no route", "no route for us", "lost",
+         "silent", "filtered", "one port", "firewall", "store refuses", "store waits", "store was there",
+         "no route", "no route for us", "lost",
          "nothing"],
 )  # fmt: skip
 def test_why_rank_0_was_not_found_is_an_error_only_where_the_job_could_not_meet_either(
@@ -160,10 +163,11 @@ def test_why_rank_0_was_not_found_is_an_error_only_where_the_job_could_not_meet_
     ends = [(at(PORTS[index]), reason) for index, reason in enumerate(own)]
     ends += [(at(MASTER), master)] if master else []
     for target, reason in ends:
-        for word in reason.split() if reason != OPEN else ():
+        for word in reason.split() if reason not in {OPEN, WAITING} else ():
             now, _ = guest.call_ended(now, target, word)
-    still = {target: 1.0 for target, reason in ends if reason == OPEN}
-    now, done = play(replace(now, calls=still), tick(1.5, *still))
+    still = {target: reason for target, reason in ends if reason in {OPEN, WAITING}}
+    connected = [target for target, reason in still.items() if reason == OPEN]
+    now, done = play(replace(now, calls=dict.fromkeys(still, 1.0)), tick(1.5, *connected))
     assert (now.outcome, done) == (outcome, [])
 
 

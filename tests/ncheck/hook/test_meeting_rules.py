@@ -30,6 +30,7 @@ DOUBT = f"perhaps another job meets at {AT}: NCHECK_TOKEN, a secret of this job,
 VERDICT = {"stop": False}
 TOLD = Told(VERDICT)
 PORT, MASTER_PORT = 20001, 29500
+HERE = "10.0.0.99"  # the address of rank 0's host
 
 Event = Callable[[Meeting], Step]
 
@@ -64,10 +65,12 @@ def play(meeting: Meeting, *events: Event) -> tuple[Meeting, list[Action]]:
 # What can happen. Peers are numbered in the order in which they come: rank 0 itself is 0.
 
 
-def came(rank: int, at: float = 1.0, seconds: float = 30.0, *, sure: bool = True, **fields: Any) -> Event:
+def came(
+    rank: int, at: float = 1.0, seconds: float = 30.0, *, sure: bool = True, to: str = HERE, **fields: Any
+) -> Event:
     def event(meeting: Meeting) -> Step:
         who = member(rank, **{"size": meeting.rank.size, **fields})
-        return rules.came(meeting, meeting.entries, who, seconds, at, sure=sure, reached_at="10.0.0.99")
+        return rules.came(meeting, meeting.entries, who, seconds, at, sure=sure, reached_at=to)
 
     return event
 
@@ -133,19 +136,25 @@ def test_all_that_is_known_of_a_meeting_in_which_one_rank_came() -> None:
     assert meeting == Meeting(
         rank=Rank(0, 3, master="n0", master_port=MASTER_PORT), own=zero.member, begun=0.0, timeout=12.0, deadline=9.5,
         master_port=MASTER_PORT, ports=(PORT,), peers={0: zero, 1: rules.Peer(1, one, sure=True)}, ranks={0: 0, 1: 1},
-        connected=2, entries=2, entered=1.5, reached_at="10.0.0.99",
+        connected=2, entries=2, entered=1.5, reached_at=HERE,
     )  # fmt: skip
     assert meeting.wake == 2.0  # then the master port is opened
     assert attendance(came(1)) == Attendance(
-        members=(replace(zero.member, address="10.0.0.99"), one), missing=(2,), ended=(), problems=(),
+        members=(replace(zero.member, address=HERE), one), missing=(2,), ended=(), problems=(),
         remote_came=True, ports=(PORT,), evidence="remote-came",
     )  # fmt: skip
+
+
+def test_the_ranks_of_this_host_get_the_address_that_other_machines_have_reached() -> None:
+    local = came(1, machine="machine 0", to="127.0.0.1")
+    assert [one.address for one in attendance(local, came(2)).members] == [HERE, HERE, "10.0.0.2"]
+    assert [one.address for one in attendance(came(2), local).members] == [HERE, HERE, "10.0.0.2"]
 
 
 def test_one_rank_of_each_machine_is_asked_for_a_channel_before_the_nodes_are_examined() -> None:
     far: dict[str, Any] = {"machine": "far"}
     meeting, done = play(begun(4), came(1, machine="machine 0"), came(3, **far), came(2, **far), tick(1.0))
-    assert sorted(done[3:], key=str) == [AskForChannel(0, "machine 0"), AskForChannel(3, "far")]
+    assert done[3:] == [AskForChannel(3, "far"), AskForChannel(0, "machine 0")]
     meeting, done = play(meeting, connected("far"), tick(1.1))
     assert done == []
     assert play(meeting, connected("machine 0"), tick(1.2))[1] == [Examine(11.0)]
@@ -269,6 +278,11 @@ def test_a_stranger_without_time_leaves_the_others_theirs_and_a_missing_rank_is_
     meeting, done = play(begun(3, timeout=18.0), STRANGER, gave_up(1, "overran"))
     assert done == [Say((1,), Welcome(meeting.own))]
     assert (meeting.deadline, meeting.attendance_ends, meeting.attendance().evidence) == (6.0, 2.0, "")
+
+
+def test_the_machine_of_a_rank_that_two_claim_is_not_used() -> None:
+    claimed = came(1, sure=False, pid=66)
+    assert play(begun(2), claimed, HONEST, tick(9.0))[1][2:] == [OpenPort(MASTER_PORT), AskForChannel(0, "machine 0")]
 
 
 def test_an_attendance_taken_with_a_stranger_that_leaves_is_taken_again() -> None:
@@ -431,12 +445,12 @@ FIRST = OtherJob(member(0, pid=66), leads=True)
 
 
 def test_all_ranks_of_two_jobs_get_the_verdict_of_the_one_that_was_first() -> None:
-    meeting, done = play(begun(2), met(FIRST), came(1), tick(5.0), tick(10.9))
+    meeting, done = play(begun(3), met(FIRST), came(1), tick(5.0), tick(10.7))
     assert (meeting.stage, done[1:]) == (Stage.ATTENDANCE, [OpenPort(MASTER_PORT)])  # it waits for the other's verdict
     news = Told({"problems": "two jobs"}, (member(1),))
-    meeting, done = play(meeting, lambda new: rules.followed(new, news, 10.9))
+    meeting, done = play(meeting, lambda new: rules.followed(new, news, 10.7))
     assert done == [Show(news.verdict), Say((0, 1), Told(news.verdict))]
-    assert play(meeting, left(0), left(1), tick(11.0))[0].done
+    assert play(meeting, left(0), left(1), tick(10.7))[0].done  # nobody waits for rank 2
 
 
 def test_another_job_whose_verdict_does_not_come_is_a_problem_of_this_one() -> None:

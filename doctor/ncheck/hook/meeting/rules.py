@@ -6,7 +6,7 @@ A peer is a connection that has proved that it knows the job's token; it is know
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -413,7 +413,7 @@ def broken_off(meeting: Meeting, outcome: NotMet, now: float) -> Step:
     return _step(_concluded(meeting, outcome, now))
 
 
-def tick(meeting: Meeting, now: float, *, unsent: bool = False, channels: Iterable[str] = ()) -> Step:
+def tick(meeting: Meeting, now: float, *, unsent: bool = False, channels: Collection[str] = ()) -> Step:
     """Do what is due. `unsent`: something waits to be sent to a peer. `channels`: machines whose agent is connected."""
     if meeting.stage is Stage.ATTENDANCE:
         if meeting.wants_master_port and now >= meeting.master_port_at:
@@ -506,7 +506,7 @@ def _shortened(meeting: Meeting, deadline: float, *, sure: bool) -> Meeting:
     return replace(meeting, deadline=min(meeting.deadline, deadline), shortened=shortened)
 
 
-def _waited_longer(meeting: Meeting, now: float, channels: Iterable[str]) -> Meeting:
+def _waited_longer(meeting: Meeting, now: float, channels: Collection[str]) -> Meeting:
     """Take the attendance, unless the missing ranks may still connect: the nodes of the others look for processes."""
     if now >= meeting.patient_until or meeting.is_led:
         return _attendance_taken(meeting, now, channels)
@@ -530,7 +530,7 @@ def _waited_longer(meeting: Meeting, now: float, channels: Iterable[str]) -> Mee
     return _with(meeting, Say(tuple(peer.number for peer in connected), Wait()), Show({"note": note}))
 
 
-def _attendance_taken(meeting: Meeting, now: float, channels: Iterable[str]) -> Meeting:
+def _attendance_taken(meeting: Meeting, now: float, channels: Collection[str]) -> Meeting:
     """Ask for the channels to the agents of the nodes. It may be the second time: some may be open."""
     ends = now + min(_TO_OPEN_CHANNELS, max(0.0, meeting.verdict_due - now) / 3)
     machines: dict[str, tuple[int, ...]] = {}
@@ -541,7 +541,7 @@ def _attendance_taken(meeting: Meeting, now: float, channels: Iterable[str]) -> 
             continue  # it may be a stranger, so its machine is not used
         machines[peer.member.machine] = (*machines.get(peer.member.machine, ()), number)
     meeting = replace(meeting, stage=Stage.CHANNELS, ends=ends, machines=machines, asked={})
-    for machine in machines.keys() - set(channels):
+    for machine in [name for name in machines if name not in channels]:
         meeting = _asked_for_channel(meeting, machine)
     return meeting
 
