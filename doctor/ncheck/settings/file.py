@@ -130,8 +130,8 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
     if path.exists() and not path.is_file():
         raise SettingsError(f"{NAME}: it is not a file; to run without it: --config none")
     own = own_folder(environ, "XDG_CONFIG_HOME", ".config")
-    if own and not os.path.lexists(path) and (own / NAME).exists():
-        return read_file(own / NAME, str(own / NAME), environ)[0]
+    if not os.path.lexists(path):
+        return read_file(own / NAME, str(own / NAME), environ)[0] if own and (own / NAME).exists() else FileSettings()
     settings, content = read_file(path, NAME, environ)
     if own and path.parent.resolve() == own.resolve():
         return settings
