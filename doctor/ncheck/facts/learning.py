@@ -90,7 +90,7 @@ def definition_of(fact: FactType) -> Fact[object] | None:
     """Return how a fact is read; None for what the run itself contributes. Its module lists it in FACTS; a fact that is
     made while ncheck runs has it as DEFINITION.
 
-    LoginFacts is the exception: a cluster knows it, so it lies in model/, and the module of IdentityFacts lists it.
+    LoginFacts is the exception: it lies beside Cluster, which reads it, and the module of IdentityFacts lists it.
     """
     if own := getattr(fact, "DEFINITION", None):
         return cast("Fact[object]", own)

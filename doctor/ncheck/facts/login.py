@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ncheck.facts.definition import Fact
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.cluster import LoginFacts
 from ncheck.model.evidence import Cause, Evidence, Greeting
 from ncheck.model.fact import Unread
-from ncheck.model.login import LoginFacts
 from ncheck.text import printable
 
 __all__ = ["FACTS", "NOISE_LINES", "ONE_CONNECTION", "IdentityFacts", "ListingFacts", "LoginFacts"]

@@ -25,9 +25,9 @@ from ncheck.settings.options import (
     HostOverride,
     Ignore,
     JobEnvironment,
+    RunContext,
     Settings,
 )
-from ncheck.settings.run_context import RunContext
 from ncheck.settings.values import FORMATS, Output
 from ncheck.text import printable
 
