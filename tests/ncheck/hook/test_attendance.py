@@ -1,4 +1,4 @@
-"""The rules of a meeting: whom to wait for, and which ranks cannot be of one job."""
+"""Who came to a meeting: whom to wait for, and which ranks cannot be of one job."""
 
 from __future__ import annotations
 
