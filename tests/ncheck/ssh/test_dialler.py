@@ -156,7 +156,7 @@ def test_hosts_wait_where_descriptors_are_few() -> None:
         try:
             with Dialled() as dialled:
                 for number in range(1, 101):
-                    dialled.add(f"s{number}", Target("s", f"127.1.1.{number}", silent), timeout=0.5)
+                    dialled.add(f"s{number}", Target("s", f"127.1.1.{number}", silent), timeout=0.15)
                     dialled.add(f"r{number}", Target("r", f"127.1.2.{number}", closed))
                 outcomes = dialled.first(200)
         finally:
