@@ -13,6 +13,7 @@
 #                               needed here (ARGS='--only facts,hang'); bench/gpu_once.sh asks more, in one call
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
 #   make wheelhouse             dist/wheelhouse: everything to install from with no package index
+#   make site                   dist/site: the documents as pages that need no server and no network
 #   make release                dist/release: all files of a release, the same bytes from the same commit; see SECURITY.md
 #   make clean                  remove what the above made
 
@@ -34,7 +35,7 @@ STAMPS := $(VENV)/.stamps
 WHEELS := build/wheel
 SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run test test-fast lint bench gpu pyz wheelhouse release clean system-packages
+.PHONY: help run test test-fast lint bench gpu pyz wheelhouse site release clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -125,6 +126,9 @@ wheelhouse: $(STAMPS)/installed
 	@build/proof/bin/ncheck --version
 	@rm -rf build/proof
 	@echo "make: copy dist/wheelhouse to the machine; there: python3 -m pip install --no-index --find-links wheelhouse cluster-ncheck"
+
+site: $(STAMPS)/installed $(STAMPS)/dev
+	@$(BIN)/python release/build_site.py dist/site
 
 release: $(STAMPS)/dev pyz wheelhouse
 	@$(BIN)/python release/release.py dist/release --pyz dist/ncheck.pyz --wheelhouse dist/wheelhouse

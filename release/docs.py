@@ -53,6 +53,7 @@ from given import given_module
 if TYPE_CHECKING:
     import click
     from ncheck import Check
+    from ncheck.triage.causes import KnownCause
 
 TREE = Path(__file__).resolve().parents[1]
 PAGES = (*sorted(TREE.glob("README*.md")), *sorted((TREE / "docs").glob("*.md")))
@@ -89,22 +90,33 @@ def _filled(block: re.Match[str]) -> str:
 
 def checks_page() -> str:
     """Return docs/checks.md: the page of each built-in check under an anchor of its code."""
+    topics = checks_by_topic()
+    parts = [
+        "# Checks\n\n<!-- Written by make docs from the pages in checks/ncheck_checks: change them there. -->\n",
+    ]
+    number = sum(map(len, topics.values()))
+    parts += [f"{number} checks. `ncheck explain CODE` prints the same page in a terminal, `ncheck list` the list.\n"]
+    for topic, members in topics.items():
+        parts += [table_of_topic(topic, members, lambda code: f"#{code.lower()}"), *map(_check_section, members)]
+    return "\n".join(parts)
+
+
+def checks_by_topic() -> dict[str, list[Check]]:
+    """Return the built-in checks under the headings of their topics."""
     from ncheck.report.listing import topic_of
     from ncheck.steps.registry import OURS, load_checks
 
-    checks = [check for check in load_checks().checks if check.module.startswith(f"{OURS}.")]
     topics: dict[str, list[Check]] = {}
-    for check in checks:
-        topics.setdefault(topic_of(check.code), []).append(check)
-    parts = [
-        "# Checks\n\n<!-- Written by make docs from the pages in checks/ncheck_checks: change them there. -->\n",
-        f"{len(checks)} checks. `ncheck explain CODE` prints the same page in a terminal, `ncheck list` the list.\n",
-    ]
-    for topic, members in topics.items():
-        rows = [f"| [{c.code}](#{c.code.lower()}) | {c.name} | {c.severity.value} | {c.title} |\n" for c in members]
-        head = f"## {topic}\n\n| code | name | severity | what is wrong |\n|---|---|---|---|\n"
-        parts += [head + "".join(rows), *map(_check_section, members)]
-    return "\n".join(parts)
+    for check in load_checks().checks:
+        if check.module.startswith(f"{OURS}."):
+            topics.setdefault(topic_of(check.code), []).append(check)
+    return topics
+
+
+def table_of_topic(topic: str, members: list[Check], address: Callable[[str], str]) -> str:
+    """Return the heading of a topic and the table of its checks, each with a link to its code's address."""
+    rows = [f"| [{c.code}]({address(c.code)}) | {c.name} | {c.severity.value} | {c.title} |\n" for c in members]
+    return f"## {topic}\n\n| code | name | severity | what is wrong |\n|---|---|---|---|\n" + "".join(rows)
 
 
 def _check_section(check: Check) -> str:
@@ -119,9 +131,6 @@ def _check_section(check: Check) -> str:
 
 def causes_page() -> str:
     """Return docs/causes.md: what each cause means that triage names, the command that shows it, and its fix."""
-    from ncheck.triage.causes import CAUSES as ALL
-    from ncheck.triage.causes import SYMPTOM, UNKNOWN
-
     head = (
         "# Causes\n\n<!-- Written by make docs from doctor/ncheck/triage/causes.py: change them there. -->\n\n"
         "What `ncheck triage` answers: `cause` of each diagnosis is one of these names, and one name is one repair. "
@@ -129,7 +138,7 @@ def causes_page() -> str:
         "segfault, disk, nan, exit, time-limit, preempted, cancelled.\n"
     )
     parts = [head]
-    for name, cause in {**ALL, UNKNOWN: SYMPTOM}.items():
+    for name, cause in causes().items():
         look = f"- look: `{cause.look}`\n" if cause.look else ""
         fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
         parts.append(
@@ -137,6 +146,14 @@ def causes_page() -> str:
             f"{look}{fix}"
         )
     return "\n".join(parts)
+
+
+def causes() -> Mapping[str, KnownCause]:
+    """Return each cause that triage names, and what it says where it knows none."""
+    from ncheck.triage.causes import CAUSES as ALL
+    from ncheck.triage.causes import SYMPTOM, UNKNOWN
+
+    return {**ALL, UNKNOWN: SYMPTOM}
 
 
 def coverage_page() -> str:
