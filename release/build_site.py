@@ -151,7 +151,7 @@ def _causes() -> Iterator[tuple[str, str]]:
         look = f"- look: `{cause.look}`\n" if cause.look else ""
         fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
         text = f"# {name}\n\n{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n{look}{fix}"
-        yield f"causes/{name}/index.md", f"{text}\n---\n\n[Causes](../index.md), `ncheck explain {name}`\n"
+        yield f"causes/{name}/index.md", f"{text}\n---\n\n[Causes](../index.md)\n"
     head = "# Causes\n\nWhat `ncheck triage` answers: one cause is one repair.\n\n| cause | meaning |\n|---|---|\n"
     yield "causes/index.md", head + "".join(rows)
 
