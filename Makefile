@@ -130,8 +130,8 @@ wheelhouse: $(STAMPS)/installed
 site: $(STAMPS)/installed $(STAMPS)/dev
 	@$(BIN)/python release/build_site.py dist/site
 
-release: $(STAMPS)/dev pyz wheelhouse
-	@$(BIN)/python release/release.py dist/release --pyz dist/ncheck.pyz --wheelhouse dist/wheelhouse
+release: $(STAMPS)/dev pyz wheelhouse site
+	@$(BIN)/python release/release.py dist/release --pyz dist/ncheck.pyz --wheelhouse dist/wheelhouse --site dist/site
 	@release/verify dist/release
 
 # The lab wants real tools; only root can install them, and says so otherwise.

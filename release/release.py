@@ -1,7 +1,7 @@
-"""Make all files of a release in one folder: wheel, source, single file, wheelhouse, SBOM, provenance, SHA256SUMS.
+"""Make all files of a release in one folder: wheel, source, single file, wheelhouse, site, SBOM, provenance, sums.
 
     make release                  (dist/release; then sign it: see SECURITY.md)
-    python release/release.py OUT --pyz FILE --wheelhouse FOLDER
+    python release/release.py OUT --pyz FILE --wheelhouse FOLDER --site FOLDER
 
 The same commit and the same dependencies give the same bytes, in any folder: no file has a time but that of the commit
 (SOURCE_DATE_EPOCH). release/verify compares such a folder with what its SHA256SUMS and its provenance say.
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict
@@ -28,11 +29,13 @@ from in_toto_attestation.v1.statement import Statement
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "cluster_ncheck"
 SUMS, PROVENANCE, SBOM = "SHA256SUMS", "provenance.intoto.json", "sbom.cyclonedx.json"
+# What writes into the files that are made, beside the packages of the wheelhouse.
+TOOLS = ("hatchling", "mkdocs", "mkdocs-material", "Markdown", "pymdown-extensions", "Jinja2", "Pygments")
 # How to make the same files again, as SLSA wants it named: any URI, and this one says it by itself.
 BUILD_TYPE = "urn:cluster-ncheck:make-release:1"
 
 
-def release(out: Path, pyz: Path, wheelhouse: Path) -> None:
+def release(out: Path, pyz: Path, wheelhouse: Path, site: Path) -> None:
     """Write the folder; what was in it goes.
 
     Raises SystemExit where the files of the checkout are not those of its commit.
@@ -47,7 +50,11 @@ def release(out: Path, pyz: Path, wheelhouse: Path) -> None:
     shutil.copy(pyz, out / "ncheck.pyz")
     wheels = {path.name: path for path in wheelhouse.glob("*.whl") if not path.name.startswith(NAME)}
     packed = {**wheels, wheel.name: wheel}
-    _tar(out / f"{NAME}-{version}-wheelhouse.tar.gz", packed)
+    _tar(out / f"{NAME}-{version}-wheelhouse.tar.gz", {f"wheelhouse/{name}": path for name, path in packed.items()})
+    pages = {f"site/{path.relative_to(site)}": path for path in (site / version).rglob("*") if path.is_file()}
+    if not pages:
+        raise SystemExit(f"release: {site} has no pages of {version}")
+    _tar(out / f"{NAME}-{version}-site.tar.gz", pages)
     _sbom(out / SBOM, packed)
     _provenance(out, packed)
     lines = [f"{_digest(path)}  {path.name}\n" for path in sorted(out.iterdir())]
@@ -61,15 +68,16 @@ def _epoch() -> int:
 
 
 def _tar(out: Path, files: dict[str, Path]) -> None:
-    """Pack wheels in a folder, in the order of their names, with one time and no owner."""
+    """Pack files under these names, in their order, with one time and no owner."""
+    time = _epoch()
     with (
         out.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
         for name, path in sorted(files.items()):
-            entry = tarfile.TarInfo(f"wheelhouse/{name}")
-            entry.size, entry.mtime, entry.mode = path.stat().st_size, _epoch(), 0o644
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime, entry.mode = path.stat().st_size, time, 0o644
             with path.open("rb") as content:
                 archive.addfile(entry, content)
 
@@ -96,6 +104,7 @@ def _provenance(out: Path, wheels: dict[str, Path]) -> None:
     made_of = [_described("ncheck", {"gitCommit": commit})]
     made_of += [_described(name, {"sha256": _digest(path)}) for name, path in sorted(wheels.items())
                 if not name.startswith(NAME)]  # fmt: skip
+    made_of += [ResourceDescriptor(one, f"pkg:pypi/{one.lower()}@{metadata.version(one)}") for one in TOOLS]
     predicate = {
         "buildDefinition": {
             "buildType": BUILD_TYPE,
@@ -130,5 +139,6 @@ if __name__ == "__main__":
     parser.add_argument("out", type=Path)
     parser.add_argument("--pyz", type=Path, required=True)
     parser.add_argument("--wheelhouse", type=Path, required=True)
+    parser.add_argument("--site", type=Path, required=True)
     given = parser.parse_args()
-    release(given.out, given.pyz, given.wheelhouse)
+    release(given.out, given.pyz, given.wheelhouse, given.site)

@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from importlib.metadata import requires
+from importlib.metadata import version as installed
 from pathlib import Path
 
 import ncheck
@@ -28,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 VERIFY = ROOT / "release" / "verify"
 NAMES = {
     "SHA256SUMS", "ncheck.pyz", "provenance.intoto.json", "sbom.cyclonedx.json", "cluster_ncheck-V-py3-none-any.whl",
-    "cluster_ncheck-V-wheelhouse.tar.gz", "cluster_ncheck-V.tar.gz",
+    "cluster_ncheck-V-wheelhouse.tar.gz", "cluster_ncheck-V-site.tar.gz", "cluster_ncheck-V.tar.gz",
 }  # fmt: skip
 
 
@@ -47,6 +49,12 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         line.partition(";")[0].strip() for line in requires("cluster-ncheck") or () if "python_version" not in line
     ]
     subprocess.run([*python, "--only-binary", ":all:", "--dest", str(wheelhouse), *wanted], check=True)
+    site = folder / "site"
+    for at, page in enumerate(("index.html", "checks/NC402/index.html")):
+        path = site / ncheck.__version__ / page
+        path.parent.mkdir(parents=True)
+        path.write_text(f"<p>{page}")
+        os.utime(path, (at, at))
     made = []
     for name, zone, umask in (("a", "UTC", 0o022), ("deeper/b", "Asia/Tokyo", 0o027)):
         checkout = folder / name
@@ -56,9 +64,8 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         subprocess.run([sys.executable, str(SCRIPT), str(pyz)], check=True, env=environ, umask=umask)
         script = str(checkout / "release" / "release.py")
         words = [sys.executable, script, str(checkout / "dist" / "release"), "--pyz", str(pyz)]
-        subprocess.run(
-            [*words, "--wheelhouse", str(wheelhouse)], check=True, env=environ, umask=umask, stdout=subprocess.PIPE
-        )
+        words += ["--wheelhouse", str(wheelhouse), "--site", str(site)]
+        subprocess.run(words, check=True, env=environ, umask=umask, stdout=subprocess.PIPE)
         made.append(checkout / "dist" / "release")
     return made[0], made[1]
 
@@ -74,6 +81,15 @@ def test_two_builds_in_two_folders_give_the_same_bytes(releases: tuple[Path, Pat
     assert {plain(name) for name in first} == NAMES
     assert [name for name in first if first[name] != second.get(name)] == []
     assert first.keys() == second.keys()
+
+
+def test_the_site_is_packed_under_its_version_with_the_time_of_the_commit(releases: tuple[Path, Path]) -> None:
+    time = subprocess.run(["git", "-C", str(ROOT), "log", "-1", "--format=%ct"], capture_output=True, check=True)
+    with tarfile.open(releases[0] / f"cluster_ncheck-{ncheck.__version__}-site.tar.gz") as archive:
+        assert [(one.name, one.mtime, one.mode, one.uid) for one in archive] == [
+            (f"site/{ncheck.__version__}/{page}", int(time.stdout), 0o644, 0)
+            for page in ("checks/NC402/index.html", "index.html")
+        ]
 
 
 def test_a_release_is_refused_after_one_changed_byte(releases: tuple[Path, Path], tmp_path: Path) -> None:
@@ -135,7 +151,9 @@ def test_the_provenance_names_the_commit_and_every_package(releases: tuple[Path,
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     source, *packages = predicate.build_definition.resolved_dependencies
     assert dict(source.digest) == {"gitCommit": commit.stdout.strip()}
-    assert {"paramiko", "click", "rich"} <= {one.name.partition("-")[0] for one in packages}
+    assert {"paramiko", "click", "rich"} <= {one.name.partition("-")[0] for one in packages if one.digest}
+    tools = {one.name: one.uri for one in packages if not one.digest}
+    assert tools["mkdocs-material"] == f"pkg:pypi/mkdocs-material@{installed('mkdocs-material')}"
     assert {plain(one.name) for one in statement.subject} == NAMES - {"SHA256SUMS", "provenance.intoto.json"}
 
 
@@ -155,7 +173,7 @@ def test_a_checkout_with_changes_gives_no_release(tmp_path: Path) -> None:
     (tmp_path / "a" / "new.txt").touch()
     script = str(tmp_path / "a" / "release" / "release.py")
     done = subprocess.run(
-        [sys.executable, script, str(tmp_path / "out"), "--pyz", "x", "--wheelhouse", "y"],
+        [sys.executable, script, str(tmp_path / "out"), "--pyz", "x", "--wheelhouse", "y", "--site", "z"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (
