@@ -37,7 +37,7 @@ STREAMS, SECONDS = 4, 2
 
 @dataclass(frozen=True)
 class Start:
-    """One turn: seconds until the first collective was over, of the whole turn, and of the same ranks' bare start:
+    """One step: seconds until the first collective was over, of the whole step, and of the same ranks' bare start:
     as many interpreters that open the library and do nothing.
     """
 
@@ -57,10 +57,10 @@ def standins() -> Iterator[Path]:
 
 
 def started(libraries: Path) -> Start:
-    """Run a turn of 16 ranks as a node's agent does."""
+    """Run a step of 16 ranks as a node's agent does."""
     from ncheck.agent.sources import Sources
     from ncheck.fleet.bootstrap import module_text
-    from ncheck.probe.agent import meeting, turn
+    from ncheck.probe.agent import meeting, step
 
     environment = {
         **os.environ, "LD_LIBRARY_PATH": str(libraries),
@@ -70,14 +70,14 @@ def started(libraries: Path) -> Start:
     sources.fetch = module_text  # type: ignore[assignment]
     sources.start({"environment": {"python": sys.executable}})
     variables = {"NCCL_SOCKET_IFNAME": "=lo"}
-    met = meeting.answer(sources, {"means": "nccl", "count": 1, "variables": variables}, 60.0)
+    met = meeting.answer(sources, {"method": "nccl", "count": 1, "variables": variables}, 60.0)
     asked = {
-        "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [RANKS], "sizes": [8, MIB],
+        "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [RANKS], "sizes": [8, MIB],
         "launcher": "agents", "net": "", "expect": None, "node": "here", "planned": ["lo"], "timeout": 60.0,
         "repeats": 5, "variables": variables, "id": met["ids"][0], "first": 0, "gpus": list(range(RANKS)),
     }  # fmt: skip
     began = time.monotonic()
-    said = turn.answer(sources, asked, 60.0)
+    said = step.answer(sources, asked, 60.0)
     whole = time.monotonic() - began
     if said["failure"]:
         sys.exit(f"bench: the ranks failed: {said['failure']}")
@@ -128,13 +128,13 @@ def by_tcp() -> float:
         ports.append(said["ports"][address])
     asked = [
         {
-            "round": 1, "means": "tcp", "group": list(NODES), "node": NODES[rank], "planned": [], "timeout": 60.0,
+            "round": 1, "method": "tcp", "group": list(NODES), "node": NODES[rank], "planned": [], "timeout": 60.0,
             "sizes": [MIB, 8 * MIB, 64 * MIB, 512 * MIB], "source": ADDRESSES[rank], "address": ADDRESSES[1 - rank],
             "port": ports[1 - rank], "token": TOKEN, "seconds": float(SECONDS),
         }
         for rank in (0, 1)
     ]  # fmt: skip
-    replies: Any = at_once(agents, [Answer("turn", 60.0, one, turn=1) for one in asked])  # type: ignore[arg-type]
+    replies: Any = at_once(agents, [Answer("step", 60.0, one, round=1) for one in asked])  # type: ignore[arg-type]
     for agent in agents:
         agent.bye()
     if replies[0].value["failure"]:
@@ -165,7 +165,7 @@ def section(starts: list[Start], tests: list[tuple[float, float]], rates: list[t
     text = (
         f"## Probe\n\n{system} (load {load:.1f} at the end), Python {platform.python_version()}. No GPU: NCCL and the "
         f"driver are stand-ins.\n\n{RANKS} ranks on one node: {first:.2f} s from the question to the end of the first "
-        f"all-reduce (at most {MOST:.0f} s); {whole:.2f} s for the whole turn, 8 B and 1 MiB. "
+        f"all-reduce (at most {MOST:.0f} s); {whole:.2f} s for the whole step, 8 B and 1 MiB. "
         f"{RANKS} interpreters that only open the library: {bare:.2f} s. Medians of {len(starts)}."
     )
     cpu, took = (median(column) for column in zip(*tests, strict=True))

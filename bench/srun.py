@@ -56,7 +56,7 @@ def measure(count: int) -> Cost:
     from ncheck.facts.login import IdentityFacts, LoginFacts
     from ncheck.facts.nics import Address, Interface, NicFacts
     from ncheck.fleet.bootstrap import bootstrap
-    from ncheck.fleet.engines.step import Step, StepStream
+    from ncheck.fleet.engines.step import SrunStep, StepStream
     from ncheck.fleet.session import Request
     from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import Login
@@ -96,7 +96,7 @@ def measure(count: int) -> Cost:
         path = Path(folder, "srun")
         path.write_text(SRUN.format(python=sys.executable, count=count))
         path.chmod(0o755)
-        step = Step([str(path)], os.environ, names)
+        step = SrunStep([str(path)], os.environ, names)
         if not step.settled(60):
             sys.exit("bench: the simulated srun did not start")
         began, sent = time.process_time(), []

@@ -79,8 +79,8 @@ def diagnose(
 
     from ncheck.model.job import target_of
     from ncheck.pipeline import triage
+    from ncheck.triage.diagnosis_history import kept
     from ncheck.triage.join import examine_job
-    from ncheck.triage.kept import kept
     from ncheck.triage.live import cluster_of
 
     given = _given("diagnose", settings, Given)

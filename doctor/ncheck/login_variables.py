@@ -72,8 +72,8 @@ def limit_set_to(wanted: str, name: str, limits: LimitsFacts, identity: object =
                 f"{sudo_for(file)}sed -i --follow-symlinks -E {quote(edit)} {_typed(file)}" for file, edit in edits
             )
         )
-    who = "root" if isinstance(identity, IdentityFacts) and identity.user_id == 0 else "*"
-    lines = "".join(rf"{who} {kind} {name} {wanted}\n" for kind in ("soft", *(["hard"] if hard else [])))
+    user = "root" if isinstance(identity, IdentityFacts) and identity.user_id == 0 else "*"
+    lines = "".join(rf"{user} {kind} {name} {wanted}\n" for kind in ("soft", *(["hard"] if hard else [])))
     return Fix(f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{name}.conf")
 
 

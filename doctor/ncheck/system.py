@@ -44,18 +44,18 @@ _MEGA_PER_GIGA = 1000
 def systems_of(known: Mapping[str, Facts]) -> tuple[System, ...]:
     """Return what the nodes have: one for those that are alike."""
     alike: dict[str, tuple[System, list[str]]] = {}
-    said: Said = {}
+    cache: Cache = {}
     for node, facts in known.items():
-        system = system_of(facts, said)
+        system = system_of(facts, cache)
         alike.setdefault(repr(system), (system, []))[1].append(node)
     return tuple(replace(system, nodes=tuple(nodes)) for system, nodes in alike.values())
 
 
-Said = dict[int, Mapping[str, Any]]  # what facts say, by their identity: nodes that are alike share them
+Cache = dict[int, Mapping[str, Any]]  # what facts say, by their identity: nodes that are alike share them
 
 
-def system_of(facts: Facts, said: Said) -> System:
-    """Return what is known of a node, and why the rest is not. `said` holds what the facts of earlier nodes say."""
+def system_of(facts: Facts, cache: Cache) -> System:
+    """Return what is known of a node, and why the rest is not. `cache` holds what the facts of earlier nodes say."""
     absent: dict[str, str] = {}
     unknown: dict[str, str] = {}
     read = {name_of(fact): value for fact, value in facts.items()}
@@ -67,9 +67,9 @@ def system_of(facts: Facts, said: Said) -> System:
         elif isinstance(value, Unread):
             unknown[topic] = value.reason
         elif value is not None:
-            if id(value) not in said:
-                said[id(value)] = values_of(value)
-            values |= said[id(value)]
+            if id(value) not in cache:
+                cache[id(value)] = values_of(value)
+            values |= cache[id(value)]
     return System(absent=absent, unknown=unknown, **values)
 
 

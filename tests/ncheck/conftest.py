@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, SessionTerms
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Source
 from ncheck.model.node import Node
 
@@ -62,7 +62,7 @@ def ask() -> Ask:
         connect_timeout: float = 60.0,
         heard: Heard = id,
     ) -> Evidence:
-        wanted = Wanted(
+        wanted = SessionTerms(
             os.urandom(8).hex(), time.monotonic() + 120.0, bool(sources),
             connect_timeout=connect_timeout, command_timeout=60.0, enter=enter, environment=environment or {},
         )  # fmt: skip
@@ -83,7 +83,7 @@ class Replies(dict[str, Reply]):
         self.told()
 
 
-def talk(sources: Sequence[Source], wanted: Wanted, heard: Heard) -> Evidence:
+def talk(sources: Sequence[Source], wanted: SessionTerms, heard: Heard) -> Evidence:
     """Go through one session from beginning to end."""
     known = Known(Node("here"))
     session = Session(LocalEngine().connect(known.node, 60.0), known, wanted, module_text)

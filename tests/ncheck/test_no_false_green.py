@@ -16,7 +16,7 @@ from ncheck.facts.learning import facts_of, sources_for
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
-from ncheck.model.evidence import TURN, Evidence, Reply, Status
+from ncheck.model.evidence import ROUND, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Report
 from ncheck.observer import Silent
@@ -51,7 +51,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     ACS.key: ("this user is shown no access control of bridges anyway", UNASKED),
     "file:/etc/os-release": ("only the wording of a fix depends on it", set()),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
-    "answer:meeting": ("that ranks met is told by their turns", set()),
+    "answer:meeting": ("that ranks met is told by their steps", set()),
     "answer:ssh-peers": ("the launch from this machine opens no ssh from node to node", set()),
     "answer:ssh-from-here": (
         "recordings of earlier releases lack it",
@@ -120,7 +120,7 @@ def readers(key: str) -> tuple[str, ...]:
 
 
 def source_of(key: str) -> str:
-    return key.rpartition(TURN)[0] or key
+    return key.rpartition(ROUND)[0] or key
 
 
 def read(node: Evidence, key: str) -> dict[type[object], object]:

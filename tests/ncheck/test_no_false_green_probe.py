@@ -19,8 +19,8 @@ from ncheck.settings import Settings
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 EVERYBODY = range(len(HEALTHY))
-TURNS = [key for key in HEALTHY[0].replies if key.startswith("answer:turn#")]
-STAGES = {HEALTHY[0].replies[key].asked["stage"]: key for key in TURNS}  # type: ignore[call-overload, index]
+STEPS = [key for key in HEALTHY[0].replies if key.startswith("answer:step#")]
+STAGES = {HEALTHY[0].replies[key].asked["stage"]: key for key in STEPS}  # type: ignore[call-overload, index]
 LAST = [STAGES["all"]]
 
 Damage = Callable[[Reply], Reply | Note | None]
@@ -122,7 +122,7 @@ SAID: dict[str, tuple[Damage, str]] = {
 @pytest.mark.parametrize("name", SAID)
 def test_what_cannot_be_judged_does_not_pass(name: str) -> None:
     damage, code = SAID[name]
-    report = judged(damaged([0], TURNS, damage))
+    report = judged(damaged([0], STEPS, damage))
     mine = [one.outcome for one in report.verdicts if one.code == code and "gpu01" in one.nodes]
     assert mine in ([Outcome.SKIPPED], [Outcome.UNKNOWN])
 

@@ -24,7 +24,7 @@ def state():
 resource.setrlimit(resource.RLIMIT_NOFILE, (512, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 before = state()
 import ncheck
-from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.engine import NotConnectedError
 from ncheck.fleet.engines import engines
 from ncheck.model.node import Node
 from ncheck.observer import Silent
@@ -34,7 +34,7 @@ from ncheck.settings import Settings
 settings = Settings(ssh_config="none", transport="paramiko", probe="none", select=("clock-differs",))
 try:
     engines(settings)(Node("127.0.0.1", port=1)).connect(Node("127.0.0.1", port=1), 5.0)
-except LoginFailedError as error:
+except NotConnectedError as error:
     assert error.login.transport == "paramiko", error
 assert "paramiko" in sys.modules
 examine(Settings(local=True, probe="none", select=("clock-differs",)), Silent())

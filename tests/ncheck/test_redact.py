@@ -19,7 +19,7 @@ from ncheck.fleet.recording import load, save
 from ncheck.history.entry import entry_of
 from ncheck.history.notify import changes_in, message_of
 from ncheck.history.remember import remembered
-from ncheck.history.ticket import Known, ticket_files
+from ncheck.history.ticket import KnownOfNode, ticket_files
 from ncheck.model.evidence import Cause, Evidence, JsonValue
 from ncheck.model.finding import Finding, Severity
 from ncheck.model.report import Report
@@ -440,7 +440,7 @@ def ways_out(folder: Path, reports: Iterable[Report], evidence: tuple[Evidence, 
             page = io.StringIO()
             show(report, form, page, {"COLUMNS": "200"}, color=False)
             yield form, page.getvalue()
-        known = Known(evidence[0].node, report, evidence[0], 1.0)
+        known = KnownOfNode(evidence[0].node, report, evidence[0], 1.0)
         yield from ticket_files(known).items()
         history = folder / f"{number}.db"
         remembered(report, Settings(history=str(history)), "replay")

@@ -79,7 +79,7 @@ def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str)
     wanted = [source for source in sources_for(every_fact()) if source not in of_triage]
     for node in recorded_cluster(name):
         untold = [source for source in wanted if node.reply(source).status is Status.UNANSWERED]
-        silent = [source.key for source in untold if not node.turns(source)]
+        silent = [source.key for source in untold if not node.rounds(source)]
         assert (node.node, silent) == (node.node, [] if node.login.reached else [source.key for source in wanted])
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import rail_remarks
+from ncheck.topology.judgement import rail_remarks
 
 
 @node_check("NC510", Severity.WARNING, TopologyFacts)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check, split
 from ncheck.facts.fabric_manager import NO_FABRIC
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, unread_nodes
-from ncheck.topology.judged import LINK_DOWN, UNEVEN
+from ncheck.topology.judgement import LINK_DOWN, UNEVEN
 
 _UP = (1, 2)  # active, asleep to save power
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
+from ncheck.topology.judgement import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
 @node_check("NC508", Severity.ERROR, TopologyFacts, explains=UNEVEN, hardware=True)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import LINK_DOWN, UNEVEN, nvlink_remarks
+from ncheck.topology.judgement import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
 @node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN, hardware=True)

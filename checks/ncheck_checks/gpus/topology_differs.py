@@ -24,7 +24,7 @@ from itertools import combinations
 from ncheck import Cluster, Inconclusive, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import UNEVEN, in_words
+from ncheck.topology.judgement import UNEVEN, in_words
 
 Differing = list[tuple[tuple[str, str], Split[str]]]  # each pair, with its paths
 

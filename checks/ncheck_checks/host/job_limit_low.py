@@ -40,7 +40,7 @@ MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Limit:
+class SoftLimit:
     """One soft limit (None: unlimited), the least that a job needs, and the value to set."""
 
     name: str  # as in limits.conf
@@ -75,17 +75,17 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
             )
 
 
-def _limits(node: NodeView) -> Iterator[Limit]:
+def _limits(node: NodeView) -> Iterator[SoftLimit]:
     limits, gpus, identity = node[LimitsFacts], node.maybe(GpuFacts), node.maybe(IdentityFacts)
-    yield Limit("nofile", "open files", limits.open_files, 1024, wanted="1048576", suffices=_files_of_job(node))
+    yield SoftLimit("nofile", "open files", limits.open_files, 1024, wanted="1048576", suffices=_files_of_job(node))
     if not isinstance(identity, IdentityFacts) or identity.user_id != 0:
-        yield Limit("nproc", "processes and threads", limits.processes, 512)
+        yield SoftLimit("nproc", "processes and threads", limits.processes, 512)
     memory = sum(gpu.memory_total or 0 for gpu in gpus.gpus) if isinstance(gpus, GpuFacts) else 0
-    yield Limit("as", "address space", limits.address_space, max(memory, 4096 * MIB), " MiB", MIB)
-    yield Limit("cpu", "CPU time of each process", limits.cpu_seconds, 7 * 24 * 3600, " s")
-    yield Limit("fsize", "the size of a file", limits.file_size, 1024 * MIB, " MiB", MIB)
-    yield Limit("stack", "the stack of each thread", limits.stack, MIB, " KiB", 1024, wanted="8192")
-    yield Limit("data", "memory of each process", limits.data, 4096 * MIB, " MiB", MIB)
+    yield SoftLimit("as", "address space", limits.address_space, max(memory, 4096 * MIB), " MiB", MIB)
+    yield SoftLimit("cpu", "CPU time of each process", limits.cpu_seconds, 7 * 24 * 3600, " s")
+    yield SoftLimit("fsize", "the size of a file", limits.file_size, 1024 * MIB, " MiB", MIB)
+    yield SoftLimit("stack", "the stack of each thread", limits.stack, MIB, " KiB", 1024, wanted="8192")
+    yield SoftLimit("data", "memory of each process", limits.data, 4096 * MIB, " MiB", MIB)
 
 
 def _files_of_job(node: NodeView) -> int | None:
@@ -95,6 +95,6 @@ def _files_of_job(node: NodeView) -> int | None:
     return 96 + 4 * ranks.size + 32 * boards if isinstance(ranks, RanksFacts) else None
 
 
-def _in_docker(limit: Limit) -> str:
+def _in_docker(limit: SoftLimit) -> str:
     value = "-1" if limit.wanted == "unlimited" else limit.wanted
     return f"start the container again with --ulimit {limit.name}={value}"

@@ -31,7 +31,7 @@ LESS = 4  # so many times less than on the other nodes
 
 
 @dataclass(frozen=True)
-class Limit:
+class ConfLimit:
     """A limit by its name in limits.conf. Below `error`, job-limit-low reports it; `enough` is so for any job."""
 
     name: str
@@ -43,13 +43,13 @@ class Limit:
 
 
 LIMITS = (
-    Limit("nofile", "open files", lambda limits: limits.open_files, 1024, 65536),
-    Limit("nproc", "processes and threads", lambda limits: limits.processes, 512, 16384),
-    Limit("as", "address space", lambda limits: limits.address_space, 4 * 2**30, unit=1024),
-    Limit("cpu", "CPU time of each process", lambda limits: limits.cpu_seconds, 7 * 24 * 3600, unit=60),
-    Limit("fsize", "the size of a file", lambda limits: limits.file_size, 2**30, unit=1024),
-    Limit("stack", "the stack of each thread", lambda limits: limits.stack, 2**20, 8 * 2**20, unit=1024),
-    Limit("data", "memory of each process", lambda limits: limits.data, 4 * 2**30, unit=1024),
+    ConfLimit("nofile", "open files", lambda limits: limits.open_files, 1024, 65536),
+    ConfLimit("nproc", "processes and threads", lambda limits: limits.processes, 512, 16384),
+    ConfLimit("as", "address space", lambda limits: limits.address_space, 4 * 2**30, unit=1024),
+    ConfLimit("cpu", "CPU time of each process", lambda limits: limits.cpu_seconds, 7 * 24 * 3600, unit=60),
+    ConfLimit("fsize", "the size of a file", lambda limits: limits.file_size, 2**30, unit=1024),
+    ConfLimit("stack", "the stack of each thread", lambda limits: limits.stack, 2**20, 8 * 2**20, unit=1024),
+    ConfLimit("data", "memory of each process", lambda limits: limits.data, 4 * 2**30, unit=1024),
 )
 
 

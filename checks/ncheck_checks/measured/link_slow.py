@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
-from ncheck.probe.slow import search_slow, slow_links
+from ncheck.probe.slow_nodes import search_slow, slow_links
 
 
 @cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK, hardware=True)

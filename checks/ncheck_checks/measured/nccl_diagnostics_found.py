@@ -61,17 +61,17 @@ def diagnosed(probed: Mapping[str, ProbeFacts]) -> Diagnosed | None:
 
 
 def _diagnosed(step: Step, results: Mapping[str, NodeResult]) -> Diagnosed:
-    said = [(node, line) for node, result in results.items() for line in parse_diagnostics(result.log).lines]
-    wrong = tuple(Found(_nodes(step, line) or (node,), line) for node, line in said if line.says is Says.WRONG)
-    named = {line for _, line in said if line.says is Says.WRONG and _nodes(step, line)}
+    lines = [(node, line) for node, result in results.items() for line in parse_diagnostics(result.log).lines]
+    wrong = tuple(Found(_nodes(step, line) or (node,), line) for node, line in lines if line.says is Says.WRONG)
+    named = {line for _, line in lines if line.says is Says.WRONG and _nodes(step, line)}
     failures = (f"{node}: {result.failure.words}" for node, result in results.items() if result.failure)
     return Diagnosed(
         step,
         tuple(
             one for one in wrong if one.line in named or not named
         ),  # a summary adds nothing to lines that name ranks
-        tuple(dict.fromkeys(f"{line.check}: {line.words}" for _, line in said if line.says is Says.UNTRIED)),
-        bool(said),
+        tuple(dict.fromkeys(f"{line.check}: {line.words}" for _, line in lines if line.says is Says.UNTRIED)),
+        bool(lines),
         next(failures, ""),
     )
 

@@ -25,7 +25,7 @@ from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, 
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_MEMBER
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
-from ncheck.probe.slow import search_slow, slow_nodes
+from ncheck.probe.slow_nodes import search_slow, slow_nodes
 
 
 @cluster_check(

@@ -30,7 +30,9 @@ def address_on_two_nodes(cluster: Cluster) -> Iterator[Problem]:
     if not shared(nodes):  # no-common-subnet tells it
         return
     for ip, owners in duplicates(nodes).items():
-        seats = {node: seat for node in owners for seat in subnet_addresses(nodes[node]) if seat.ip == ip}
-        evidence = tuple(f"{node}: {seat.interface.name} {seat.interface.mac}".rstrip() for node, seat in seats.items())
+        addresses = {node: address for node in owners for address in subnet_addresses(nodes[node]) if address.ip == ip}
+        evidence = tuple(
+            f"{node}: {address.interface.name} {address.interface.mac}".rstrip() for node, address in addresses.items()
+        )
         fix = f"ip -br address show to {quote(ip)}"
         yield Problem(f"{fold(owners)} have the same address, {ip}", fix, evidence, owners, look=True)

@@ -50,10 +50,10 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
     """
     clashes = clashing(nodes)
     owners = {
-        seat.ip: (node, seat)
+        address.ip: (node, address)
         for node, nics in nodes.items()
-        for seat in subnet_addresses(nics)
-        if seat.ip not in clashes
+        for address in subnet_addresses(nics)
+        if address.ip not in clashes
     }
     every: dict[int, Neighbour] = {}  # what all see is one object
     for facts in known.values():
@@ -64,10 +64,12 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
     moved: dict[Pair, dict[str, tuple[str, str]]] = {}
     for node, facts in known.items() if odd else ():
         for found in (found for found in facts.neighbours if id(found) in odd):
-            other, seat = owners[found.ip]
-            if other != node and (name := _instead(nodes[other], seat, found)):
-                line = f"{node} finds {found.ip} ({seat.interface.name} of {other}) at {name}, by its {found.interface}"
-                moved.setdefault((node, other), {})[seat.interface.name] = (name, line)
+            other, address = owners[found.ip]
+            if other != node and (name := _instead(nodes[other], address, found)):
+                line = (
+                    f"{node} finds {found.ip} ({address.interface.name} of {other}) at {name}, by its {found.interface}"
+                )
+                moved.setdefault((node, other), {})[address.interface.name] = (name, line)
     return {
         pair: tuple(line for _, line in places.values())
         for pair, places in moved.items()
@@ -75,15 +77,15 @@ def _crossed(nodes: Mapping[str, NicFacts], known: Mapping[str, NeighbourFacts])
     }
 
 
-def _instead(nics: NicFacts, seat: SubnetAddress, found: Neighbour) -> str:
+def _instead(nics: NicFacts, address: SubnetAddress, found: Neighbour) -> str:
     """Return the interface of a node that answers for an address of another of its interfaces; "" if none does.
 
     A bond and its interfaces, or a VLAN and its parent, share one hardware address. Interfaces of one subnet may
     answer for each other.
     """
-    if seat.interface.mac in {"", found.mac}:
+    if address.interface.mac in {"", found.mac}:
         return ""
-    same = {one.interface.name for one in subnet_addresses(nics) if one.subnet == seat.subnet}
+    same = {one.interface.name for one in subnet_addresses(nics) if one.subnet == address.subnet}
     names = [nic.name for nic in nics.interfaces if nic.mac == found.mac]
     return "" if same.intersection(names) or not names else names[0]
 

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.nccl.link_problems import ALSO, READS, Weight, problems
-from ncheck.network.link_faults import Trouble
+from ncheck.network.link_faults import FaultKind
 
 
 @cluster_check("NC312", Severity.ERROR, *READS, also=ALSO)
 def link_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    return problems(cluster, Weight.NEEDED, Trouble.UNROUTABLE)
+    return problems(cluster, Weight.NEEDED, FaultKind.UNROUTABLE)

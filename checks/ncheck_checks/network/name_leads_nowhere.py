@@ -29,7 +29,7 @@ from ncheck.facts.nics import NicFacts
 def name_leads_nowhere(cluster: Cluster) -> Iterator[Problem]:
     found: dict[str, list[tuple[str, Resolved, SilentAddress]]] = {}
     for node, facts in cluster.facts(NameFacts).items():
-        if rows := [(name, said, one) for name, said in facts.names.items() for one in said.silent]:
+        if rows := [(name, resolved, one) for name, resolved in facts.names.items() for one in resolved.silent]:
             found[node] = rows
     if not found:
         return
@@ -37,14 +37,14 @@ def name_leads_nowhere(cluster: Cluster) -> Iterator[Problem]:
     own = {address.ip for one in nics for nic in one.interfaces for address in nic.addresses}
     dead = {node: tuple(row for row in rows if row[2].ip not in own) for node, rows in found.items()}
     for group, nodes in nodes_by_value(dead).items():
-        for name, said, one in group:
-            yield _problem(name, said, one, nodes)
+        for name, resolved, one in group:
+            yield _problem(name, resolved, one, nodes)
 
 
-def _problem(name: str, said: Resolved, one: SilentAddress, nodes: tuple[str, ...]) -> Problem:
-    silent = {address.ip for address in said.silent}
-    right = next(ip for ip in said.addresses if ip not in silent)
-    first = said.addresses.index(one.ip) < said.addresses.index(right)
+def _problem(name: str, resolved: Resolved, one: SilentAddress, nodes: tuple[str, ...]) -> Problem:
+    silent = {address.ip for address in resolved.silent}
+    right = next(ip for ip in resolved.addresses if ip not in silent)
+    first = resolved.addresses.index(one.ip) < resolved.addresses.index(right)
     line = f" (/etc/hosts, line {one.line})" if one.line else ""
     fix = Fix(f"getent ahosts {quote(name)}", look=True)
     if one.line:

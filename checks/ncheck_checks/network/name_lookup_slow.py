@@ -28,9 +28,9 @@ SLOW = 4.0  # seconds; the resolver's own limit for one name server is 5
 def name_lookup_slow(cluster: Cluster) -> Iterator[Problem]:
     slow: dict[str, tuple[str, bool, str]] = {}
     for node, facts in cluster.facts(NameFacts).items():
-        name, said = max(facts.names.items(), key=lambda one: one[1].seconds, default=("", None))
-        if said is not None and said.seconds >= SLOW:
-            slow[node] = f"{said.seconds:.0f} s", said.late, name
+        name, slowest = max(facts.names.items(), key=lambda one: one[1].seconds, default=("", None))
+        if slowest is not None and slowest.seconds >= SLOW:
+            slow[node] = f"{slowest.seconds:.0f} s", slowest.late, name
     for (seconds, late, name), nodes in nodes_by_value(slow).items():
         took = f"did not end within {seconds}" if late else f"took {seconds}"
         yield Problem(

@@ -35,12 +35,12 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
     own = {name: _own_addresses(nics) for name, nics in cluster.facts(NicFacts).items()}
     lookups = cluster.facts(NameFacts)
     kinds = tuple({id(facts): facts for facts in lookups.values()}.values())  # nodes that say the same share one
-    said: dict[str, list[Resolved]] = {}
+    by_name: dict[str, list[Resolved]] = {}
     for facts in kinds:
         for name, answer in facts.names.items():
-            said.setdefault(name, []).append(answer)
+            by_name.setdefault(name, []).append(answer)
     unresolved: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> the nodes that cannot resolve it, first error
-    for name, resolved in said.items():
+    for name, resolved in by_name.items():
         if _agreed(resolved, own.get(name, frozenset())):
             continue
         answers = {node: facts.names[name] for node, facts in lookups.items() if name in facts.names}

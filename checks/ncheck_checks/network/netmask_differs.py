@@ -31,7 +31,7 @@ def netmask_differs(cluster: Cluster) -> Iterator[Problem]:
         if parted:
             odd = {node: addresses[node] for node in parted.odd}
             evidence = tuple(
-                f"{node}: {seat.ip}{_netmask(seat)} on {seat.interface.name}" for node, seat in odd.items()
+                f"{node}: {address.ip}{_netmask(address)} on {address.interface.name}" for node, address in odd.items()
             )
             network = addresses[parted.groups[0][1][0]].subnet
             message = f"the netmask in {network} differs: {parted.summary()}"

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.nccl.link_problems import ALSO, READS, Weight, problems
-from ncheck.network.link_faults import Trouble
+from ncheck.network.link_faults import FaultKind
 
 
 @cluster_check("NC314", Severity.ERROR, *READS, also=ALSO)
 def path_mtu_hole(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    return problems(cluster, Weight.NEEDED, Trouble.LARGE_LOST)
+    return problems(cluster, Weight.NEEDED, FaultKind.LARGE_LOST)

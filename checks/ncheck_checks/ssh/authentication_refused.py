@@ -31,7 +31,7 @@ from shlex import quote
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import MAKE_KEY, USE_KEY, Cause, Login, login_said
+from ncheck.network.logins import MAKE_KEY, USE_KEY, Cause, Login, login_results
 
 MOST_SHOWN, MOST_INSTALLED = 8, 32  # nodes: after these, the next run names the rest
 
@@ -51,10 +51,14 @@ def authentication_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive 
         if node.name in keyless and len(keyless) > 1:
             continue
         others = [name for key in login.offered_keys for name in accept.get((login.user, key), ())]
-        for said in login_said(node, Cause.AUTH_REFUSED, _refused):
+        for result in login_results(node, Cause.AUTH_REFUSED, _refused):
             known = others and login.user != "root"  # whose account every node has
-            own = _refused_here_alone(login, others) if known and isinstance(said, Problem) else None
-            yield replace(own, nodes=said.nodes, evidence=said.evidence) if own and isinstance(said, Problem) else said
+            own = _refused_here_alone(login, others) if known and isinstance(result, Problem) else None
+            yield (
+                replace(own, nodes=result.nodes, evidence=result.evidence)
+                if own and isinstance(result, Problem)
+                else result
+            )
 
 
 def _refused(node: str, login: Login) -> Problem:

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import RESTART_SSH, Cause, Login, login_said
+from ncheck.network.logins import RESTART_SSH, Cause, Login, login_results
 
 SSH_PORT = 22
 
@@ -38,9 +38,13 @@ def connection_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive | No
         return
     for node in cluster:
         own = _elsewhere(logins[node.name])
-        for said in login_said(node, Cause.REFUSED, _refuses):
+        for result in login_results(node, Cause.REFUSED, _refuses):
             # What the client proposes restarts a server of the host, which is not the one that does not run.
-            yield replace(own, nodes=said.nodes, evidence=said.evidence) if own and isinstance(said, Problem) else said
+            yield (
+                replace(own, nodes=result.nodes, evidence=result.evidence)
+                if own and isinstance(result, Problem)
+                else result
+            )
 
 
 def _refuses(_node: str, login: Login) -> Problem:

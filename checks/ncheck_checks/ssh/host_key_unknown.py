@@ -20,7 +20,7 @@ from shlex import quote
 
 from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import Cause, Login, by_ssh, login_said
+from ncheck.network.logins import Cause, Login, by_ssh, login_results
 
 
 @cluster_check("NC117", Severity.ERROR, LoginFacts, alone=True, blocks_plan=True, explains_unreached=True)
@@ -31,7 +31,7 @@ def host_key_unknown(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotA
         yield _of_many(unknown)
     for node in cluster:
         if node.name not in unknown or len(unknown) == 1:
-            yield from login_said(node, Cause.HOST_KEY_UNKNOWN, _of_one)
+            yield from login_results(node, Cause.HOST_KEY_UNKNOWN, _of_one)
 
 
 def _of_one(node: str, login: Login) -> Problem:

@@ -21,16 +21,18 @@ from dataclasses import replace
 
 from ncheck import HERE, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.login import ListingFacts, LoginFacts
-from ncheck.network.logins import Cause, Login, login_said
+from ncheck.network.logins import Cause, Login, login_results
 
 
 @node_check("NC110", Severity.ERROR, LoginFacts, also=(ListingFacts,), blocks_plan=True, explains_unreached=True)
 def name_does_not_resolve(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     listing = node.maybe(ListingFacts)
     place = f"{listing.places[0]}: " if isinstance(listing, ListingFacts) and listing.places else ""
-    for said in login_said(node, Cause.NAME_UNKNOWN, _unknown):
-        found = isinstance(said, Problem) and said.evidence
-        yield replace(said, evidence=(place + said.evidence[0],)) if isinstance(said, Problem) and found else said
+    for result in login_results(node, Cause.NAME_UNKNOWN, _unknown):
+        found = isinstance(result, Problem) and result.evidence
+        yield (
+            replace(result, evidence=(place + result.evidence[0],)) if isinstance(result, Problem) and found else result
+        )
 
 
 def _unknown(node: str, _login: Login) -> Problem:

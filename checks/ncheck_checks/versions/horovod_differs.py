@@ -26,10 +26,10 @@ from ncheck.facts.horovod import WITHOUT_NCCL, HorovodFacts
 @cluster_check("NC204", Severity.ERROR, HorovodFacts, everywhere=True)
 def horovod_differs(cluster: Cluster) -> Iterator[Problem]:
     builds = cluster.facts(HorovodFacts)
-    if parted := split({node: _said(horovod) for node, horovod in builds.items()}):
+    if parted := split({node: _summary(horovod) for node, horovod in builds.items()}):
         wanted = builds[parted.groups[0][1][0]]
         lacking = tuple(node for node, horovod in builds.items() if "NCCL" not in horovod.operations)
-        nccl_alone = not split({node: _said(_with_nccl(horovod)) for node, horovod in builds.items()})
+        nccl_alone = not split({node: _summary(_with_nccl(horovod)) for node, horovod in builds.items()})
         yield Problem(
             f"Horovod differs: {parted.summary()}",
             wanted.to_install(with_nccl=len(lacking) < len(builds)),
@@ -44,7 +44,7 @@ def _with_nccl(horovod: HorovodFacts) -> HorovodFacts:
     return replace(horovod, operations=horovod.operations | {"NCCL"})
 
 
-def _said(horovod: HorovodFacts) -> str:
+def _summary(horovod: HorovodFacts) -> str:
     built = (_joined(horovod.frameworks), _joined(horovod.controllers), _joined(horovod.operations))
     return f"{horovod.version} (for {built[0]}, by {built[1]}, with {built[2]})"
 

@@ -27,11 +27,11 @@ from ncheck.parity import on_nodes
 def net_plugin_version_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     plugins = {node: own.plugin for node, own in cluster.facts(NetPluginFacts).items() if own.plugin}
     kinds = nodes_by_value({node: plugin.kind for node, plugin in plugins.items()})
-    said = {node for node, plugin in plugins.items() if plugin.release}
-    if others := tuple(node for node in cluster.facts(NetPluginFacts) if node not in said):
+    with_release = {node for node, plugin in plugins.items() if plugin.release}
+    if others := tuple(node for node in cluster.facts(NetPluginFacts) if node not in with_release):
         yield NotApplicable("no network plug-in, or one that has neither a version nor a build ID", others)
     for kind, nodes in kinds.items():
-        versions = {node: plugins[node].release for node in nodes if node in said}
+        versions = {node: plugins[node].release for node in nodes if node in with_release}
         if parted := split(versions):
             evidence = on_nodes({node: f"{plugins[node].path}: {version}" for node, version in versions.items()})
             summary = f"{kind or 'the network plug-in'} differs"

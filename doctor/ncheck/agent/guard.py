@@ -36,7 +36,7 @@ def guarded(work: "Callable[[], object]", seconds: float) -> "NoReturn":
 
 
 def _end_with_the_guard() -> None:
-    """Let the agent take over what the guard does, for as long as that takes, where the guard itself is killed."""
+    """If the guard is killed, end the processes that remain before this one ends."""
     signal.signal(signal.SIGTERM, _last_of_all)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
     prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 from ncheck.agent.commands import run
-from ncheck.agent.standing import SERVE, Standing
+from ncheck.agent.warm_interpreter import SERVE, WarmInterpreter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class NotEnteredError(Exception):
     """The set-up failed, or the interpreter that was named is not there; its words say how."""
 
 
-class Job:
+class JobSetup:
     """`asked` holds python, setup, program (the interpreter that the job's command names), active (the head's
     VIRTUAL_ENV and CONDA_PREFIX, and as "python" the one on its PATH) and avoid (ncheck's own prefix).
     """
@@ -95,7 +95,7 @@ class Job:
         self.path: "Optional[str]" = None
         self.how = "the search for python3 on PATH does not end"
         self.looking = True
-        self.interpreter: "Optional[Standing]" = None  # it is started once
+        self.interpreter: "Optional[WarmInterpreter]" = None  # it is started once
         self.asking = threading.Lock()
         # {"variables", "error"} where variables of the job keep the interpreter from working
         self.broken: "Optional[Dict[str, object]]" = None
@@ -296,12 +296,12 @@ def _why(setup: str, reply: "Reply", message: str) -> str:
     return "--setup '{}' failed{}{}".format(setup, known, ": " + last if last else reply.get("reason", ""))
 
 
-def _ask(path: str, timeout: float, environment: "Environment") -> "Standing":
+def _ask(path: str, timeout: float, environment: "Environment") -> "WarmInterpreter":
     """Start an interpreter; its reply is what `_behind` reads."""
-    return Standing([path, "-B", "-c", _ASK + SERVE, *PACKAGES], timeout, environment)
+    return WarmInterpreter([path, "-B", "-c", _ASK + SERVE, *PACKAGES], timeout, environment)
 
 
-def _has_framework(interpreter: "Standing") -> "Optional[bool]":
+def _has_framework(interpreter: "WarmInterpreter") -> "Optional[bool]":
     """Tell whether an interpreter that was asked has a framework; None where it does not run."""
     found = _behind("ncheck:", interpreter.reply)
     return None if found is None else any(name.startswith(FRAMEWORKS) for name in found["packages"])

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
     from ncheck.agent.commands import Environment
     from ncheck.agent.elf import Library
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
 
 CACHE = "/etc/ld.so.cache"
 DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")  # where the loader looks last
 
 
-def resolve(job: "Job", library: "Optional[Library]", name: str, last: "Iterable[str]") -> "Tuple[Optional[str], str]":
+def resolve(
+    job: "JobSetup", library: "Optional[Library]", name: str, last: "Iterable[str]"
+) -> "Tuple[Optional[str], str]":
     """Return (path, words for where it was found) of what a `Library` of torch asks for, (None, "") without any.
 
     Without a library: of what a program opens by name. `last` are folders that count where all others have nothing,

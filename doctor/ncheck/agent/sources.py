@@ -8,7 +8,7 @@ from functools import partial
 
 from ncheck.agent import commands, files
 from ncheck.agent.answers import ROOM_OF, MissingError, module_of
-from ncheck.agent.job import Job, NotEnteredError
+from ncheck.agent.job import JobSetup, NotEnteredError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Sources:
     def __init__(self, environ: "Optional[Environment]" = None) -> None:
         self.timeout = 10.0
         self.sudo = False
-        self.job = Job({}, os.environ if environ is None else environ)
+        self.job = JobSetup({}, os.environ if environ is None else environ)
         self.fetch: "Fetch" = _no_module
         self.bringing = threading.Lock()
         self.kept: "Dict[str, Any]" = {}  # what answers keep for later ones until the agent ends
@@ -74,7 +74,7 @@ class Sources:
         """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""
         self.timeout = message.get("command_timeout") or self.timeout
         self.sudo = bool(message.get("sudo"))
-        self.job = Job(message.get("environment") or {}, self.job.login_environment)
+        self.job = JobSetup(message.get("environment") or {}, self.job.login_environment)
         limit = message.get("setup_timeout") or 30.0
         results = within(limit + _PATIENCE, self.entered, limit)
         return results[0] if results else {}

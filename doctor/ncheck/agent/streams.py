@@ -15,7 +15,7 @@ _STRIDE = 0.2  # seconds between two looks at whether it still makes sense to wa
 
 
 class Arrived:
-    """Each stream by its ticket, until the turn that it is for takes it."""
+    """Each stream by its ticket, until the step that it is for takes it."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -22,7 +22,7 @@ PROOF = 32  # bytes
 SMALL = 16  # bytes of one small message
 SMALLS = 3
 LARGE = 262144  # bytes there, and as many back
-COUNTS = struct.Struct("!II")  # segments that were lost, and that were sent: see resent.py
+COUNTS = struct.Struct("!II")  # segments that were lost, and that were sent: see lost_segments.py
 PART = 32768  # bytes that one acknowledgement stands for
 BLOCK = bytes(range(256)) * (LARGE // 256)
 

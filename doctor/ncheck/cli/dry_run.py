@@ -209,7 +209,7 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 
 def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Yield what is measured. The method depends on what the nodes have, so all methods are listed."""
-    from ncheck.probe.agent.turn import MEANS
+    from ncheck.probe.agent.step import METHODS
     from ncheck.probe.choice import driver_names
     from ncheck.probe.facts import MEETING, SWEEP, TASK
     from ncheck.probe.gpu_test import GPU_TEST
@@ -227,7 +227,7 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
         if source != MEETING or settings.probe in ("auto", "nccl"):  # other methods do not use it
             yield from _answer(source)
     for name in driver_names(settings.probe):
-        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.probe.agent.{MEANS[name]}").READS)
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.probe.agent.{METHODS[name]}").READS)
     yield ""
 
 

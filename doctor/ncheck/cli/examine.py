@@ -105,8 +105,8 @@ def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None
     if len(arguments) > 1:
         if isinstance(context.command, ProgramCommand) and not _may_exist(arguments[1]):
             line = f"{context.command_path} {shlex.quote(path)} -- {shlex.join(arguments[1:])}"
-            way = f"a program follows --, as in: {line}"
-            raise click.UsageError(f"unexpected argument {quoted(arguments[1])}: {way}", context)
+            hint = f"a program follows --, as in: {line}"
+            raise click.UsageError(f"unexpected argument {quoted(arguments[1])}: {hint}", context)
         raise click.UsageError(f"only one nodes file is allowed: unexpected argument {quoted(arguments[1])}", context)
     return path
 

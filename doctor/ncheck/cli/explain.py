@@ -68,8 +68,8 @@ def _of_text(registry: Registry, text: str) -> str:
         raise NcheckError(f"{printable(text)!r} is no check, cause or error that ncheck knows; {more}")
     parts = ["\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else "", _checks(registry, codes)]
     named = codes and names(registry.select(codes[:1])[0], text)
-    said = "".join(reversed(parts) if named else parts)
-    return f"# {printable(text)}\n{said}\nTo find the cause of a job: ncheck triage --logs DIR\n"
+    body = "".join(reversed(parts) if named else parts)
+    return f"# {printable(text)}\n{body}\nTo find the cause of a job: ncheck triage --logs DIR\n"
 
 
 def _cause(clue: Clue) -> str:

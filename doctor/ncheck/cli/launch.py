@@ -45,7 +45,7 @@ from ncheck.cli.options import (
 )
 from ncheck.errors import EXIT_FINDINGS
 from ncheck.launchers import LAUNCHER_TABLE
-from ncheck.steps.again import with_nodes_of_run
+from ncheck.steps.rerun_line import with_nodes_of_run
 
 if TYPE_CHECKING:
     from ncheck.model.plan import LaunchCommand

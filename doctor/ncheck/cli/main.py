@@ -191,7 +191,7 @@ def main(args: Sequence[str]) -> int:
     except click.ClickException as error:
         failure = _usage(error, args)
     except (KeyboardInterrupt, click.Abort):
-        failure = Failure(EXIT_INTERRUPTED, ("interrupted",))
+        failure = NoResult(EXIT_INTERRUPTED, ("interrupted",))
     except (Exception, SystemExit) as error:  # noqa: BLE001  the one error handler; nothing of ours may call exit
         failure = _failure(error)
     else:
@@ -200,14 +200,14 @@ def main(args: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Failure:
+class NoResult:
     """Why there is no result: the exit code, and the lines for standard error."""
 
     code: int
     lines: tuple[str, ...] = ()
 
 
-def _report(failure: Failure, args: Sequence[str]) -> int:
+def _report(failure: NoResult, args: Sequence[str]) -> int:
     """Print why there is no result. Text from a user or a node in it cannot control the terminal."""
     lines = [redact(" ".join(message.split())) for message in failure.lines]
     for line in lines:
@@ -227,26 +227,26 @@ def _for_nagios(args: Sequence[str]) -> bool:
     return "-onagios" in own or ("-o", "nagios") in pairwise(own)
 
 
-def _failure(error: BaseException) -> Failure:
+def _failure(error: BaseException) -> NoResult:
     if isinstance(error, NcheckError):
-        return Failure(error.exit_code, (str(error),))
+        return NoResult(error.exit_code, (str(error),))
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
-        return Failure(EXIT_BROKEN_PIPE)
+        return NoResult(EXIT_BROKEN_PIPE)
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         leave_quietly(sys.stdout)
-        return Failure(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
+        return NoResult(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
     if (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno in _USED_UP)
         or (isinstance(error, RuntimeError) and str(error).startswith(("can't start new thread", "can't allocate")))
     ):
         why = getattr(error, "strerror", None) or str(error) or "out of memory"
-        return Failure(EXIT_USAGE, (f"this machine lets ncheck use too little: {why}; its limits: ulimit -a",))
+        return NoResult(EXIT_USAGE, (f"this machine lets ncheck use too little: {why}; its limits: ulimit -a",))
     return _our_bug(error)
 
 
-def _usage(error: click.ClickException, args: Sequence[str]) -> Failure:
+def _usage(error: click.ClickException, args: Sequence[str]) -> NoResult:
     """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
         from ncheck.cli.unknown_option import to_type_instead, typed
@@ -255,10 +255,10 @@ def _usage(error: click.ClickException, args: Sequence[str]) -> Failure:
         error = click.UsageError(f"no such option: {quoted(name)}{to_type_instead(name, error.ctx)}", error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
-    return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
+    return NoResult(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
 
 
-def _our_bug(error: BaseException) -> Failure:
+def _our_bug(error: BaseException) -> NoResult:
     """Return an unexpected exception. The traceback is printed on request, and saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
         for line in redact("".join(traceback.format_exception(error))).splitlines():
@@ -269,7 +269,7 @@ def _our_bug(error: BaseException) -> Failure:
         f"this is a bug in ncheck {__version__}, not in your cluster; nothing was saved. To report it, run the "
         "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck"
     )
-    return Failure(EXIT_BUG, (what, ours))
+    return NoResult(EXIT_BUG, (what, ours))
 
 
 def _nowhere(mode: str) -> TextIO:

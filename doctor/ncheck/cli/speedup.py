@@ -53,7 +53,7 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
     Exit code: 0 every size has an efficiency of 80 %, 1 some have less, or more than is plausible, 2 a log says too
     little.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.speedup.scaling import MINIMUM, Run, scaling_of
+    from ncheck.speedup.scaling import MINIMUM, JobLog, scaling_of
     from ncheck.speedup.show import FORMS
     from ncheck.speedup.throughput import DROP, STEPS, throughput
 
@@ -67,7 +67,7 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
             found = throughput(name, _lines(size, name), pattern, DROP if drop is None else drop, steps or STEPS)
         except OSError as error:
             raise NcheckError(f"{name}: {error.strerror}") from None
-        runs.append(Run(size, name, found))
+        runs.append(JobLog(size, name, found))
     scaling = scaling_of(runs, MINIMUM if minimum is None else minimum, same_batch=same_global_batch)
     for form, path in chosen:
         text = FORMS[form](scaling)

@@ -14,7 +14,7 @@ from ncheck.errors import EXIT_CLEAN, SettingsError
 from ncheck.hostlist import fold, quoted
 
 if TYPE_CHECKING:
-    from ncheck.history.ticket import Known
+    from ncheck.history.ticket import KnownOfNode
     from ncheck.settings import Settings
 
 _FROM = click.option(
@@ -58,11 +58,11 @@ def ticket(node: str, recording: str | None, path: str | None, **given: object) 
     return EXIT_CLEAN
 
 
-def _known(node: str, recording: str | None, settings: Settings) -> Known:
+def _known(node: str, recording: str | None, settings: Settings) -> KnownOfNode:
     """Read what there is. Raises NcheckError, also where neither the recording nor the history has the node."""
-    from ncheck.history.ticket import Known
+    from ncheck.history.ticket import KnownOfNode
 
-    known = _of_history(Known(node), settings.history) if settings.history else Known(node)
+    known = _of_history(KnownOfNode(node), settings.history) if settings.history else KnownOfNode(node)
     if recording is not None:
         return _of_recording(known, recording, settings)
     if known.own_past is None:
@@ -73,7 +73,7 @@ def _known(node: str, recording: str | None, settings: Settings) -> Known:
     return known
 
 
-def _of_history(known: Known, path: str) -> Known:
+def _of_history(known: KnownOfNode, path: str) -> KnownOfNode:
     from ncheck.history.past import past_of
     from ncheck.history.store import History
 
@@ -82,7 +82,7 @@ def _of_history(known: Known, path: str) -> Known:
     return replace(known, past=past_of(history.runs(), spans), spans=spans)
 
 
-def _of_recording(known: Known, directory: str, settings: Settings) -> Known:
+def _of_recording(known: KnownOfNode, directory: str, settings: Settings) -> KnownOfNode:
     """Judge the recording again: by all checks, and nothing is ignored or added to the history."""
     from ncheck.fleet.recording import Recording
     from ncheck.observer import Silent

@@ -109,9 +109,9 @@ def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
 def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any]) -> LiveReport:
     from ncheck.cli.examine import nodes_file
     from ncheck.fleet.archive import is_archive, load_archive, save_archive
+    from ncheck.triage.diagnosis_history import kept
     from ncheck.triage.facts.jobs import job_of
     from ncheck.triage.join import examine_job
-    from ncheck.triage.kept import kept
     from ncheck.triage.live import cluster_of
 
     for name in ("stalled", "on_stall"):

@@ -61,8 +61,8 @@ def to_type_instead(name: str, context: click.Context | None) -> str:
     meant, words = _MEANT.get(name, (name, ""))
     if meant in own:
         offered = _formats(own[meant])
-        way = words.replace("ncheck nodes", f"{context.command_path.removesuffix(' check')} nodes")
-        return f"; use {way if words in offered else ' or '.join(offered) or way}"
+        line = words.replace("ncheck nodes", f"{context.command_path.removesuffix(' check')} nodes")
+        return f"; use {line if words in offered else ' or '.join(offered) or line}"
     flags = [flag for flag in own if flag.startswith("--") and flag not in _NEVER_PROPOSED]
     others = [] if name in _NEVER_PROPOSED else list(_commands_with(meant, context))
     if 0 < len(others) <= _MOST_COMMANDS:  # it is no misspelt word

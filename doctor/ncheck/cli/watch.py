@@ -22,7 +22,7 @@ from ncheck.text import clock, printable
 
 if TYPE_CHECKING:
     from ncheck.settings import Settings
-    from ncheck.triage.watch import Alarm, Note
+    from ncheck.triage.watch import Alarm, WatchNote
 
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -58,15 +58,15 @@ def watched(settings: Settings, how: Watching) -> int:
     from ncheck.fleet.engines import engines
     from ncheck.inventory.read import read_inventory
     from ncheck.observer import Silent
-    from ncheck.triage.kept import kept
-    from ncheck.triage.watch import Note, watch
+    from ncheck.triage.diagnosis_history import kept
+    from ncheck.triage.watch import WatchNote, watch
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     code = EXIT_CLEAN
     with closing(watch(settings, nodes, lambda: engines(settings, nodes=nodes), Silent(), how.stalled)) as events:
         for event in events:
-            if isinstance(event, Note):
+            if isinstance(event, WatchNote):
                 _print_note(event, how)
                 code = EXIT_FINDINGS if event.blind else code
                 continue
@@ -82,7 +82,7 @@ def watched(settings: Settings, how: Watching) -> int:
     return code
 
 
-def _print_note(note: Note, how: Watching) -> None:
+def _print_note(note: WatchNote, how: Watching) -> None:
     if how.as_json:
         click.echo(json.dumps({"event": "note", "time": time.time(), "text": note.text}))
     else:

@@ -45,7 +45,7 @@ def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Repor
     nodes = recorded_cluster(cluster)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
-        made = replace(settings, force=any(node.turns(TASK) for node in nodes))  # as in the recorded run
+        made = replace(settings, force=any(node.rounds(TASK) for node in nodes))  # as in the recorded run
         report = examine(_for_demo(made, _laid_out(nodes, folder, stack)), observer)
     _require_reached(report, nodes)
     return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))

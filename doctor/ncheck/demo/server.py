@@ -66,7 +66,7 @@ def _write(path: Path, text: str) -> None:
 
 LOOPBACK = "127.0.0.1"
 LOG = "ncheck.demo"  # the servers' log channel in paramiko: a client that leaves is no error here
-STEP = ("round", "stage", "means", "group", "ranks", "sizes", "net")
+STEP = ("round", "stage", "method", "group", "ranks", "sizes", "net")
 _LONGEST_SCRIPT = 65536  # bytes
 _PATIENCE = 120.0  # seconds that a client may be silent: longer than any run of a demo
 
@@ -175,7 +175,7 @@ def responder(evidence: Evidence) -> Callable[[Mapping[str, object], object], di
     def respond(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
         missing = Reply(Status.FAILED, reason="the recording has no answer to this")
         recorded = evidence.replies.get(str(source.get("key")), missing)
-        if source.get("name") == "turn" and not _same_step(recorded.asked, source.get("arguments")):
+        if source.get("name") == "step" and not _same_step(recorded.asked, source.get("arguments")):
             recorded = missing
         reply = asdict(recorded)
         del reply["asked"]  # only the head adds it; no node sends it
@@ -200,7 +200,7 @@ def _only_asked(value: object, arguments: object) -> object:
     if not isinstance(value, dict) or not isinstance(arguments, dict):
         return value
     asked = {peer["target"] for peer in arguments.get("peers", ())}
-    return {**value, "peers": {target: said for target, said in value.get("peers", {}).items() if target in asked}}
+    return {**value, "peers": {target: answer for target, answer in value.get("peers", {}).items() if target in asked}}
 
 
 def _only_connected(value: object, arguments: object) -> object:

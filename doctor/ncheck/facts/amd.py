@@ -68,9 +68,9 @@ def _why(command: Command, reply: Reply) -> str:
     if reply.status is not Status.OK or reply.truncated:
         failure = trouble(command, reply)
         return failure.reason.replace(called(command), "amd-smi") if failure else "amd-smi was not asked"
-    said = [line.strip() for line in (reply.stderr + reply.stdout).splitlines() if line.strip()]
-    words = [line for line in said if not _NOT_FOUND.search(line)]
-    if said and not words:
+    lines = [line.strip() for line in (reply.stderr + reply.stdout).splitlines() if line.strip()]
+    words = [line for line in lines if not _NOT_FOUND.search(line)]
+    if lines and not words:
         return "neither amd-smi nor rocm-smi was found"
     last = amd_failure("\n".join(words)) or (words[-1] if words else "nothing")
     return f"amd-smi and rocm-smi list none: {last[:LONGEST_MESSAGE]}"

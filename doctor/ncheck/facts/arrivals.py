@@ -47,7 +47,7 @@ _WHY_NOT = "no packet of another node can arrive on a wrong interface: one inter
 def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces and settings are known."""
     held = {
-        name: [seat for seat in subnet_addresses(nics) if ":" not in seat.ip]
+        name: [address for address in subnet_addresses(nics) if ":" not in address.ip]
         for name, nics in cluster.connected_facts(NicFacts).items()
     }
     questions: Questions = {}
@@ -61,15 +61,15 @@ def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Question
 
 def _packets(name: str, held: Mapping[str, list[SubnetAddress]], settings: NetSettingsFacts) -> Iterator[JsonValue]:
     own = held[name]
-    if len({seat.interface.name for seat in own}) < 2:  # noqa: PLR2004  with one interface, replies leave where requests arrive
+    if len({address.interface.name for address in own}) < 2:  # noqa: PLR2004  with one interface, replies leave where requests arrive
         return
-    for seat in own:
-        if settings.effective(seat.interface.name).rp_filter == STRICT:
-            for source in _senders(name, seat, held):
-                yield {"interface": seat.interface.name, "address": seat.ip, "source": source}
+    for address in own:
+        if settings.effective(address.interface.name).rp_filter == STRICT:
+            for source in _senders(name, address, held):
+                yield {"interface": address.interface.name, "address": address.ip, "source": source}
 
 
-def _senders(name: str, seat: SubnetAddress, held: Mapping[str, list[SubnetAddress]]) -> Iterator[str]:
+def _senders(name: str, address: SubnetAddress, held: Mapping[str, list[SubnetAddress]]) -> Iterator[str]:
     """Yield an address for each subnet that others send from to this one: its own or, where no subnet is common to the
     two nodes, that of the other's interface of the same name (each a rail, which routers join).
     """
@@ -78,8 +78,8 @@ def _senders(name: str, seat: SubnetAddress, held: Mapping[str, list[SubnetAddre
     for other, theirs in held.items():
         apart = not mine & {one.subnet for one in theirs}
         for one in theirs if other != name else ():
-            sends = one.subnet == seat.subnet or (apart and one.interface.name == seat.interface.name)
-            if sends and one.subnet not in seen and one.ip != seat.ip:
+            sends = one.subnet == address.subnet or (apart and one.interface.name == address.interface.name)
+            if sends and one.subnet not in seen and one.ip != address.ip:
                 seen.add(one.subnet)
                 yield one.ip
 

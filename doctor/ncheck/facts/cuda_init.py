@@ -69,7 +69,7 @@ class CudaInitFacts:
 
 
 @dataclass(frozen=True)
-class Step:
+class CudaStep:
     """What the process did last. `after`: seconds since it was to be started."""
 
     function: Shown
@@ -87,7 +87,7 @@ class InitAnswer:
     failed: CudaFailure | None
     uvm: Shown
     devices: tuple[CudaDevice, ...]
-    at: Step | None
+    at: CudaStep | None
     done: bool
     late: bool
     silent: Seconds

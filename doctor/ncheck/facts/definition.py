@@ -161,6 +161,6 @@ def _bad_exit(source: Source, reply: Reply) -> Unread | None:
     if reply.exit_status in (None, 0):
         return None
     lines = [line.strip() for line in (reply.stderr.strip() or reply.stdout.strip()).splitlines() if line.strip()]
-    told = "; ".join(lines if len(lines) <= _FEW_LINES else lines[-1:])  # a short message begins with what happened
-    message = f": {told[:LONGEST_MESSAGE]}" if lines else ""
+    words = "; ".join(lines if len(lines) <= _FEW_LINES else lines[-1:])  # a short message begins with what happened
+    message = f": {words[:LONGEST_MESSAGE]}" if lines else ""
     return Unread(f"{called(source)} ended with exit status {reply.exit_status}{message}", fix=line_for(source))

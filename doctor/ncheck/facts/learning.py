@@ -19,7 +19,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import (
     INTERRUPTED,
-    TURN,
+    ROUND,
     Answer,
     Cause,
     Evidence,
@@ -148,8 +148,8 @@ class _Reader:
         Facts of the first phase that were not answered are unread; those of later phases may still come.
         """
         has_login = first or evidence.greeting is not None  # what this machine answers for a node has none
-        turns = {key.rpartition(TURN)[0] for key in evidence.keys if TURN in key}
-        held = {fact for key in turns | evidence.keys for fact in self.of_key.get(key, ())}
+        rounds = {key.rpartition(ROUND)[0] for key in evidence.keys if ROUND in key}
+        held = {fact for key in rounds | evidence.keys for fact in self.of_key.get(key, ())}
         held |= self.of_login if has_login else set()
         held |= self.of_all if first else set()
         return [fact for fact in self.definitions if fact in held]
@@ -182,7 +182,7 @@ class _OneNode:
     def __init__(self, evidence: Evidence, unusable: Unread | None, reader: _Reader) -> None:
         self.evidence = evidence
         self.unusable = unusable
-        self.turns = any(TURN in key for key in evidence.keys)
+        self.rounds = any(ROUND in key for key in evidence.keys)
         self.wrong: dict[str, str] = {}
         self.reader = reader
         self.encoded: dict[_Part, bytes | None] = {}
@@ -192,7 +192,7 @@ class _OneNode:
 
         The seconds that a reply took do not count, but for a timeout: its reason names them.
         """
-        if not definition.sources or self.turns or definition.of_its_node:
+        if not definition.sources or self.rounds or definition.of_its_node:
             return None
         parts = [self._encoded(part) for part in self.reader.parts[definition.record]]
         return None if None in parts else (self.evidence.recorded, *parts)

@@ -291,11 +291,11 @@ Row = list[JsonValue]
 
 def exempt_listening(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Return the nodes that need not listen; even a single node may need a port for the job."""
-    unwanted = settings.mesh == "none" and _deaf(cluster, settings) and not named_ports(settings)
+    unwanted = settings.mesh == "none" and _exempt_from_listening(cluster, settings) and not named_ports(settings)
     return exempt_without_peers(cluster, settings) if unwanted else {}
 
 
-def _deaf(cluster: Cluster, settings: Settings) -> bool:
+def _exempt_from_listening(cluster: Cluster, settings: Settings) -> bool:
     """Return whether nothing will connect to the nodes: neither the mesh nor the TCP probe."""
     return bool(no_peers(cluster, settings.mesh)) and (settings.probe != "tcp" or len(cluster) == 1)
 
@@ -303,10 +303,10 @@ def _deaf(cluster: Cluster, settings: Settings) -> bool:
 def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
     """Ask each node to listen on its own addresses, and on the ports that the job needs there."""
     found, doubles = usable_addresses(cluster), _doubles(cluster)
-    deaf, why = _deaf(cluster, settings), no_peers(cluster, settings.mesh)
+    exempt, why = _exempt_from_listening(cluster, settings), no_peers(cluster, settings.mesh)
     ports = {name: _needed(cluster, settings, name) for name in found if name not in doubles}
     return {
-        name: (_listening(cluster, name, () if deaf else held, ports.get(name, []), doubles.get(name, ""), why),)
+        name: (_listening(cluster, name, () if exempt else held, ports.get(name, []), doubles.get(name, ""), why),)
         for name, held in found.items()
     }
 
@@ -377,7 +377,7 @@ def samples(cluster: Cluster, mesh: str, found: Mapping[str, Sequence[SubnetAddr
     names = tuple(name for name, held in found.items() if held and name not in doubles)
     if len(names) <= ALL_UP_TO or mesh == "all":
         return {}
-    own = {name: frozenset(seat.subnet for seat in found[name]) for name in names}
+    own = {name: frozenset(address.subnet for address in found[name]) for name in names}
     members: dict[str, list[str]] = {}
     for name in names:
         for subnet in own[name]:
@@ -447,7 +447,10 @@ def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
 def addresses_to_try(nodes: Nodes, single: Nodes) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return the addresses of each node that the others connect to. `single`: each machine once."""
     clashes = clashing(single)
-    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nodes.items()}
+    free = {
+        name: (address for address in subnet_addresses(held) if address.ip not in clashes)
+        for name, held in nodes.items()
+    }
     return {name: tuple(islice(held, MAX_ADDRESSES)) for name, held in free.items()}
 
 
@@ -463,7 +466,7 @@ def _listening(  # noqa: PLR0913, PLR0917  each is a part of one question
         return NotAsked(LISTEN, f"it is the same machine as {double}")
     if not held and not ports:
         return NotAsked(LISTEN, why or "the node has no address that a job could use")
-    addresses: list[JsonValue] = [*dict.fromkeys(seat.ip for seat in held)]
+    addresses: list[JsonValue] = [*dict.fromkeys(address.ip for address in held)]
     asked: JsonValue = {"node": name, "token": cluster.token, "addresses": addresses, "ports": ports}
     return Answer(LISTEN.name, _LISTENING, asked)
 
@@ -477,16 +480,18 @@ def _why_none(cluster: Cluster, name: str) -> str:
 
 def _by_subnet(held: Sequence[SubnetAddress]) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
-    for seat in held:
-        found.setdefault(seat.subnet, {})[seat.ip] = None
+    for address in held:
+        found.setdefault(address.subnet, {})[address.ip] = None
     return {subnet: tuple(ips) for subnet, ips in found.items()}
 
 
 def _ends(name: str, held: Sequence[SubnetAddress], listening: ListenFacts) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
-    for seat in held:
-        if seat.ip in listening.ports:
-            found.setdefault(seat.subnet, []).append([name, seat.ip, listening.ports[seat.ip], seat.subnet, False])
+    for address in held:
+        if address.ip in listening.ports:
+            found.setdefault(address.subnet, []).append(
+                [name, address.ip, listening.ports[address.ip], address.subnet, False]
+            )
     return found
 
 
@@ -495,7 +500,7 @@ def _routed(
 ) -> Iterator[Row]:
     """Yield the routed link between two nodes without a common subnet, in an address family that both have."""
     for v6 in (False, True):
-        one, end = (_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs))
+        one, end = (_default([address for address in held if (":" in address.ip) == v6]) for held in (mine, theirs))
         if one and end:
             if end.ip in listening.ports:
                 yield [other, end.ip, listening.ports[end.ip], "", False, one.ip]
@@ -503,7 +508,7 @@ def _routed(
 
 
 def _default(held: Sequence[SubnetAddress]) -> SubnetAddress | None:
-    return next((seat for seat in held if seat.interface.default_route), held[0] if held else None)
+    return next((address for address in held if address.interface.default_route), held[0] if held else None)
 
 
 def _aligned(rows: Sequence[Row], sources: Sequence[str]) -> list[Row]:

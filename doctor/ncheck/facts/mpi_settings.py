@@ -40,7 +40,7 @@ class MpiSettingsFacts:
 
 # Of the ranks' messages (btl), of mpirun and its daemons (oob; prte in Open MPI 5).
 LAYERS = ("btl_tcp", "oob_tcp", "prte")
-INCLUDING, EXCLUDING = (tuple(f"{layer}_if_{way}" for layer in LAYERS) for way in ("include", "exclude"))
+INCLUDING, EXCLUDING = (tuple(f"{layer}_if_{word}" for layer in LAYERS) for word in ("include", "exclude"))
 PARAMETERS = (*INCLUDING, *EXCLUDING)
 
 

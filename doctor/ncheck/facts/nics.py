@@ -120,7 +120,7 @@ class LinkAddress:
 
 
 @dataclass(frozen=True)
-class Link:
+class ListedLink:
     """One interface. `type` is its number in ARPHRD_*, `lower` what is beneath it."""
 
     name: Device
@@ -155,7 +155,7 @@ class Link:
 class InterfacesAnswer:
     """Every interface, in the kernel's order, and those of the default routes."""
 
-    interfaces: tuple[Link, ...]
+    interfaces: tuple[ListedLink, ...]
     default_routes: Annotated[tuple[str, ...], OPTIONAL, Null(())] = ()
 
 
@@ -207,7 +207,7 @@ def nics(answer: InterfacesAnswer) -> NicFacts:
     return NicFacts(with_uplinks(tuple(_interface(link, links, answer.default_routes) for link in links.values())))
 
 
-def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+def kind_of(link: ListedLink, links: Mapping[str, ListedLink], *, routed: bool) -> Kind:
     """Return the kind of an interface. `links` are all of the namespace, among them its master and its ports."""
     if link.loopback or link.type == _LOOPBACK:
         return Kind.LOOPBACK
@@ -238,7 +238,7 @@ def _leads_out(nic: Interface) -> bool:
     return nic.kind is Kind.VETH or nic.default_route
 
 
-def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+def _bridge(link: ListedLink, links: Mapping[str, ListedLink], *, routed: bool) -> Kind:
     """Return BRIDGE for a bridge of a LAN, which has a physical port or the default route; else it is of containers."""
     ports = [links[name] for name in link.lower if name in links]
     if kind_by_name(link.name) is Kind.CONTAINER_BRIDGE:
@@ -247,7 +247,7 @@ def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
     return Kind.BRIDGE if wired or routed else Kind.CONTAINER_BRIDGE
 
 
-def _by_devtype(link: Link) -> Kind | None:
+def _by_devtype(link: ListedLink) -> Kind | None:
     if kind := _BY_DEVTYPE.get(link.devtype):
         return kind
     if link.wireless:
@@ -261,7 +261,7 @@ def _by_devtype(link: Link) -> Kind | None:
     return None
 
 
-def _by_device(link: Link) -> Kind | None:
+def _by_device(link: ListedLink) -> Kind | None:
     """Return the kind by the driver of its device; None if it has no device on a bus."""
     driver = link.driver
     if not (link.device or link.pci):
@@ -271,14 +271,14 @@ def _by_device(link: Link) -> Kind | None:
     return Kind.CLOUD if driver in _CLOUD_DRIVERS else Kind.PHYSICAL
 
 
-def _by_driver(link: Link) -> Kind | None:
+def _by_driver(link: ListedLink) -> Kind | None:
     """Return the kind by the driver of a virtual interface; a veth named like a container bridge counts as one."""
     kind = _BY_DRIVER.get(link.driver)
     named = kind_by_name(link.name)
     return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
 
 
-def _by_pairing(link: Link) -> Kind:
+def _by_pairing(link: ListedLink) -> Kind:
     """Return VETH if iflink names a peer, else the kind by its name."""
     named = kind_by_name(link.name)
     if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
@@ -290,7 +290,7 @@ def _by_pairing(link: Link) -> Kind:
     return Kind.OTHER
 
 
-def _interface(link: Link, links: Mapping[str, Link], routes: tuple[str, ...]) -> Interface:
+def _interface(link: ListedLink, links: Mapping[str, ListedLink], routes: tuple[str, ...]) -> Interface:
     name = link.name
     return Interface(
         name=name,

@@ -55,11 +55,11 @@ def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     used = {view.name: used_addresses(view) for view in views}
     listening: dict[str, list[str]] = {}
     for name, held in nics.items():
-        for seat in (seat for seat in subnet_addresses(held) if seat.ip in used[name]):
-            listening.setdefault(seat.subnet, []).append(seat.ip)
+        for address in (address for address in subnet_addresses(held) if address.ip in used[name]):
+            listening.setdefault(address.subnet, []).append(address.ip)
     questions: Questions = {}
     for name, held in nics.items():
-        own = {seat.subnet for seat in subnet_addresses(held)}
+        own = {address.subnet for address in subnet_addresses(held)}
         far = (ip for subnet, ips in listening.items() if subnet not in own for ip in ips)
         addresses: list[JsonValue] = [*islice(dict.fromkeys(far), MOST)]
         asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))

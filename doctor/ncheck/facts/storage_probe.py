@@ -50,7 +50,7 @@ class StorageProbeFacts:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TimedRead:
     """What was read, and in how many seconds."""
 
     entries: Count
@@ -72,7 +72,7 @@ _MOST = 64
 _LEAST_BYTES, _LEAST_SMALL, _LEAST_ENTRIES = 4 << 20, 8, 50
 
 
-def _rates(reading: Reading | Unread | None) -> Rates | Unread:
+def _rates(reading: TimedRead | Unread | None) -> Rates | Unread:
     if reading is None:
         return Unread("reading did not end in time")
     if isinstance(reading, Unread):

@@ -20,7 +20,7 @@ COMMAND_NAME = "ncheck-command"
 REMOTE_COMMAND = f"exec /bin/sh -c 'IFS= read -r line && eval \"$line\"' {COMMAND_NAME}"
 
 
-class LoginFailedError(Exception):
+class NotConnectedError(Exception):
     """A node could not be connected to; `login` says where and why, with `reached` False."""
 
     def __init__(self, login: Login) -> None:
@@ -72,7 +72,7 @@ class Engine(Protocol):
     def connect(self, node: Node, timeout: float) -> Stream:
         """Connect, log in where that is needed, and start REMOTE_COMMAND, all within `timeout` seconds.
 
-        Raises LoginFailedError, and nothing else, for whatever is wrong with the node or the connection to it.
+        Raises NotConnectedError, and nothing else, for whatever is wrong with the node or the connection to it.
         """
 
 
@@ -81,7 +81,7 @@ class DiallingEngine(Engine, Protocol):
     """An engine that waits for the answers of nodes by itself, without a worker for each."""
 
     def approach(
-        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[LoginFailedError | None], None]
+        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[NotConnectedError | None], None]
     ) -> None:
         """Call `then` once, from a thread of the engine: when connect() would wait for nothing but the login, or with
         why the node does not answer. `begin` is called when the node is first tried, and returns how many seconds there

@@ -18,8 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from ncheck.fleet.bootstrap import module_text
-from ncheck.fleet.engine import DiallingEngine, LoginFailedError
-from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted, job_environment
+from ncheck.fleet.engine import DiallingEngine, NotConnectedError
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, SessionTerms, job_environment
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.phase import Answered, NotAsked
@@ -126,7 +126,7 @@ class Fleet:
         dial waits for its first questions.
         """
         self.dialled = True
-        self._hire(min(self.settings.width, len(self.nodes)))
+        self._add_workers(min(self.settings.width, len(self.nodes)))
         for node in self.nodes:
             if self._dialling(node):
                 self._approach(node.name)
@@ -161,7 +161,7 @@ class Fleet:
         free = self._free(phase)
         self.stage = self.stage or phase.stage
         if first and not self.dialled:
-            self._hire(min(self.settings.width, len(self.nodes)))
+            self._add_workers(min(self.settings.width, len(self.nodes)))
         requests = _Requests(questions)
         for name in free:
             if first or name in questions:
@@ -173,7 +173,7 @@ class Fleet:
             return self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
         asked = frozenset(name for name in free if name in questions)
         width = len(asked) if phase.meeting else self.settings.width  # who is waited for must not wait for its turn
-        self._hire(len(self.busy - asked) + min(width, len(asked)))
+        self._add_workers(len(self.busy - asked) + min(width, len(asked)))
         return self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
 
     def rest(self, why: str) -> Iterator[Evidence]:
@@ -210,11 +210,11 @@ class Fleet:
         places = ((node.name, self.places[node.name]) for node in self.nodes if node.name in phase.nodes)
         return [name for name, place in places if place.session and name not in self.busy]
 
-    def _hire(self, wanted: int) -> None:
+    def _add_workers(self, wanted: int) -> None:
         """Let there be so many workers."""
         while self.workers < wanted:
             self.workers += 1
-            threading.Thread(target=self._toil, daemon=True).start()
+            threading.Thread(target=self._work, daemon=True).start()
 
     def _give(
         self, name: str, requests: tuple[Request, ...], noted: Sequence[NotAsked | Answered], *, first: bool
@@ -239,7 +239,7 @@ class Fleet:
         place = self.places[name]
         engine = self._dialling(place.known.node)
 
-        def then(error: LoginFailedError | None) -> None:
+        def then(error: NotConnectedError | None) -> None:
             if error is None:
                 self.work.put((name, self._examine))
             elif not self.ended:
@@ -287,7 +287,7 @@ class Fleet:
 
     # In the workers
 
-    def _toil(self) -> None:
+    def _work(self) -> None:
         """Take one piece of work after the other."""
         while (piece := self.work.get()) and not self.ended:
             name, task = piece
@@ -341,7 +341,7 @@ class Fleet:
         try:
             node = place.known.node
             return self.engine_for(node).connect(node, left)
-        except LoginFailedError as error:
+        except NotConnectedError as error:
             place.known.login = self._blamed(error.login, min(left, place.given))
             return None
 
@@ -369,9 +369,9 @@ class Fleet:
             return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline passed: {login.detail}")
         return login
 
-    def _wanted(self, environment: JobEnvironment, agent: bool, shared: bool) -> Wanted:  # noqa: FBT001
+    def _wanted(self, environment: JobEnvironment, agent: bool, shared: bool) -> SessionTerms:  # noqa: FBT001
         """Return what all nodes with this environment are asked for."""
-        return Wanted(
+        return SessionTerms(
             self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
             sudo=self.settings.sudo, enter=environment.enter, shared=shared,
             environment=job_environment(environment, self.environ, self.settings.program) if agent else {},

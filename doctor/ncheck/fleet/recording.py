@@ -23,7 +23,7 @@ from ncheck.model.evidence import Evidence, Reply, too_deep
 from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
 
-FORMAT = 2
+FORMAT, OLDEST = 3, 2  # what is written, and the oldest that is read
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
 MAX_FILE = 64 * 2**20  # bytes: far above any node's answers, far below this machine's memory
 MAX_NODES = 20_000
@@ -222,7 +222,8 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
     if len(content) > MAX_VALUES and _values(content) > MAX_VALUES:
         raise RecordingError(f"{name}: more values than any node's recording")
     beginning, opens, lines = content.partition(_OPENS)
-    answered = (replies or _Replies()).read(lines) if opens else None
+    old = bool(_FORMAT_2.search(beginning))
+    answered = (replies or _Replies()).read(lines, old=old) if opens else None
     if answered is not None:
         content = beginning + opens + _ENDS.encode()
     try:
@@ -237,7 +238,7 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
     position, count = document.get("position"), document.get("of")
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
         raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
-    evidence = _evidence(document.get("evidence"), name)
+    evidence = _evidence(_renamed(document.get("evidence")) if old else document.get("evidence"), name)
     evidence = replace(evidence, replies=answered or evidence.replies, recorded=True)
     return position, count, evidence
 
@@ -246,32 +247,33 @@ class _Replies:
     """Reads the replies of many files. What several nodes answered alike is decoded once, and is one object."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[bytes, bool], tuple[str, Reply]] = {}  # by line, and whether its seconds are cut off
+        self.known: dict[_Known, tuple[str, Reply]] = {}
         self.size = 0  # of the lines that are known, bytes
 
-    def read(self, lines: bytes) -> dict[str, Reply] | None:
+    def read(self, lines: bytes, *, old: bool = False) -> dict[str, Reply] | None:
         """Return all replies of a file; None where they are not one a line, as `encode` writes them, or are none."""
         ends = _ENDS.encode() + b"\n"
         if not lines.endswith(ends):
             return None
         try:
-            return dict(map(self._reply, lines.removesuffix(ends).split(b",\n"))) if lines != ends else {}
+            each = lines.removesuffix(ends).split(b",\n") if lines != ends else ()
+            return dict(self._reply(line, old=old) for line in each)
         except (ValueError, RecursionError):
             return None  # read as a whole, the file says itself what is wrong
 
-    def _reply(self, line: bytes) -> tuple[str, Reply]:
+    def _reply(self, line: bytes, *, old: bool) -> tuple[str, Reply]:
         """Return a reply and its key. What it took in seconds differs where all else is alike."""
         before, _, after = line.rpartition(_TOOK)
         timed = bool(before and _SECONDS.fullmatch(after))
-        known = before if timed else line, timed
+        known = before if timed else line, timed, old
         name, reply = self.known.get(known) or self._decoded(line, known)
         if timed and (seconds := float(after[:-1])) != reply.seconds:
             return name, replace(reply, seconds=seconds)
         return name, reply
 
-    def _decoded(self, line: bytes, known: tuple[bytes, bool]) -> tuple[str, Reply]:
+    def _decoded(self, line: bytes, known: _Known) -> tuple[str, Reply]:
         document = _JSON.decode(f"{{{line.decode(errors='surrogatepass')}}}")
-        ((name, given),) = document.items()
+        ((name, given),) = (_names_of_today(document) if known[2] else document).items()
         reply: Reply = decoded(given, Reply)
         levels = line.count(b"[") + line.count(b"{")  # at most
         if levels > _DEEPEST and too_deep(given, _DEEPEST):
@@ -286,6 +288,7 @@ class _Replies:
 
 _TOOK, _SECONDS = b', "seconds": ', re.compile(rb"(?:0|[1-9]\d{0,8})(?:\.\d{1,18})?(?:e-\d\d)?\}")
 _DEEPEST = DEEPEST - 3  # levels of a reply
+_Known = tuple[bytes, bool, bool]  # a line, whether its seconds are cut off, and whether it is of format 2
 _MOST_KNOWN = 2 * 2**20  # bytes of lines
 
 
@@ -307,11 +310,36 @@ def _values(content: bytes) -> int:
     return len(content) - len(content.translate(None, b",[{"))
 
 
+_FORMAT_2 = re.compile(rb'"ncheck_recording": 2\b')  # within a text, its quotes would be escaped
+_NAMED_2 = re.compile(r"answer:turn(?=#|$)")  # format 2 called a step a turn, and its method its means
+
+
+def _renamed(evidence: object) -> object:
+    """Return evidence of format 2 under today's names. What it is made of is judged by who decodes it."""
+    if not isinstance(evidence, dict):
+        return evidence
+    return {key: _names_of_today(part) if key in {"replies", "notes"} else part for key, part in evidence.items()}
+
+
+def _names_of_today(by_key: Any) -> Any:  # noqa: ANN401  JSON
+    """Return replies or notes of format 2 by the keys of today, with what was asked of a step."""
+    if not isinstance(by_key, dict):
+        return by_key
+    return {_NAMED_2.sub("answer:step", key): _asked_today(key, part) for key, part in by_key.items()}
+
+
+def _asked_today(key: str, part: Any) -> Any:  # noqa: ANN401  JSON
+    asked = part.get("asked") if isinstance(part, dict) and key.startswith(("answer:turn", "answer:meeting")) else None
+    if not isinstance(asked, dict):
+        return part
+    return {**part, "asked": {"method" if name == "means" else name: value for name, value in asked.items()}}
+
+
 def _hold_format(document: object, name: str) -> None:
     number = document.get(MARK) if isinstance(document, dict) else None
     if type(number) is not int or number < 1:
         raise RecordingError(f"{name}: not a recording of ncheck")
-    if number != FORMAT:
+    if not OLDEST <= number <= FORMAT:
         why = "newer than this ncheck reads" if number > FORMAT else "which this ncheck no longer reads"
         raise RecordingError(f"{name}: format {number}, {why}; install the ncheck that wrote it, or record it again")
     if unknown := set(document) - {MARK, "position", "of", "evidence"}:  # type: ignore[call-overload]  # a dict by now
@@ -342,8 +370,8 @@ def _plain(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses
 def _lean(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses
     """Return the JSON form of a record without the fields that stand at their defaults."""
     if is_dataclass(value) and not isinstance(value, type):
-        told = ((field, getattr(value, field.name)) for field in fields(value))
-        return {field.name: _lean(inner) for field, inner in told if inner != _default(field)}
+        values = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: _lean(inner) for field, inner in values if inner != _default(field)}
     if isinstance(value, Mapping):
         return {name: _lean(inner) for name, inner in value.items()}
     return _plain(value)
@@ -370,8 +398,8 @@ def _reply(reply: Reply) -> Reply:
 
 def _strings(record: Any) -> Any:  # noqa: ANN401  a record in, the same record out
     """Redact the plain strings of a login, greeting or reply."""
-    told = {field.name: getattr(record, field.name) for field in fields(record)}
-    return replace(record, **{name: redact(text) for name, text in told.items() if type(text) is str})
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return replace(record, **{name: redact(text) for name, text in values.items() if type(text) is str})
 
 
 def _file_name(node: str, position: int, directory: Path) -> str:

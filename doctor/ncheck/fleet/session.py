@@ -19,7 +19,7 @@ from ncheck.expression import expression
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
 from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
-from ncheck.installed import distributions
+from ncheck.installed_packages import distributions
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
@@ -50,13 +50,13 @@ _IN_VAIN = 2  # so many more of them without a word: it is not, and the run goes
 _MOST_STRAYS = 1000  # unexpected messages of one session: more is a flood
 _BY_SSH = frozenset({"paramiko", "openssh"})
 _KILLED = frozenset({128 + 9, 128 + 15})  # as the kernel does without memory, or an administrator
-_FROM_PAM = frozenset({ssh.Cause.SLURM_JOB_WANTED, ssh.Cause.PERSON_WANTED})
+_FROM_PAM = frozenset({ssh.LoginCause.SLURM_JOB_WANTED, ssh.LoginCause.PERSON_WANTED})
 
 
 class Session:
     """Talks to one node. `module` returns the text of a module that the agent requests (pynvml)."""
 
-    def __init__(self, stream: Stream, known: Known, wanted: Wanted, module: Callable[[str], str | None]) -> None:
+    def __init__(self, stream: Stream, known: Known, wanted: SessionTerms, module: Callable[[str], str | None]) -> None:
         self.stream, self.known, self.wanted, self.module = stream, known, wanted, module
         self.lines = Lines(stream)
         self.script = bootstrap("", None)
@@ -420,7 +420,7 @@ def _kept(source: Source, node: str) -> JsonValue:
     """Return what is kept of a question with a node's reply."""
     if not isinstance(source, Answer):
         return None
-    return source.arguments if source.turn is not None else source.kept.get(node) if source.kept else None
+    return source.arguments if source.round is not None else source.kept.get(node) if source.kept else None
 
 
 @lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
@@ -466,7 +466,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SessionTerms:
     """The limits and the environment of one node's session. Times are in seconds; `deadline` is by time.monotonic().
 
     `agent` tells whether one is needed: the shell's greeting alone starts no python on the node. `shared`: the nodes

@@ -32,7 +32,7 @@ _TOO_MANY, _ERRORS, _SERVER_ERRORS = 429, 400, 500
 
 
 @dataclass(frozen=True)
-class Change:
+class NodeChange:
     """A node that is not as before. `before`: "" if no run has seen it. `codes`: of its errors now; `summary`: of the
     first of them.
     """
@@ -48,7 +48,7 @@ class Change:
 class Changes:
     """`cluster`: its verdict before and now, "good" or "bad" by the exit code, where that changed; else None."""
 
-    nodes: tuple[Change, ...]
+    nodes: tuple[NodeChange, ...]
     cluster: tuple[str, str] | None = None
 
 
@@ -69,7 +69,7 @@ def changes_in(entry: Entry, earlier: Sequence[Entry]) -> Changes:
                 own = errors.get(node, [("", "")])
                 codes = tuple(dict.fromkeys(code for code, _ in own if code)) if state != "good" else ()
                 summary = printable(own[0][1], _LONGEST) if state != "good" else ""
-                nodes.append(Change(node, before.get(node, ""), state, codes, summary))
+                nodes.append(NodeChange(node, before.get(node, ""), state, codes, summary))
     same = [run for run in earlier if _names(run) == _names(entry) and run.exit_code in _VERDICTS]
     then = _VERDICTS[same[-1].exit_code] if same else "good"
     now = _VERDICTS.get(entry.exit_code, then)
@@ -128,14 +128,14 @@ def posted(url: str, message: Mapping[str, Any], seconds: float = SECONDS) -> st
     does.
     """
     body = json.dumps(message).encode()
-    said = ""
+    error = ""
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE)
-        said, again = _within(url, body, seconds)
+        error, again = _within(url, body, seconds)
         if not again:
             break
-    return f"{_host(url)} {said}" if said else ""
+    return f"{_host(url)} {error}" if error else ""
 
 
 def _within(url: str, body: bytes, seconds: float) -> tuple[str, bool]:

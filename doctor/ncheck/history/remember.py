@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ncheck.history.entry import Entry, entry_of
 from ncheck.history.past import OF_PART, NodePast, past_of
 from ncheck.history.store import History, HistoryError
-from ncheck.history.words import PART, day, ordinal
+from ncheck.history.times_in_words import PART, day, ordinal
 from ncheck.hostlist import fold
 from ncheck.text import span
 

@@ -13,7 +13,7 @@ from shutil import get_terminal_size
 
 from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
-from ncheck.history.words import PART, day, minute, sparkline
+from ncheck.history.times_in_words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.report.tables import as_html as html_table
@@ -135,9 +135,9 @@ def _headline(past: Past) -> str:
     if not past.runs:
         return "The history has no run yet."
     worst = [one.node for one in past.nodes if one.stands_out]
-    said = f"; {fold(worst)} fails more often than the others" if worst else ""
+    suffix = f"; {fold(worst)} fails more often than the others" if worst else ""
     runs, nodes = count(len(past.runs), "run"), count(len(past.nodes), "node")
-    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {nodes}{said}"
+    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {nodes}{suffix}"
 
 
 def as_text(past: Past, names: AbstractSet[str]) -> str:

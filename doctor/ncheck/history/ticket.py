@@ -17,7 +17,7 @@ from ncheck.history.entry import Figure
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.show import as_json as history_as_json
 from ncheck.history.show import tables
-from ncheck.history.words import minute
+from ncheck.history.times_in_words import minute
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -46,7 +46,7 @@ Files = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownOfNode:
     """What is known of the node. `report` and `evidence` are None without a recording, `past` is without a history that
     has the node. `recorded`: when the recording was made, in seconds since 1970, None if it does not say.
     """
@@ -64,7 +64,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Fault:
+class HardwareFault:
     """A fault of the hardware, as the summary names it. `since`: in seconds since 1970, None if no history has it."""
 
     code: str
@@ -73,28 +73,28 @@ class Fault:
     since: float | None
 
 
-def faults_of(known: Known) -> tuple[Fault, ...]:
+def faults_of(known: KnownOfNode) -> tuple[HardwareFault, ...]:
     """Return the faults of the hardware that the recording shows; without one, those that the last run still found."""
     if known.report is None:
         return tuple(
-            Fault(one.seen.code, one.seen.check, one.seen.summary, one.began)
+            HardwareFault(one.seen.code, one.seen.check, one.seen.summary, one.began)
             for one in _incidents(known)
             if one.seen.hardware and one.ended is None
         )
     own = [one for one in known.report.findings if _is_fault(known, one)]
     codes = {one.code for one in own}
     return tuple(
-        Fault(one.code, one.check, one.summary or one.message, _since(known, one.code))
+        HardwareFault(one.code, one.check, one.summary or one.message, _since(known, one.code))
         for one in own
         if codes.isdisjoint(one.see)  # else it follows from another fault of these
     )
 
 
-def _is_fault(known: Known, one: Finding) -> bool:
+def _is_fault(known: KnownOfNode, one: Finding) -> bool:
     return known.node in one.nodes and one.hardware and one.severity is not Severity.INFO
 
 
-def ticket_files(known: Known) -> Files:
+def ticket_files(known: KnownOfNode) -> Files:
     """Return the content of each file of the ticket, by its path in it."""
     node = known.node
     files = {"ticket.md": redact("\n\n".join(_page(known)) + "\n")}
@@ -136,7 +136,7 @@ def of_node(report: Report, node: str) -> Report:
     )
 
 
-def _page(known: Known) -> Iterator[str]:
+def _page(known: KnownOfNode) -> Iterator[str]:
     """Yield the paragraphs of ticket.md."""
     yield FIRST_LINE
     yield f"# {escaped(headline(known))}"
@@ -161,7 +161,7 @@ def _page(known: Known) -> Iterator[str]:
     yield f"Beside this page, as far as they are there: {names}. `ncheck replay recording` judges the answers again."
 
 
-def headline(known: Known) -> str:
+def headline(known: KnownOfNode) -> str:
     """Say in one line what is claimed. What could not be looked at is never good."""
     if faults := faults_of(known):
         shown = words.joined(list(dict.fromkeys(f"{one.code} {one.check}" for one in faults)), 3)
@@ -169,7 +169,7 @@ def headline(known: Known) -> str:
     return f"{known.node}: no hardware fault found{_limits(known)}"
 
 
-def _limits(known: Known) -> str:
+def _limits(known: KnownOfNode) -> str:
     """Say what keeps "no fault" from being a proof: a node that was not reached, checks that could not run."""
     if known.report is None:
         own = known.own_past
@@ -180,7 +180,7 @@ def _limits(known: Known) -> str:
     return f"; {words.count(count, 'check')} could not run" if count else ""
 
 
-def _identity(known: Known) -> Iterator[tuple[str, str]]:
+def _identity(known: KnownOfNode) -> Iterator[tuple[str, str]]:
     hardware = _hardware(known)
     yield "node", known.node
     if known.report is not None:
@@ -199,7 +199,7 @@ def _identity(known: Known) -> Iterator[tuple[str, str]]:
         yield "recorded", "no: only the history is here; ncheck nodes.txt --record DIR, then --from DIR"
 
 
-def _before(known: Known) -> Iterator[str]:
+def _before(known: KnownOfNode) -> Iterator[str]:
     report = known.report
     system = report.system_of.get(known.node) if report else None
     if not (system and system.gpus and system.gpus.rocm):
@@ -207,7 +207,7 @@ def _before(known: Known) -> Iterator[str]:
     yield "sudo sos report --batch        # older systems: sudo sosreport --batch"
 
 
-def _found(report: Report, known: Known) -> Iterator[str]:
+def _found(report: Report, known: KnownOfNode) -> Iterator[str]:
     """Yield the findings that name the node, faults of the hardware first, with the lines that show them."""
     own = [one for one in report.findings if known.node in one.nodes and one.severity is not Severity.INFO]
     own.sort(key=lambda one: (not _is_fault(known, one), one.severity.rank))
@@ -227,7 +227,7 @@ def _found(report: Report, known: Known) -> Iterator[str]:
         yield f"and {len(own) - _ON_PAGE} more: see report.json"
 
 
-def _parts(known: Known) -> Iterator[str]:
+def _parts(known: KnownOfNode) -> Iterator[str]:
     hardware = _hardware(known)
     yield "## Parts"
     gpus = [(pci, uuid, hardware.gpu_serials.get(pci, "unknown")) for pci, uuid in hardware.gpus.items()]
@@ -251,7 +251,7 @@ def _parts(known: Known) -> Iterator[str]:
         yield as_markdown(("counter", "errors"), ((name, str(count)) for name, count in counters[:_ON_PAGE]))
 
 
-def _hardware(known: Known) -> Hardware:
+def _hardware(known: KnownOfNode) -> Hardware:
     """Return what identifies the node and its parts: by the recording, else as the last run in the history saw it."""
     for one in known.report.hardware if known.report else ():
         if one.node == known.node:
@@ -304,7 +304,7 @@ def _figure(one: Figure) -> str:
     return f"{one.value:.4g} {one.unit}{usual}"
 
 
-def _log(known: Known) -> Iterator[str]:
+def _log(known: KnownOfNode) -> Iterator[str]:
     yield "## Kernel log"
     if known.evidence is None:
         yield "Not here: the history keeps no kernel lines. They need a recording (--from DIR)."
@@ -329,7 +329,7 @@ def _kernel(evidence: Evidence) -> tuple[str, ...] | str:
     return tuple(line for line in log.lines if any(sign in line for sign in signs))[-_IN_FILE:]
 
 
-def _history(known: Known) -> Iterator[str]:
+def _history(known: KnownOfNode) -> Iterator[str]:
     yield "## History"
     own = known.own_past
     if known.past is None or own is None:
@@ -348,11 +348,11 @@ def _history(known: Known) -> Iterator[str]:
             yield as_markdown(table.columns, table.rows[:_ON_PAGE])
 
 
-def _incidents(known: Known) -> tuple[Incident, ...]:
+def _incidents(known: KnownOfNode) -> tuple[Incident, ...]:
     return known.own_past.incidents if known.own_past else ()
 
 
-def _since(known: Known, code: str) -> float | None:
+def _since(known: KnownOfNode, code: str) -> float | None:
     """Return when the last incident of this check began, if it had not ended when the recording was made."""
     same = [one for one in _incidents(known) if one.seen.code == code]
     last = same[-1] if same else None

@@ -59,7 +59,7 @@ class CrashError(NcheckError):
     exit_code = EXIT_BUG
 
 
-class Job(NamedTuple):
+class JobCommand(NamedTuple):
     """What runs after the check: `words` for the interpreter, or a command; `settings` are those of the check."""
 
     words: list[str]
@@ -113,7 +113,7 @@ def split_command_line(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     raise UsageError(f"another program runs {HOOK}; put the hook in front of it: python -m {HOOK} -m PROGRAM train.py")
 
 
-def read_job(words: Sequence[str]) -> Job:
+def read_job(words: Sequence[str]) -> JobCommand:
     """Read the hook's own words, up to the script; what comes after it belongs to the script."""
     settings: dict[str, Any] = {}
     rest, of_launch = list(words), list[str]()
@@ -126,10 +126,10 @@ def read_job(words: Sequence[str]) -> Job:
         if word in ("--", "-m") and not rest:
             raise UsageError(f"nothing to run after {word}")
         if word == "--":
-            return Job([*rest, *of_launch], is_command=True, settings=settings)
+            return JobCommand([*rest, *of_launch], is_command=True, settings=settings)
         if word in ("-", "-m") or not word.startswith("-"):
             program = [word, *rest[: word == "-m"]]
-            return Job([*program, *of_launch, *rest[len(program) - 1 :]], is_command=False, settings=settings)
+            return JobCommand([*program, *of_launch, *rest[len(program) - 1 :]], is_command=False, settings=settings)
         if word in ("--apply", "--watch"):
             settings[word[2:]] = True
             continue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.agent.frames import packed
 from ncheck.fleet.bootstrap import parse_script
-from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.engine import NotConnectedError
 from ncheck.fleet.session import SessionEndedError
 from ncheck.hook.sessions import READY
 from ncheck.model.evidence import Cause, Login
@@ -49,14 +49,14 @@ class RanksEngine:
         self.sockets, self.why, self.kept, self.used = dict(sockets), dict(why), kept, set(used)
 
     def connect(self, node: Node, timeout: float) -> SocketStream:
-        """Return the stream of a node. Raises LoginFailedError where no rank of it came, or its part has ended."""
+        """Return the stream of a node. Raises NotConnectedError where no rank of it came, or its part has ended."""
         connection = self.sockets.get(node.name)
         if connection and node.name in self.used and not _is_ready(connection, timeout):
             self.lose(node.name, "ncheck's part on this node has ended, or no rank there was started with NCHECK_WATCH")
             connection = None
         if connection is None:
             why = self.why.get(node.name, "ncheck could not start its part on this node")
-            raise LoginFailedError(Login(reached=False, cause=Cause.DEADLINE, detail=why, transport=self.name))
+            raise NotConnectedError(Login(reached=False, cause=Cause.DEADLINE, detail=why, transport=self.name))
         return SocketStream(connection, self, node.name)
 
     def lose(self, name: str, why: str) -> None:

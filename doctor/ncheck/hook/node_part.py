@@ -18,7 +18,7 @@ from ncheck.agent.guard import PR_SET_PDEATHSIG, guarded, prctl
 from ncheck.agent.loop import serve
 from ncheck.agent.main import read_exactly, write_all
 from ncheck.agent.sources import Sources
-from ncheck.model.evidence import TURN
+from ncheck.model.evidence import ROUND
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import Source
@@ -116,11 +116,11 @@ def _start(sources: Sources) -> Callable[[Mapping[str, object]], dict[str, str]]
     def start(message: Mapping[str, object]) -> dict[str, str]:
         timeout = message.get("command_timeout")
         limit = min(timeout, _LONGEST_ANSWER) if isinstance(timeout, int | float) and timeout > 0 else None
-        said: dict[str, str] = sources.start({
+        answer: dict[str, str] = sources.start({
             "command_timeout": limit, "environment": {"python": sys.executable} if sys.executable else {},
         })  # fmt: skip
         sources.job.how = HOW
-        return said
+        return answer
 
     return start
 
@@ -173,19 +173,19 @@ def _by_key(sources: Iterable[Source]) -> dict[str, dict[str, object]]:
 
 
 NEVER = frozenset({"ssh-peers"})  # answers that are of no use inside a job
-_FREE: Mapping[object, frozenset[str]] = {"answer": frozenset({"key", "timeout", "arguments", "turn"})}
+_FREE: Mapping[object, frozenset[str]] = {"answer": frozenset({"key", "timeout", "arguments", "round"})}
 
 
 def is_own(source: Mapping[str, object], known: Mapping[str, Mapping[str, object]]) -> bool:
     """Tell whether a source that came is one of the known questions, word for word; those for answers have arguments,
     and those that a known question has must be the same.
 
-    An answer that is asked in turns has the turn in its key.
+    An answer that is asked in rounds has the round in its key.
     """
     if not isinstance(source, dict) or source.get("name") in NEVER:
         return False
     key = str(source.get("key"))
-    own = known.get(key) or known.get(key.partition(TURN)[0])
+    own = known.get(key) or known.get(key.partition(ROUND)[0])
     if own is None or source.keys() != own.keys():
         return False
     free = _FREE.get(own["kind"], frozenset({"timeout"}))

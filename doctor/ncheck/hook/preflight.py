@@ -153,11 +153,11 @@ class _Options:
         wanted = USUAL_TIMEOUT if timeout is None else timeout
         self.timeout = _seconds(given or wanted, "NCHECK_TIMEOUT" if given else "timeout")
 
-    def forbid(self, told: Told) -> bool:
+    def forbid(self, result: Told) -> bool:
         """Whether a verdict is a reason to stop the job, whatever is done about that."""
-        verdict = told.verdict
+        verdict = result.verdict
         late = bool(verdict.get("late")) and verdict.get("ranks") is True
-        return bool(told.ended) or late or verdict["stop"] or (self.strict and verdict["unsure"])
+        return bool(result.ended) or late or verdict["stop"] or (self.strict and verdict["unsure"])
 
 
 def _seconds(value: object, name: str, least: float = 0.0) -> float:
@@ -230,8 +230,8 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
 STOPPED = "ncheck stopped this job before it started"
 
 
-def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Report:
-    verdict: dict[str, Any] = told.verdict
+def _decided(rank: Rank, options: _Options, result: Told, *, speaks: bool) -> Report:
+    verdict: dict[str, Any] = result.verdict
     if "refused" in verdict:
         raise SettingsError(_clean(verdict["refused"]))
     from ncheck.hook.late_report import unpacked
@@ -240,15 +240,15 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
     report = unpacked(packed) if packed else _no_report("the report is too large to be sent to every rank")
     if options.apply:
         apply_plan(rank, verdict)
-    if told.ended:
-        who = ", ".join(member.shown for member in told.ended)
-        words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
+    if result.ended:
+        ended = ", ".join(member.shown for member in result.ended)
+        words = f"{STOPPED}: {ended} ended before the verdict\n  more: ncheck explain NC803"
         return _stopped(words, report, options, speaks=speaks)
-    if verdict.get("late") and options.forbid(told) and not verdict["stop"]:
+    if verdict.get("late") and options.forbid(result) and not verdict["stop"]:
         words = _clean(f"{STOPPED}: {verdict['late']}\n  more: ncheck explain NC805")
         return _stopped(words, report, options, speaks=speaks)
     heir = _heir(rank) if verdict.get("missing") else ""
-    if options.forbid(told):
+    if options.forbid(result):
         return _stopped(_clean(verdict["short"]) + heir, report, options, speaks=False)
     if heir and speaks:
         _say(heir.strip())
@@ -293,9 +293,7 @@ def _heir(rank: Rank) -> str:
     above = inherited_from(rank)
     name = rank.named.get("rank", "")
     return (
-        f"\n  {above} has {name} too: if that is the rank, and this one only a part of it, set NCHECK=off"
-        if above
-        else ""
+        f"\n  {above} also has {name}. If this is a helper process of that rank, set NCHECK=off here" if above else ""
     )
 
 

@@ -30,7 +30,7 @@ def serve_sessions(serve: Callable[[], None], parent: int, seconds: float) -> No
     if os.getppid() != parent or not _session(serve, seconds, rank) or os.fork():
         return
     os.setsid()
-    stand_back()
+    lower_priority()
     rank.close()
     with socket.socket(fileno=os.dup(0)) as connection:
         _notice_a_lost_host(connection)
@@ -75,8 +75,8 @@ def _notice_a_lost_host(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def stand_back() -> None:
-    """Let the job come first: with the CPU, and with memory where the kernel must end a process for want of it."""
+def lower_priority() -> None:
+    """Lower this process's priority: for the CPU, and as the first that the kernel ends where memory is short."""
     with suppress(OSError):
         os.nice(10)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123

@@ -128,9 +128,9 @@ def _wrapped(text: str) -> list[str]:
 
 def _warning(report: Report, stopping: Sequence[Finding], applied: Mapping[str, str]) -> str:
     """Return one line on what is wrong and stops no job: findings, and what could not be checked."""
-    told = {one.code for one in stopping}
+    reported = {one.code for one in stopping}
     found = [one for one in report.findings if not one.ignored and one.severity is not Severity.INFO]
-    rest = sorted(fold_findings([one for one in found if one.code not in told]), key=urgency)
+    rest = sorted(fold_findings([one for one in found if one.code not in reported]), key=urgency)
     parts = [f"{one.code} {one.check} on {node_set(one.nodes)}: {line(one.message)}" for one in rest[:1]]
     parts += [f"{applied[rest[0].code]} is set for this job"] if rest and rest[0].code in applied else []
     parts += [f"also {', '.join(dict.fromkeys(one.code for one in rest[1:]))}"] if rest[1:] else []

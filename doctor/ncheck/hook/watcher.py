@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
 from ncheck.hook.meeting.connection import is_other
-from ncheck.hook.sessions import stand_back
+from ncheck.hook.sessions import lower_priority
 from ncheck.this_machine.process import Other, ready
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def main() -> None:
             os.close(pipe)
             os.dup2(write_end, 2)
             os.close(write_end)
-            stand_back()
+            lower_priority()
             prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() == own:
                 _watch_until_told(request)
@@ -191,7 +191,7 @@ def _watch(request: Mapping[str, Any]) -> None:
     from ncheck.hook.engine import RanksEngine
     from ncheck.model.node import Node
     from ncheck.observer import Silent
-    from ncheck.triage.watch import STALLED, Note, watch
+    from ncheck.triage.watch import STALLED, WatchNote, watch
 
     settings = _settings(request)
     sockets = {name: socket.socket(fileno=number) for name, number in request["sockets"].items()}
@@ -200,7 +200,7 @@ def _watch(request: Mapping[str, Any]) -> None:
     stalled, saved = request["stalled"] or STALLED, 0
     with closing(watch(settings, nodes, lambda: lambda _: engine, Silent(), stalled)) as events:
         for event in events:
-            if isinstance(event, Note):
+            if isinstance(event, WatchNote):
                 _say(event.text)
                 continue
             _show(event)

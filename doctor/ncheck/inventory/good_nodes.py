@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from ncheck.hostlist import fold, split_list
-from ncheck.model.node import Line, Node
+from ncheck.model.node import ListLine, Node
 
 
 def listing_of(nodes: Sequence[Node], good: Collection[str]) -> str:
@@ -24,9 +24,9 @@ def _file_lines(nodes: Sequence[Node], good: Collection[str]) -> Iterator[str]:
         yield from _rewritten(line, names)
 
 
-def _lines(nodes: Sequence[Node], good: Collection[str]) -> Iterator[tuple[Line, list[tuple[str, bool]]]]:
+def _lines(nodes: Sequence[Node], good: Collection[str]) -> Iterator[tuple[ListLine, list[tuple[str, bool]]]]:
     """Yield each line once, in order, with its names and whether each is good."""
-    members: dict[Line, list[tuple[str, bool]]] = {}
+    members: dict[ListLine, list[tuple[str, bool]]] = {}
     for node in nodes:
         for line in node.lines:
             members.setdefault(line, []).append((node.name, node.name in good))
@@ -39,7 +39,7 @@ def _number(place: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _rewritten(line: Line, names: list[tuple[str, bool]]) -> list[str]:
+def _rewritten(line: ListLine, names: list[tuple[str, bool]]) -> list[str]:
     """Return a line for its good names: unchanged, with smaller ranges, or nothing."""
     good = [name for name, is_good in names if is_good]
     if not good or len(good) == len(names):

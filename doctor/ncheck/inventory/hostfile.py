@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from ncheck.expression import expression
 from ncheck.hostlist import is_v6, quoted, split_list, unfold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.node import Line
+from ncheck.model.node import ListLine
 
 MOST_SLOTS = 256  # a larger number after a colon is not a number of GPUs but a port
 _SSH_PORT = 22
@@ -22,7 +22,7 @@ _LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedHosts:
     """The hosts of one line and their settings. `written` is the text in the line that names them."""
 
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Listed:
     slots: int | None = None
     max_slots: int | None = None
     written: str = field(default="", compare=False)
-    line: Line | None = field(default=None, compare=False)
+    line: ListLine | None = field(default=None, compare=False)
 
 
 # user@domain.example
@@ -54,7 +54,7 @@ _KEYS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def listed_line(text: str, place: str) -> Listed:
+def listed_line(text: str, place: str) -> ListedHosts:
     """Read one line without its comment: a host, then `key=value` words."""
     _refuse_other_formats(text)
     if len(text) > _LONGEST_LINE:
@@ -71,7 +71,7 @@ def listed_line(text: str, place: str) -> Listed:
     return listed
 
 
-def listed_host(text: str, place: str) -> Listed:
+def listed_host(text: str, place: str) -> ListedHosts:
     """Read one host as in -H: `node[01-16]`, `host:8`, `user@host`, `[v6]:port`, a plain IPv6 address."""
     _refuse_look_alikes(text)
     if len(parts := split_list(text)) > 1:
@@ -86,19 +86,19 @@ def listed_host(text: str, place: str) -> Listed:
     if bracketed := _BRACKETED.fullmatch(rest):
         return _v6_in_brackets(bracketed, place, user or None)
     if is_v6(rest):
-        return Listed((rest,), place, user or None, written=rest)
+        return ListedHosts((rest,), place, user or None, written=rest)
     names, colon, number = rest.rpartition(":") if "]:" in rest or rest.count(":") == 1 else (rest, "", "")
     slots = _slots_after_colon(names, number) if colon else None
     if ":" in names:
         raise ValueError(f"{quoted(text)} is not a host; write an IPv6 address with a port as [fe80::1]:22")
-    return Listed(unfold(names), place, user or None, slots=slots, written=names)
+    return ListedHosts(unfold(names), place, user or None, slots=slots, written=names)
 
 
-def _v6_in_brackets(found: re.Match[str], place: str, user: str | None) -> Listed:
+def _v6_in_brackets(found: re.Match[str], place: str, user: str | None) -> ListedHosts:
     if not is_v6(found["address"]):
         raise ValueError(f"{quoted(found['address'])} is not an IPv6 address")
     port = None if found["port"] is None else _port(found["port"])
-    return Listed((found["address"],), place, user, port, written=found["address"])
+    return ListedHosts((found["address"],), place, user, port, written=found["address"])
 
 
 def _slots_after_colon(host: str, text: str) -> int:
@@ -113,7 +113,7 @@ def _slots_after_colon(host: str, text: str) -> int:
     return slots
 
 
-def _with_word(listed: Listed, host: str, word: str) -> Listed:
+def _with_word(listed: ListedHosts, host: str, word: str) -> ListedHosts:
     name, equals, value = word.partition("=")
     if not equals:
         is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_NUMBER_DIGITS
@@ -155,7 +155,7 @@ def _number(text: str, error: str) -> int:
     return int(text)
 
 
-_WITH: Mapping[str, Callable[[Listed, str], Listed]] = {
+_WITH: Mapping[str, Callable[[ListedHosts, str], ListedHosts]] = {
     "slots": lambda listed, text: replace(listed, slots=_slots(text)),
     "max_slots": lambda listed, text: replace(listed, max_slots=_slots(text)),
     "user": lambda listed, text: replace(listed, user=_user(text)),

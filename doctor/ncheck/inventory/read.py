@@ -10,8 +10,8 @@ from typing import BinaryIO
 from ncheck.errors import InventoryError
 from ncheck.files import reading
 from ncheck.hostlist import MOST, fold, quoted, split_list, unfold
-from ncheck.inventory.hostfile import Listed, listed_host, listed_line
-from ncheck.model.node import Line, Node
+from ncheck.inventory.hostfile import ListedHosts, listed_host, listed_line
+from ncheck.model.node import ListLine, Node
 from ncheck.settings import Settings
 from ncheck.text import printable
 
@@ -74,7 +74,7 @@ def _this_machine() -> Node:
     return Node(socket.gethostname() or "localhost", places=("local",))
 
 
-def _nodes(listed: Iterable[Listed]) -> tuple[Node, ...]:
+def _nodes(listed: Iterable[ListedHosts]) -> tuple[Node, ...]:
     """Make nodes from lines: a repeated name is one node with several places."""
     nodes: dict[str, Node] = {}
     for line in listed:
@@ -106,15 +106,15 @@ def _joined(earlier: Node, again: Node) -> Node:
     )
 
 
-def from_names(hosts: str, place: str = "-H") -> tuple[Listed, ...]:
+def from_names(hosts: str, place: str = "-H") -> tuple[ListedHosts, ...]:
     """Read a list of hosts as -H has it. Raises InventoryError, which names the place."""
     if not hosts.strip():
         raise InventoryError(f"{place}: no host given; write -H node01:8,node02:8")
     read = [(part, _at(listed_host, part, place)) for part in split_list(hosts)]
-    return tuple(replace(listed, line=Line("hosts", place, part, listed.written)) for part, listed in read)
+    return tuple(replace(listed, line=ListLine("hosts", place, part, listed.written)) for part, listed in read)
 
 
-def _at(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
+def _at(read: Callable[[str, str], ListedHosts], text: str, place: str) -> ListedHosts:
     """Read one host or line. Raises InventoryError with its place."""
     try:
         return read(text, place)
@@ -122,7 +122,7 @@ def _at(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
         raise InventoryError(f"{place}: {error}") from None
 
 
-def _from_file(path: str, stdin: BinaryIO, source: str | None) -> Iterable[Listed]:
+def _from_file(path: str, stdin: BinaryIO, source: str | None) -> Iterable[ListedHosts]:
     """Read a host file; `source` is the key of the settings file that names it."""
     name = "standard input" if path == "-" else printable(path)
     try:
@@ -135,14 +135,14 @@ def _from_file(path: str, stdin: BinaryIO, source: str | None) -> Iterable[Liste
     return listed
 
 
-def _lines(name: str, text: str) -> Iterable[Listed]:
+def _lines(name: str, text: str) -> Iterable[ListedHosts]:
     """Read the lines with hosts; each keeps its text and the comments above it."""
     above: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if words := line.partition("#")[0].strip():
             place = f"{name}:{number}"
             listed = _at(listed_line, words, place)
-            yield replace(listed, line=Line("file", place, line.rstrip(), listed.written, tuple(above)))
+            yield replace(listed, line=ListLine("file", place, line.rstrip(), listed.written, tuple(above)))
             above = []
         else:
             above.append(line.rstrip())
@@ -195,7 +195,7 @@ def _nodelist(environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in SLURM_LISTS if environ.get(name)), "")
 
 
-def _from_slurm(environ: Mapping[str, str], place: str, option: str) -> Iterable[Listed]:
+def _from_slurm(environ: Mapping[str, str], place: str, option: str) -> Iterable[ListedHosts]:
     """Read the current allocation; slots are the tasks per node of Slurm. `place` asked for it, as `option` would."""
     nodelist = _nodelist(environ)
     if not nodelist:
@@ -209,7 +209,7 @@ def _from_slurm(environ: Mapping[str, str], place: str, option: str) -> Iterable
     except ValueError as error:
         raise InventoryError(f"{variable}: {error}") from None
     for name, count in zip(names, slots, strict=True):
-        yield Listed((name,), variable, slots=count, line=Line("slurm", variable, name, name))
+        yield ListedHosts((name,), variable, slots=count, line=ListLine("slurm", variable, name, name))
 
 
 def nodes_of_job(job: str) -> str:

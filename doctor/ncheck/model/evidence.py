@@ -18,7 +18,7 @@ from ncheck.lazy_dataclass import dataclass
 _T = TypeVar("_T")
 
 INTERRUPTED = "ncheck was interrupted"  # in the reason of all that ^C left without an answer
-TURN = "#"  # parts a key from its turn
+ROUND = "#"  # parts a key from its round
 JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 
@@ -79,23 +79,23 @@ class Answer:
     """What one of the agent's own functions says: `interfaces`, `gpus`, `interpreter` and so on (agent/answers).
 
     `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
-    asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
+    asked again and again (the rounds of the probe) has a `round`, and each round its own reply.
     `shape` is the declared type of the reply's value (see facts/answers.py); without one, the reader checks it.
-    `kept` stays here: by node, what is kept with its reply of what was asked, of a source without turns.
+    `kept` stays here: by node, what is kept with its reply of what was asked, of a source without rounds.
     `slow`: it may take seconds, so a node begins with it.
     """
 
     name: str
     timeout: float | None = None
     arguments: JsonValue = field(default=None, compare=False)
-    turn: int | None = None
+    round: int | None = None
     shape: object = field(default=None, compare=False, repr=False)
     kept: Mapping[str, JsonValue] | None = field(default=None, compare=False, repr=False)
     slow: bool = field(default=False, compare=False)
 
     @cached_property
     def key(self) -> str:
-        return "answer:" + self.name + ("" if self.turn is None else f"{TURN}{self.turn}")
+        return "answer:" + self.name + ("" if self.round is None else f"{ROUND}{self.round}")
 
 
 Source = Command | File | Tree | Answer
@@ -117,7 +117,7 @@ class Status(str, Enum):
 class Reply:
     """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off.
 
-    `asked` is what the head wanted of a source that has turns, or keeps of one (Answer.kept): its own word, never the
+    `asked` is what the head wanted of a source that has rounds, or keeps of one (Answer.kept): its own word, never the
     node's.
     """
 
@@ -276,19 +276,19 @@ class Evidence:
         """Return what the node answered by now: this, and what came later."""
         return replace(later, replies={**self.replies, **later.replies}, notes={**self.notes, **later.notes})
 
-    def turns(self, source: Source) -> dict[int, Reply]:
-        """Return the replies to a source that was asked in turns, by turn and in their order."""
-        return _by_turn(source, self.replies)
+    def rounds(self, source: Source) -> dict[int, Reply]:
+        """Return the replies to a source that was asked in rounds, by round and in their order."""
+        return _by_round(source, self.replies)
 
-    def noted_turns(self, source: Source) -> dict[int, Note]:
-        """Return the notes about the turns of a source in which it was not asked."""
-        return _by_turn(source, self.notes)
+    def noted_rounds(self, source: Source) -> dict[int, Note]:
+        """Return the notes about the rounds of a source in which it was not asked."""
+        return _by_round(source, self.notes)
 
 
-def _by_turn(source: Source, by_key: Mapping[str, _T]) -> dict[int, _T]:
-    parts = {key: key.rpartition(TURN) for key in by_key}
-    found = {int(turn): key for key, (name, _, turn) in parts.items() if name == source.key and turn.isdecimal()}
-    return {turn: by_key[found[turn]] for turn in sorted(found)}
+def _by_round(source: Source, by_key: Mapping[str, _T]) -> dict[int, _T]:
+    parts = {key: key.rpartition(ROUND) for key in by_key}
+    found = {int(number): key for key, (name, _, number) in parts.items() if name == source.key and number.isdecimal()}
+    return {number: by_key[found[number]] for number in sorted(found)}
 
 
 def too_deep(value: object, most: int) -> bool:

@@ -8,7 +8,7 @@ from ncheck.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Line:
+class ListLine:
     """A line of the list as it was written, or a part of -H: so that a list of some of its nodes can be written again.
 
     `names` is what stands for the names in it ("node[01-16]"), `before` what stands above it: comments, empty lines.
@@ -33,7 +33,7 @@ class Node:
     slots: int | None = None
     max_slots: int | None = None
     places: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = field(default=(), compare=False, repr=False)
+    lines: tuple[ListLine, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def local(self) -> bool:

@@ -147,8 +147,8 @@ class _Nodes:
     def dead_ends(self, node: NodeView, choice: Choice, good: Mapping[Where, SubnetAddress]) -> Iterator[DeadEnd]:
         own = good[choice.where].subnet
         for nic, address in choice.used:
-            seat = good.get((nic.name, address.ip))
-            if why := self._why_lost(node.name, seat, own) if seat else self._why_not(nic, address):
+            member = good.get((nic.name, address.ip))
+            if why := self._why_lost(node.name, member, own) if member else self._why_not(nic, address):
                 yield DeadEnd(nic.name, address.ip, why)
 
     def _why_not(self, nic: Interface, address: Address) -> str:
@@ -163,13 +163,13 @@ class _Nodes:
             return "other nodes have the same address"
         return f"{nic.kind.value}, no network between nodes"
 
-    def _why_lost(self, node: str, seat: SubnetAddress, own: str) -> str:
+    def _why_lost(self, node: str, member: SubnetAddress, own: str) -> str:
         """Return why other nodes do not reach an address, although it is one of its kind; "" as far as is known."""
-        if seat.subnet == own:
+        if member.subnet == own:
             return ""
-        if (why := self._faulty(seat.subnet).get(node)) and not self._faulty(own):
+        if (why := self._faulty(member.subnet).get(node)) and not self._faulty(own):
             return why
-        lost = self._without_route.get(seat.ip, ())
+        lost = self._without_route.get(member.ip, ())
         return f"{fold(lost)} {'has' if len(lost) == 1 else 'have'} no route to it" if lost else ""
 
     def _faulty(self, subnet: str) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from ncheck.model.check import HERE, PLAN, Fix, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.finding import Severity
 from ncheck.nccl.choice import PICK_FACTS, picked_addresses
-from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
+from ncheck.network.link_faults import FaultKind, SubnetFault, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
 from ncheck.network.subnets import SubnetMembers, best_first, shared
@@ -46,7 +46,7 @@ class Weighed:
     `loss`: what the job loses by using that one.
     """
 
-    fault: Fault
+    fault: SubnetFault
     weight: Weight
     instead: str = ""
     loss: str = ""
@@ -60,15 +60,15 @@ class Weighed:
             return self.loss
         if self.weight is Weight.SPARE:
             return f"{self.instead} connects all nodes: use it for the job" if self.instead else "no job needs it"
-        when = "at its first large message" if self.fault.trouble is Trouble.LARGE_LOST else "at its start"
+        when = "at its first large message" if self.fault.trouble is FaultKind.LARGE_LOST else "at its start"
         return f"no other subnet is known to connect all nodes, so a job hangs {when}"
 
 
-def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -> Iterator[Problem | Inconclusive]:
+def problems(cluster: Cluster, weight: Weight, trouble: FaultKind | None = None) -> Iterator[Problem | Inconclusive]:
     """Yield one problem for each fault of this weight (and this trouble), and the links that were not tried."""
     assessment = _Assessment(cluster)
     for weighed in assessment.weighed():
-        partly = weighed.fault.trouble is Trouble.PARTLY  # these have one check, whatever they weigh
+        partly = weighed.fault.trouble is FaultKind.PARTLY  # these have one check, whatever they weigh
         if weighed.weight is weight and trouble in (None, weighed.fault.trouble) and not partly:
             yield _problem(cluster, weighed)
     yield from doubts(assessment.known, cluster.facts(NicFacts))
@@ -77,7 +77,7 @@ def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -
 def lost_flows(cluster: Cluster) -> Iterator[Problem]:
     """Yield one problem for each node, or two, that lose a part of their connections."""
     for weighed in _Assessment(cluster).weighed():
-        if weighed.fault.trouble is Trouble.PARTLY:
+        if weighed.fault.trouble is FaultKind.PARTLY:
             spare = weighed.weight in (Weight.SLOWER, Weight.SPARE)
             yield replace(_problem(cluster, weighed), severity=Severity.WARNING if spare else None)
 
@@ -103,16 +103,16 @@ class _Assessment:
             loss = self._loss(fault, whole[0]) if whole else ""
             yield Weighed(fault, self._weight(fault, loss, carried=bool(whole)), whole[0] if whole else "", loss)
 
-    def _weight(self, fault: Fault, loss: str, *, carried: bool) -> Weight:
+    def _weight(self, fault: SubnetFault, loss: str, *, carried: bool) -> Weight:
         if carried:
             return Weight.PICKED if self._picked(fault) else Weight.SLOWER if loss else Weight.SPARE
         if self.everywhere:
             return Weight.NEEDED if fault.subnet in self.everywhere else Weight.SPARE
         return Weight.NEEDED if fault.pairs & self._lost else Weight.SPARE
 
-    def _loss(self, fault: Fault, instead: str) -> str:
+    def _loss(self, fault: SubnetFault, instead: str) -> str:
         """Return what the job loses by this fault; a network in which no two nodes reach each other was never meant."""
-        never_meant = fault.shape is Shape.NOBODY and fault.trouble is not Trouble.LARGE_LOST
+        never_meant = fault.shape is Shape.NOBODY and fault.trouble is not FaultKind.LARGE_LOST
         if never_meant or fault.subnet not in self.everywhere:
             return ""
         return slowdown(self.cluster, self.everywhere[fault.subnet], instead, self.everywhere[instead])
@@ -121,7 +121,7 @@ class _Assessment:
     def _lost(self) -> frozenset[frozenset[str]]:
         return frozenset(pair for pair, good in joined(self.known).items() if not good)
 
-    def _picked(self, fault: Fault) -> bool:
+    def _picked(self, fault: SubnetFault) -> bool:
         """Tell whether NCCL would pick this subnet on both nodes of some broken pair."""
         nodes = {node for node, pick in self._picks.items() if pick.subnet == fault.subnet}
         return any(pair <= nodes for pair in fault.pairs)
@@ -158,14 +158,14 @@ Nics = Mapping[str, NicFacts]
 _HEADERS = {4: 28, 6: 48}  # bytes of the IP and ICMP headers of a ping
 
 
-def _fix(fault: Fault, nics: Nics) -> Fix:
+def _fix(fault: SubnetFault, nics: Nics) -> Fix:
     """Return the command that removes a fault, or that shows more of it than ncheck can see."""
     first = fault.links[0]
-    if fault.trouble is Trouble.PARTLY:
+    if fault.trouble is FaultKind.PARTLY:
         return _legs(fault, nics)
-    if fault.trouble is Trouble.LARGE_LOST:
+    if fault.trouble is FaultKind.LARGE_LOST:
         return _mtu_fix(first, nics)
-    if fault.trouble is Trouble.CUT:
+    if fault.trouble is FaultKind.CUT:
         return on(first.node, "ip", "neigh", "show", "to", first.link.address)
     if first.link.cause is LinkCause.UNROUTABLE or fault.shape is Shape.NOBODY:
         own = next((tried for tried in fault.links if tried.node in fault.nodes), first)
@@ -181,7 +181,7 @@ def _fix(fault: Fault, nics: Nics) -> Fix:
     return Fix(routes + firewall.line, "" if both else node, look=True)
 
 
-def _legs(fault: Fault, nics: Nics) -> Fix:
+def _legs(fault: SubnetFault, nics: Nics) -> Fix:
     """Return the command that shows each leg of a bond, or what an interface dropped."""
     tried, node = fault.links[0], fault.nodes[0]
     ends = {tried.node: tried.link.source, tried.link.target: tried.link.address}
@@ -190,9 +190,9 @@ def _legs(fault: Fault, nics: Nics) -> Fix:
     return on(node, "cat", f"/proc/net/bonding/{nic.name}") if nic and bond else on(node, "ip", "-s", "-s", "link")
 
 
-def _mtus(fault: Fault, nics: Nics) -> str:
+def _mtus(fault: SubnetFault, nics: Nics) -> str:
     """Return the MTUs of the two ends if large packets are lost between them, otherwise ""."""
-    if fault.trouble is not Trouble.LARGE_LOST:
+    if fault.trouble is not FaultKind.LARGE_LOST:
         return ""
     near, far = (_interface(nics, *end) for end in _ends(fault.links[0]))
     if not near or not far:

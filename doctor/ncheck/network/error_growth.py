@@ -76,11 +76,11 @@ def problems(
     """Yield one problem for all nodes on which the same ports show a fault of these counters."""
     bad: dict[str, dict[str, str]] = {}
     for node in cluster:
-        for said in _compared(node, counters):
-            if not isinstance(said, tuple):
-                yield said
-            elif said[1].errors and (found := judged(said[1])):
-                bad.setdefault(node.name, {})[said[0]] = _line(said[1], found)
+        for compared in _compared(node, counters):
+            if not isinstance(compared, tuple):
+                yield compared
+            elif compared[1].errors and (found := judged(compared[1])):
+                bad.setdefault(node.name, {})[compared[0]] = _line(compared[1], found)
     for names, nodes in nodes_by_value({node: tuple(lines) for node, lines in bad.items()}).items():
         evidence = [f"{node}: {name}: {line}" for node in nodes for name, line in bad[node].items()]
         alone = f": {bad[nodes[0]][names[0]]}" if len(evidence) == 1 else ""

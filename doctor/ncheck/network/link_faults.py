@@ -23,7 +23,7 @@ from ncheck.network.link_matrix import (
     LARGE,
     Fold,
     Known,
-    Matrix,
+    PathMatrix,
     Shape,
     Tried,
     folded,
@@ -33,7 +33,7 @@ from ncheck.network.link_matrix import (
 from ncheck.network.subnets import Nodes, best_first, clashing, machines, shared, subnet_addresses
 
 
-class Trouble(str, Enum):
+class FaultKind(str, Enum):
     """The kind of a fault; each kind has its own check."""
 
     REFUSED = "refused"
@@ -46,14 +46,14 @@ class Trouble(str, Enum):
 
 
 @dataclass(frozen=True)
-class Fault:
+class SubnetFault:
     """One fault of a subnet. `nodes`: those at fault by the evidence; in a tie, both sides.
 
     `left` and `right` are the two sides, as nodes: see link_matrix.Shape.
     """
 
     subnet: str
-    trouble: Trouble
+    trouble: FaultKind
     shape: Shape
     summary: str
     nodes: tuple[str, ...]
@@ -98,7 +98,7 @@ def carrying(known: Known, nodes: Nodes) -> tuple[str, ...]:
     return tuple(subnet for subnet in best_first(shared(nodes)) if carries(known, subnet, nodes).whole is not False)
 
 
-def _apart(known: Known, members: Collection[str]) -> tuple[Fault, ...]:
+def _apart(known: Known, members: Collection[str]) -> tuple[SubnetFault, ...]:
     """Return the faults that leave some pair of nodes without any connection."""
     heard = {node: facts for node, facts in known.items() if node in members}
     lost = {pair for pair, good in joined(heard).items() if not good}
@@ -136,9 +136,9 @@ def doubts(known: Known, nodes: Nodes) -> Iterator[Inconclusive]:
         if found := doubt(known, subnet, names if subnet else known):
             yield found
     if heard and not shared(heard):
-        told = joined(known)
+        linked = joined(known)
         pairs = pairs_to_try({node: known[node] for node in heard})
-        ends = tuple(dict.fromkeys(node for pair in pairs if frozenset(pair) not in told for node in pair))
+        ends = tuple(dict.fromkeys(node for pair in pairs if frozenset(pair) not in linked for node in pair))
         if ends:
             yield Inconclusive(f"not all links between {fold(ends)} were tested", ends)
 
@@ -152,23 +152,23 @@ def subnets_tried(known: Known) -> tuple[str, ...]:
     return tuple(found)
 
 
-def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[Fault, ...]:
+def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[SubnetFault, ...]:
     """Return the faults of one subnet; every broken link among the members belongs to exactly one."""
     return _faults(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
 
 
 @lru_cache(maxsize=64)  # many checks ask about the same links
-def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
+def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[SubnetFault, ...]:
     known = dict(links)
     seen = {link.cause for facts in known.values() for link in facts.broken if link.subnet == subnet}
-    partly = _lost_flows(Matrix(known, subnet, known, CONNECT))
+    partly = _lost_flows(PathMatrix(known, subnet, known, CONNECT))
     ends = frozenset(end for ends, _ in partly for end in ends)
-    nets = (Matrix(known, subnet, known, causes, ends) for causes in (CONNECT, LARGE, CUT) if causes & seen)
+    nets = (PathMatrix(known, subnet, known, causes, ends) for causes in (CONNECT, LARGE, CUT) if causes & seen)
     found = (fault for net in nets if net.broken for fault in _FaultFinder(net).faults())
     return (*(fault for _, fault in partly), *found)
 
 
-def _lost_flows(net: Matrix) -> list[tuple[tuple[str, ...], Fault]]:
+def _lost_flows(net: PathMatrix) -> list[tuple[tuple[str, ...], SubnetFault]]:
     """Return the faults of endpoints that lose some of several connections each time, with these endpoints.
 
     The end that the most others share is at fault; of two that meet nobody else, both are named.
@@ -180,7 +180,7 @@ def _lost_flows(net: Matrix) -> list[tuple[tuple[str, ...], Fault]]:
                 ends = net.endpoint(node, burst.source), net.endpoint(burst.target, burst.address)
                 if net.endpoints.keys() >= set(ends):  # a node may say anything of addresses that nobody has
                     seen.setdefault(frozenset(ends), []).append((node, burst))
-    found: list[tuple[tuple[str, ...], Fault]] = []
+    found: list[tuple[tuple[str, ...], SubnetFault]] = []
     while seen:
         shared = Counter(end for pair in seen for end in sorted(pair))
         worst, count = shared.most_common(1)[0]
@@ -195,7 +195,7 @@ def _lost_flows(net: Matrix) -> list[tuple[tuple[str, ...], Fault]]:
 _LEAST_FLOWS = 3  # connections that get no answer: fewer may be chance
 
 
-def _flows_lost(net: Matrix, blamed: tuple[str, ...], bursts: list[tuple[str, Burst]]) -> Fault:
+def _flows_lost(net: PathMatrix, blamed: tuple[str, ...], bursts: list[tuple[str, Burst]]) -> SubnetFault:
     lost, begun = sum(burst.lost for _, burst in bursts), sum(burst.begun for _, burst in bursts)
     between = f"from and to {blamed[0]}" if len(blamed) == 1 else f"between {' and '.join(blamed)}"
     summary = (
@@ -213,7 +213,7 @@ def _flows_lost(net: Matrix, blamed: tuple[str, ...], bursts: list[tuple[str, Bu
         for node, burst in bursts
     )  # fmt: skip
     nodes = tuple(dict.fromkeys(net.endpoints[end] for end in blamed))
-    return Fault(net.subnet, Trouble.PARTLY, Shape.CUT_OFF, summary, nodes, nodes, (), links)
+    return SubnetFault(net.subnet, FaultKind.PARTLY, Shape.CUT_OFF, summary, nodes, nodes, (), links)
 
 
 def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive | None:
@@ -226,7 +226,7 @@ def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive |
 
 @lru_cache(maxsize=64)
 def _doubt(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusive | None:
-    net = Matrix(dict(links), subnet, dict(links), CONNECT)
+    net = PathMatrix(dict(links), subnet, dict(links), CONNECT)
     idle = tuple(node for node, _ in links if node not in net.addresses) if subnet and len(links) > 1 else ()
     if idle:
         return Inconclusive(f"{fold(idle)} tested no link {_where(subnet)}", idle)
@@ -240,9 +240,9 @@ def _doubt(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusiv
 class _FaultFinder:
     """Turns one matrix into faults."""
 
-    net: Matrix
+    net: PathMatrix
 
-    def faults(self) -> Iterator[Fault]:
+    def faults(self) -> Iterator[SubnetFault]:
         """Yield the faults; nodes with the same fault share one."""
         groups: dict[tuple[object, ...], list[Fold]] = {}
         for number, found in enumerate(
@@ -254,13 +254,13 @@ class _FaultFinder:
         for group in groups.values():
             yield self._fault(group)
 
-    def _fault(self, group: list[Fold]) -> Fault:
+    def _fault(self, group: list[Fold]) -> SubnetFault:
         first, trouble, where = group[0], self._trouble(group[0]), _where(self.net.subnet)
         left = [name for member in group for name in member.left]
         links = tuple(tried for member in group for path in sorted(member.paths) for tried in self.net.broken[path])
         sentence = _SENTENCES[trouble][first.shape].format(left=fold(left), right=fold(first.right), on=where)
         tail = "" if self._whole(first) else ", as far as it was tested"
-        return Fault(
+        return SubnetFault(
             subnet=self.net.subnet,
             trouble=trouble,
             shape=first.shape,
@@ -291,12 +291,12 @@ class _FaultFinder:
         nodes = set(self._nodes(found.left))
         return not any(nodes.intersection(pair) for pair in self.net.dark)
 
-    def _trouble(self, found: Fold) -> Trouble:
+    def _trouble(self, found: Fold) -> FaultKind:
         if self.net.causes == LARGE:
-            return Trouble.LARGE_LOST
+            return FaultKind.LARGE_LOST
         if self.net.causes == CUT:
-            return Trouble.CUT
-        return Trouble.ONE_WAY if found.shape is Shape.ONE_WAY else Trouble(self._cause(found).value)
+            return FaultKind.CUT
+        return FaultKind.ONE_WAY if found.shape is Shape.ONE_WAY else FaultKind(self._cause(found).value)
 
 
 def _where(subnet: str) -> str:
@@ -352,8 +352,9 @@ _CUT_SENTENCES = {
     Shape.FORTH: "connections from {left} to {right} do not last {on}",
 }
 
-_SENTENCES: Mapping[Trouble, Mapping[Shape, str]] = {
-    **dict.fromkeys(Trouble, _CONNECT_SENTENCES), Trouble.LARGE_LOST: _LARGE_SENTENCES, Trouble.CUT: _CUT_SENTENCES,
+_SENTENCES: Mapping[FaultKind, Mapping[Shape, str]] = {
+    **dict.fromkeys(FaultKind, _CONNECT_SENTENCES),
+    FaultKind.LARGE_LOST: _LARGE_SENTENCES, FaultKind.CUT: _CUT_SENTENCES,
 }  # fmt: skip
 
 ADDRESS_FACTS = (LinkFacts, IdentityFacts)  # the facts that best_addresses reads besides NicFacts

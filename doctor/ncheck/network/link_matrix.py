@@ -48,7 +48,7 @@ def shown(links: Sequence[Tried]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class PathMatrix:
     """The paths between those members of a subnet whose links were read, judged by some causes of failure.
 
     `partly`: endpoints that lose a part of all connections: that a single one there got no answer is chance.
@@ -233,7 +233,7 @@ def joined(known: Known) -> dict[frozenset[str], bool]:
     """
     found: dict[frozenset[str], bool] = {}
     for subnet in sorted({subnet for facts in known.values() for subnet in subnets_of(facts)}):
-        net = Matrix(known, subnet, known, frozenset(LinkCause))
+        net = PathMatrix(known, subnet, known, frozenset(LinkCause))
         broken = {frozenset((tried.node, tried.link.target)) for tried in net.failed}
         good = {(net.endpoints[source], net.endpoints[target]) for source, target in net.good}
         found.update((pair, False) for pair in broken if not found.get(pair))
@@ -247,7 +247,7 @@ def pairs_to_try(known: Known) -> Iterator[tuple[str, str]]:
         yield from combinations(known, 2)
         return
     for subnet in sorted({subnet for facts in known.values() for subnet in subnets_of(facts)}):
-        net = Matrix(known, subnet, known, CONNECT)
+        net = PathMatrix(known, subnet, known, CONNECT)
         yield from ((node, other) for node in net.addresses for other in net.partners(node))
 
 

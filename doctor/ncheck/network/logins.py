@@ -30,7 +30,7 @@ __all__ = [
     "Login",
     "by_ssh",
     "login_check",
-    "login_said",
+    "login_results",
     "never_got_that_far",
     "way_to",
 ]
@@ -67,7 +67,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
 
     def made(describe: Describe) -> Check:
         def judge(node: NodeView) -> Iterator[Said]:
-            yield from login_said(node, cause, describe)
+            yield from login_results(node, cause, describe)
 
         judge.__name__, judge.__module__ = describe.__name__, describe.__module__
         return node_check(code, Severity.ERROR, LoginFacts, blocks_plan=True, explains_unreached=True)(judge)
@@ -75,7 +75,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
     return made
 
 
-def login_said(node: NodeView, cause: Cause, describe: Describe) -> Iterator[Said]:
+def login_results(node: NodeView, cause: Cause, describe: Describe) -> Iterator[Said]:
     """Yield what a login means for the check of this cause."""
     login = node[LoginFacts].login
     if login.cause is cause:

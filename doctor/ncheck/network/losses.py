@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.network.link_faults import subnets_tried
-from ncheck.network.link_matrix import CONNECT, Fold, Known, Matrix, Path, Shape, folded
+from ncheck.network.link_matrix import CONNECT, Fold, Known, Path, PathMatrix, Shape, folded
 
 LEAST = 0.02  # share of the segments that must be lost: TCP slows down to a fraction, and no sound cable does that
 ECHO = 0.25  # share of the loss in the other direction: with lost acknowledgements TCP sends some segments needlessly
@@ -32,17 +32,17 @@ class Lossy:
 def lossy(known: Known) -> Iterator[Lossy]:
     """Yield the faults of every subnet."""
     for subnet in subnets_tried(known):
-        net = Matrix(known, subnet, known, CONNECT)
+        net = PathMatrix(known, subnet, known, CONNECT)
         rates = _rates(net)
         if not rates:  # a thousand nodes have a million good paths
             continue
         alike = _shared_ends(rates)
         sound = frozenset(path for path in net.good if path not in rates and not _suspect(path, alike))
         for found in folded(net.endpoints, frozenset(rates), sound, net.asked):
-            yield _told(net, found, rates)
+            yield _lossy_paths(net, found, rates)
 
 
-def _rates(net: Matrix) -> dict[Path, tuple[int, int]]:
+def _rates(net: PathMatrix) -> dict[Path, tuple[int, int]]:
     """Return the segments that were lost, and sent, on each path that loses too many.
 
     It did so when it was measured alone; or only before, and a path that did so alone begins or ends at the same node.
@@ -53,7 +53,7 @@ def _rates(net: Matrix) -> dict[Path, tuple[int, int]]:
     return {**more, **sure}
 
 
-def _counts(net: Matrix, *, alone: bool) -> dict[Path, tuple[int, int]]:
+def _counts(net: PathMatrix, *, alone: bool) -> dict[Path, tuple[int, int]]:
     """Return the segments that were lost, and sent, on each path that lost too many in these measurements."""
     found: dict[Path, tuple[int, int]] = {}
     for node, facts in net.heard.items():
@@ -83,7 +83,7 @@ def _suspect(path: Path, alike: frozenset[tuple[int, str]]) -> bool:
     return (0, path[0]) in alike or (1, path[1]) in alike
 
 
-def _told(net: Matrix, found: Fold, rates: dict[Path, tuple[int, int]]) -> Lossy:
+def _lossy_paths(net: PathMatrix, found: Fold, rates: dict[Path, tuple[int, int]]) -> Lossy:
     lost, sent = (sum(rates[path][part] for path in found.paths) for part in (0, 1))
     where = f"on {net.subnet}" if net.subnet else "across the routers"
     left, right = fold(found.left), fold(found.right)

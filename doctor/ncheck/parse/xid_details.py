@@ -16,7 +16,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.parse.xids import Action
 
 
-class Cause(Enum):
+class XidCause(Enum):
     HARDWARE = "hardware"
     FIRMWARE = "firmware"
     SOFTWARE = "software"
@@ -30,7 +30,7 @@ class Detail:
     """What a line says. `part`: "NVLink 14" or "GPC 8, TPC 5"; `cause`: who is to blame; `action`: what to do."""
 
     part: str
-    cause: Cause
+    cause: XidCause
     action: Action
 
 
@@ -48,67 +48,67 @@ _NVLINK5 = expression(
 
 
 def _rows(
-    unit: str, reasons: Sequence[int], statuses: Sequence[int], cause: Cause, action: Action
-) -> Mapping[tuple[str, int, int], tuple[Cause, Action]]:
+    unit: str, reasons: Sequence[int], statuses: Sequence[int], cause: XidCause, action: Action
+) -> Mapping[tuple[str, int, int], tuple[XidCause, Action]]:
     return {(unit, reason, status): (cause, action) for reason in reasons for status in statuses}
 
 
 _TOP = 0x80000000
-_UNITS: Mapping[tuple[str, int, int], tuple[Cause, Action]] = {
-    **_rows("SAW_MVB", (0,), (0x1, 0x8), Cause.HARDWARE, Action.SUPPORT),
-    **_rows("SAW_MVB", (0,), (0x2, 0x10), Cause.HARDWARE, Action.RESET),
-    **_rows("SAW_MVB", (0,), (0x4, 0x20), Cause.HARDWARE, Action.NOTHING),
-    **_rows("RLW_CTRL", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("RLW_REMAP", (0,), (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, _TOP), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("RLW_REMAP", (0,), (0x40, 0x80), Cause.HARDWARE, Action.RESET),
-    **_rows("RLW_REMAP", (0,), (0x100, 0x200), Cause.HARDWARE, Action.NOTHING),
-    **_rows("RLW_RSPCOL", (0,), (0x1,), Cause.HARDWARE, Action.NOTHING),
-    **_rows("RLW_RSPCOL", (0,), (0x2,), Cause.HARDWARE, Action.RESET),
-    **_rows("RLW_RSPCOL", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("RLW_RXPIPE", (0,), (0x1, 0x2, 0x4, _TOP), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("RLW_RXPIPE", (0,), (0x8,), Cause.EITHER, Action.SUPPORT),
-    **_rows("RLW_SRC_TRACK", (0,), (0x1, 0x10, 0x20), Cause.HARDWARE, Action.RESET),
-    **_rows("RLW_SRC_TRACK", (0,), (0x2,), Cause.HARDWARE, Action.NOTHING),
-    **_rows("RLW_SRC_TRACK", (0,), (0x4, 0x8), Cause.EITHER, Action.NOTHING),
-    **_rows("RLW_SRC_TRACK", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("RLW_TAGSTATE", (0,), (0x1, 0x10000), Cause.HARDWARE, Action.NOTHING),
-    **_rows("RLW_TAGSTATE", (0,), (0x2, 0x20000, 0x100000), Cause.HARDWARE, Action.RESET),
-    **_rows("RLW_TAGSTATE", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
+_UNITS: Mapping[tuple[str, int, int], tuple[XidCause, Action]] = {
+    **_rows("SAW_MVB", (0,), (0x1, 0x8), XidCause.HARDWARE, Action.SUPPORT),
+    **_rows("SAW_MVB", (0,), (0x2, 0x10), XidCause.HARDWARE, Action.RESET),
+    **_rows("SAW_MVB", (0,), (0x4, 0x20), XidCause.HARDWARE, Action.NOTHING),
+    **_rows("RLW_CTRL", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("RLW_REMAP", (0,), (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, _TOP), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("RLW_REMAP", (0,), (0x40, 0x80), XidCause.HARDWARE, Action.RESET),
+    **_rows("RLW_REMAP", (0,), (0x100, 0x200), XidCause.HARDWARE, Action.NOTHING),
+    **_rows("RLW_RSPCOL", (0,), (0x1,), XidCause.HARDWARE, Action.NOTHING),
+    **_rows("RLW_RSPCOL", (0,), (0x2,), XidCause.HARDWARE, Action.RESET),
+    **_rows("RLW_RSPCOL", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("RLW_RXPIPE", (0,), (0x1, 0x2, 0x4, _TOP), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("RLW_RXPIPE", (0,), (0x8,), XidCause.EITHER, Action.SUPPORT),
+    **_rows("RLW_SRC_TRACK", (0,), (0x1, 0x10, 0x20), XidCause.HARDWARE, Action.RESET),
+    **_rows("RLW_SRC_TRACK", (0,), (0x2,), XidCause.HARDWARE, Action.NOTHING),
+    **_rows("RLW_SRC_TRACK", (0,), (0x4, 0x8), XidCause.EITHER, Action.NOTHING),
+    **_rows("RLW_SRC_TRACK", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("RLW_TAGSTATE", (0,), (0x1, 0x10000), XidCause.HARDWARE, Action.NOTHING),
+    **_rows("RLW_TAGSTATE", (0,), (0x2, 0x20000, 0x100000), XidCause.HARDWARE, Action.RESET),
+    **_rows("RLW_TAGSTATE", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
     **{
         key: value
         for unit in ("TLW_CTRL", "TLW_RX", "TLW_TX")
         for key, value in {
-            **_rows(unit, (0,), (0x1,), Cause.HARDWARE, Action.NOTHING),
-            **_rows(unit, (0,), (0x2,), Cause.HARDWARE, Action.SUPPORT),
-            **_rows(unit, (0,), (0x4,), Cause.HARDWARE, Action.RESET),
-            **_rows(unit, (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
+            **_rows(unit, (0,), (0x1,), XidCause.HARDWARE, Action.NOTHING),
+            **_rows(unit, (0,), (0x2,), XidCause.HARDWARE, Action.SUPPORT),
+            **_rows(unit, (0,), (0x4,), XidCause.HARDWARE, Action.RESET),
+            **_rows(unit, (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
         }.items()
     },
-    **_rows("TREX", (0,), (0x1, _TOP), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("NVLPW_CTRL", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("NVLPW", (0,), (_TOP,), Cause.SOFTWARE, Action.SUPPORT),
-    **_rows("NETIR", (0,), (0,), Cause.EITHER, Action.RESET),
-    **_rows("NETIR_INT", (0,), (0,), Cause.EITHER, Action.RESET),
-    **_rows("NETIR_BER_EVENT", (0,), (0, 1, 2, 3), Cause.HARDWARE, Action.CABLES),
+    **_rows("TREX", (0,), (0x1, _TOP), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("NVLPW_CTRL", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("NVLPW", (0,), (_TOP,), XidCause.SOFTWARE, Action.SUPPORT),
+    **_rows("NETIR", (0,), (0,), XidCause.EITHER, Action.RESET),
+    **_rows("NETIR_INT", (0,), (0,), XidCause.EITHER, Action.RESET),
+    **_rows("NETIR_BER_EVENT", (0,), (0, 1, 2, 3), XidCause.HARDWARE, Action.CABLES),
     **{
         key: value
         for unit in ("NETIR_LINK_EVT", "NETIR_LINK_DOWN")
         for key, value in {
-            **_rows(unit, (0, 1), (0,), Cause.EITHER, Action.RESET),
-            **_rows(unit, (2,), (0,), Cause.EITHER, Action.LINK),
-            **_rows(unit, (4, 10), (0,), Cause.HARDWARE, Action.LINK),
-            **_rows(unit, (15, 17, 22), (0,), Cause.SOFTWARE, Action.RESET),
-            **_rows(unit, (16, 18), (0,), Cause.SOFTWARE, Action.LINK),
-            **_rows(unit, (21, 32, 33, 34, 36, 37), (0,), Cause.EITHER, Action.PEER),
-            **_rows(unit, (35,), (0,), Cause.HARDWARE, Action.PEER),
-            **_rows(unit, (38,), (0,), Cause.EITHER, Action.SUPPORT),
-            **_rows(unit, (40,), (0,), Cause.SOFTWARE, Action.SUPPORT),
-            **_rows(unit, (42, 43), (0,), Cause.HARDWARE, Action.SEAT),
+            **_rows(unit, (0, 1), (0,), XidCause.EITHER, Action.RESET),
+            **_rows(unit, (2,), (0,), XidCause.EITHER, Action.LINK),
+            **_rows(unit, (4, 10), (0,), XidCause.HARDWARE, Action.LINK),
+            **_rows(unit, (15, 17, 22), (0,), XidCause.SOFTWARE, Action.RESET),
+            **_rows(unit, (16, 18), (0,), XidCause.SOFTWARE, Action.LINK),
+            **_rows(unit, (21, 32, 33, 34, 36, 37), (0,), XidCause.EITHER, Action.PEER),
+            **_rows(unit, (35,), (0,), XidCause.HARDWARE, Action.PEER),
+            **_rows(unit, (38,), (0,), XidCause.EITHER, Action.SUPPORT),
+            **_rows(unit, (40,), (0,), XidCause.SOFTWARE, Action.SUPPORT),
+            **_rows(unit, (42, 43), (0,), XidCause.HARDWARE, Action.SEAT),
         }.items()
     },
-    **_rows("NETIR_MFDE_EVENT", (0,), (0x1, 0x4, 0x5, 0x7), Cause.EITHER, Action.RESET),
-    **_rows("NETIR_MFDE_EVENT", (0,), (0x3,), Cause.EITHER, Action.NOTHING),
-    **_rows("MSE_WATCHDOG", (0,), (0,), Cause.FIRMWARE, Action.RESET),
+    **_rows("NETIR_MFDE_EVENT", (0,), (0x1, 0x4, 0x5, 0x7), XidCause.EITHER, Action.RESET),
+    **_rows("NETIR_MFDE_EVENT", (0,), (0x3,), XidCause.EITHER, Action.NOTHING),
+    **_rows("MSE_WATCHDOG", (0,), (0,), XidCause.FIRMWARE, Action.RESET),
 }
 
 # RLW_RXPIPE's first three are "Non-fatal*" in the table: where the line says Fatal, the second action is a reset.
@@ -143,24 +143,24 @@ _NVLINK4 = expression(
 
 
 def _bits(
-    register: int, bits: Sequence[int], cause: Cause, action: Action, times: int = 0
-) -> Mapping[tuple[int, int], tuple[Cause, Action, int]]:
+    register: int, bits: Sequence[int], cause: XidCause, action: Action, times: int = 0
+) -> Mapping[tuple[int, int], tuple[XidCause, Action, int]]:
     return {(register, bit): (cause, action, times) for bit in bits}
 
 
-_REGISTERS: Mapping[tuple[int, int], tuple[Cause, Action, int]] = {
-    **_bits(0, (0, 23, 30), Cause.HARDWARE, Action.NOTHING),
-    **_bits(0, (1, 20), Cause.OTHER, Action.LINK),
-    **_bits(0, (4, 5), Cause.HARDWARE, Action.LINK, 3),  # ECC or parity
-    **_bits(0, (8, 9, 12, 16, 17, 24, 28), Cause.HARDWARE, Action.SEAT),
-    **_bits(0, (21, 22), Cause.HARDWARE, Action.SEAT),  # a weak signal
-    **_bits(0, (27, 29), Cause.EITHER, Action.LINK, 2),
-    **_bits(2, (0, 1, 2, 6), Cause.HARDWARE, Action.LINK, 3),  # ECC or parity
-    **_bits(2, (13,), Cause.EITHER, Action.VENDOR),
-    **_bits(2, (16, 17, 18, 19), Cause.EITHER, Action.LINK, 2),
-    **_bits(3, (16, 17, 18), Cause.OTHER, Action.LINK),
-    **_bits(4, (18, 19, 21, 22, 24, 25, 27, 28), Cause.HARDWARE, Action.LINK, 3),  # ECC or parity
-    **_bits(4, (20, 23, 26, 29), Cause.HARDWARE, Action.NOTHING),  # corrected errors, above a threshold
+_REGISTERS: Mapping[tuple[int, int], tuple[XidCause, Action, int]] = {
+    **_bits(0, (0, 23, 30), XidCause.HARDWARE, Action.NOTHING),
+    **_bits(0, (1, 20), XidCause.OTHER, Action.LINK),
+    **_bits(0, (4, 5), XidCause.HARDWARE, Action.LINK, 3),  # ECC or parity
+    **_bits(0, (8, 9, 12, 16, 17, 24, 28), XidCause.HARDWARE, Action.SEAT),
+    **_bits(0, (21, 22), XidCause.HARDWARE, Action.SEAT),  # a weak signal
+    **_bits(0, (27, 29), XidCause.EITHER, Action.LINK, 2),
+    **_bits(2, (0, 1, 2, 6), XidCause.HARDWARE, Action.LINK, 3),  # ECC or parity
+    **_bits(2, (13,), XidCause.EITHER, Action.VENDOR),
+    **_bits(2, (16, 17, 18, 19), XidCause.EITHER, Action.LINK, 2),
+    **_bits(3, (16, 17, 18), XidCause.OTHER, Action.LINK),
+    **_bits(4, (18, 19, 21, 22, 24, 25, 27, 28), XidCause.HARDWARE, Action.LINK, 3),  # ECC or parity
+    **_bits(4, (20, 23, 26, 29), XidCause.HARDWARE, Action.NOTHING),  # corrected errors, above a threshold
 }
 
 _HOPPER = expression(r"\b(?:H100|H200|H800|H20|GH200)\b")
@@ -203,7 +203,7 @@ def _gravest(link: int, bits: Sequence[tuple[int, int]], counts: Mapping[tuple[i
         cause, action, times = _REGISTERS[bit]
         repeated = times and counts[link, bit] >= times
         details.append(Detail(f"NVLink {link}", cause, Action.VENDOR if repeated else action))
-    return max(details, key=lambda one: (_ORDER.index(one.action), one.cause is not Cause.OTHER))
+    return max(details, key=lambda one: (_ORDER.index(one.action), one.cause is not XidCause.OTHER))
 
 
 # 13 and 31. Source: WORKFLOW_XID_13 and WORKFLOW_XID_31 of NVIDIA's Xid catalogue, as NVIDIA/NVSentinel quotes them in
@@ -253,7 +253,7 @@ def of_stopped_programs(stops: Sequence[Stop]) -> list[Detail | None]:
     compared = list(reversed(first.values()))[-_MOST:]
     actions = {one: _action(one, compared) for one in dict.fromkeys(read) if one.unit}
     return [
-        Detail(one.unit, Cause.EITHER if actions[one] is Action.TEST else Cause.PROGRAM, actions[one])
+        Detail(one.unit, XidCause.EITHER if actions[one] is Action.TEST else XidCause.PROGRAM, actions[one])
         if one.unit
         else None
         for one in read

@@ -34,7 +34,7 @@ class NoLineError(Exception):
 
 
 @dataclass(frozen=True)
-class Host:
+class LaunchHost:
     """One node of the job: `name` is what a launcher connects to, `address` its own in the job's network, or "".
 
     `own` are the variables whose values differ between nodes, `host_name` is the node's own name (uname -n).
@@ -79,7 +79,7 @@ class Launch:
     typed, Slurm's variables are set, and the nodes are not taken from them.
     """
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[LaunchHost, ...]
     network: Network | None
     variables: Mapping[str, str]
     ssh: SshOptions
@@ -127,7 +127,7 @@ class Launch:
         """Return `env NAME=VALUE ...` for the front of a command; it works in every shell."""
         return env_words(self.variables)
 
-    def environment_of(self, host: Host) -> list[str]:
+    def environment_of(self, host: LaunchHost) -> list[str]:
         """Return the same with the values of one node."""
         return env_words({**self.variables, **host.own})
 
@@ -175,14 +175,14 @@ def env_words(variables: Mapping[str, str]) -> list[str]:
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
-def _address_of(host: Host) -> str:
+def _address_of(host: LaunchHost) -> str:
     if not host.address:
         raise NoLineError(f"the address of {printable(host.name)} in a network of all nodes is unknown")
     return host.address
 
 
 @dataclass(frozen=True)
-class Line:
+class LaunchLine:
     """What to type (one line, or one for each node), with reasons.
 
     `argv` is the same as one command, in which `program` is the launcher's executable; () if each node has a line of
@@ -196,7 +196,7 @@ class Line:
     program: str = ""
 
 
-LineMaker = Callable[[Launch], Line]
+LineMaker = Callable[[Launch], LaunchLine]
 
 
 def values_in(settings: Mapping[str, Setting]) -> dict[str, str]:
@@ -213,18 +213,18 @@ def typed(words: Iterable[str]) -> str:
     return " ".join(map(shell_word, words))
 
 
-def one_command(program: str, words: Iterable[str], reasons: Iterable[str] = ()) -> Line:
+def one_command(program: str, words: Iterable[str], reasons: Iterable[str] = ()) -> LaunchLine:
     """Return the line of one command that starts all ranks."""
     argv = tuple(words)
-    return Line(typed(argv), tuple(reasons), argv=argv, program=program)
+    return LaunchLine(typed(argv), tuple(reasons), argv=argv, program=program)
 
 
-def line_per_node(launch: Launch, words: Callable[[int, Host], list[str]]) -> Line:
+def line_per_node(launch: Launch, words: Callable[[int, LaunchHost], list[str]]) -> LaunchLine:
     """Return the line of each node under a comment with its name; for one node the bare line."""
     if not launch.several:
-        return Line(typed(words(0, launch.hosts[0])))
+        return LaunchLine(typed(words(0, launch.hosts[0])))
     lines = (f"# on {printable(host.name)}:\n{typed(words(rank, host))}" for rank, host in enumerate(launch.hosts))
-    return Line("\n".join(lines), ("type each line on its own node",))
+    return LaunchLine("\n".join(lines), ("type each line on its own node",))
 
 
 def endpoint(address: str, port: int) -> str:

@@ -14,9 +14,9 @@ from ncheck.facts.environment import IFNAME
 from ncheck.hostlist import fold, quoted, slurm_list
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.plan.launch import (
-    Host,
     Launch,
-    Line,
+    LaunchHost,
+    LaunchLine,
     LineMaker,
     NoLineError,
     by_host_name,
@@ -68,7 +68,7 @@ _OUTSIDE_SLURM = {"ras": "^slurm", "plm": "^slurm"}
 
 
 @mpi_launcher("Open MPI", "mpirun")
-def open_mpi(launch: Launch) -> Line:
+def open_mpi(launch: Launch) -> LaunchLine:
     """Return the line for the installed release of Open MPI.
 
     3.1, 4.x and 5.0 differ in two options. 5.0 has no openib. And 5.0 (observed with 5.0.11) takes no subnet for its
@@ -155,14 +155,14 @@ def _ssh_reason(launch: Launch) -> list[str]:
 
 
 @mpi_launcher("MPICH", "mpiexec")
-def mpich(launch: Launch) -> Line:
+def mpich(launch: Launch) -> LaunchLine:
     """Return MPICH's line: the slots are in the host list, ssh's options in a variable."""
     words = [*_ssh_variable("HYDRA_LAUNCHER_EXTRA_ARGS", launch), "mpiexec", "-launcher", "ssh"]
     return _hydra(launch, [*words, "-hosts", launch.host_list])
 
 
 @mpi_launcher("Intel MPI", "mpiexec")
-def intel_mpi(launch: Launch) -> Line:
+def intel_mpi(launch: Launch) -> LaunchLine:
     """Return Intel MPI's line: it takes one number of ranks for all hosts."""
     per_node = launch.equal_slots("Intel MPI", "-ppn")
     words = [*_ssh_variable("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", launch), "mpiexec", "-bootstrap", "ssh"]
@@ -173,7 +173,7 @@ def _ssh_variable(variable: str, launch: Launch) -> list[str]:
     return env_words({variable: launch.ssh_arguments}) if launch.ssh_arguments else []
 
 
-def _hydra(launch: Launch, words: list[str]) -> Line:
+def _hydra(launch: Launch, words: list[str]) -> LaunchLine:
     """Return the line of an MPI with the Hydra launcher: it takes one interface for all nodes and no subnet.
 
     Hydra itself listens on that interface first, so the machine where the line is typed must have it.
@@ -196,7 +196,7 @@ _HOSTS_IN_THAT_TIME = 16  # each is a login and an import of Horovod, often from
 
 
 @launcher("horovodrun")
-def horovodrun(launch: Launch) -> Line:
+def horovodrun(launch: Launch) -> LaunchLine:
     """Return the line, to be typed on one of the nodes or a machine in their network.
 
     Without --network-interfaces, horovodrun searches for common interface names itself. It passes the value unchanged
@@ -257,7 +257,7 @@ def _ssh_configuration(launch: Launch) -> str:
 
 
 @launcher("torchrun")
-def torchrun(launch: Launch) -> Line:
+def torchrun(launch: Launch) -> LaunchLine:
     """Return the line of each node; a single node needs no meeting point. All releases take options with underscores,
     those before torch 2.0 no others.
 
@@ -268,7 +268,7 @@ def torchrun(launch: Launch) -> Line:
     """
     program = script(launch.program, module="-m", bare="--no-python")
 
-    def words(rank: int, host: Host) -> list[str]:
+    def words(rank: int, host: LaunchHost) -> list[str]:
         meeting = ["--standalone"]
         if launch.several:
             meeting = [f"--nnodes={len(launch.hosts)}", f"--node_rank={rank}"]
@@ -279,7 +279,7 @@ def torchrun(launch: Launch) -> Line:
 
 
 @launcher("srun")
-def srun(launch: Launch) -> Line:
+def srun(launch: Launch) -> LaunchLine:
     """Return the line. The listed names are assumed to be Slurm's node names.
 
     --export separates variables by commas: a value with a comma is set before srun instead.
@@ -310,7 +310,7 @@ _ARRIVES = re.compile(r"[\w@+=:,./-]+|(?!-)[\w@+=:,./ -]+")
 
 
 @launcher("deepspeed")
-def deepspeed(launch: Launch) -> Line:
+def deepspeed(launch: Launch) -> LaunchLine:
     """Return one line, to be typed on the first node; for several nodes it writes their host file first.
 
     deepspeed starts all nodes itself with pdsh. Of its environment it passes on variables with the prefixes PASSED_ON,
@@ -342,11 +342,11 @@ def deepspeed(launch: Launch) -> Line:
     if launch.ssh_arguments:
         reasons.append(_ssh_configuration(launch))
     shell = ("/bin/sh", "-c", f"{write} && exec {start}")
-    return Line(f"{write} && {start}", tuple(reasons), argv=shell, program="deepspeed")
+    return LaunchLine(f"{write} && {start}", tuple(reasons), argv=shell, program="deepspeed")
 
 
 @launcher("accelerate")
-def accelerate(launch: Launch) -> Line:
+def accelerate(launch: Launch) -> LaunchLine:
     """Return the line of each node. --num_processes is the number for the whole job.
 
     accelerate needs --multi_gpu to start more than one process, even on CPUs.
@@ -355,7 +355,7 @@ def accelerate(launch: Launch) -> Line:
     gpus = ["--multi_gpu"] if launch.ranks > 1 else []
     program = script(launch.program, module="--module", bare="--no_python")
 
-    def words(rank: int, host: Host) -> list[str]:
+    def words(rank: int, host: LaunchHost) -> list[str]:
         size = ["--num_machines", str(len(launch.hosts)), "--num_processes", str(launch.ranks)]
         meeting = []
         if launch.several:
@@ -367,7 +367,7 @@ def accelerate(launch: Launch) -> Line:
 
 
 @launcher("paddle")
-def paddle(launch: Launch) -> Line:
+def paddle(launch: Launch) -> LaunchLine:
     """Return the line of each node. Raises NoLineError for IPv6: Paddle splits address and port at the first colon.
 
     Each node gets its own address: otherwise Paddle uses the one that the hostname resolves to. With 127.0.1.1 no node
@@ -379,7 +379,7 @@ def paddle(launch: Launch) -> Line:
         raise NoLineError("Paddle's --master takes no IPv6 address, and the nodes share IPv6 only")
     program = script(launch.program, module="", bare="")
 
-    def words(rank: int, host: Host) -> list[str]:
+    def words(rank: int, host: LaunchHost) -> list[str]:
         start = [*launch.environment_of(host), interpreter(launch.program), "-m", "paddle.distributed.launch"]
         meeting = []
         if launch.several:
@@ -391,12 +391,12 @@ def paddle(launch: Launch) -> Line:
 
 
 @launcher("oneflow")
-def oneflow(launch: Launch) -> Line:
+def oneflow(launch: Launch) -> LaunchLine:
     """Return the line of each node. OneFlow's launcher has the options of the old torch.distributed.launch."""
     per_node = launch.equal_slots("OneFlow", "--nproc_per_node")
     program = script(launch.program, module="--module", bare="--no_python")
 
-    def words(rank: int, host: Host) -> list[str]:
+    def words(rank: int, host: LaunchHost) -> list[str]:
         start = [*launch.environment_of(host), interpreter(launch.program), "-m", "oneflow.distributed.launch"]
         size = ["--nproc_per_node", str(per_node), "--nnodes", str(len(launch.hosts)), "--node_rank", str(rank)]
         address = launch.meeting if launch.several else "127.0.0.1"
@@ -406,14 +406,14 @@ def oneflow(launch: Launch) -> Line:
 
 
 @launcher("tensorflow")
-def tensorflow(launch: Launch) -> Line:
+def tensorflow(launch: Launch) -> LaunchLine:
     """Return the line of each node: one worker per node, which uses all of its GPUs.
 
     TF_CONFIG contains every worker's address and the index of this one.
     """
     endpoints = [endpoint(address, launch.meeting_port) for address in launch.addresses] if launch.several else []
 
-    def words(rank: int, host: Host) -> list[str]:
+    def words(rank: int, host: LaunchHost) -> list[str]:
         variables = {**launch.variables, **host.own}
         if endpoints:
             config = {"cluster": {"worker": endpoints}, "task": {"type": "worker", "index": rank}}
@@ -422,7 +422,7 @@ def tensorflow(launch: Launch) -> Line:
 
     line = line_per_node(launch, words)
     workers = "1 worker" if len(launch.hosts) == 1 else f"{len(launch.hosts)} workers"
-    return Line(line.text, line.reasons, f"{workers}, one per node, using all of its GPUs")
+    return LaunchLine(line.text, line.reasons, f"{workers}, one per node, using all of its GPUs")
 
 
 NOTHING = "# ncheck: nothing need be set"

@@ -25,7 +25,17 @@ from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.parity import split
 from ncheck.plan.advice import Advice
 from ncheck.plan.inputs import each_node_once, gpu_counts, logged_in, slots_per_node, unreachable, unread_reasons
-from ncheck.plan.launch import PROGRAM, SSH_PORT, Host, Launch, Line, NoLineError, SshOptions, out_of_band, values_in
+from ncheck.plan.launch import (
+    PROGRAM,
+    SSH_PORT,
+    Launch,
+    LaunchHost,
+    LaunchLine,
+    NoLineError,
+    SshOptions,
+    out_of_band,
+    values_in,
+)
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES
 from ncheck.plan.variables import advise
 from ncheck.settings import Settings
@@ -73,7 +83,7 @@ def propose(
     )
 
 
-def _command(launch: Launch, line: Line) -> LaunchCommand:
+def _command(launch: Launch, line: LaunchLine) -> LaunchCommand:
     mpi = launch.mpi
     return LaunchCommand(
         line.argv,
@@ -93,12 +103,12 @@ def mpi_launch(
     return _launch(cluster, settings, "mpirun", advise(cluster), local_host=local_host, user_is_root=user_is_root)
 
 
-def mpi_line(launch: Launch) -> Line:
+def mpi_line(launch: Launch) -> LaunchLine:
     """Return the line for the installed MPI. Raises NoLineError."""
     return _line("mpirun", launch)[1]
 
 
-def _line(launcher: str, launch: Launch) -> tuple[str, Line]:
+def _line(launcher: str, launch: Launch) -> tuple[str, LaunchLine]:
     """Return the line under the name of the command that it calls."""
     if launch.mpi is None:
         return launcher, LINES[launcher](launch)
@@ -256,12 +266,12 @@ def host_names(cluster: Cluster) -> dict[str, str]:
     return {node: names[node] for node in each_node_once(cluster).names if is_name(names.get(node, ""))}
 
 
-def hosts(cluster: Cluster, advice: Advice, default_slots: int | None) -> tuple[Host, ...]:
+def hosts(cluster: Cluster, advice: Advice, default_slots: int | None) -> tuple[LaunchHost, ...]:
     """Return the job's hosts in the order of the list. For the slots see `slots_per_node`."""
     gpus, slots = logged_in(cluster).facts(GpuFacts), slots_per_node(cluster, default_slots)
     names, addresses = host_names(cluster), advice.network.members if advice.network else {}
     return tuple(
-        Host(
+        LaunchHost(
             "localhost" if node.local else node.name,
             slots[node.name],
             len(gpus[node.name].gpus) if node.name in gpus else 0,

@@ -11,7 +11,7 @@ from ncheck.facts.definition import TRYING_PLAN, Fact, no_answer
 from ncheck.facts.environment import IFNAME, is_variable
 from ncheck.facts.nccl_pick import Asked, NcclPickFacts, PickAnswer, answered
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.of_plan import PLAN_FACTS
+from ncheck.facts.plan_facts import PLAN_FACTS
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
@@ -94,7 +94,7 @@ def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> It
 
     named = value.removeprefix("=").split(",") if value.startswith("=") else None
     found = network.members.get(node) or (subnet_addresses(nics) if nics else ())
-    names = (seat.interface.name for seat in found if network.subnet in ("", seat.subnet))
+    names = (address.interface.name for address in found if network.subnet in ("", address.subnet))
     yield from (name for name in dict.fromkeys(names) if named is None or name in named)
 
 

@@ -17,13 +17,13 @@ from ncheck.probe.links.algorithms import RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.domains import Domains, across, domains_of
 from ncheck.probe.links.gpu_links import carries_nvls_tree, inside
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.probe.results import Collective, busbw
 from ncheck.probe.search import Expect
 
-_BARE = Hardware()
+_BARE = NodeHardware()
 NAMED = "--expect"  # the limiting term where the user gives the expected bandwidth
 
 
@@ -45,7 +45,7 @@ class Expected:
     unknown_on: tuple[str, ...] = field(default=(), compare=False)
 
 
-def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expected:
+def expected(collective: Collective, hardware: Mapping[str, NodeHardware]) -> Expected:
     """Return what this collective should reach; `hardware` is by node (ncheck.probe.links.hardware).
 
     --expect sets the value for all nodes together, whatever the hardware is.
@@ -61,7 +61,7 @@ def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expect
     return Expected(limit.busbw, limit.term, limit.lowered_by, limit.unknown, limit.component, limit.narrow, on)
 
 
-def expectation(hardware: Mapping[str, Hardware]) -> Expect:
+def expectation(hardware: Mapping[str, NodeHardware]) -> Expect:
     """Return a function that gives what a collective should reach on this hardware."""
     return lambda pair: expected(pair, hardware).busbw
 
@@ -69,7 +69,7 @@ def expectation(hardware: Mapping[str, Hardware]) -> Expect:
 Chain = Iterator[tuple[str, Ceiling]]  # each with the node whose part it is, "" for what all nodes share
 
 
-def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Chain:
+def _chain(collective: Collective, hardware: Mapping[str, NodeHardware]) -> Chain:
     """Yield the ceilings of all nodes of the group, by what carried the data."""
     step = collective.step
     parts = [
@@ -85,7 +85,7 @@ def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Chain:
         yield "", unknown(what)
 
 
-Parts = list[tuple[str, Hardware, NodeResult]]
+Parts = list[tuple[str, NodeHardware, NodeResult]]
 
 
 def _by_nccl(step: Step, parts: Parts) -> Chain:
@@ -149,7 +149,7 @@ def _carried(step: Step, parts: Parts, domains: Domains) -> tuple[float, str]:
     return (1, "") if ring or not tree else (of_tree, ", by a tree (NCCL_ALGO)")
 
 
-def _railed(node: str, hardware: Hardware, result: NodeResult) -> Ceiling:
+def _railed(node: str, hardware: NodeHardware, result: NodeResult) -> Ceiling:
     rails = rails_of(node, hardware, result)
     return one_rail(node, hardware, rails, result) if isinstance(rails, Rails) else rails
 

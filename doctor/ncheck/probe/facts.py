@@ -29,7 +29,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.links import Address, ListenFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.of_plan import PLAN_FACTS
+from ncheck.facts.plan_facts import PLAN_FACTS
 from ncheck.facts.tools import ToolFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.lazy_dataclass import dataclass
@@ -37,7 +37,6 @@ from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.probe.node_result import (
     MOST_RANKS,
-    Failure,
     Limit,
     Lines,
     Method,
@@ -48,6 +47,7 @@ from ncheck.probe.node_result import (
     Stage,
     Step,
     StepAnswer,
+    StepFailure,
     Version,
     Words,
 )
@@ -71,7 +71,7 @@ class ProbeFacts:
     note: str = ""
 
     def after(self, earlier: ProbeFacts) -> ProbeFacts:
-        """Return the turns of both: a node's come in several parts."""
+        """Return the steps of both: a node's come in several parts."""
         return ProbeFacts(
             (*earlier.results, *self.results), (*earlier.skipped, *self.skipped), self.note or earlier.note
         )
@@ -110,24 +110,24 @@ COMMANDS = {
 
 _ID = 256  # hexadecimal digits of an ncclUniqueId
 
-TASK, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
+TASK, MEETING, SWEEP = Answer("step"), Answer("meeting"), Answer("sweep")
 
 
 def probed(evidence: Evidence) -> Read[ProbeFacts]:
     """Return what a node reported in this part of its evidence. Only what this machine asked for counts."""
-    replies = {turn: reply for turn, reply in evidence.turns(TASK).items() if isinstance(reply.asked, dict)}
-    note, notes = evidence.notes.get(TASK.key), evidence.noted_turns(TASK)
+    replies = {number: reply for number, reply in evidence.rounds(TASK).items() if isinstance(reply.asked, dict)}
+    note, notes = evidence.notes.get(TASK.key), evidence.noted_rounds(TASK)
     if not replies and not notes:
         return _why_none(evidence)
-    swept = evidence.turns(SWEEP)
-    results = {turn: _result(turn, reply, swept.get(turn)) for turn, reply in replies.items()}
-    steps = {turn: _step(decoded(note.asked, _Asked), turn) for turn, note in notes.items()}
-    for turn, step in steps.items():
-        if notes[turn].failed:
-            results[turn] = NodeResult(step, (), failure=Failure("meeting", notes[turn].reason))
+    swept = evidence.rounds(SWEEP)
+    results = {number: _result(number, reply, swept.get(number)) for number, reply in replies.items()}
+    steps = {number: _step(decoded(note.asked, _Asked), number) for number, note in notes.items()}
+    for number, step in steps.items():
+        if notes[number].failed:
+            results[number] = NodeResult(step, (), failure=StepFailure("meeting", notes[number].reason))
     return ProbeFacts(
-        tuple(results[turn] for turn in sorted(results)),
-        tuple(Skipped(step, notes[turn].reason) for turn, step in steps.items() if not notes[turn].failed),
+        tuple(results[number] for number in sorted(results)),
+        tuple(Skipped(step, notes[number].reason) for number, step in steps.items() if not notes[number].failed),
         note.reason if note and not note.failed else "",
     )
 
@@ -157,7 +157,7 @@ class _Asked:
     """What this machine kept of its question: the step, and of a program its name and whether it is the server."""
 
     stage: Stage
-    means: Method
+    method: Method
     group: tuple[NodeName, ...]
     ranks: tuple[Annotated[int, Within(1, MOST_RANKS)], ...]
     sizes: tuple[Count, ...]
@@ -171,21 +171,21 @@ class _Asked:
     serves: Flag = False
 
 
-def _step(asked: _Asked, turn: int) -> Step:
+def _step(asked: _Asked, number: int) -> Step:
     if not asked.group or len(set(asked.group)) < len(asked.group) or len(asked.ranks) != len(asked.group):
         raise ValueError("its nodes and their ranks do not fit together")
     return Step(
-        turn, asked.stage, asked.means, asked.group, asked.ranks, asked.sizes, asked.launcher, asked.net, asked.expect,
-        asked.repeats,
+        number, asked.stage, asked.method, asked.group, asked.ranks, asked.sizes, asked.launcher, asked.net,
+        asked.expect, asked.repeats,
     )  # fmt: skip
 
 
 # What came back
 
 
-def _result(turn: int, reply: Reply, swept: Reply | None) -> NodeResult:
+def _result(number: int, reply: Reply, swept: Reply | None) -> NodeResult:
     asked = decoded(reply.asked, _Asked)
-    step = _step(asked, turn)
+    step = _step(asked, number)
     try:
         answer = _answer(step, asked, reply)
     except (ValueError, ArithmeticError) as error:
@@ -213,12 +213,12 @@ def _answer(step: Step, asked: _Asked, reply: Reply) -> StepAnswer:
     if len(set(sizes)) < len(sizes) or (step.sizes and not {size for size, _ in sizes}.issubset(step.sizes)):
         raise ValueError("it contains a size that was not asked for, or one twice")
     if not answer.rows and answer.failure is None and step.method not in (Method.DIAGNOSTICS, Method.RDMA):
-        return replace(answer, failure=Failure("", "it ended without a result"))
+        return replace(answer, failure=StepFailure("", "it ended without a result"))
     return answer
 
 
 def _failed(words: str, *, late: bool = False) -> StepAnswer:
-    return StepAnswer((), Failure("", words, late=late))
+    return StepAnswer((), StepFailure("", words, late=late))
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from ncheck.hostlist import fold
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.links.hardware import Hardware, hardware_of
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.links.hardware import NodeHardware, hardware_of
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, spread, unverified
 from ncheck.probe.shortfalls import scaled
+from ncheck.probe.skip_reason import Facts, grouped, nothing_measured, ran_on, reasons, with_nodes
 from ncheck.probe.standing import standings, with_shares
-from ncheck.probe.why_none import Facts, grouped, ran_on, reasons, why_none, with_nodes
 from ncheck.text import size
 
 Expects = Callable[[Collective], Expected]
@@ -33,7 +33,7 @@ def measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe
     """Return what was measured, compared with what the nodes' hardware should give; or why nothing was measured."""
 
     @cache
-    def hardware() -> Mapping[str, Hardware]:
+    def hardware() -> Mapping[str, NodeHardware]:
         return {node: hardware_of(of_node) for node, of_node in facts.items()}
 
     return measured_with(facts, lambda one: expected(one, hardware()))
@@ -43,7 +43,7 @@ def measured_with(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[M
     """Return the measurements, single nodes first and all nodes last, and how they were made; or why there are none."""
     probed = ran_on(facts)
     if not probed:
-        return (), why_none(facts)
+        return (), nothing_measured(facts)
     ran = tuple(one for one in collectives(probed) if one.step.method is not Method.DIAGNOSTICS)
     judged = standings(ran, lambda one: expects(one).busbw, _known(facts, InfinibandFacts), _kinds(facts))
     measurements = tuple(_measurements(ran, expects, judged))
@@ -194,7 +194,7 @@ def _why_failed(one: Collective) -> str:
     return "" if one.rows else "no size was measured on every node"
 
 
-def _failure_words(failure: Failure) -> str:
+def _failure_words(failure: StepFailure) -> str:
     if failure.words:
         known = not failure.step or failure.words.endswith(failure.step)
         return failure.words if known else f"{failure.step}: {failure.words}"

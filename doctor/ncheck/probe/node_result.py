@@ -152,7 +152,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Failure:
+class StepFailure:
     """Why this node did not finish the step.
 
     `step`: what it was doing ("init", "all-reduce of 8388608 bytes"); `words`: the message; `rank`: that of the
@@ -187,7 +187,7 @@ class StepAnswer:
     """
 
     rows: Annotated[tuple[Annotated[Row, credible], ...], Bounded(_MOST_ROWS)]
-    failure: Maybe[Failure] = None
+    failure: Maybe[StepFailure] = None
     start: Maybe[Limit] = None
     carried: Annotated[Mapping[Device, Carried], Bounded(_MOST_DEVICES), OPTIONAL] = field(default_factory=dict)
     version: Version = ""
@@ -218,7 +218,7 @@ class NodeResult:
     library: str = ""
     used: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
-    failure: Failure | None = None
+    failure: StepFailure | None = None
     start: float | None = None
     left: tuple[str, ...] = ()
     seconds: float | None = None

@@ -9,18 +9,18 @@ from dataclasses import replace
 from ncheck.decode import decoded
 from ncheck.expression import expression
 from ncheck.probe.node_result import (
-    Failure,
     Lines,
     Method,
     ProgramOutput,
     Row,
     Step,
     StepAnswer,
+    StepFailure,
     Timing,
     UsedLines,
     credible,
 )
-from ncheck.probe.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
+from ncheck.probe.parse.nccl_tests import NcclTestsOutput, NotNcclTestsError, parse_nccl_tests
 from ncheck.probe.parse.perftest import Perftest, parse_pingpong, parse_write_bw
 
 _MOST_LINES = 200
@@ -62,8 +62,8 @@ def _ended(output: ProgramOutput) -> tuple[str, bool]:
     return "it was ended" if code is None else f"it ended with exit status {code}", False
 
 
-def _failure(step: str, words: str, output: ProgramOutput, *, late: bool = False) -> Failure:
-    return decoded({"step": step, "words": words, "code": output.exit_status, "late": late}, Failure)  # type: ignore[no-any-return]
+def _failure(step: str, words: str, output: ProgramOutput, *, late: bool = False) -> StepFailure:
+    return decoded({"step": step, "words": words, "code": output.exit_status, "late": late}, StepFailure)  # type: ignore[no-any-return]
 
 
 # nccl-tests
@@ -74,7 +74,7 @@ def _nccl_tests(answer: StepAnswer, output: ProgramOutput, step: Step) -> StepAn
     try:
         found = parse_nccl_tests(output.stdout)
     except NotNcclTestsError as error:
-        found, none = NcclTests(), str(error)
+        found, none = NcclTestsOutput(), str(error)
     else:
         none = ""
     failure = _why_no_test(step, found, output, none)
@@ -89,7 +89,7 @@ def _nccl_tests(answer: StepAnswer, output: ProgramOutput, step: Step) -> StepAn
     )
 
 
-def _why_no_test(step: Step, found: NcclTests, output: ProgramOutput, none: str) -> Failure | None:
+def _why_no_test(step: Step, found: NcclTestsOutput, output: ProgramOutput, none: str) -> StepFailure | None:
     """Return why the table is not the one of this step; None if it is, and whole.
 
     A build without MPI, started by mpirun, tests each process alone and passes: that is no test of the network.
@@ -108,7 +108,7 @@ def _why_no_test(step: Step, found: NcclTests, output: ProgramOutput, none: str)
     return None
 
 
-def _test_rows(step: Step, found: NcclTests) -> list[Row]:
+def _test_rows(step: Step, found: NcclTestsOutput) -> list[Row]:
     """Return the rows of the sizes that were asked for; each is the mean of the tool's iterations.
 
     If its sum of wrong elements is more than that of its rows, the largest size has the rest.

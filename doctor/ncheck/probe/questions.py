@@ -62,7 +62,7 @@ class StepTasks:
         return {
             task.node: (
                 Answered(
-                    _turn(task.step), replace(replies[task.node], asked=task_arguments(driver, self.context, task))
+                    _question(task.step), replace(replies[task.node], asked=task_arguments(driver, self.context, task))
                 ),
                 *_sweeping(task.step, replies[task.node]),
             )
@@ -84,7 +84,7 @@ class StepTasks:
                 why = f"{task.node} cannot take part in this step"
                 others = {node: (skipped(step, why),) for node in step.group if node != task.node}
                 return {**others, task.node: (replace(skipped(step, str(error)), failed=True),)}
-            made[task.node] = (replace(_turn(step), timeout=task.seconds, arguments=arguments),)
+            made[task.node] = (replace(_question(step), timeout=task.seconds, arguments=arguments),)
         return made
 
     def _require_meeting(self, task: NodeTask) -> None:
@@ -116,7 +116,7 @@ def identifier(context: ProbeContext, group: Sequence[str], unused: Sequence[str
 
 def skipped(step: Step, why: str) -> NotAsked:
     """Return the note for a node about a step that is not begun."""
-    return NotAsked(_turn(step), why, asked=step_arguments(step))
+    return NotAsked(_question(step), why, asked=step_arguments(step))
 
 
 def _sweeping(step: Step, reply: Reply) -> tuple[Answer, ...]:
@@ -124,9 +124,9 @@ def _sweeping(step: Step, reply: Reply) -> tuple[Answer, ...]:
     held = reply.value.get("held") if isinstance(reply.value, dict) else None
     files = held.items() if isinstance(held, dict) else ()
     segments: dict[str, JsonValue] = dict([one for one in files if len(one[0]) <= _LONGEST_PATH][:_MOST_FILES])
-    sweep = replace(SWEEP, turn=step.round, timeout=TO_SWEEP, arguments={"segments": segments})
+    sweep = replace(SWEEP, round=step.round, timeout=TO_SWEEP, arguments={"segments": segments})
     return (sweep,) if segments else ()
 
 
-def _turn(step: Step) -> Answer:
-    return replace(TASK, turn=step.round)
+def _question(step: Step) -> Answer:
+    return replace(TASK, round=step.round)

@@ -16,7 +16,7 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.network.logins import Login, by_ssh
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Step
+from ncheck.probe.node_result import Method, NodeResult, Row, Step, StepFailure
 from ncheck.probe.results import results_by_step
 from ncheck.text import printable
 
@@ -37,7 +37,7 @@ class Rail:
     ports: tuple[Port, Port]
     gbits: float | None
     rate: float | None
-    failure: Failure | None
+    failure: StepFailure | None
     met: bool = True
 
     @property
@@ -82,7 +82,7 @@ def rail_of(step: Step, results: Mapping[str, NodeResult], infiniband: Mapping[s
     failure = next((one for one in failures if one.step != MET_BY_TCP), failures[0] if failures else None)
     row = next(iter((*client.rows, *server.rows)), None)
     if failure is None and row is None:
-        failure = Failure("", "neither end reported anything")
+        failure = StepFailure("", "neither end reported anything")
     rates = [rate for end in ends if (rate := _rate(infiniband, end)) is not None]
     rate = min(rates) if len(rates) == len(ends) else None
     proves = client.version == REACH or failure is not None or row is None

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.log_clues import clues_in
@@ -33,7 +33,7 @@ class Collective:
     rows: tuple[Row, ...]
 
     @property
-    def failures(self) -> dict[str, Failure]:
+    def failures(self) -> dict[str, StepFailure]:
         """The failures that nodes reported, by node."""
         return {node: result.failure for node, result in self.results.items() if result.failure}
 
@@ -212,7 +212,7 @@ class FailureReport:
 
     node: str
     result: NodeResult
-    failure: Failure
+    failure: StepFailure
     clue: Clue | None
 
     @property
@@ -232,7 +232,7 @@ class FailureReport:
         return _PROGRESS.index(step) if step in _PROGRESS else len(_PROGRESS)
 
 
-def failure_report(node: str, result: NodeResult, failure: Failure) -> FailureReport:
+def failure_report(node: str, result: NodeResult, failure: StepFailure) -> FailureReport:
     """Return what a node reports about its failure."""
     found = _clues((failure.words, *result.log))
     best = found[0] if found else None
@@ -246,7 +246,7 @@ def _clues(lines: tuple[str, ...]) -> tuple[Clue, ...]:
     return clues_in(lines)
 
 
-def _from_failure(failure: Failure, symptom: Clue | None) -> Clue | None:
+def _from_failure(failure: StepFailure, symptom: Clue | None) -> Clue | None:
     """Return what the failure shows if the log names no cause: a signal, or a message that triage does not know."""
     signal = -failure.code if failure.code is not None and failure.code < 0 else 0
     if signal and signal not in _ENDED_BY_OTHERS:

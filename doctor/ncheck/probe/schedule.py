@@ -8,7 +8,7 @@ from math import ceil, log2
 
 from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
-from ncheck.probe.search import PARTNERS, Expect, Search, no_expectation, searched
+from ncheck.probe.search import PARTNERS, Expect, SlowSearch, no_expectation, searched
 from ncheck.probe.standing import FAR_TOO_LOW
 
 Pairs = tuple[tuple[str, str], ...]
@@ -84,7 +84,7 @@ def _strangers(
     return tuple(pair for pair in others if frozenset(pair) not in met)
 
 
-def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: Search, *, strangers: bool) -> Pairs:
+def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: SlowSearch, *, strangers: bool) -> Pairs:
     """Pair nodes with too few partners, suspects and doubtful links, each node once.
 
     A suspect is paired with the fast node that it met least often; `strangers`: only with one that it never met.
@@ -110,7 +110,7 @@ def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: Se
     return (*pairs, *_disjoint(nodes for nodes in again if free.keys() >= set(nodes)))
 
 
-def _accused(names: Container[str], met: Mapping[frozenset[str], int], found: Search) -> Pairs:
+def _accused(names: Container[str], met: Mapping[frozenset[str], int], found: SlowSearch) -> Pairs:
     """Pair a node that would be called slow with a fast one, alone: nothing else is measured. Of many, all at once."""
     free, pairs = [node for node in found.fast if node in names], list[tuple[str, str]]()
     for suspect in (one for one in found.accused if one.node in names):

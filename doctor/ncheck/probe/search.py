@@ -63,7 +63,7 @@ SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 
 @dataclass(frozen=True)
-class Meeting:
+class PairResult:
     """One measurement of one pair. `busbw` is in GB/s, None if it failed; `usual` is what a healthy pair reaches here.
 
     `slow`, `fast` and `near` refer to the mean of all successful measurements of this pair.
@@ -92,7 +92,7 @@ class Suspect:
     """A node that was never fast, with all its measurements; `witnesses` are partners that are fast with others."""
 
     node: str
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[PairResult, ...]
     witnesses: tuple[str, ...]
 
     @property
@@ -111,11 +111,11 @@ class SlowLink:
     """Two nodes that are fast with others and slow with each other, in every measurement."""
 
     nodes: tuple[str, str]
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[PairResult, ...]
 
 
 @dataclass(frozen=True)
-class Search:
+class SlowSearch:
     """What is known about every node in a pair. `unresolved` nodes were never fast, but are not surely slow. `accused`
     were slow over CPUs and have to be measured once more: a busy machine may have been the reason.
 
@@ -130,7 +130,7 @@ class Search:
     fast: tuple[str, ...] = ()
     doubted: tuple[SlowLink, ...] = ()
     uncleared: tuple[str, ...] = ()
-    meetings: tuple[Meeting, ...] = ()
+    meetings: tuple[PairResult, ...] = ()
     method: Method = Method.NCCL
     expected: bool = False
 
@@ -150,7 +150,7 @@ def no_expectation(_: Collective) -> float | None:
     return None
 
 
-def searched(collectives: Iterable[Collective], expect: Expect = no_expectation) -> Search:
+def searched(collectives: Iterable[Collective], expect: Expect = no_expectation) -> SlowSearch:
     """Return what the pairs of one method show, one rank per node; other stages are ignored."""
     pairs = tuple(pair for pair in collectives if pair.step.stage is Stage.PAIR and _counts(pair))
     method = pairs[0].step.method if pairs else Method.NCCL
@@ -168,7 +168,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
     uncleared = {link: noise.uncleared(link, meetings, bounds) for link in links}
     repeated = [link for link in links if len(link.meetings) > 1]
     certain = tuple(link for link in repeated if noise.low(link.meetings, bounds) and not uncleared[link])
-    return Search(
+    return SlowSearch(
         slow=tuple(suspect for suspect in low if suspect not in accused),
         links=certain,
         unresolved=tuple(suspect for suspect in suspects if suspect not in low),
@@ -195,7 +195,7 @@ def _counts(pair: Collective) -> bool:
     return gone or any(report.names_cause or report.hung or not report.failure.late for report in reports)
 
 
-def _meetings(pairs: tuple[Collective, ...], expectations: Expectations, bounds: Bounds) -> tuple[Meeting, ...]:
+def _meetings(pairs: tuple[Collective, ...], expectations: Expectations, bounds: Bounds) -> tuple[PairResult, ...]:
     reached = _reached(pairs, expectations)
     usual = _usual(reached, bounds, expected=bool(expectations))
     return tuple(_meeting(pair, expectations.get(pair.step) or 1.0, reached, usual, bounds) for pair in pairs)
@@ -211,10 +211,10 @@ def _reached(pairs: tuple[Collective, ...], expectations: Expectations) -> Reach
     return {nodes: mean(shares) for nodes, shares in by_pair.items()}
 
 
-def _meeting(pair: Collective, expected: float, reached: Reached, usual: float | None, bounds: Bounds) -> Meeting:
+def _meeting(pair: Collective, expected: float, reached: Reached, usual: float | None, bounds: Bounds) -> PairResult:
     first, second = pair.step.group
     share = reached[frozenset(pair.step.group)] / usual if pair.busbw is not None and usual else 0.0
-    return Meeting(
+    return PairResult(
         (first, second), pair.step.round, pair.busbw, usual and usual * expected,
         slow=share < bounds.slow, fast=share >= bounds.fast, near=bounds.near <= share < bounds.fast,
     )  # fmt: skip
@@ -252,14 +252,14 @@ class _Noise:
     pairs: int
 
     @classmethod
-    def of(cls, meetings: Sequence[Meeting], bounds: Bounds) -> _Noise:
+    def of(cls, meetings: Sequence[PairResult], bounds: Bounds) -> _Noise:
         """Estimate it from the pairs that are not slow."""
         shares = [share for meeting in meetings if (share := meeting.share) is not None and share >= bounds.slow]
         squares = [(share - 1) ** 2 for share in shares if share <= DOUBTED]
         deviation = sqrt((sum(squares) + GUESS_WEIGHT * GUESSED_NOISE**2) / (len(squares) + GUESS_WEIGHT))
         return cls(deviation, len(shares))
 
-    def low(self, meetings: Sequence[Meeting], bounds: Bounds) -> bool:
+    def low(self, meetings: Sequence[PairResult], bounds: Bounds) -> bool:
         """Return whether these measurements are so low that it is not noise: each of them, or else their mean.
 
         The lowest one has no part in the mean: it raised the suspicion, and may be due to one bad partner.
@@ -274,7 +274,7 @@ class _Noise:
         error = self.deviation * sqrt(1 / (len(shares) - 1) + 1 / self.pairs)
         return mean(shares[1:]) < min(bounds.slow, 1 - CERTAIN * error)
 
-    def uncleared(self, link: SlowLink, meetings: Sequence[Meeting], bounds: Bounds) -> tuple[str, ...]:
+    def uncleared(self, link: SlowLink, meetings: Sequence[PairResult], bounds: Bounds) -> tuple[str, ...]:
         """Return the ends of a link that were not clearly faster with others: a slow node may be lucky once.
 
         Several fast measurements clear an end, or one that no slow node of this speed reaches.
@@ -290,15 +290,15 @@ class _Noise:
         )  # fmt: skip
 
 
-def _suspects(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[Suspect, ...]:
-    by_node: dict[str, list[Meeting]] = {}
+def _suspects(meetings: tuple[PairResult, ...], fast: frozenset[str]) -> tuple[Suspect, ...]:
+    by_node: dict[str, list[PairResult]] = {}
     for meeting in meetings:
         for node in meeting.nodes:
             by_node.setdefault(node, []).append(meeting)
     return tuple(_suspect(node, tuple(measured), fast) for node, measured in by_node.items() if node not in fast)
 
 
-def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> Suspect:
+def _suspect(node: str, meetings: tuple[PairResult, ...], fast: frozenset[str]) -> Suspect:
     accusers = dict.fromkeys(meeting.partner(node) for meeting in meetings if meeting.slow)
     return Suspect(node, meetings, tuple(partner for partner in accusers if partner in fast))
 
@@ -315,9 +315,9 @@ def _measured_again(suspect: Suspect, fast: frozenset[str]) -> bool:
     return suspect.failed or sum(meeting.partner(suspect.node) in fast for meeting in suspect.meetings) > PARTNERS
 
 
-def _low_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
+def _low_links(meetings: tuple[PairResult, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
     """Return the pairs of fast nodes that are slow in the mean of their measurements, and fast in none."""
-    by_pair: dict[frozenset[str], list[Meeting]] = {}
+    by_pair: dict[frozenset[str], list[PairResult]] = {}
     for meeting in meetings:
         if fast.issuperset(meeting.nodes):
             by_pair.setdefault(frozenset(meeting.nodes), []).append(meeting)

@@ -19,14 +19,14 @@ from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_MEMBER, SLOW_NODE
 from ncheck.probe.links.ceiling import Component
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, collectives, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
-_BARE = Hardware()
+_BARE = NodeHardware()
 _AS_SLOW = 1.15  # a group that is at most so much slower than its slowest node has no other cause
 
 
@@ -64,7 +64,7 @@ class Comparison:
         return of_share(self.ratio, self.run.step.method)
 
 
-def compared(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> tuple[Comparison, ...]:
+def compared(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> tuple[Comparison, ...]:
     """Return what is judged: each node by itself, its best pair, and all nodes or else the largest group that finished.
 
     A node that the search blames has a finding of its own, so that it and its pairs are left out.
@@ -94,12 +94,12 @@ def _slowest(suspects: Iterable[Suspect]) -> float | None:
     return min((mean(one) for one in shares if one), default=None)
 
 
-def _compared(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, Hardware]) -> Comparison:
+def _compared(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, NodeHardware]) -> Comparison:
     return Comparison(one, nodes, one.busbw or 0.0, expected(one, hardware))
 
 
 def _best_pairs(
-    ran: Iterable[Collective], blamed: Sequence[str], hardware: Mapping[str, Hardware]
+    ran: Iterable[Collective], blamed: Sequence[str], hardware: Mapping[str, NodeHardware]
 ) -> tuple[Comparison, ...]:
     """Return the best pair of each node that is not blamed."""
     best: dict[str, Comparison] = {}
@@ -113,7 +113,7 @@ def _best_pairs(
 
 
 def shortfalls(
-    comparisons: Iterable[Comparison], hardware: Mapping[str, Hardware], standing: Standing
+    comparisons: Iterable[Comparison], hardware: Mapping[str, NodeHardware], standing: Standing
 ) -> Iterator[Problem]:
     """Yield what has this standing, one problem for all nodes with the same expectation."""
     groups: dict[tuple[object, ...], list[Comparison]] = {}
@@ -125,7 +125,7 @@ def shortfalls(
 
 
 def without_expectation(
-    comparisons: Sequence[Comparison], hardware: Mapping[str, Hardware]
+    comparisons: Sequence[Comparison], hardware: Mapping[str, NodeHardware]
 ) -> Iterator[NotApplicable | Inconclusive]:
     """Yield, for each node, why a bandwidth that it took part in was not compared: it may be good or bad.
 
@@ -175,7 +175,7 @@ def _missing(comparisons: Iterable[Comparison]) -> str:
     return f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit"
 
 
-def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) -> Problem:
+def _problem(members: Sequence[Comparison], hardware: Mapping[str, NodeHardware]) -> Problem:
     should, step = members[0].expected, members[0].run.step
     nodes = tuple(dict.fromkeys(node for one in members for node in one.nodes))
     worst = min(one.ratio or 0.0 for one in members)
@@ -220,7 +220,7 @@ def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
     return f"between pairs with {fold(nodes)}" if stage is Stage.PAIR else f"on {len(nodes)} nodes"
 
 
-def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, Hardware]) -> str:
+def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, NodeHardware]) -> str:
     """Return the first command to type: for what the run shows, otherwise for the limiting component."""
     components = [one.expected.component, *(each.component for each in seen)]
     if Component.GPUDIRECT in components:
@@ -242,7 +242,7 @@ def inside_runs(ran: Iterable[Collective]) -> list[Collective]:
     return [one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None]
 
 
-def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, Hardware]) -> float | None:
+def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, NodeHardware]) -> float | None:
     """Return what a node reached by itself over its expectation, or else over its peers; None if both are unknown."""
     runs = {one.step.group[0]: one for one in inside_runs(ran)}
     if node not in runs or runs[node].busbw is None:
@@ -289,7 +289,7 @@ def idle_rails(results: Iterable[NodeResult]) -> tuple[str, ...]:
     return tuple(idle)
 
 
-def observations(node: str, hardware: Hardware, results: Iterable[NodeResult]) -> tuple[Observation, ...]:
+def observations(node: str, hardware: NodeHardware, results: Iterable[NodeResult]) -> tuple[Observation, ...]:
     """Return what lowers the bandwidth of a node, as far as the run shows it."""
     own = tuple(results)
     matches = (found for result in own for line in (*result.used, *result.log) for found in _NO_GDR.finditer(line))
@@ -303,7 +303,7 @@ def observations(node: str, hardware: Hardware, results: Iterable[NodeResult]) -
     )
 
 
-def _narrow(node: str, hardware: Hardware) -> Iterator[str]:
+def _narrow(node: str, hardware: NodeHardware) -> Iterator[str]:
     if hardware.pcie is None:
         return
     names = {gpu.pci: f"GPU {gpu.index}" for gpu in hardware.gpus.gpus} if hardware.gpus else {}
@@ -324,12 +324,12 @@ def _moved(result: NodeResult, device: str) -> int:
 FABRIC = "sudo iblinkinfo"
 
 
-def by_infiniband(result: NodeResult, hardware: Hardware) -> bool:
+def by_infiniband(result: NodeResult, hardware: NodeHardware) -> bool:
     """Return whether HCAs carried it over an InfiniBand fabric; RoCE uses Ethernet."""
     return _by_hcas(result) and not any(port.link_layer == "Ethernet" for port in _ports(result, hardware))
 
 
-def shows_links(results: Mapping[str, NodeResult], hardware: Mapping[str, Hardware]) -> str:
+def shows_links(results: Mapping[str, NodeResult], hardware: Mapping[str, NodeHardware]) -> str:
     """Return the command that shows the links of a step: of the fabric, or the counters of the first interface."""
     for node, result in results.items():
         own = hardware.get(node, _BARE)
@@ -344,7 +344,7 @@ def _by_hcas(result: NodeResult) -> bool:
     return not result.step.method.on_cpus and by_rdma(result.step, result) is True
 
 
-def _interface(result: NodeResult, hardware: Hardware) -> str:
+def _interface(result: NodeResult, hardware: NodeHardware) -> str:
     """Return the Ethernet interface that carried the data, or should have; "" if none is known."""
     if _by_hcas(result):
         return next((port.netdev for port in _ports(result, hardware) if port.netdev), "")
@@ -353,7 +353,7 @@ def _interface(result: NodeResult, hardware: Hardware) -> str:
     return carried if carried in names else next(iter(names), "")
 
 
-def _ports(result: NodeResult, hardware: Hardware) -> list[HcaPort]:
+def _ports(result: NodeResult, hardware: NodeHardware) -> list[HcaPort]:
     known = hardware.infiniband.ports if hardware.infiniband else ()
     return [port for port in known if port.name in result.planned]
 

@@ -11,7 +11,7 @@ from ncheck.model.report import Share, Standing, Traffic
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.rails import rail_of
 from ncheck.probe.results import Collective
-from ncheck.probe.search import Meeting, over_sockets, searched
+from ncheck.probe.search import PairResult, over_sockets, searched
 
 # Shares of the expected bandwidth. Healthy systems reach 0.93 to 1.0 of it.
 LOW, FAR_TOO_LOW = 0.85, 0.75
@@ -49,7 +49,7 @@ def standings(
 ) -> dict[Step, Standing]:
     """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
     inside = dict(_below_peers(ran, expect, kinds))
-    met: dict[tuple[int, tuple[str, ...]], Meeting] = {
+    met: dict[tuple[int, tuple[str, ...]], PairResult] = {
         (meeting.round, meeting.nodes): meeting for meeting in searched(ran, expect).meetings
     }
     return {
@@ -62,7 +62,7 @@ def _standing(
     one: Collective,
     expected: float | None,
     infiniband: Mapping[str, InfinibandFacts],
-    meeting: Meeting | None,
+    meeting: PairResult | None,
     inside: Mapping[Step, Standing],
 ) -> Standing:
     if one.busbw is None:
@@ -99,7 +99,7 @@ def with_shares(traffic: Sequence[Traffic], *, together: bool) -> tuple[Traffic,
     return tuple(replace(one, share=share(one)) for one in traffic)
 
 
-def of_meeting(meeting: Meeting | None, step: Step) -> Standing:
+def of_meeting(meeting: PairResult | None, step: Step) -> Standing:
     """Return the standing of a pair beside the other pairs, as the search for slow nodes sees it."""
     if meeting is None or meeting.share is None:
         return Standing.UNKNOWN

@@ -357,7 +357,7 @@ def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
 
     arguments: dict[str, dict[str, JsonValue]] = {
         node: {
-            "means": driver.method.value, "count": count, "variables": dict(driver.variables(context, node, "")),
+            "method": driver.method.value, "count": count, "variables": dict(driver.variables(context, node, "")),
             **driver.meeting(context, node),
         }
         for node in context.nodes

@@ -32,11 +32,11 @@ def as_text(readings: Sequence[Reading]) -> str:
 def _lines(reading: Reading) -> Iterator[str]:
     part = f" ({printable(reading.part)})" if reading.part else ""
     yield f"{reading.kind}: {reading.tool or 'not recognised'}{part}"
-    said = {remark.text for remark in reading.remarks}
+    texts = {remark.text for remark in reading.remarks}
     for remark in sorted(reading.remarks, key=lambda remark: _LEVELS.get(remark.level, len(_LEVELS))):
         yield f"  {remark.level:<8} {printable(remark.text, _LONGEST)}"
     problem = reading.facts.get("error")
-    if problem and not any(str(problem) in text for text in said):
+    if problem and not any(str(problem) in text for text in texts):
         yield f"  {'error':<8} {printable(str(problem), _LONGEST)}"
     for line in reading.drawing:
         yield f"  {printable(line, _LONGEST)}"

@@ -16,14 +16,14 @@ _UNSAID = "unknown: the system does not show it"
 
 
 @dataclass(frozen=True)
-class Row:
+class PropertyRow:
     """One property, and its values with the nodes that have them: one value where all agree."""
 
     name: str
     values: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def environment(report: Report) -> tuple[Row, ...]:
+def environment(report: Report) -> tuple[PropertyRow, ...]:
     """Return the rows of all nodes that were reached; a property that no check reads, or no node has, has no row."""
     reached = {node.name for node in report.nodes if node.reached}
     rows = []
@@ -32,7 +32,7 @@ def environment(report: Report) -> tuple[Row, ...]:
                   for node in system.nodes if node in reached}  # fmt: skip
         if any(values.values()):
             parted = nodes_by_value({node: value or _NONE for node, value in values.items()})
-            rows.append(Row(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
+            rows.append(PropertyRow(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
     return tuple(rows)
 
 

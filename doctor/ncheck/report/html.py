@@ -25,7 +25,7 @@ from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.gpus_alone import GpuTable, gpu_table
-from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
+from ncheck.report.measured import HeatMap, TrafficLine, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     DOUBTFUL,
     NOT_RUN,
@@ -239,7 +239,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Row:
+class SizeRow:
     """One size as nccl-tests tabulates it: out of place, then in place; None if it was not measured."""
 
     size: int
@@ -248,7 +248,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSection:
     """One measurement: its title, its result in words, and how good it is (`tone`)."""
 
     title: str
@@ -256,7 +256,7 @@ class Measured:
     tone: str
     share: float | None
     curve: Curve | None
-    rows: tuple[Row, ...]
+    rows: tuple[SizeRow, ...]
 
 
 @dataclass(frozen=True)
@@ -291,12 +291,12 @@ class View:
     findings: tuple[Card, ...]  # worst first
     looked_at: tuple[TopicLine, ...]
     matrix: CheckMatrix
-    foremost: Measured | None
-    measured: tuple[Measured, ...]
+    foremost: MeasuredSection | None
+    measured: tuple[MeasuredSection, ...]
     gpus: GpuTable | None
     timed: str  # how often each size was timed, or nothing
     pairs: Pairs | None
-    carried: tuple[Line, ...]
+    carried: tuple[TrafficLine, ...]
     settings: tuple[tuple[str, str], ...]  # a line to type, its reason
     unusable: str  # why the plan must not be used, or nothing
     lines: tuple[tuple[str, str, tuple[str, ...]], ...]
@@ -394,13 +394,13 @@ def _figures(
             yield str(number), f"{'verdict' if number == 1 else 'verdicts'} {word}", DOUBTFUL if number else say.WELL
 
 
-def _measured(one: Measurement, by: str) -> Measured:
+def _measured(one: Measurement, by: str) -> MeasuredSection:
     points = {(point.size, point.in_place): point for point in one.curve}
     sizes = sorted({point.size for point in one.curve})
-    rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
+    rows = tuple(SizeRow(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
     kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
-    return Measured(title, say.verdict(one) + kept, say.tone_of(one), one.ratio, curve_of(one, title), rows)
+    return MeasuredSection(title, say.verdict(one) + kept, say.tone_of(one), one.ratio, curve_of(one, title), rows)
 
 
 def _pairs(report: Report) -> Pairs | None:
@@ -418,14 +418,14 @@ def _pairs(report: Report) -> Pairs | None:
     return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
 
 
-def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
+def _cell(drawn: HeatMap, column: int, row: int, pair: Pair) -> Cell:
     share = drawn.share(pair)
-    who = f"{drawn.names[row]} and {drawn.names[column]}"
+    pair_name = f"{drawn.names[row]} and {drawn.names[column]}"
     if pair.busbw is None or share is None:
-        return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{who}: failed", say.BAD)
+        return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{pair_name}: failed", say.BAD)
     shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
     return Cell(
-        column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(pair.standing)
+        column, row, shown, f"{pair_name}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(pair.standing)
     )
 
 

@@ -20,7 +20,7 @@ from ncheck.report.progress import (
     FAILURES_SHOWN,
     MORE_FAILURES,
     WAITING,
-    Progress,
+    NodeStages,
     elapsed,
     failure_line,
 )
@@ -60,7 +60,7 @@ class LiveTable:
         self.console = _Screen(file=stream, highlight=False, markup=False, emoji=False, color_system=colors)
         self.clock, self.limit = clock, limit
         self.began = 0.0
-        self.progress = Progress()
+        self.progress = NodeStages()
         self.spinner = Spinner("dots" if self.console.encoding.startswith("utf") else "line")
         self.live: Live | None = None
 

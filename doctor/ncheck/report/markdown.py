@@ -10,7 +10,7 @@ from ncheck.model.finding import DO
 from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.environment import Row, environment
+from ncheck.report.environment import PropertyRow, environment
 from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, read_more, totals
 from ncheck.report.tables import aligned, as_markdown, escaped
@@ -81,7 +81,7 @@ def _environment(report: Report) -> Iterator[str]:
         yield escaped(f"Not reached, so not in these tables: {words.node_set(lost)}")
 
 
-def _cells(row: Row) -> Iterator[tuple[str, str, str]]:
+def _cells(row: PropertyRow) -> Iterator[tuple[str, str, str]]:
     for value, nodes in row.values[:MOST_VALUES]:
         yield row.name, words.node_set(nodes), value
     if others := [node for _, nodes in row.values[MOST_VALUES:] for node in nodes]:
@@ -100,8 +100,8 @@ def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator
     elif one.fix:
         yield f"{escaped(fix_label(one))}:"
         yield code_block(one.fix)
-    if said := [f"- {escaped(so_also(consequence))}" for consequence in following]:
-        yield "\n".join(said)
+    if effects := [f"- {escaped(so_also(consequence))}" for consequence in following]:
+        yield "\n".join(effects)
 
 
 def code_block(text: str) -> str:

@@ -257,7 +257,7 @@ def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
     return drawn.rstrip()
 
 
-def _heat(page: Page, drawn: Heat, pairs: Sequence[Pair]) -> None:
+def _heat(page: Page, drawn: HeatMap, pairs: Sequence[Pair]) -> None:
     usual = f"{'expected' if drawn.expected else 'usual here'}: {rate(drawn.usual)} GB/s"
     page.say(f"between nodes, one rank each, in GB/s ({usual}):", "  ", style="bold")
     if drawn.names:
@@ -271,7 +271,7 @@ def _heat(page: Page, drawn: Heat, pairs: Sequence[Pair]) -> None:
         page.say(f"and {len(every) - ODD_PAIRS} more: -o json has them all", "    ", style="dim")
 
 
-def _matrix(page: Page, drawn: Heat) -> None:
+def _matrix(page: Page, drawn: HeatMap) -> None:
     """Print the matrix: a dot for pairs that were not measured."""
     numbered = drawn.labels[0] not in drawn.names[0]
     full = [f"{label} {words.line(name)}" if numbered else words.line(name)
@@ -299,14 +299,14 @@ def _carried(page: Page, report: Report) -> None:
 
 
 @dataclass(frozen=True)
-class Line:
+class TrafficLine:
     """One line about these devices; `odd` if the traffic differs from the plan."""
 
     text: str
     odd: bool = False
 
 
-def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
+def carried(traffic: Sequence[Traffic]) -> tuple[TrafficLine, ...]:
     """Return what the planned devices carried, those of them that carried less, and what other devices carried."""
     from statistics import median
 
@@ -320,30 +320,30 @@ def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
     )
 
 
-def _well(same: Sequence[Traffic]) -> list[Line]:
+def _well(same: Sequence[Traffic]) -> list[TrafficLine]:
     if not same:
         return []
     if any(one.sent for one in same):
-        return [Line(f"sent by {_devices(same)}: {_amount(same)}")]
-    return [Line(f"sent by {_devices(same)}: nothing", odd=True)]
+        return [TrafficLine(f"sent by {_devices(same)}: {_amount(same)}")]
+    return [TrafficLine(f"sent by {_devices(same)}: nothing", odd=True)]
 
 
-def _less(same: Sequence[Traffic], usual: float) -> list[Line]:
+def _less(same: Sequence[Traffic], usual: float) -> list[TrafficLine]:
     sent = {f"{one.node} {one.device}": moved(one.sent) if one.sent else "nothing" for one in same}
-    return [Line(words.line(f"sent by {device}: {amount} (the others: {moved(usual)})"), odd=True)
+    return [TrafficLine(words.line(f"sent by {device}: {amount} (the others: {moved(usual)})"), odd=True)
             for device, amount in sent.items()]  # fmt: skip
 
 
-def _others(same: Sequence[Traffic], planned: bool) -> list[Line]:  # noqa: FBT001  whether there was a plan
+def _others(same: Sequence[Traffic], planned: bool) -> list[TrafficLine]:  # noqa: FBT001  whether there was a plan
     if not same:
         return []
     stray = " (not in the plan)" if planned else ""
-    return [Line(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
+    return [TrafficLine(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
 
 
-def _within(same: Sequence[Traffic]) -> list[Line]:
+def _within(same: Sequence[Traffic]) -> list[TrafficLine]:
     """Report loopback separately: its traffic uses no NIC."""
-    return [Line(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
+    return [TrafficLine(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
 
 
 def _amount(same: Sequence[Traffic]) -> str:
@@ -375,7 +375,7 @@ LONGEST_LABEL = 4
 
 
 @dataclass(frozen=True)
-class Heat:
+class HeatMap:
     """A matrix of these nodes. `labels` are the parts in which their names differ.
 
     `usual` is in GB/s: what is expected of a pair, or else what nodes reach at their best. `odd` are the low and failed
@@ -395,7 +395,7 @@ class Heat:
         return None if pair.busbw is None else pair.busbw / self.usual
 
 
-def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> Heat | None:
+def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> HeatMap | None:
     """Return the matrix; None for fewer than two pairs, or if all failed."""
     there = [pair.busbw for pair in probe.pairs if pair.busbw]
     if len(probe.pairs) < 2 or not there:  # noqa: PLR2004  one pair is no picture
@@ -407,7 +407,7 @@ def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) ->
     names = _shown(probe.pairs, odd, most)
     shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
-    return Heat(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
+    return HeatMap(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
 
 
 def _usual(pairs: Sequence[Pair]) -> float:
@@ -439,7 +439,7 @@ class Odd:
         return BAD if any(tone(pair.standing) == BAD for pair in self.pairs) else WARNED
 
 
-def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
+def gathered(drawn: HeatMap, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
     """Return the low and failed pairs, grouped by node if all pairs of it are such, the largest group first."""
     well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
     while left:
@@ -456,7 +456,7 @@ def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
     return tuple(found)
 
 
-def odd_words(drawn: Heat, odd: Odd) -> str:
+def odd_words(drawn: HeatMap, odd: Odd) -> str:
     """Return "gpu03 with each of 3 others: 21.4 GB/s at best, 43 % of the usual"."""
     nodes = f"{odd.nodes[0]} with each of {len(odd.pairs)} others" if len(odd.nodes) == 1 else " and ".join(odd.nodes)
     if odd.best is None:
@@ -466,7 +466,7 @@ def odd_words(drawn: Heat, odd: Odd) -> str:
     return f"{nodes}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of the {reference}"
 
 
-def _ever_well(drawn: Heat, pairs: Sequence[Pair]) -> frozenset[str]:
+def _ever_well(drawn: HeatMap, pairs: Sequence[Pair]) -> frozenset[str]:
     """Return the nodes that have at least one good pair."""
     odd = frozenset(drawn.odd)
     return frozenset(node for pair in pairs if pair not in odd for node in pair.nodes)

@@ -54,8 +54,8 @@ def print_title(page: Page, finding: FoldedFinding) -> None:
 
 def print_read_more(page: Page, findings: Sequence[FoldedFinding]) -> None:
     """Print, once in a report, where a finding is explained and how it is let pass."""
-    if said := read_more(findings):
-        page.verbatim(said, style="dim")
+    if line := read_more(findings):
+        page.verbatim(line, style="dim")
 
 
 def severity_style(finding: FoldedFinding) -> str:

@@ -24,7 +24,7 @@ WAITING, DONE, FAILED = "waiting", "done", "failed"
 MORE_FAILURES = "more nodes failed: see the report"
 
 
-class Progress:
+class NodeStages:
     """The stage of each node. Both observers use it; every method is called from many threads."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class PlainLines:
     ) -> None:
         self.stream, self.clock = stream, clock
         self.limit, self.every = limit, every
-        self.progress = Progress()
+        self.progress = NodeStages()
         self.began = 0.0
         self.over = False
         self.ended = threading.Event()

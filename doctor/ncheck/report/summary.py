@@ -277,8 +277,10 @@ def _lines(system: System) -> dict[str, str]:
         **dict.fromkeys(system.absent, "none"),
         **{key: f"unknown: {why}" for key, why in system.unknown.items()},
     }
-    said = {topic: missing.get(key, line if getattr(system, key) is not None else None) for topic, key, line in lines}
-    return {topic: line for topic, line in said.items() if line is not None}
+    by_topic = {
+        topic: missing.get(key, line if getattr(system, key) is not None else None) for topic, key, line in lines
+    }
+    return {topic: line for topic, line in by_topic.items() if line is not None}
 
 
 def _times(counts: Mapping[str, int]) -> str:

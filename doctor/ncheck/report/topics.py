@@ -83,8 +83,8 @@ def _what_there_is(
     if systems and all(_PART.get(topic) in system.absent for system in systems):
         return SKIPPED, "none on any node"
     if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:
-        said = ", ".join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
-        text = said or f"{words.count(len(passed), 'check')} passed"
+        summary = ", ".join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
+        text = summary or f"{words.count(len(passed), 'check')} passed"
         if topic == VERSIONS and (missing := python_not_judged(report)):
             return DOUBTFUL, f"{text}; {missing[0]}"
         return WELL, text
@@ -115,9 +115,9 @@ def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     for name in names[:_NAMED]:
         values[name] = [(system.frameworks or {}).get(name) for system in systems]
     found = {name: set(those) for name, those in values.items() if any(those)}
-    said = [f"{name} {min(map(str, those))}" if len(those) == 1 else f"{name} in {len(those)} versions"
+    parts = [f"{name} {min(map(str, those))}" if len(those) == 1 else f"{name} in {len(those)} versions"
             for name, those in found.items()]  # fmt: skip
-    yield from _everywhere(systems, said) if len(found) == sum(map(len, found.values())) else said
+    yield from _everywhere(systems, parts) if len(found) == sum(map(len, found.values())) else parts
     if not found:
         yield "no NCCL, MPI or framework found"
 
@@ -160,9 +160,9 @@ def _gpus(_report: Report, systems: Sequence[System]) -> Iterator[str]:
             drivers.add(system.gpus.driver)
             for name, number in system.gpus.models.items():
                 models[name] = number if len(alike) == 1 else models[name] + number * len(system.nodes)
-    said = [f"{number} x {name}" for name, number in models.items()]
-    said += [f"driver {drivers.pop()}" if len(drivers) == 1 else f"{len(drivers)} drivers"] if drivers else []
-    yield from _everywhere(systems, said) if len(alike) == 1 else said
+    parts = [f"{number} x {name}" for name, number in models.items()]
+    parts += [f"driver {drivers.pop()}" if len(drivers) == 1 else f"{len(drivers)} drivers"] if drivers else []
+    yield from _everywhere(systems, parts) if len(alike) == 1 else parts
 
 
 def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
@@ -173,15 +173,15 @@ def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
         ("kernel {}", (machine.kernel for machine in machines)),
         ("{} of memory", (words.size(machine.memory) if machine.memory else None for machine in machines)),
     )
-    said = [form.format(*same) for form, those in values if len(same := set(those)) == 1 and all(same)]
-    yield from _everywhere(systems, said)
+    parts = [form.format(*same) for form, those in values if len(same := set(those)) == 1 and all(same)]
+    yield from _everywhere(systems, parts)
 
 
-def _everywhere(systems: Sequence[System], said: Sequence[str]) -> Iterator[str]:
+def _everywhere(systems: Sequence[System], parts: Sequence[str]) -> Iterator[str]:
     """Yield what was said, with the number of nodes of which it is true."""
     number = sum(len(system.nodes) for system in systems)
     first = f"the same on {number} nodes: " if number > 1 else ""
-    yield from (f"{'' if place else first}{one}" for place, one in enumerate(said))
+    yield from (f"{'' if place else first}{one}" for place, one in enumerate(parts))
 
 
 _PART = {"GPUs": "gpus", "InfiniBand": "ports"}  # the member of System that says that there is none

@@ -14,7 +14,7 @@ _IDEAL = 1.1  # an efficiency above it is no good news: caches give a few percen
 
 
 @dataclass(frozen=True)
-class Run:
+class JobLog:
     """One log, and the size of the job that wrote it."""
 
     size: int
@@ -23,7 +23,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Row:
+class SpeedupRow:
     """One size: the median throughput of its runs, against the smallest size. An `efficiency` of 1 is ideal."""
 
     size: int
@@ -38,7 +38,7 @@ class Scaling:
     """The table. `notes` say what the reader must know of how it was made; `poor` are the sizes below the minimum."""
 
     unit: str
-    rows: tuple[Row, ...]
+    rows: tuple[SpeedupRow, ...]
     minimum: float
     notes: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Scaling:
         return tuple(row.size for row in self.rows if row.efficiency > _IDEAL)
 
 
-def scaling_of(runs: Sequence[Run], minimum: float = MINIMUM, *, same_batch: bool = False) -> Scaling:
+def scaling_of(runs: Sequence[JobLog], minimum: float = MINIMUM, *, same_batch: bool = False) -> Scaling:
     """Compare the sizes. `same_batch`: all sizes together had one global batch, where the logs count steps alone.
 
     Raises NcheckError where logs cannot be compared.
@@ -76,7 +76,7 @@ def scaling_of(runs: Sequence[Run], minimum: float = MINIMUM, *, same_batch: boo
     rows = []
     for size, same in values.items():
         speedup = median(same) / median(values[base])
-        rows.append(Row(size, len(same), median(same), speedup, speedup * base / size))
+        rows.append(SpeedupRow(size, len(same), median(same), speedup, speedup * base / size))
     unit = "batches/s" if first.throughput.unit == "steps/s" and not same_batch else first.throughput.unit
     return Scaling(unit, tuple(rows), minimum, tuple(_notes(runs, counted=counted, same_batch=same_batch)))
 
@@ -85,7 +85,7 @@ def _unit(one: Throughput) -> str:
     return f"{one.unit} per GPU" if one.per_gpu else one.unit
 
 
-def _total(run: Run, *, counted: bool, same_batch: bool) -> float:
+def _total(run: JobLog, *, counted: bool, same_batch: bool) -> float:
     """Return the throughput of the whole job. `counted`: every log says how many GPUs it had."""
     one = run.throughput
     if one.per_gpu:
@@ -95,7 +95,7 @@ def _total(run: Run, *, counted: bool, same_batch: bool) -> float:
     return one.value
 
 
-def _notes(runs: Sequence[Run], *, counted: bool, same_batch: bool) -> Iterator[str]:
+def _notes(runs: Sequence[JobLog], *, counted: bool, same_batch: bool) -> Iterator[str]:
     """Yield how each log was read, and what is assumed of all."""
     for run in runs:
         one = run.throughput

@@ -23,7 +23,7 @@ class NoThroughputError(NcheckError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class LogFormat:
     """How a framework prints its speed. `unit`: of the value; a group `unit` of the pattern wins.
 
     `seconds`: the value is the time of a step, in this many seconds. `per_gpu`: it is that of one GPU. `whole`: it is
@@ -39,8 +39,8 @@ class Kind:
     each: int = 1
 
 
-def _kind(name: str, pattern: str, **more: object) -> Kind:
-    return Kind(name, re.compile(pattern.replace("NUMBER", _NUMBER).replace("RATE", _RATE), re.IGNORECASE), **more)  # type: ignore[arg-type]
+def _kind(name: str, pattern: str, **more: object) -> LogFormat:
+    return LogFormat(name, re.compile(pattern.replace("NUMBER", _NUMBER).replace("RATE", _RATE), re.IGNORECASE), **more)  # type: ignore[arg-type]
 
 
 _STEP = r"(?P<step>\d+)"
@@ -166,7 +166,7 @@ def throughput(name: str, lines: Iterable[str], pattern: str = "", drop: int = D
 
     `pattern` is the user's own: its first group is a throughput. Of a log of several ranks the first rank is read.
     """
-    kinds = (Kind("--pattern", _own(pattern), "by --pattern"),) if pattern else KINDS
+    kinds = (LogFormat("--pattern", _own(pattern), "by --pattern"),) if pattern else KINDS
     found: dict[int, dict[str, list[_Point]]] = {}
     gpus = latest = None
     horovod = False
@@ -224,7 +224,7 @@ def _texts(lines: Iterable[str], *, every: bool) -> Iterator[str]:
                 yield _COLORS.sub("", part[:LONGEST_LINE])
 
 
-def _point(kind: Kind, match: re.Match[str], latest: int | None) -> _Point | None:
+def _point(kind: LogFormat, match: re.Match[str], latest: int | None) -> _Point | None:
     """Return what a line says; None for a number that is none, or zero, and for a bar of something else."""
     groups = match.groupdict()
     try:

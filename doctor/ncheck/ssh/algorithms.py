@@ -54,7 +54,7 @@ KEYWORDS = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedAlgorithms:
     """The values of the configuration as they are written, "" where it has none. With `known_first`, the types of a
     host's known keys are asked for before others, as OpenSSH does unless HostKeyAlgorithms says which come first.
     """
@@ -67,11 +67,11 @@ class Wanted:
     known_first: bool = True
 
 
-AS_DEFAULT = Wanted()
+AS_DEFAULT = WantedAlgorithms()
 
 
 @lru_cache(maxsize=64)
-def offered(wanted: Wanted, keyword: str) -> tuple[str, ...]:
+def offered(wanted: WantedAlgorithms, keyword: str) -> tuple[str, ...]:
     """Return the list of one keyword, in the order of the offer; empty where paramiko has none of what is wanted."""
     default = DEFAULT[keyword]
     return assembled(getattr(wanted, keyword), default, (*default, *_ON_REQUEST[keyword]))
@@ -89,7 +89,7 @@ def assembled(value: str, default: tuple[str, ...], known: tuple[str, ...]) -> t
     return tuple(dict.fromkeys(name for pattern in listed for name in known if matches(name, pattern)))
 
 
-def lacking(wanted: Wanted) -> str:
+def lacking(wanted: WantedAlgorithms) -> str:
     """Name the first keyword of whose value paramiko has nothing, "" where it can serve."""
     return next((f"{KEYWORDS[key]} {getattr(wanted, key)}" for key in KEYWORDS if not offered(wanted, key)), "")
 
@@ -107,13 +107,13 @@ def _with_certificates(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def user_keys(wanted: Wanted) -> tuple[str, ...]:
+def user_keys(wanted: WantedAlgorithms) -> tuple[str, ...]:
     """Return the algorithms that a key of the user may sign with, certificates too."""
     default = _with_certificates(_USER_KEYS)
     return assembled(wanted.pubkeyacceptedalgorithms, default, (*default, *_with_certificates(("ssh-rsa", "ssh-dss"))))
 
 
-def may_sign(kind: str, wanted: Wanted) -> bool:
+def may_sign(kind: str, wanted: WantedAlgorithms) -> bool:
     """Tell whether a key of this type ("ssh-rsa", or that of a certificate) is to be offered."""
     if not wanted.pubkeyacceptedalgorithms:
         return True

@@ -17,11 +17,11 @@ from paramiko.pkey import PublicBlob, UnknownKeyType
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.algorithms import may_sign
-from ncheck.ssh.failures import Failure, FailureError, cause_of, failed
-from ncheck.ssh.login import Cause
-from ncheck.ssh.paramiko_internals import AgentKey, Link, agent_keys
+from ncheck.ssh.failures import FailureError, LoginFailure, cause_of, failed
+from ncheck.ssh.login import LoginCause
+from ncheck.ssh.paramiko_internals import AgentKey, ConfiguredTransport, agent_keys
 from ncheck.ssh.public_keys import CERTIFICATE, certifies, described, public_part, read_public, type_of
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Keyring:
         self._lock = threading.Lock()
         self._loaded: dict[object, Identities] = {}
 
-    def for_target(self, target: Target) -> Identities:
+    def for_target(self, target: SshTarget) -> Identities:
         """Return what OpenSSH would offer to this host, in its order."""
         wanted = (target.identity_files, target.certificate_files, target.identities_only, target.identity_agent)
         with self._lock:
@@ -77,7 +77,7 @@ class Keyring:
             return _accepted(self._loaded[wanted], target)
 
 
-def _accepted(identities: Identities, target: Target) -> Identities:
+def _accepted(identities: Identities, target: SshTarget) -> Identities:
     """Leave out the keys that PubkeyAcceptedAlgorithms does, and name them."""
     wanted = target.algorithms
     kept = tuple(one for one in identities.offers if may_sign(one.kind, wanted))
@@ -191,7 +191,9 @@ def _from_agent(key: AgentKey) -> Identity:
 
 
 # What a server's message may explain; its other messages say only that it refuses.
-_EXPLAINED = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})
+_EXPLAINED = frozenset(
+    {LoginCause.SLURM_JOB_WANTED, LoginCause.TOO_MANY_KEYS, LoginCause.PERSON_WANTED, LoginCause.NO_SHELL}
+)
 _LOGIN_ERRORS = (paramiko.SSHException, OSError, EOFError)
 
 
@@ -207,7 +209,7 @@ class Attempt(Protocol):
         """Seconds that are left."""
 
 
-def log_in(link: Link, target: Target, identities: Identities, attempt: Attempt) -> None:
+def log_in(link: ConfiguredTransport, target: SshTarget, identities: Identities, attempt: Attempt) -> None:
     """Offer the keys one after another. Raises FailureError when none is accepted."""
     attempt.offered.clear()
     if not identities.offers:
@@ -222,7 +224,7 @@ def log_in(link: Link, target: Target, identities: Identities, attempt: Attempt)
         raise FailureError(_refused(link, target, identities, attempt))
 
 
-def _offer(link: Link, target: Target, identity: Identity, attempt: Attempt) -> bool:
+def _offer(link: ConfiguredTransport, target: SshTarget, identity: Identity, attempt: Attempt) -> bool:
     """Offer one key; return whether it was accepted."""
     link.auth_timeout = attempt.remaining
     try:
@@ -235,7 +237,7 @@ def _offer(link: Link, target: Target, identity: Identity, attempt: Attempt) -> 
     return link.is_authenticated()
 
 
-def _try_none(link: Link, target: Target, attempt: Attempt) -> None:
+def _try_none(link: ConfiguredTransport, target: SshTarget, attempt: Attempt) -> None:
     """Try to log in without a key: the answer names the methods that the server accepts."""
     link.auth_timeout = attempt.remaining
     try:
@@ -245,7 +247,7 @@ def _try_none(link: Link, target: Target, attempt: Attempt) -> None:
             raise _cut_off(link, target, attempt, error) from None
 
 
-def _cut_off(link: Link, target: Target, attempt: Attempt, error: Exception) -> FailureError:
+def _cut_off(link: ConfiguredTransport, target: SshTarget, attempt: Attempt, error: Exception) -> FailureError:
     """Say why the connection ended during the login."""
     server = link.wire.server
     message = " ".join((*server.messages, server.disconnect))
@@ -255,36 +257,36 @@ def _cut_off(link: Link, target: Target, attempt: Attempt, error: Exception) -> 
         return FailureError(failures.stalled(attempt.address, "during the login", attempt.timeout))
     if message.strip():
         return failed(
-            Cause.AUTH_REFUSED, f"the server ended the login: {_one_line(message)}", failures.by_hand(target, "-v")
+            LoginCause.AUTH_REFUSED, f"the server ended the login: {_one_line(message)}", failures.by_hand(target, "-v")
         )
     if "agree on a pubkey algorithm" in str(error):  # paramiko signs nothing with SHA-1; ssh can be configured to
-        return failed(Cause.AUTH_REFUSED, str(error), failures.by_hand(target, "-v"), openssh_may_work=True)
+        return failed(LoginCause.AUTH_REFUSED, str(error), failures.by_hand(target, "-v"), openssh_may_work=True)
     detail = (
         f"the server closed the connection during the login ({len(attempt.offered)} key(s) offered) without a reason"
     )
-    return failed(Cause.CLOSED, detail, failures.by_hand(target, "-v"))
+    return failed(LoginCause.CLOSED, detail, failures.by_hand(target, "-v"))
 
 
-def _refused(link: Link, target: Target, identities: Identities, attempt: Attempt) -> Failure:
+def _refused(link: ConfiguredTransport, target: SshTarget, identities: Identities, attempt: Attempt) -> LoginFailure:
     server = link.wire.server
     message = " ".join(server.messages)
     if (cause := cause_of(message)) in _EXPLAINED:
-        return Failure(cause, _one_line(message), fix_for(cause, target, attempt.offered))
+        return LoginFailure(cause, _one_line(message), fix_for(cause, target, attempt.offered))
     if server.partial or (server.methods and "publickey" not in server.methods):
         how = "a key alone is not enough" if server.partial else "it accepts no keys"
         detail = f"the server requires an interactive login: {how}, only {', '.join(server.methods)}"
-        return Failure(Cause.PERSON_WANTED, detail, failures.by_hand(target))
+        return LoginFailure(LoginCause.PERSON_WANTED, detail, failures.by_hand(target))
     if failure := failures.key_type_refused(target, [one.kind for one in attempt.offered], link.accepted_types):
         return failure
     for one in attempt.offered:
         if failure := failures.certificate_out_of_date(one.blob, shlex.quote(one.path), time.time()):
             return failure
-    return Failure(
-        Cause.AUTH_REFUSED, _refusal(target, identities, attempt, message), _fix_for_refusal(target, identities)
+    return LoginFailure(
+        LoginCause.AUTH_REFUSED, _refusal(target, identities, attempt, message), _fix_for_refusal(target, identities)
     )
 
 
-def _refusal(target: Target, identities: Identities, attempt: Attempt, message: str) -> str:
+def _refusal(target: SshTarget, identities: Identities, attempt: Attempt, message: str) -> str:
     parts = [f"{target.user}@{target.name} was refused with the available keys"]
     offered = ", ".join(identity.description for identity in attempt.offered)
     parts.append(f"offered: {offered}" if offered else "there is no key to offer")
@@ -299,7 +301,7 @@ def _refusal(target: Target, identities: Identities, attempt: Attempt, message: 
     return "; ".join(parts)
 
 
-def _fix_for_refusal(target: Target, identities: Identities) -> str:
+def _fix_for_refusal(target: SshTarget, identities: Identities) -> str:
     if identities.locked:
         start = "" if target.identity_agent and not identities.agent_error else 'eval "$(ssh-agent)"; '
         return f"{start}ssh-add {shlex.quote(identities.locked[0])}"
@@ -310,11 +312,11 @@ def _fix_for_refusal(target: Target, identities: Identities) -> str:
     return f"ssh-copy-id {key}{failures.destination(target)}"
 
 
-def fix_for(cause: Cause, target: Target, offered: list[Identity]) -> str:
+def fix_for(cause: LoginCause, target: SshTarget, offered: list[Identity]) -> str:
     """Return the command line for what the server's message explains."""
-    if cause is Cause.SLURM_JOB_WANTED:
+    if cause is LoginCause.SLURM_JOB_WANTED:
         return f"salloc -w {shlex.quote(target.name)}"
-    if cause is Cause.TOO_MANY_KEYS:
+    if cause is LoginCause.TOO_MANY_KEYS:
         path = next((key.shown_path for key in offered if key.path and not key.in_agent), "~/.ssh/id_ed25519")
         return failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {path}")
     return failures.by_hand(target)

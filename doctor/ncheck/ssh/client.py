@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.config import read_ssh_config
-from ncheck.ssh.dial import Arrival
+from ncheck.ssh.dial import GreetedConnection
 from ncheck.ssh.dialler import Dialler, Outcome
 from ncheck.ssh.failures import FailureError
-from ncheck.ssh.login import Cause, ConfigError, Host, LoginFailedError, LoginRecord, Options, Stream
-from ncheck.ssh.target import Target
+from ncheck.ssh.login import ConfigError, ListedHost, LoginCause, LoginFailedError, LoginRecord, Options, RemoteStream
+from ncheck.ssh.target import SshTarget
 
 if TYPE_CHECKING:
     from ncheck.ssh.openssh import OpenSshClient
@@ -48,15 +48,15 @@ class SshClient:
         self.command, self.options, self.transport, self.environ = command, options, transport, environ
         self.config = read_ssh_config(options, environ)
         self._lock = threading.Lock()
-        self._targets: dict[Host, Target] = {}
+        self._targets: dict[ListedHost, SshTarget] = {}
         self._paramiko: ParamikoClient | None = None
         self._openssh: OpenSshClient | None = None
         self._dialler: Dialler | None = None
-        self._arrivals: dict[Host, Arrival] = {}
+        self._arrivals: dict[ListedHost, GreetedConnection] = {}
 
     def approach(
         self,
-        host: Host,
+        host: ListedHost,
         timeout: float,
         begin: Callable[[], float],
         then: Callable[[LoginFailedError | None], None],
@@ -88,7 +88,7 @@ class SshClient:
             dialler = self._dialler
         dialler.add(lambda: self._dialled_target(host), timeout, begin, arrived)
 
-    def _prepare(self, host: Host) -> None:
+    def _prepare(self, host: ListedHost) -> None:
         """Import paramiko while the first host is dialled: it takes longer than the dialling."""
         with suppress(Exception):  # whoever needs it meets the same, and says so
             if self.transport_for(host) == "paramiko":
@@ -102,7 +102,7 @@ class SshClient:
             if arrival := self._arrivals.pop(host, None):
                 arrival.sock.close()
 
-    def connect(self, host: Host, timeout: float) -> Stream:
+    def connect(self, host: ListedHost, timeout: float) -> RemoteStream:
         """Log in and start the command, within `timeout` seconds. Raises LoginFailedError."""
         began = time.monotonic()
         arrival = self._arrivals.pop(host, None)
@@ -111,7 +111,7 @@ class SshClient:
                 return self.openssh().connect(host, self.target(host), timeout)
             return self.paramiko().connect(self.target(host), timeout, arrival)
         except ConfigError as error:  # ssh -G refuses the configuration of this one host
-            raise LoginFailedError(Cause.TRANSPORT, str(error), "", LoginRecord("")) from None
+            raise LoginFailedError(LoginCause.TRANSPORT, str(error), "", LoginRecord("")) from None
         except LoginFailedError as error:
             remaining = timeout - (time.monotonic() - began)
             may_work = error.openssh_may_work and self.transport == "auto" and shutil.which("ssh")
@@ -122,7 +122,7 @@ class SshClient:
             if arrival and self._dialler:
                 self._dialler.logged_in(arrival)
 
-    def _dialled_target(self, host: Host) -> Target | None:
+    def _dialled_target(self, host: ListedHost) -> SshTarget | None:
         """Return where a host's connection goes; None where connect() makes none by itself, or says what is wrong."""
         try:
             if self.transport_for(host) == "openssh":
@@ -132,18 +132,18 @@ class SshClient:
             return None
         return None if target.proxy_jump or target.proxy_command or lacking(target.algorithms) else target
 
-    def _not_dialled(self, host: Host, error: FailureError, seconds: float) -> LoginFailedError:
+    def _not_dialled(self, host: ListedHost, error: FailureError, seconds: float) -> LoginFailedError:
         target, failure = self.target(host), error.failure
         record = LoginRecord("paramiko", error.address, target.port, target.user, seconds=seconds)
         return LoginFailedError(failure.cause, failure.detail, failure.fix, record)
 
-    def transport_for(self, host: Host) -> str:
+    def transport_for(self, host: ListedHost) -> str:
         """Return what serves this host: paramiko or openssh."""
         if self.transport != "auto":
             return self.transport
         return "openssh" if not has_paramiko() or self.target(host).needs_openssh else "paramiko"
 
-    def target(self, host: Host) -> Target:
+    def target(self, host: ListedHost) -> SshTarget:
         """Return where ssh goes for this host; resolved once. Raises ConfigError where ssh refuses it."""
         with self._lock:
             known = self._targets.get(host)

@@ -39,8 +39,8 @@ from ncheck.ssh.config_syntax import (
     percent_expanded,
     strdelim,
 )
-from ncheck.ssh.login import ConfigError, Host, Options
-from ncheck.ssh.target import Target, from_ssh_g, kerberos_ticket, target_of
+from ncheck.ssh.login import ConfigError, ListedHost, Options
+from ncheck.ssh.target import SshTarget, from_ssh_g, kerberos_ticket, target_of
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 SSH_G_TIMEOUT = 10.0  # seconds: a Match exec may be slow
@@ -78,36 +78,36 @@ class SshConfig:
         self.files = files
         self.trouble = next((file.trouble for file in files if file.trouble), "")
 
-    def resolve(self, host: Host) -> Target:
+    def resolve(self, host: ListedHost) -> SshTarget:
         """Return what ssh would use for this host. ConfigError where `ssh -G` refuses the configuration."""
         target = self.read(host)
         if not target.unsure or not (ssh := shutil.which("ssh", path=self.user.environ.get("PATH"))):
             return target
         return self._from_ssh_g(ssh, host)
 
-    def read(self, host: Host) -> Target:
+    def read(self, host: ListedHost) -> SshTarget:
         """Return our own reading; its `unsure` says why it cannot be trusted, if so."""
         reading = self._reading(host)
         return target_of(host.name, reading.options, self.user, self._has_ticket, self.trouble or reading.unsure)
 
-    def written(self, host: Host) -> Mapping[str, tuple[str, ...]]:
+    def written(self, host: ListedHost) -> Mapping[str, tuple[str, ...]]:
         """Return all options of this host as they are written, with their tokens."""
         return self._reading(host).options
 
-    def _reading(self, host: Host) -> _Reading:
+    def _reading(self, host: ListedHost) -> _Reading:
         reading = _Reading(host.name, self.user.name, self._given(host))
         for file in self.files:
             reading.take(file.parts)
         return reading
 
-    def ssh_arguments(self, host: Host) -> list[str]:
+    def ssh_arguments(self, host: ListedHost) -> list[str]:
         """Return the arguments that make ssh see this host as we do, its name last: ["-F", FILE, "-p", "22", ...]."""
         given = self._given(host)
         flags = {"-F": self.options.config_file, "-i": self.options.identity}
         flags |= {"-l": given.get("user", (None,))[0], "-p": given.get("port", (None,))[0]}
         return [word for flag, value in flags.items() if value for word in (flag, value)] + ["--", host.name]
 
-    def _given(self, host: Host) -> dict[str, tuple[str, ...]]:
+    def _given(self, host: ListedHost) -> dict[str, tuple[str, ...]]:
         """Return what the command line and the listing give: it outweighs every file."""
         given: dict[str, tuple[str, ...]] = {}
         if user := host.user or self.options.user:
@@ -119,7 +119,7 @@ class SshConfig:
             given["identityfile"] = (str(path).replace("%", "%%"),)
         return given
 
-    def _from_ssh_g(self, ssh: str, host: Host) -> Target:
+    def _from_ssh_g(self, ssh: str, host: ListedHost) -> SshTarget:
         try:
             asked = child.run([ssh, "-G", *self.ssh_arguments(host)], SSH_G_TIMEOUT, self.user.environ)
         except OSError as error:
@@ -160,13 +160,13 @@ class _Reading:
 
     def _follow(self, block: Block) -> None:
         for entry in block.entries:
-            if isinstance(entry, Line):
+            if isinstance(entry, ConfigLine):
                 self._set(entry)
             else:
                 for parts in entry.files:
                     self.take(parts)
 
-    def _set(self, line: Line) -> None:
+    def _set(self, line: ConfigLine) -> None:
         keyword = line.keyword
         if keyword in REPEATED:
             earlier = self.options.get(keyword, ())
@@ -230,7 +230,7 @@ DEEPEST = 16  # OpenSSH's own bound on files that include files
 
 
 @dataclass(frozen=True)
-class Line:
+class ConfigLine:
     """One keyword in lower case with its checked values."""
 
     keyword: str
@@ -269,7 +269,7 @@ class Block:
     """Lines under one Host or Match line; `when` None: the lines before the first."""
 
     when: HostPatterns | tuple[Criterion, ...] | None
-    entries: tuple[Line | Include, ...]
+    entries: tuple[ConfigLine | Include, ...]
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,7 @@ class _File:
         self.where = path
         self.blocks: list[Block] = []
         self.when: HostPatterns | tuple[Criterion, ...] | None = None
-        self.entries: list[Line | Include] = []
+        self.entries: list[ConfigLine | Include] = []
         self.ignored = ""
 
     def read(self, *, checked: bool, depth: int) -> tuple[Part, ...]:
@@ -371,7 +371,7 @@ class _File:
         elif keyword in _STRUCTURE:
             _STRUCTURE[keyword](self, rest)
         elif values := _values(keyword, rest):
-            self.entries.append(Line(keyword, values))
+            self.entries.append(ConfigLine(keyword, values))
 
     def _close(self, when: HostPatterns | tuple[Criterion, ...] | None) -> None:
         """End the block that is open and begin the next."""

@@ -16,9 +16,9 @@ from typing import Any
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
-from ncheck.ssh.failures import Failure, FailureError, failed
-from ncheck.ssh.login import Cause
-from ncheck.ssh.target import Target
+from ncheck.ssh.failures import FailureError, LoginFailure, failed
+from ncheck.ssh.login import LoginCause
+from ncheck.ssh.target import SshTarget
 
 # What this client says first. It is said at once: a server that is no SSH server answers only then.
 IDENTIFICATION = b"SSH-2.0-ncheck\r\n"
@@ -33,7 +33,7 @@ Found = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Arrival:
+class GreetedConnection:
     """A connection whose server has spoken, after `seconds` of `timeout`. It is not blocking and has TCP_NODELAY, and
     IDENTIFICATION was sent.
     """
@@ -44,7 +44,7 @@ class Arrival:
     timeout: float
 
 
-def dial(target: Target, timeout: float) -> Arrival:
+def dial(target: SshTarget, timeout: float) -> GreetedConnection:
     """Connect to one host. Raises FailureError."""
     deadline = time.monotonic() + timeout
     addresses = _resolved(target, timeout)
@@ -60,7 +60,7 @@ def dial(target: Target, timeout: float) -> Arrival:
     return race.outcome
 
 
-def addresses_of(target: Target) -> list[SockAddress]:
+def addresses_of(target: SshTarget) -> list[SockAddress]:
     """Return the addresses, IPv6 and IPv4 in turn. It takes as long as the name server takes. Raises FailureError."""
     family = FAMILIES.get(target.address_family, socket.AF_UNSPEC)
     try:
@@ -75,11 +75,11 @@ def addresses_of(target: Target) -> list[SockAddress]:
     return _alternated([(info[0], info[4]) for info in found])
 
 
-def no_name_server(target: Target, seconds: float) -> FailureError:
+def no_name_server(target: SshTarget, seconds: float) -> FailureError:
     return FailureError(failures.name_unknown(target, f"the name server did not answer within {seconds:.0f} s"))
 
 
-def _asked(name: bytes, target: Target, family: int, flags: int) -> list[Found]:
+def _asked(name: bytes, target: SshTarget, family: int, flags: int) -> list[Found]:
     return [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM, 0, flags)]
 
 
@@ -96,7 +96,7 @@ class _Lookup:
     error: FailureError | None = None
 
 
-def _resolved(target: Target, timeout: float) -> list[SockAddress]:
+def _resolved(target: SshTarget, timeout: float) -> list[SockAddress]:
     """Return the addresses. A name server that hangs ends with the timeout."""
     lookup = _Lookup()
 
@@ -132,16 +132,16 @@ class Race:
     """
 
     def __init__(
-        self, target: Target, addresses: Sequence[SockAddress], timeout: float, selector: selectors.BaseSelector
+        self, target: SshTarget, addresses: Sequence[SockAddress], timeout: float, selector: selectors.BaseSelector
     ) -> None:
         self.target, self.timeout, self.selector = target, timeout, selector
         self.waiting = list(addresses)
         self.trying: dict[socket.socket, str] = {}
         self.winner: tuple[socket.socket, str] | None = None
-        self.failures: list[Failure] = []
+        self.failures: list[LoginFailure] = []
         self.began = self.next = time.monotonic()
         self.ends = self.began + timeout
-        self.outcome: Arrival | FailureError | None = None
+        self.outcome: GreetedConnection | FailureError | None = None
 
     @property
     def due(self) -> float:
@@ -162,7 +162,7 @@ class Race:
     def came(self, sock: object) -> None:
         """Go on with a socket that an event came for."""
         if self.winner and sock is self.winner[0] and not self.outcome:
-            self._end(Arrival(*self.winner, time.monotonic() - self.began, self.timeout))
+            self._end(GreetedConnection(*self.winner, time.monotonic() - self.began, self.timeout))
         if not isinstance(sock, socket.socket) or sock not in self.trying:  # it lost a moment ago
             return
         address = self.trying.pop(sock)
@@ -225,9 +225,9 @@ class Race:
         else:
             self.failures.append(failures.unroutable(self.target, address, os.strerror(code)))
 
-    def _end(self, outcome: Arrival | FailureError) -> None:
+    def _end(self, outcome: GreetedConnection | FailureError) -> None:
         self.outcome = outcome
-        if isinstance(outcome, Arrival):
+        if isinstance(outcome, GreetedConnection):
             self.selector.unregister(outcome.sock)
         else:
             self.drop()
@@ -248,13 +248,13 @@ class Race:
         self.selector.unregister(sock)
         sock.close()
 
-    def _failure(self) -> Failure:
+    def _failure(self) -> LoginFailure:
         """Return the failure of the address that came nearest, with the details of all."""
-        order = (Cause.REFUSED, Cause.FILTERED, Cause.UNROUTABLE)
+        order = (LoginCause.REFUSED, LoginCause.FILTERED, LoginCause.UNROUTABLE)
         ranked = sorted(self.failures, key=lambda f: order.index(f.cause))
         if not ranked:
             return failures.filtered(self.target, self.target.host_name, self.timeout)
-        return Failure(ranked[0].cause, "; ".join(dict.fromkeys(f.detail for f in ranked)), ranked[0].fix)
+        return LoginFailure(ranked[0].cause, "; ".join(dict.fromkeys(f.detail for f in ranked)), ranked[0].fix)
 
 
 def _detect_loss(sock: socket.socket) -> None:
@@ -275,4 +275,6 @@ def lossy(sock: socket.socket) -> bool:
 
 
 def _local_limit(error: OSError) -> FailureError:
-    return failed(Cause.TRANSPORT, f"this machine cannot open another connection: {error.strerror}", "ulimit -n 4096")
+    return failed(
+        LoginCause.TRANSPORT, f"this machine cannot open another connection: {error.strerror}", "ulimit -n 4096"
+    )

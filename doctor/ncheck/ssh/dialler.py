@@ -14,16 +14,16 @@ from contextlib import suppress
 from dataclasses import field
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.ssh.dial import ATTEMPT_DELAY, Arrival, Race, SockAddress, addresses_of, no_name_server
+from ncheck.ssh.dial import ATTEMPT_DELAY, GreetedConnection, Race, SockAddress, addresses_of, no_name_server
 from ncheck.ssh.failures import FailureError, failed
-from ncheck.ssh.login import Cause
-from ncheck.ssh.target import Target
+from ncheck.ssh.login import LoginCause
+from ncheck.ssh.target import SshTarget
 
 LOOK_UPS = 16  # of names, at the same time
 LONG = 1.0  # seconds after which a look-up is not counted among them: the name server is slow, or hangs
 SPARE_FILES = 64  # descriptors that are left to the logins: key files, agents, look-ups
 
-Outcome = Arrival | FailureError | None
+Outcome = GreetedConnection | FailureError | None
 """What comes of a host: its connection, why there is none, or None where it is not to be dialled."""
 
 
@@ -31,13 +31,13 @@ Outcome = Arrival | FailureError | None
 class _Job:
     """A host that the dialler was given, and how far it came."""
 
-    find: Callable[[], Target | None]
+    find: Callable[[], SshTarget | None]
     timeout: float
     begin: Callable[[], float]
     then: Callable[[Outcome], None]
     began: float = 0.0  # when its target and its addresses were first looked for
     looked: float = 0.0  # seconds that this took
-    target: Target | None = None
+    target: SshTarget | None = None
     addresses: list[SockAddress] = field(default_factory=list)
 
     @property
@@ -59,7 +59,7 @@ class Dialler:
         self.ready: deque[_Job] = deque()
         self.behind: defaultdict[SockAddress, deque[_Job]] = defaultdict(deque)  # others at their server
         self.racing: dict[Race, _Job] = {}
-        self.arrived: dict[Arrival, SockAddress] = {}  # and not logged in yet
+        self.arrived: dict[GreetedConnection, SockAddress] = {}  # and not logged in yet
         self.at: Counter[SockAddress] = Counter()  # connections without a login
         self.closed = False
         self.selector = selectors.DefaultSelector()
@@ -73,7 +73,7 @@ class Dialler:
 
     def add(
         self,
-        find: Callable[[], Target | None],
+        find: Callable[[], SshTarget | None],
         timeout: float,
         begin: Callable[[], float],
         then: Callable[[Outcome], None],
@@ -86,7 +86,7 @@ class Dialler:
         job = _Job(find, timeout, begin, then)
         self._post(lambda: self.unknown.append(job))
 
-    def logged_in(self, arrival: Arrival) -> None:
+    def logged_in(self, arrival: GreetedConnection) -> None:
         """Note that the login of a connection is over, well or not."""
         self._post(lambda: self._leave(self.arrived.pop(arrival)))
 
@@ -107,7 +107,7 @@ class Dialler:
             while not self.closed:
                 self._turn()
         except Exception as error:  # noqa: BLE001  our fault, and it says so
-            why = failed(Cause.TRANSPORT, f"{type(error).__name__}: {error}")
+            why = failed(LoginCause.TRANSPORT, f"{type(error).__name__}: {error}")
             for job in (*self.unknown, *self.looking, *self.ready, *self.racing.values()):
                 job.then(why)
         finally:
@@ -167,7 +167,7 @@ class Dialler:
         except FailureError as error:
             failure = error
         except Exception as error:  # noqa: BLE001  our fault, and it says so
-            failure = failed(Cause.TRANSPORT, f"{type(error).__name__}: {error}")
+            failure = failed(LoginCause.TRANSPORT, f"{type(error).__name__}: {error}")
         self._post(lambda: self._found(job, failure))
 
     def _found(self, job: _Job, failure: FailureError | None) -> None:
@@ -210,7 +210,7 @@ class Dialler:
     def _settle(self, race: Race) -> None:
         """Hand on what came of a race, if it is over."""
         if race.outcome and (job := self.racing.pop(race, None)):
-            if isinstance(race.outcome, Arrival):
+            if isinstance(race.outcome, GreetedConnection):
                 self.arrived[race.outcome] = job.server
             else:
                 self._leave(job.server)

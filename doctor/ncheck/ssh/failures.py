@@ -19,9 +19,9 @@ from typing import TypeVar
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh.algorithms import signatures_of
-from ncheck.ssh.login import Cause
+from ncheck.ssh.login import LoginCause
 from ncheck.ssh.public_keys import described, validity
-from ncheck.ssh.target import SSH_PORT, Target
+from ncheck.ssh.target import SSH_PORT, SshTarget
 
 T = TypeVar("T")
 
@@ -43,10 +43,10 @@ USE_KEY = "name a key that is in authorized_keys there, with -i"  # a sentence
 
 
 @dataclass(frozen=True)
-class Failure:
+class LoginFailure:
     """One failure; `detail` is one line, `fix` a command line or empty."""
 
-    cause: Cause
+    cause: LoginCause
     detail: str
     fix: str = ""
 
@@ -58,7 +58,7 @@ class FailureError(Exception):
     `address` is what was connected to, where that is known here.
     """
 
-    def __init__(self, failure: Failure, *, openssh_may_work: bool = False, address: str = "") -> None:
+    def __init__(self, failure: LoginFailure, *, openssh_may_work: bool = False, address: str = "") -> None:
         super().__init__(failure.detail)
         self.failure = failure
         self.address = address
@@ -69,18 +69,18 @@ class DroppedError(FailureError):
     """The server closed the connection before the login: worth another try, since MaxStartups drops at random."""
 
 
-def failed(cause: Cause, detail: str, fix: str = "", *, openssh_may_work: bool = False) -> FailureError:
-    return FailureError(Failure(cause, detail, fix), openssh_may_work=openssh_may_work)
+def failed(cause: LoginCause, detail: str, fix: str = "", *, openssh_may_work: bool = False) -> FailureError:
+    return FailureError(LoginFailure(cause, detail, fix), openssh_may_work=openssh_may_work)
 
 
-def destination(target: Target) -> str:
+def destination(target: SshTarget) -> str:
     """Return what follows ssh on a command line: "-p 10001 root@node07"."""
     port = f"-p {target.port} " if target.port != SSH_PORT else ""
-    who = f"{target.user}@{target.name}" if target.user else target.name
-    return port + shlex.quote(who)
+    login = f"{target.user}@{target.name}" if target.user else target.name
+    return port + shlex.quote(login)
 
 
-def to_have_a_key(target: Target) -> str:
+def to_have_a_key(target: SshTarget) -> str:
     """Return the line that makes a key and installs it, where there is none; or that names another one."""
     made = os.path.expanduser("~/.ssh/id_ed25519")  # noqa: PTH111  as the paths of the configuration are
     if made not in target.identity_files or any(map(os.path.exists, target.identity_files)):
@@ -88,7 +88,7 @@ def to_have_a_key(target: Target) -> str:
     return f"{MAKE_KEY}ssh-copy-id {destination(target)}"
 
 
-def certificate_out_of_date(certificate: bytes, shown_path: str, now: float) -> Failure | None:
+def certificate_out_of_date(certificate: bytes, shown_path: str, now: float) -> LoginFailure | None:
     """Return the failure where a certificate that was offered is no longer valid, or not yet; None where it is."""
     try:
         after, until = validity(certificate)
@@ -100,7 +100,7 @@ def certificate_out_of_date(certificate: bytes, shown_path: str, now: float) -> 
     where = shown_path or "in the agent"
     look = f"ssh-keygen -L -f {shown_path}" if shown_path else "ssh-add -L | ssh-keygen -L -f -"
     detail = f"the certificate {described(certificate)} {where} {what}; it is {_utc(int(now))} on this machine"
-    return Failure(Cause.CERTIFICATE_EXPIRED, detail, look)
+    return LoginFailure(LoginCause.CERTIFICATE_EXPIRED, detail, look)
 
 
 def _utc(seconds: int) -> str:
@@ -110,7 +110,7 @@ def _utc(seconds: int) -> str:
         return "no time"
 
 
-def key_type_refused(target: Target, kinds: Iterable[str], accepted: str) -> Failure | None:
+def key_type_refused(target: SshTarget, kinds: Iterable[str], accepted: str) -> LoginFailure | None:
     """Return the failure where a server accepts none of these types of keys, by its own list (server-sig-algs); None
     where it accepts one, or does not say. Older releases of OpenSSH, such as 9.2, list all that they know.
     """
@@ -122,16 +122,16 @@ def key_type_refused(target: Target, kinds: Iterable[str], accepted: str) -> Fai
     made = (("ed25519", "ssh-ed25519"), ("ecdsa", "ecdsa-sha2-nistp256"), ("rsa -b 4096", "rsa-sha2-512"))
     kind = next((kind for kind, name in made if name in names), "")
     if not kind:
-        return Failure(Cause.KEY_TYPE_REFUSED, detail, by_hand(target, "-v"))
+        return LoginFailure(LoginCause.KEY_TYPE_REFUSED, detail, by_hand(target, "-v"))
     path = f"~/.ssh/id_{kind.partition(' ')[0]}"
     make = "" if os.path.exists(os.path.expanduser(path)) else f"ssh-keygen -t {kind}; "  # noqa: PTH110, PTH111
-    return Failure(Cause.KEY_TYPE_REFUSED, detail, f"{make}ssh-copy-id -i {path}.pub {destination(target)}")
+    return LoginFailure(LoginCause.KEY_TYPE_REFUSED, detail, f"{make}ssh-copy-id -i {path}.pub {destination(target)}")
 
 
 _SHOWN = 8  # names of algorithms
 
 
-def by_hand(target: Target, *options: str) -> str:
+def by_hand(target: SshTarget, *options: str) -> str:
     """Return the line that repeats the login by hand: "ssh -v -p 10001 root@node07"."""
     config = (f"-F {shlex.quote(target.config_file)}",) if target.config_file else ()
     identity = (
@@ -142,7 +142,7 @@ def by_hand(target: Target, *options: str) -> str:
     return " ".join(("ssh", *config, *identity, *options, destination(target)))
 
 
-def key_changed(target: Target, presented: str, known: str, file: str) -> Failure:
+def key_changed(target: SshTarget, presented: str, known: str, file: str) -> LoginFailure:
     """Say that a host presents another key than `known`, which names its place. To compare comes first: who removes the
     old key at once trusts whatever machine answers.
     """
@@ -151,10 +151,10 @@ def key_changed(target: Target, presented: str, known: str, file: str) -> Failur
         f"the host key of {target.known_as} changed: it presents {presented}, {known}. The node was reinstalled, or "
         f"another machine answers: compare on its console. Only if it shows the key that it presents, type: {remove}"
     )
-    return Failure(Cause.HOST_KEY_CHANGED, detail, SHOW_HOST_KEYS)
+    return LoginFailure(LoginCause.HOST_KEY_CHANGED, detail, SHOW_HOST_KEYS)
 
 
-def key_revoked(target: Target, presented: str, place: str) -> Failure:
+def key_revoked(target: SshTarget, presented: str, place: str) -> LoginFailure:
     """Say that a host's key is revoked, and what this machine forgets and learns once there is a new one: without that
     the new key looks like a change.
     """
@@ -167,17 +167,17 @@ def key_revoked(target: Target, presented: str, place: str) -> Failure:
         f"the host key of {target.known_as} is marked @revoked{where}: {presented}. It needs new host keys. Once it "
         f"has them, type on this machine: {forget}; {learn}"
     )
-    return Failure(Cause.HOST_KEY_REVOKED, detail, NEW_HOST_KEYS)
+    return LoginFailure(LoginCause.HOST_KEY_REVOKED, detail, NEW_HOST_KEYS)
 
 
-def name_unknown(target: Target, why: str) -> Failure:
+def name_unknown(target: SshTarget, why: str) -> LoginFailure:
     same = target.host_name.lower() == target.name.lower()  # ssh asks for the name in lower case
     via = "" if same else f" (HostName of {target.name})"
     name = target.name if same else target.host_name
     meant = _meant(target.host_name.lower(), _names_here(target.known_hosts_files[:1]))
     hint = f"; did you mean {meant}?" if meant else ""
     detail = f"the name {name}{via} does not resolve on this machine: {why}{hint}"
-    return Failure(Cause.NAME_UNKNOWN, detail, f"getent hosts {shlex.quote(target.host_name)}")
+    return LoginFailure(LoginCause.NAME_UNKNOWN, detail, f"getent hosts {shlex.quote(target.host_name)}")
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
@@ -217,9 +217,9 @@ _MOST_READ = 4 * 2**20  # bytes
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,252}")  # gpu-07.rack2.example.com
 
 
-def refused(target: Target, address: str) -> Failure:
+def refused(target: SshTarget, address: str) -> LoginFailure:
     detail = f"{address} refuses connections on port {target.port}: no SSH server listens there"
-    return Failure(Cause.REFUSED, detail, RESTART_SSH)
+    return LoginFailure(LoginCause.REFUSED, detail, RESTART_SSH)
 
 
 def way_to(address: str, port: int) -> str:
@@ -227,34 +227,34 @@ def way_to(address: str, port: int) -> str:
     return f"ip route get {address}; sudo traceroute -T -p {port} {address}"
 
 
-def filtered(target: Target, address: str, seconds: float) -> Failure:
+def filtered(target: SshTarget, address: str, seconds: float) -> LoginFailure:
     why = "packets are dropped, or the node is down"
     detail = f"{address} port {target.port} did not answer within {seconds:.0f} s: {why}"
-    return Failure(Cause.FILTERED, detail, way_to(address, target.port))
+    return LoginFailure(LoginCause.FILTERED, detail, way_to(address, target.port))
 
 
-def unroutable(target: Target, address: str, why: str) -> Failure:
+def unroutable(target: SshTarget, address: str, why: str) -> LoginFailure:
     detail = f"cannot reach {address} port {target.port}: {why}"
-    return Failure(Cause.UNROUTABLE, detail, f"ip route get {address}")
+    return LoginFailure(LoginCause.UNROUTABLE, detail, f"ip route get {address}")
 
 
-def silent(target: Target, address: str, seconds: float) -> Failure:
+def silent(target: SshTarget, address: str, seconds: float) -> LoginFailure:
     detail = (
         f"{address} port {target.port} accepts connections but sends nothing for {seconds:.0f} s: "
         "its SSH server is frozen, or the node hangs"
     )
-    return Failure(Cause.SILENT, detail, RESTART_SSH)
+    return LoginFailure(LoginCause.SILENT, detail, RESTART_SSH)
 
 
-def stalled(address: str, stage: str, seconds: float) -> Failure:
+def stalled(address: str, stage: str, seconds: float) -> LoginFailure:
     detail = (
         f"the SSH server at {address} answered, then stopped {stage} ({seconds:.0f} s): "
         "large packets are lost on the way (path MTU), or the node hangs"
     )
-    return Failure(Cause.STALLED, detail, f"ping -M do -s 1472 -c 3 {address}")
+    return LoginFailure(LoginCause.STALLED, detail, f"ping -M do -s 1472 -c 3 {address}")
 
 
-def overloaded(server: str, attempts: int, why: str) -> Failure:
+def overloaded(server: str, attempts: int, why: str) -> LoginFailure:
     """Say why a server dropped every attempt before the login. `why` holds the server's own words, if it had any."""
     times = "once" if attempts == 1 else f"{attempts} times"
     if _PENALTY in why:
@@ -267,79 +267,79 @@ def overloaded(server: str, attempts: int, why: str) -> Failure:
             "it is an older release, has as many connections without a login as it accepts (MaxStartups)"
         )
     detail = f"the SSH server at {server} is up, and dropped the connection before the login {times} ({why}): {meaning}"
-    return Failure(Cause.OVERLOADED, detail, "sudo journalctl -u ssh -u sshd -n 50 --no-pager")
+    return LoginFailure(LoginCause.OVERLOADED, detail, "sudo journalctl -u ssh -u sshd -n 50 --no-pager")
 
 
-def not_ssh(target: Target, answer: str) -> Failure:
+def not_ssh(target: SshTarget, answer: str) -> LoginFailure:
     detail = f"port {target.port} of {target.host_name} is not an SSH server: it answered {answer!r}"
-    return Failure(Cause.NOT_SSH, detail, f"nc -v {shlex.quote(target.host_name)} {target.port}")
+    return LoginFailure(LoginCause.NOT_SSH, detail, f"nc -v {shlex.quote(target.host_name)} {target.port}")
 
 
 # The first row that matches decides, so a row that explains more comes before one that only follows from it. Nothing in
 # a pattern is without a bound: a hostile server writes part of the text.
-_MESSAGES: tuple[tuple[Cause, str], ...] = (
+_MESSAGES: tuple[tuple[LoginCause, str], ...] = (
     # Access denied by pam_slurm_adopt: you have no active jobs on this node
-    (Cause.SLURM_JOB_WANTED, r"pam_slurm_adopt|you have no active jobs on this node"),
+    (LoginCause.SLURM_JOB_WANTED, r"pam_slurm_adopt|you have no active jobs on this node"),
     # @       WARNING: REVOKED HOST KEY DETECTED!               @
-    (Cause.HOST_KEY_REVOKED, r"REVOKED HOST KEY|host key .{0,300} revoked|Host key .{0,300} is revoked"),
+    (LoginCause.HOST_KEY_REVOKED, r"REVOKED HOST KEY|host key .{0,300} revoked|Host key .{0,300} is revoked"),
     # @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
-    (Cause.HOST_KEY_CHANGED, r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .{0,300} has changed"),
+    (LoginCause.HOST_KEY_CHANGED, r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .{0,300} has changed"),
     # No ED25519 host key is known for [127.0.0.1]:10001 and you have requested strict checking.
-    (Cause.HOST_KEY_UNKNOWN, r"host key is known for .{0,300} strict checking|Host key verification failed"),
+    (LoginCause.HOST_KEY_UNKNOWN, r"host key is known for .{0,300} strict checking|Host key verification failed"),
     # Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures
-    (Cause.TOO_MANY_KEYS, r"Too many authentication failures"),
+    (LoginCause.TOO_MANY_KEYS, r"Too many authentication failures"),
     # WARNING: Your password has expired.
-    (Cause.PERSON_WANTED, r"[Pp]assword (has )?expired|required to change your password|password change required"),
+    (LoginCause.PERSON_WANTED, r"[Pp]assword (has )?expired|required to change your password|password change required"),
     # Permissions 0644 for '/root/.ssh/id_ed25519' are too open.      (and then: Permission denied)
-    (Cause.TRANSPORT, r"UNPROTECTED PRIVATE KEY FILE|Permissions 0\d+ for .* are too open"),
+    (LoginCause.TRANSPORT, r"UNPROTECTED PRIVATE KEY FILE|Permissions 0\d+ for .* are too open"),
     # root@10.0.0.1: Permission denied (keyboard-interactive).
-    (Cause.PERSON_WANTED, r"Permission denied \((?:password,)?keyboard-interactive(?:,password)?\)"),
+    (LoginCause.PERSON_WANTED, r"Permission denied \((?:password,)?keyboard-interactive(?:,password)?\)"),
     # root@10.0.0.1: Permission denied (publickey,password).
-    (Cause.AUTH_REFUSED, r"Permission denied \(|No supported authentication methods|Authentication failed"),
+    (LoginCause.AUTH_REFUSED, r"Permission denied \(|No supported authentication methods|Authentication failed"),
     # ssh: Could not resolve hostname nosuchhost: Name or service not known
-    (Cause.NAME_UNKNOWN, r"Could not resolve hostname"),
+    (LoginCause.NAME_UNKNOWN, r"Could not resolve hostname"),
     # ssh: connect to host 10.0.0.1 port 22: Connection refused
-    (Cause.REFUSED, r"connect to (?:host|address) .{0,300}: Connection refused"),
+    (LoginCause.REFUSED, r"connect to (?:host|address) .{0,300}: Connection refused"),
     # Connection timed out during banner exchange
-    (Cause.SILENT, r"timed out during banner exchange|Timeout, server .{0,300} not responding"),
+    (LoginCause.SILENT, r"timed out during banner exchange|Timeout, server .{0,300} not responding"),
     # Bad packet length 1349676916.  |  kex_exchange_identification: client sent invalid protocol identifier
-    (Cause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification"),
-    (Cause.NOT_SSH, r"Protocol major versions differ"),
+    (LoginCause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification"),
+    (LoginCause.NOT_SSH, r"Protocol major versions differ"),
     (
-        Cause.NOT_SSH,
+        LoginCause.NOT_SSH,
         r"banner line contains invalid characters|no SSH identification|banner exchange: .{0,300}invalid format",
     ),
     # ssh: connect to host 10.0.0.1 port 22: Connection timed out
-    (Cause.FILTERED, r"connect to (?:host|address) .{0,300}: (?:Connection|Operation) timed out"),
+    (LoginCause.FILTERED, r"connect to (?:host|address) .{0,300}: (?:Connection|Operation) timed out"),
     # ssh: connect to host 10.0.0.1 port 22: No route to host    (a blackhole route: Invalid argument)
-    (Cause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)"),
-    (Cause.UNROUTABLE, r"connect to (?:host|address) .{0,300}: Invalid argument"),
+    (LoginCause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)"),
+    (LoginCause.UNROUTABLE, r"connect to (?:host|address) .{0,300}: Invalid argument"),
     # Connection to 10.0.0.1 port 22 timed out   (the key exchange stopped)
     (
-        Cause.STALLED,
+        LoginCause.STALLED,
         r"Connection to .{0,300} timed out|ssh_dispatch_run_fatal: .{0,300}(?:timed out|Connection timed out)",
     ),
     # kex_exchange_identification: read: Connection reset by peer      (MaxStartups drops)
-    (Cause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups"),
+    (LoginCause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups"),
     # This account is currently not available.
-    (Cause.NO_SHELL, r"This account is currently not available|/nologin|shell .{0,300} not executable"),
+    (LoginCause.NO_SHELL, r"This account is currently not available|/nologin|shell .{0,300} not executable"),
     # Connection reset by 10.0.0.1 port 22
     (
-        Cause.CLOSED,
+        LoginCause.CLOSED,
         r"Connection (?:reset|closed) by|Connection to .{0,300} closed|Broken pipe|Connection reset by peer",
     ),
     # Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa
-    (Cause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
+    (LoginCause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
     # Cannot execute command-line and remote command.      (RemoteCommand is set)
-    (Cause.TRANSPORT, r"Cannot execute command-line and remote command"),
+    (LoginCause.TRANSPORT, r"Cannot execute command-line and remote command"),
     # /root/.ssh/config line 2: unsupported option "maybe".      (a remote shell writes "/root/.bashrc: line 2: ...")
-    (Cause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
+    (LoginCause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
 )
 
 MOST_LINES = 500  # of ssh's messages that are looked at one by one
 
 
-def cause_of(stderr: str) -> Cause | None:
+def cause_of(stderr: str) -> LoginCause | None:
     """Return the cause that ssh's messages name; None where no known message is among them."""
     for cause, pattern in _MESSAGES:
         if re.search(pattern, stderr):
@@ -357,7 +357,7 @@ def main_line(stderr: str) -> str:
     return lines[-1].strip("@ \t") if lines else ""
 
 
-_OUT_OF_TIME = (Cause.FILTERED, Cause.SILENT, Cause.STALLED)
+_OUT_OF_TIME = (LoginCause.FILTERED, LoginCause.SILENT, LoginCause.STALLED)
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds; with less than the first left, there is no further attempt
 
 # Seconds for a login. An attempt with less that runs out of time shows nothing, and a server that is full does not wait

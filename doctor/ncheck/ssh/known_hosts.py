@@ -20,10 +20,10 @@ from pathlib import Path
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
-from ncheck.ssh.failures import Failure, FailureError, failed
-from ncheck.ssh.login import Cause
+from ncheck.ssh.failures import FailureError, LoginFailure, failed
+from ncheck.ssh.login import LoginCause
 from ncheck.ssh.public_keys import described, type_of
-from ncheck.ssh.target import SSH_PORT, Target
+from ncheck.ssh.target import SSH_PORT, SshTarget
 
 
 class Trust(str, Enum):
@@ -36,7 +36,7 @@ class Trust(str, Enum):
 
 
 @dataclass(frozen=True)
-class Line:
+class KnownHostsLine:
     """One entry: its file and line number, its marker ("", "revoked" or "cert-authority"), and the key as written."""
 
     file: str
@@ -60,20 +60,20 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HostKeyAnswer:
     """`line` is the entry that decided: the one that matches, differs, or revokes."""
 
     trust: Trust
-    line: Line | None = None
+    line: KnownHostsLine | None = None
 
 
 @dataclass
 class _Index:
     """Entries by kind of name: exact names are looked up, hashes and patterns are tried in turn."""
 
-    exact: dict[str, list[tuple[int, Line]]] = field(default_factory=dict)
-    hashed: list[tuple[int, bytes, bytes, Line]] = field(default_factory=list)
-    patterns: list[tuple[int, tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...], Line]] = field(
+    exact: dict[str, list[tuple[int, KnownHostsLine]]] = field(default_factory=dict)
+    hashed: list[tuple[int, bytes, bytes, KnownHostsLine]] = field(default_factory=list)
+    patterns: list[tuple[int, tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...], KnownHostsLine]] = field(
         default_factory=list
     )
 
@@ -89,7 +89,7 @@ class KnownHosts:
             for line, names in _lines(file):
                 self._add(line, names)
 
-    def entries(self, host: str) -> tuple[Line, ...]:
+    def entries(self, host: str) -> tuple[KnownHostsLine, ...]:
         """Return the readable entries for a name ("node07" or "[node07]:10001"), in the order of the files."""
         name = host.lower()
         found = list(self._index.exact.get(name, ()))
@@ -104,9 +104,9 @@ class KnownHosts:
     def learn(self, host: str, key: bytes) -> None:
         """Add one more key, which was just written to the first file."""
         text = base64.b64encode(key).decode()
-        self._add(Line(self.files[0] if self.files else "", 0, "", type_of(key), text), host)
+        self._add(KnownHostsLine(self.files[0] if self.files else "", 0, "", type_of(key), text), host)
 
-    def _add(self, line: Line, names: str) -> None:
+    def _add(self, line: KnownHostsLine, names: str) -> None:
         self._count += 1
         at = self._count
         if names.startswith("|1|"):
@@ -124,8 +124,8 @@ class KnownHosts:
 class HostRecord:
     """What the files say of one host: under its own name, and under the bare name that OpenSSH falls back to."""
 
-    named: tuple[Line, ...]
-    bare: tuple[Line, ...] = ()
+    named: tuple[KnownHostsLine, ...]
+    bare: tuple[KnownHostsLine, ...] = ()
 
     @property
     def key_types(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class HostRecord:
         """Tell whether a @cert-authority line names it: its host certificate counts, which paramiko cannot check."""
         return any(line.marker == "cert-authority" for line in (*self.named, *self.bare))
 
-    def judge(self, key: bytes) -> Answer:
+    def judge(self, key: bytes) -> HostKeyAnswer:
         """Return what is known of this key (its wire form)."""
         answer = _judge(self.named, key)
         if answer.trust is Trust.UNKNOWN and self.bare:
@@ -156,27 +156,27 @@ def look_up(known: KnownHosts, host: str, port: int, alias: str = "") -> HostRec
     return HostRecord(known.entries(f"[{host}]:{port}"), known.entries(host))
 
 
-def _judge(lines: tuple[Line, ...], key: bytes) -> Answer:
+def _judge(lines: tuple[KnownHostsLine, ...], key: bytes) -> HostKeyAnswer:
     """Judge as ssh does: revoked outweighs all; a plain entry with another key, of whatever type, is a change."""
     revoked = next((line for line in lines if line.marker == "revoked" and line.key == key), None)
     if revoked:
-        return Answer(Trust.REVOKED, revoked)
+        return HostKeyAnswer(Trust.REVOKED, revoked)
     plain = [line for line in lines if not line.marker]
     same = next((line for line in plain if line.key == key), None)
     if same:
-        return Answer(Trust.KNOWN, same)
+        return HostKeyAnswer(Trust.KNOWN, same)
     if not plain:
-        return Answer(Trust.UNKNOWN)
+        return HostKeyAnswer(Trust.UNKNOWN)
     key_type = type_of(key)
-    return Answer(Trust.CHANGED, next((line for line in plain if line.key_type == key_type), plain[-1]))
+    return HostKeyAnswer(Trust.CHANGED, next((line for line in plain if line.key_type == key_type), plain[-1]))
 
 
-def line_at(file: str, number: int) -> Line | None:
+def line_at(file: str, number: int) -> KnownHostsLine | None:
     """Return the entry in this line of a file; None where there is none."""
     return next((line for line, _ in _lines(file) if line.number == number), None)
 
 
-def _lines(file: str) -> Iterator[tuple[Line, str]]:
+def _lines(file: str) -> Iterator[tuple[KnownHostsLine, str]]:
     """Yield the entries of one file with their host fields. A file that does not exist has none."""
     try:
         text = Path(file).read_bytes().decode("utf-8", "replace")
@@ -189,7 +189,7 @@ def _lines(file: str) -> Iterator[tuple[Line, str]]:
         if rest.startswith("#") or len(fields) < 3:  # noqa: PLR2004  hosts, type, key
             continue
         if marker in ("", "revoked", "cert-authority"):
-            yield Line(file, number, marker, fields[1], fields[2]), fields[0]
+            yield KnownHostsLine(file, number, marker, fields[1], fields[2]), fields[0]
 
 
 def _marked(line: str) -> tuple[str, str]:
@@ -231,7 +231,7 @@ class Verified:
     warning: str = ""
 
 
-def verify(key: bytes, record: HostRecord, target: Target, *, accept_new: bool) -> Verified:
+def verify(key: bytes, record: HostRecord, target: SshTarget, *, accept_new: bool) -> Verified:
     """Verify a host's key. Raises FailureError where ssh would not trust it."""
     answer = record.judge(key)
     if answer.trust is Trust.KNOWN:
@@ -248,29 +248,29 @@ def verify(key: bytes, record: HostRecord, target: Target, *, accept_new: bool) 
     raise FailureError(failure, openssh_may_work=record.has_authority)
 
 
-def _unknown(target: Target, key: bytes, _answer: Answer) -> Failure:
+def _unknown(target: SshTarget, key: bytes, _answer: HostKeyAnswer) -> LoginFailure:
     files = " and ".join(target.known_hosts_files[:1] + target.global_known_hosts_files[:1]) or "any known_hosts file"
     detail = f"the host key of {target.known_as} is not in {files}: the host presents {described(key)}"
-    return Failure(Cause.HOST_KEY_UNKNOWN, detail, failures.by_hand(target, "-o StrictHostKeyChecking=ask"))
+    return LoginFailure(LoginCause.HOST_KEY_UNKNOWN, detail, failures.by_hand(target, "-o StrictHostKeyChecking=ask"))
 
 
-def _changed(target: Target, key: bytes, answer: Answer) -> Failure:
+def _changed(target: SshTarget, key: bytes, answer: HostKeyAnswer) -> LoginFailure:
     line = answer.line
     known = f"{line.place} has {described(line.key or b'')}" if line else "known_hosts has another key"
     return failures.key_changed(target, described(key), known, line.file if line else "")
 
 
-def _revoked(target: Target, key: bytes, answer: Answer) -> Failure:
+def _revoked(target: SshTarget, key: bytes, answer: HostKeyAnswer) -> LoginFailure:
     return failures.key_revoked(target, described(key), answer.line.place if answer.line else "")
 
 
 _FAILURES = {Trust.UNKNOWN: _unknown, Trust.CHANGED: _changed, Trust.REVOKED: _revoked}
 
 
-def add_host_key(target: Target, key: bytes) -> None:
+def add_host_key(target: SshTarget, key: bytes) -> None:
     """Append one line to the user's first known_hosts file, as ssh does: a single write, the file's mode kept."""
     if not target.known_hosts_files:
-        raise failed(Cause.HOST_KEY_UNKNOWN, "there is no file to write a new key to (UserKnownHostsFile none)")
+        raise failed(LoginCause.HOST_KEY_UNKNOWN, "there is no file to write a new key to (UserKnownHostsFile none)")
     path = Path(target.known_hosts_files[0])
     name = target.known_as.lower()
     line = f"{_hashed(name) if target.hash_known_hosts else name} {type_of(key)} {base64.b64encode(key).decode()}\n"
@@ -280,7 +280,7 @@ def add_host_key(target: Target, key: bytes) -> None:
             _append(path, line.encode())
     except OSError as error:
         why = f"the new host key cannot be written to {path}: {error.strerror}"
-        raise failed(Cause.TRANSPORT, why, f"ls -l {path}") from None
+        raise failed(LoginCause.TRANSPORT, why, f"ls -l {path}") from None
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from ncheck.lazy_dataclass import dataclass
 
 
-class Cause(str, Enum):
+class LoginCause(str, Enum):
     """Why a login failed."""
 
     NAME_UNKNOWN = "name-unknown"  # the name does not resolve
@@ -34,7 +34,7 @@ class Cause(str, Enum):
 
 
 @dataclass(frozen=True)
-class Host:
+class ListedHost:
     """A host as it was listed: `user` and `port` only where the listing gives them."""
 
     name: str
@@ -86,14 +86,14 @@ class LoginFailedError(Exception):
     """
 
     def __init__(
-        self, cause: Cause, detail: str, fix: str, record: LoginRecord, *, openssh_may_work: bool = False
+        self, cause: LoginCause, detail: str, fix: str, record: LoginRecord, *, openssh_may_work: bool = False
     ) -> None:
         super().__init__(detail)
         self.cause, self.detail, self.fix, self.record = cause, detail, fix, record
         self.openssh_may_work = openssh_may_work
 
 
-class Stream(Protocol):
+class RemoteStream(Protocol):
     """Standard input and output of one remote command. `record` says how the login went."""
 
     @property

@@ -17,11 +17,11 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import failures
 from ncheck.ssh.child import ChildStream, NotStartedError, start
 from ncheck.ssh.config import SshConfig
-from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, cause_of, failed, main_line
+from ncheck.ssh.failures import DroppedError, FailureError, LoginFailure, Retries, cause_of, failed, main_line
 from ncheck.ssh.known_hosts import line_at
-from ncheck.ssh.login import Cause, Host, LoginFailedError, LoginRecord
+from ncheck.ssh.login import ListedHost, LoginCause, LoginFailedError, LoginRecord
 from ncheck.ssh.public_keys import described, read_public, type_of
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 # The options for every host. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
 # addresses to known_hosts before 8.5): write nothing, leave nothing behind; an open master is used.
@@ -51,11 +51,11 @@ class OpenSshClient:
         self.command, self.config = command, config
         self.environ = {**environ, "LC_ALL": "C"}
 
-    def connect(self, host: Host, target: Target, timeout: float) -> OpenSshStream:
+    def connect(self, host: ListedHost, target: SshTarget, timeout: float) -> OpenSshStream:
         """Log in and start the command. Raises LoginFailedError."""
         return _Attempt(self, host, target, timeout).stream()
 
-    def argv(self, host: Host, target: Target, timeout: float) -> list[str]:
+    def argv(self, host: ListedHost, target: SshTarget, timeout: float) -> list[str]:
         """Return the whole command line. The host's name follows `--`, so that it can never be read as an option."""
         checking = [] if target.strict in ACCEPT_NEW else ["-oStrictHostKeyChecking=yes"]
         if self.config.options.accept_new_host_keys:
@@ -73,7 +73,7 @@ class OpenSshClient:
 class _Attempt:
     """One login, with its log so far. The server may drop it a few times."""
 
-    def __init__(self, client: OpenSshClient, host: Host, target: Target, timeout: float) -> None:
+    def __init__(self, client: OpenSshClient, host: ListedHost, target: SshTarget, timeout: float) -> None:
         self.client, self.host, self.target, self.timeout = client, host, target, timeout
         self.began = time.monotonic()
         self.retries = Retries(self.began + timeout)
@@ -91,7 +91,7 @@ class _Attempt:
         try:
             stream = OpenSshStream(start(argv, self.client.environ), without_log, connection_broke)
         except NotStartedError as error:
-            raise failed(Cause.TRANSPORT, error.detail, error.fix) from None
+            raise failed(LoginCause.TRANSPORT, error.detail, error.fix) from None
         try:
             self._watch(stream)
         except BaseException:
@@ -171,8 +171,9 @@ _DROPPED = re.compile(r"^(?:kex|ssh)_exchange_identification: .*(?:closed|reset)
 _DROP_LINES = re.compile(r"(?:kex|ssh)_exchange_identification: |Connection (?:closed|reset) by ")
 
 _FORWARDED = (
-    ("refused", Cause.REFUSED), ("timed out", Cause.FILTERED), ("no route", Cause.UNROUTABLE),
-    ("unreachable", Cause.UNROUTABLE), ("not known", Cause.NAME_UNKNOWN), ("name resolution", Cause.NAME_UNKNOWN),
+    ("refused", LoginCause.REFUSED), ("timed out", LoginCause.FILTERED), ("no route", LoginCause.UNROUTABLE),
+    ("unreachable", LoginCause.UNROUTABLE), ("not known", LoginCause.NAME_UNKNOWN),
+    ("name resolution", LoginCause.NAME_UNKNOWN),
 )  # fmt: skip
 
 
@@ -181,7 +182,7 @@ class SshLog:
     """The text of ssh's standard error with -v; that of a jump host's ssh is mixed in."""
 
     text: str
-    target: Target
+    target: SshTarget
 
     @property
     def started(self) -> bool:
@@ -202,7 +203,7 @@ class SshLog:
     def host_key_warning(self) -> str:
         """Why the host's key should not be trusted, where ssh only warns (StrictHostKeyChecking no)."""
         cause = cause_of(self.messages)
-        untrusted = cause in (Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED)
+        untrusted = cause in (LoginCause.HOST_KEY_CHANGED, LoginCause.HOST_KEY_REVOKED)
         return _detail(self, cause, "") if cause and untrusted else ""
 
     @property
@@ -264,19 +265,21 @@ def failure(log: SshLog, seconds: float, *, timed_out: bool) -> FailureError:
     if timed_out:
         return FailureError(_timed_out(log, seconds))
     if answer:
-        return DroppedError(Failure(Cause.OVERLOADED, f"it answered {answer.group(1).strip()[:120]!r}"))
+        return DroppedError(LoginFailure(LoginCause.OVERLOADED, f"it answered {answer.group(1).strip()[:120]!r}"))
     if log.proxied and not log.reached_server and not log.only_dropped:
         return FailureError(_proxy_failure(log))
     cause = cause_of(log.messages)
-    dropped = cause is Cause.OVERLOADED or (cause is Cause.CLOSED and "SSH2_MSG_NEWKEYS received" not in log.text)
+    dropped = cause is LoginCause.OVERLOADED or (
+        cause is LoginCause.CLOSED and "SSH2_MSG_NEWKEYS received" not in log.text
+    )
     if dropped:
-        return DroppedError(Failure(Cause.OVERLOADED, _line(log)))
-    if cause is Cause.AUTH_REFUSED and "with partial success" in log.text:
-        cause = Cause.PERSON_WANTED
-    return FailureError(_failure_of(log, cause or Cause.TRANSPORT, seconds))
+        return DroppedError(LoginFailure(LoginCause.OVERLOADED, _line(log)))
+    if cause is LoginCause.AUTH_REFUSED and "with partial success" in log.text:
+        cause = LoginCause.PERSON_WANTED
+    return FailureError(_failure_of(log, cause or LoginCause.TRANSPORT, seconds))
 
 
-def _timed_out(log: SshLog, seconds: float) -> Failure:
+def _timed_out(log: SshLog, seconds: float) -> LoginFailure:
     if not log.reached_server:
         connected = "Connection established" in log.text and not log.proxied
         slow = failures.silent if connected else failures.filtered
@@ -285,48 +288,48 @@ def _timed_out(log: SshLog, seconds: float) -> Failure:
     return failures.stalled(log.address or log.target.host_name, stage, seconds)
 
 
-def _proxy_failure(log: SshLog) -> Failure:
+def _proxy_failure(log: SshLog) -> LoginFailure:
     """Return the failure of a host that the jump host cannot reach, or of the jump host itself."""
     if forwarding := _FORWARDING.search(log.messages):
         why = forwarding.group(1)
-        cause = next((cause for words, cause in _FORWARDED if words in why.lower()), Cause.TRANSPORT)
+        cause = next((cause for words, cause in _FORWARDED if words in why.lower()), LoginCause.TRANSPORT)
         detail = f"the jump host cannot reach {log.target.host_name} port {log.target.port}: {why}"
-        return Failure(cause, detail, failures.by_hand(log.target, "-v"))
+        return LoginFailure(cause, detail, failures.by_hand(log.target, "-v"))
     by = f"ProxyJump {log.target.proxy_jump}" if log.target.proxy_jump else "ProxyCommand"
     line = main_line(log.before_the_drop)[:400] or _line(log)
-    return Failure(Cause.TRANSPORT, f"{by} does not work: {line}", failures.by_hand(log.target, "-v"))
+    return LoginFailure(LoginCause.TRANSPORT, f"{by} does not work: {line}", failures.by_hand(log.target, "-v"))
 
 
-def _failure_of(log: SshLog, cause: Cause, seconds: float) -> Failure:
+def _failure_of(log: SshLog, cause: LoginCause, seconds: float) -> LoginFailure:
     """Return the failure of this cause, in the words that both clients share where there are such."""
     target, address, line = log.target, log.address or log.target.host_name, _line(log)
     why = line.rpartition(": ")[2]
-    same: dict[Cause, Callable[[], Failure]] = {
-        Cause.REFUSED: lambda: failures.refused(target, address),
-        Cause.FILTERED: lambda: failures.filtered(target, address, seconds),
-        Cause.UNROUTABLE: lambda: failures.unroutable(target, address, why),
-        Cause.NAME_UNKNOWN: lambda: failures.name_unknown(target, why),
-        Cause.SILENT: lambda: failures.silent(target, address, seconds),
-        Cause.STALLED: lambda: failures.stalled(address, "in the key exchange", seconds),
-        Cause.NOT_SSH: lambda: failures.not_ssh(target, line),
-        Cause.HOST_KEY_REVOKED: lambda: failures.key_revoked(target, log.host_key, ""),
-        Cause.AUTH_REFUSED: lambda: _refused(log, line),
+    same: dict[LoginCause, Callable[[], LoginFailure]] = {
+        LoginCause.REFUSED: lambda: failures.refused(target, address),
+        LoginCause.FILTERED: lambda: failures.filtered(target, address, seconds),
+        LoginCause.UNROUTABLE: lambda: failures.unroutable(target, address, why),
+        LoginCause.NAME_UNKNOWN: lambda: failures.name_unknown(target, why),
+        LoginCause.SILENT: lambda: failures.silent(target, address, seconds),
+        LoginCause.STALLED: lambda: failures.stalled(address, "in the key exchange", seconds),
+        LoginCause.NOT_SSH: lambda: failures.not_ssh(target, line),
+        LoginCause.HOST_KEY_REVOKED: lambda: failures.key_revoked(target, log.host_key, ""),
+        LoginCause.AUTH_REFUSED: lambda: _refused(log, line),
     }
-    return same[cause]() if cause in same else Failure(cause, _detail(log, cause, line), _fix(log, cause))
+    return same[cause]() if cause in same else LoginFailure(cause, _detail(log, cause, line), _fix(log, cause))
 
 
-def _detail(log: SshLog, cause: Cause, line: str) -> str:
+def _detail(log: SshLog, cause: LoginCause, line: str) -> str:
     name, key = log.target.known_as, log.host_key
-    if cause is Cause.HOST_KEY_UNKNOWN:
+    if cause is LoginCause.HOST_KEY_UNKNOWN:
         return f"the host key of {name} is in no known_hosts file: the host presents {key}"
-    if cause is Cause.HOST_KEY_CHANGED:
+    if cause is LoginCause.HOST_KEY_CHANGED:
         return failures.key_changed(log.target, key, *_known_key(log)).detail
-    if cause is Cause.HOST_KEY_REVOKED:
+    if cause is LoginCause.HOST_KEY_REVOKED:
         return failures.key_revoked(log.target, key, "").detail
     return line
 
 
-def _refused(log: SshLog, line: str) -> Failure:
+def _refused(log: SshLog, line: str) -> LoginFailure:
     """Return why the user's keys were refused, as far as the log and the files of the keys show it."""
     target, files, accepted = log.target, log.offered_files, _ACCEPTED.findall(log.text)
     blobs = [(path, blob) for path in files if (blob := read_public(Path(path))) is not None]
@@ -338,9 +341,11 @@ def _refused(log: SshLog, line: str) -> Failure:
         if failure := failures.certificate_out_of_date(blob, shlex.quote(path), time.time()):
             return failure
     if not log.offered:
-        return Failure(Cause.AUTH_REFUSED, f"{line}; there was no key to offer", failures.to_have_a_key(target))
+        return LoginFailure(
+            LoginCause.AUTH_REFUSED, f"{line}; there was no key to offer", failures.to_have_a_key(target)
+        )
     detail = f"{line}; offered: {', '.join(log.offered)}; {failures.WHY_NO_KEY}"
-    return Failure(Cause.AUTH_REFUSED, detail, f"ssh-copy-id {failures.destination(target)}")
+    return LoginFailure(LoginCause.AUTH_REFUSED, detail, f"ssh-copy-id {failures.destination(target)}")
 
 
 def _known_key(log: SshLog) -> tuple[str, str]:
@@ -353,15 +358,15 @@ def _known_key(log: SshLog) -> tuple[str, str]:
     return f"{file}:{number} has {described(line.key) if line and line.key else 'another'}", file
 
 
-def _fix(log: SshLog, cause: Cause) -> str:
+def _fix(log: SshLog, cause: LoginCause) -> str:
     target = log.target
     first = shlex.quote(next(iter(target.identity_files), "~/.ssh/id_ed25519"))
     lines = {
-        Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
-        Cause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
-        Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
-        Cause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
-        Cause.PERSON_WANTED: failures.by_hand(target),
+        LoginCause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
+        LoginCause.HOST_KEY_CHANGED: failures.SHOW_HOST_KEYS,
+        LoginCause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
+        LoginCause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
+        LoginCause.PERSON_WANTED: failures.by_hand(target),
     }
     return lines.get(cause, failures.by_hand(target, "-v"))
 

@@ -16,13 +16,13 @@ from paramiko.ssh_exception import IncompatiblePeer
 from ncheck.ssh import failures
 from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.auth import Identity, Keyring, log_in
-from ncheck.ssh.dial import Arrival, dial, lossy
-from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed
+from ncheck.ssh.dial import GreetedConnection, dial, lossy
+from ncheck.ssh.failures import DroppedError, FailureError, LoginFailure, Retries, failed
 from ncheck.ssh.known_hosts import HostRecord, KnownHosts, look_up, verify
-from ncheck.ssh.login import Cause, LoginFailedError, LoginRecord
-from ncheck.ssh.paramiko_internals import Link, ParamikoStream, ServerMessages
+from ncheck.ssh.login import LoginCause, LoginFailedError, LoginRecord
+from ncheck.ssh.paramiko_internals import ConfiguredTransport, ParamikoStream, ServerMessages
 from ncheck.ssh.public_keys import fingerprint
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 
 class ParamikoClient:
@@ -43,11 +43,11 @@ class ParamikoClient:
         self._lock = threading.Lock()
         self._known_hosts: dict[tuple[str, ...], KnownHosts] = {}
 
-    def connect(self, target: Target, timeout: float, arrival: Arrival | None = None) -> ParamikoStream:
+    def connect(self, target: SshTarget, timeout: float, arrival: GreetedConnection | None = None) -> ParamikoStream:
         """Log in and start the command, on the connection that has arrived if there is one. Raises LoginFailedError."""
         return _Attempt(self, target, timeout, arrival).stream()
 
-    def known_hosts(self, target: Target) -> KnownHosts:
+    def known_hosts(self, target: SshTarget) -> KnownHosts:
         """Return what the host's files say; each set of files is read once."""
         files = (*target.known_hosts_files, *target.global_known_hosts_files)
         with self._lock:
@@ -59,7 +59,9 @@ class ParamikoClient:
 class _Attempt:
     """One login, with what is known of it so far. The server may drop it a few times."""
 
-    def __init__(self, client: ParamikoClient, target: Target, timeout: float, arrival: Arrival | None) -> None:
+    def __init__(
+        self, client: ParamikoClient, target: SshTarget, timeout: float, arrival: GreetedConnection | None
+    ) -> None:
         self.client, self.target, self.timeout, self.arrival = client, target, timeout, arrival
         self.began = now = time.monotonic()
         if arrival:  # its time began when it was dialled; it does not run while it waits to be served
@@ -90,17 +92,17 @@ class _Attempt:
         """
         if proxy := self.target.proxy_jump or self.target.proxy_command:
             why = f"{self.target.name} is behind a jump host ({proxy}), which needs the ssh program"
-            raise failed(Cause.TRANSPORT, why, openssh_may_work=True)
+            raise failed(LoginCause.TRANSPORT, why, openssh_may_work=True)
         if missing := lacking(self.target.algorithms):
             why = f"paramiko has no algorithm that the ssh configuration allows ({missing})"
-            raise failed(Cause.TRANSPORT, why, openssh_may_work=True)
+            raise failed(LoginCause.TRANSPORT, why, openssh_may_work=True)
 
     def _once(self) -> ParamikoStream:
         arrival, self.arrival = self.arrival or self._dialled(), None
         sock, self.address = arrival.sock, arrival.address
         known = self.client.known_hosts(self.target)
         record = look_up(known, self.target.host_name, self.target.port, self.target.host_key_alias)
-        link = Link(sock, self.target.algorithms, record.key_types)
+        link = ConfiguredTransport(sock, self.target.algorithms, record.key_types)
         link.wire.deadline, link.wire.identified = self.retries.deadline, True
         try:
             self._exchange_keys(link)
@@ -116,35 +118,37 @@ class _Attempt:
                 sock.close()
             raise
 
-    def _dialled(self) -> Arrival:
+    def _dialled(self) -> GreetedConnection:
         try:
             return dial(self.target, self.remaining)
         except FailureError as error:
             self.address = error.address or self.address
             raise
 
-    def _verify(self, link: Link, record: HostRecord, known: KnownHosts) -> None:
+    def _verify(self, link: ConfiguredTransport, record: HostRecord, known: KnownHosts) -> None:
         try:
             key = link.get_remote_server_key()
         except paramiko.SSHException:
-            raise DroppedError(Failure(Cause.OVERLOADED, "closed in the key exchange")) from None
+            raise DroppedError(LoginFailure(LoginCause.OVERLOADED, "closed in the key exchange")) from None
         self.host_key = f"{key.get_name()} {fingerprint(key.asbytes())}"
         verified = verify(key.asbytes(), record, self.target, accept_new=self.client.accept_new_host_keys)
         self.host_key_warning = verified.warning
         if verified.added:
             known.learn(self.target.known_as, key.asbytes())
 
-    def _exchange_keys(self, link: Link) -> None:
+    def _exchange_keys(self, link: ConfiguredTransport) -> None:
         done = threading.Event()
         try:
             link.start_client(event=done)
         except RuntimeError as error:
-            raise failed(Cause.TRANSPORT, f"this machine cannot start another thread: {error}", "ulimit -u") from None
+            raise failed(
+                LoginCause.TRANSPORT, f"this machine cannot start another thread: {error}", "ulimit -u"
+            ) from None
         done.wait(self.remaining + 1)
         if not (done.is_set() and link.is_active()):
             raise self._handshake_failure(link, link.get_exception())
 
-    def _handshake_failure(self, link: Link, error: Exception | None) -> FailureError:
+    def _handshake_failure(self, link: ConfiguredTransport, error: Exception | None) -> FailureError:
         """Say why there was no key exchange, from how far it came."""
         server = link.wire.server
         if not server.banner:
@@ -152,26 +156,26 @@ class _Attempt:
         if link.wire.timed_out:
             return FailureError(failures.stalled(self.address, "in the key exchange", self.timeout))
         if isinstance(error, IncompatiblePeer):
-            return failed(Cause.TRANSPORT, f"paramiko and the server have no common algorithm: {error}",
+            return failed(LoginCause.TRANSPORT, f"paramiko and the server have no common algorithm: {error}",
                           failures.by_hand(self.target, "-v"), openssh_may_work=True)  # fmt: skip
         if server.disconnect:
-            return failed(Cause.TRANSPORT, f"the server ended the key exchange: {server.disconnect}",
+            return failed(LoginCause.TRANSPORT, f"the server ended the key exchange: {server.disconnect}",
                           failures.by_hand(self.target, "-v"), openssh_may_work=True)  # fmt: skip
         if isinstance(error, (EOFError, OSError)) or error is None:
-            return DroppedError(Failure(Cause.OVERLOADED, "closed in the key exchange"))
-        return failed(Cause.TRANSPORT, f"the key exchange failed: {error}", failures.by_hand(self.target, "-v"))
+            return DroppedError(LoginFailure(LoginCause.OVERLOADED, "closed in the key exchange"))
+        return failed(LoginCause.TRANSPORT, f"the key exchange failed: {error}", failures.by_hand(self.target, "-v"))
 
     def _banner_failure(self, server: ServerMessages, *, timed_out: bool) -> FailureError:
         answer = server.before_banner.decode(errors="replace").strip()[:120]
         if answer.startswith(failures.SERVER_FULL):
-            return DroppedError(Failure(Cause.OVERLOADED, f"it answered {answer!r}"))
+            return DroppedError(LoginFailure(LoginCause.OVERLOADED, f"it answered {answer!r}"))
         if answer:
             return FailureError(failures.not_ssh(self.target, answer))
         if timed_out:
             return FailureError(failures.silent(self.target, self.address, self.timeout))
-        return DroppedError(Failure(Cause.OVERLOADED, "closed before its banner"))
+        return DroppedError(LoginFailure(LoginCause.OVERLOADED, "closed before its banner"))
 
-    def _start(self, link: Link) -> paramiko.Channel:
+    def _start(self, link: ConfiguredTransport) -> paramiko.Channel:
         try:
             channel = link.open_session(timeout=self.remaining)
             channel.exec_command(self.client.command)
@@ -180,14 +184,14 @@ class _Attempt:
         link.wire.deadline = None
         return channel
 
-    def _session_failure(self, link: Link, error: Exception) -> FailureError:
+    def _session_failure(self, link: ConfiguredTransport, error: Exception) -> FailureError:
         if link.wire.timed_out:
             return FailureError(failures.stalled(self.address, "after the login", self.timeout))
         if not link.is_active():
             why = link.wire.server.disconnect or "it gave no reason"
-            return failed(Cause.CLOSED, f"the server closed the connection right after the login: {why}",
+            return failed(LoginCause.CLOSED, f"the server closed the connection right after the login: {why}",
                           failures.by_hand(self.target, "-v"))  # fmt: skip
-        return failed(Cause.NO_SHELL, f"logged in, but no command can be started: {error}",
+        return failed(LoginCause.NO_SHELL, f"logged in, but no command can be started: {error}",
                       failures.by_hand(self.target, "-v"))  # fmt: skip
 
     def _record(self) -> LoginRecord:

@@ -30,7 +30,7 @@ from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.ssh.algorithms import Wanted, offered, user_keys
+from ncheck.ssh.algorithms import WantedAlgorithms, offered, user_keys
 from ncheck.ssh.dial import IDENTIFICATION, lossy
 from ncheck.ssh.login import LoginRecord
 from ncheck.ssh.public_keys import type_of
@@ -210,12 +210,12 @@ _KEPT = {
 }
 
 
-class Link(paramiko.Transport):
+class ConfiguredTransport(paramiko.Transport):
     """A transport that offers what the ssh configuration says, and first the types of host key that are known."""
 
     server_extensions: dict[str, bytes]  # the stubs leave it out
 
-    def __init__(self, sock: socket.socket, wanted: Wanted, known_types: tuple[str, ...]) -> None:
+    def __init__(self, sock: socket.socket, wanted: WantedAlgorithms, known_types: tuple[str, ...]) -> None:
         self._wanted = wanted
         self._known_types = known_types if wanted.known_first else ()
         super().__init__(sock, packetizer_class=Wire)
@@ -289,7 +289,9 @@ MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of 
 class ParamikoStream:
     """Standard input and output of one command; its connection ends with it."""
 
-    def __init__(self, link: Link, channel: paramiko.Channel, record: LoginRecord, sock: socket.socket) -> None:
+    def __init__(
+        self, link: ConfiguredTransport, channel: paramiko.Channel, record: LoginRecord, sock: socket.socket
+    ) -> None:
         self.record = record
         self._sock = sock
         self._link = link

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.ssh import child
-from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, Wanted, lacking
+from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, WantedAlgorithms, lacking
 from ncheck.ssh.config_syntax import (
     COMMANDS,
     MANY,
@@ -41,7 +41,7 @@ SSH_PORT = 22
 
 
 @dataclass(frozen=True)
-class Target:
+class SshTarget:
     """What OpenSSH would use for one host. Paths are absolute, `~` and tokens expanded; "none" is an empty field.
 
     `needs_openssh` says why the ssh program must be used for this host ("ProxyJump bastion"), "" where paramiko serves.
@@ -69,7 +69,7 @@ class Target:
     bind_address: str = ""
     control_path: str = ""  # tokens expanded
     shared_socket: str = ""  # that path, where ssh uses or makes it and it is one for all hosts
-    algorithms: Wanted = AS_DEFAULT
+    algorithms: WantedAlgorithms = AS_DEFAULT
     needs_openssh: str = ""
     unsure: str = ""
     config_file: str = ""  # what -F and -i named, for command lines that are shown
@@ -83,7 +83,7 @@ class Target:
         return self.host_name if self.port == SSH_PORT else f"[{self.host_name}]:{self.port}"
 
 
-def target_of(name: str, options: Options, user: LocalUser, ticket: Callable[[], bool], unsure: str = "") -> Target:
+def target_of(name: str, options: Options, user: LocalUser, ticket: Callable[[], bool], unsure: str = "") -> SshTarget:
     """Build the target. `ticket` tells whether there is a Kerberos ticket; it is called only where that matters."""
     maker = _TargetMaker(name, options, user, unsure)
     target = maker.target()
@@ -115,9 +115,9 @@ class _TargetMaker:
         values = self.options.get(keyword, default)
         return tuple(self._path(value) for value in values if value.lower() != "none")
 
-    def target(self) -> Target:
+    def target(self) -> SshTarget:
         timeout = self.one("connecttimeout")
-        return Target(
+        return SshTarget(
             name=self.name,
             host_name=self.host_name,
             port=self.port,
@@ -141,9 +141,9 @@ class _TargetMaker:
             unsure=self.unsure,
         )
 
-    def _algorithms(self) -> Wanted:
+    def _algorithms(self) -> WantedAlgorithms:
         values = {name: self.options.get(name, ("",))[0] for name in (*KEYWORDS, "pubkeyacceptedalgorithms")}
-        return Wanted(**values, known_first=values["hostkeyalgorithms"][:1] in ("", "+", "-"))
+        return WantedAlgorithms(**values, known_first=values["hostkeyalgorithms"][:1] in ("", "+", "-"))
 
     def _host_name(self) -> str:
         """Expand HostName, whose %h is the listed name. Names are lowered, v6 addresses and zones are not."""
@@ -200,7 +200,7 @@ class _TargetMaker:
         return self._tokens
 
 
-def from_ssh_g(text: str, user: LocalUser, ticket: Callable[[], bool]) -> Target:
+def from_ssh_g(text: str, user: LocalUser, ticket: Callable[[], bool]) -> SshTarget:
     """Read the output of `ssh -G host`: keyword and value a line. ValueError where it is no such output."""
     options: dict[str, tuple[str, ...]] = {}
     name = ""
@@ -259,7 +259,7 @@ _NAMED = {
 }
 
 
-def needs_openssh(options: Options, target: Target, ticket: Callable[[], bool]) -> str:
+def needs_openssh(options: Options, target: SshTarget, ticket: Callable[[], bool]) -> str:
     """Say why ssh itself must connect, "" where paramiko can.
 
     `GSSAPIAuthentication yes` alone is no reason: Debian and Red Hat ship that line to everyone. Without a Kerberos
@@ -276,7 +276,7 @@ def needs_openssh(options: Options, target: Target, ticket: Callable[[], bool]) 
     )
 
 
-def _proxy(target: Target) -> str:
+def _proxy(target: SshTarget) -> str:
     if target.proxy_jump:
         return f"ProxyJump {target.proxy_jump}"
     return "ProxyCommand" if target.proxy_command else ""
@@ -301,7 +301,7 @@ def _wants_ticket(options: Options) -> bool:
     return options.get("gssapiauthentication") == ("yes",)
 
 
-def _live_master(target: Target) -> str:
+def _live_master(target: SshTarget) -> str:
     """Look for the socket of a connection that is open already: after a second factor, perhaps the only login.
 
     A socket without a master behind it does no harm: ssh then connects by itself.
@@ -320,7 +320,7 @@ _OF_A_HOST = ("%h", "%n", "%k", "%C")  # the tokens of which a ControlPath has o
 _HASH = r"[0-9a-f]{40}"
 
 
-def _shares_socket(options: Options, target: Target) -> bool:
+def _shares_socket(options: Options, target: SshTarget) -> bool:
     """Tell whether ssh reaches this host over one connection for all hosts: a ControlPath without a host's name."""
     if not target.control_path or re.search(_HASH, target.control_path):
         return False
@@ -330,7 +330,7 @@ def _shares_socket(options: Options, target: Target) -> bool:
     return options.get("controlmaster", ("no",))[0] not in ("no", "false") or bool(_live_master(target))
 
 
-def _only_security_keys(target: Target) -> str:
+def _only_security_keys(target: SshTarget) -> str:
     """Name a security key where all existing identities are such: their files hold only handles."""
     keys = [path for path in target.identity_files if path.endswith("_sk") and exists(path)]  # noqa: PTH110
     others = (path for path in target.identity_files if not path.endswith("_sk"))

@@ -25,10 +25,10 @@ from ncheck.model.state import state_of
 from ncheck.parity import nodes_by_value
 from ncheck.redact import redact_record
 from ncheck.settings import Settings
-from ncheck.steps.again import NODES, with_nodes_of_run
 from ncheck.steps.bad_nodes import found_bad, to_drain
 from ncheck.steps.blockers import blockers, mended
 from ncheck.steps.judge import Judgement, excused_pairs, judge
+from ncheck.steps.rerun_line import NODES, with_nodes_of_run
 from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, lacks_python, systems_of
 from ncheck.text import typable
 from ncheck.this_machine.origin import Origin
@@ -253,10 +253,10 @@ def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tu
 def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     if not cluster.asked("ProbeFacts"):
         return (), Probe(ran=False, reason="no check that was selected needs it")
-    from ncheck.probe.why_none import ran_on, why_none
+    from ncheck.probe.skip_reason import nothing_measured, ran_on
 
     if not ran_on(cluster.known):
-        return (), why_none(cluster.known)
+        return (), nothing_measured(cluster.known)
     from ncheck.probe.measurements import measured
 
     return measured(cluster.known)

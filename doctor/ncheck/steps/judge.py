@@ -198,17 +198,17 @@ class _Judging:
     def _judged_by_itself(self, names: list[str], judge: NodeJudge) -> None:
         """Let the check judge each node; of nodes whose facts are the same objects, it says the same but for names."""
         declared = (*self.check.reads, *self.check.also)
-        said: dict[tuple[int, ...], list[Said]] = {}
+        by_facts: dict[tuple[int, ...], list[Said]] = {}
         passed = self._verdict(Outcome.PASSED)
         for name in names:
             try:
                 facts = tuple(map(id, map(self.cluster.known[name].__getitem__, declared)))
-                words = said.get(facts)
+                words = by_facts.get(facts)
                 if words is None:
                     view = self.view[name]
                     words = list(judge(view))
                     if not view.named:
-                        said[facts] = words
+                        by_facts[facts] = words
                 for word in words:
                     self._say(word, word.nodes or (name,))
             except (Exception, SystemExit) as error:  # noqa: BLE001  see _compared
@@ -319,10 +319,10 @@ class _Judging:
     def _verdict(
         self, outcome: Outcome, reason: str = "", *, needs_root: bool = False, others_unread: bool = False
     ) -> Verdict:
-        said = outcome, bounded(reason), needs_root, others_unread
-        if said not in self.made:
-            self.made[said] = Verdict(self.check.name, self.check.code, (), *said)
-        return self.made[said]
+        key = outcome, bounded(reason), needs_root, others_unread
+        if key not in self.made:
+            self.made[key] = Verdict(self.check.name, self.check.code, (), *key)
+        return self.made[key]
 
     def _verdict_without(self, why: Unread | Absent | None) -> Verdict:
         """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""

@@ -42,7 +42,7 @@ def wanted_facts(of_checks: Collection[FactType], settings: Settings) -> tuple[F
     if settings.select:
         return with_needs(of_checks)
     from ncheck.facts.lost_peers import LostPeerFacts
-    from ncheck.facts.of_plan import PLAN_FACTS
+    from ncheck.facts.plan_facts import PLAN_FACTS
 
     return with_needs((*of_checks, *PLAN_FACTS, LostPeerFacts))
 

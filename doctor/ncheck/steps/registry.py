@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ncheck.errors import SettingsError
 from ncheck.expression import expression
 from ncheck.facts.run import BrokenPlugIn
-from ncheck.installed import distributions
+from ncheck.installed_packages import distributions
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import Check, Listed
 from ncheck.model.finding import Severity

@@ -125,13 +125,13 @@ class SshFromHere:
         for those that were not tried.
         """
         from ncheck.ssh.failures import cause_of
-        from ncheck.ssh.login import Cause
+        from ncheck.ssh.login import LoginCause
 
         replies: dict[str, Reply] = {}
         for node in sorted(nodes, key=lambda node: node.name not in self.logins)[:NODES_EACH]:
             answer = self._begin(node).answer()
             replies[node.name] = Reply(Status.OK, value={"peers": {node.name: answer}})
-            if answer["ran"] or cause_of(answer["stderr"]) is Cause.TRANSPORT:
+            if answer["ran"] or cause_of(answer["stderr"]) is LoginCause.TRANSPORT:
                 break
         last = replies[node.name]
         return {node.name: replies.get(node.name, last) for node in nodes}

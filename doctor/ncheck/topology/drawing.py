@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ncheck.model.board import Board, Domain
 from ncheck.parse.topology_matrix import RANK, Matrix, closest_nics
-from ncheck.topology.judged import in_words, worst_hop
+from ncheck.topology.judgement import in_words, worst_hop
 
 
 def drawing(matrix: Matrix) -> tuple[str, ...]:

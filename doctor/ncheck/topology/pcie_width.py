@@ -10,7 +10,7 @@ from ncheck.parity import split
 
 
 @dataclass(frozen=True)
-class Port:
+class PcieDeviceLink:
     """A device's own link. `kind` is GPU or HCA, `rate` what is compared: lanes of a GPU, lanes times GT/s of an HCA.
 
     An idle GPU lowers its speed, so a GPU's says nothing.
@@ -42,21 +42,21 @@ class Port:
         )
 
 
-def ports(facts: PcieFacts) -> Iterator[Port]:
+def ports(facts: PcieFacts) -> Iterator[PcieDeviceLink]:
     """Yield each device whose link shows its width; a virtual function shows none."""
     for kind, devices in (("GPU", facts.gpus), ("HCA", facts.hcas)):
         for name, links in devices.items():
             own = links[0] if links else None
             if own and own.width is not None and own.most_width is not None:
-                yield Port(kind, name, own.width, own.most_width, own.speed, own.most_speed)
+                yield PcieDeviceLink(kind, name, own.width, own.most_width, own.speed, own.most_speed)
 
 
-def behind(facts: Mapping[str, PcieFacts]) -> dict[str, list[Port]]:
+def behind(facts: Mapping[str, PcieFacts]) -> dict[str, list[PcieDeviceLink]]:
     """Return the nodes whose devices have less than those of most nodes, with the links that could have more.
 
     The devices of a node are compared as a whole: addresses may differ between nodes that are built alike.
     """
-    found: dict[str, list[Port]] = {}
+    found: dict[str, list[PcieDeviceLink]] = {}
     shown = {id(links): tuple(ports(links)) for links in {id(one): one for one in facts.values()}.values()}
     for kind in ("GPU", "HCA"):
         kinds = {one: [port for port in devices if port.kind == kind] for one, devices in shown.items()}

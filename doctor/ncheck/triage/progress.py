@@ -20,7 +20,7 @@ _WINDOWS = 24  # that are remembered
 _BEFORE_SLOW = 3  # windows: a job is called slow after it was seen to be faster for so long
 
 
-class Kind(Enum):
+class ProgressKind(Enum):
     """What a job moves. The value is the least that counts: bytes per second and node, or percent of a GPU per node."""
 
     NETWORK = 16e3
@@ -35,7 +35,7 @@ Rank = tuple[str, int]  # node and pid
 class Slower:
     """The job moves `share` of what it usually moves, since that time of the looks' clock."""
 
-    kind: Kind
+    kind: ProgressKind
     share: float
     since: float
 
@@ -45,11 +45,11 @@ class Snapshot:
     """Sums over all nodes at one time."""
 
     at: float
-    moved: Mapping[Kind, float]
+    moved: Mapping[ProgressKind, float]
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """What one job has moved since it was first looked at. `window` is in seconds: how long it may stand still.
 
     nodes  the last look at each node
@@ -64,9 +64,9 @@ class Progress:
     cpu: Mapping[Rank, float] = field(default_factory=dict)
     marks: tuple[tuple[float, Mapping[Rank, float]], ...] = ()
 
-    def after(self, at: float, pulses: Mapping[str, PulseFacts]) -> Progress:
+    def after(self, at: float, pulses: Mapping[str, PulseFacts]) -> JobProgress:
         """Return it with one more look. A node that did not answer has moved nothing that is known."""
-        moved = dict(self.looks[-1].moved) if self.looks else dict.fromkeys(Kind, 0.0)
+        moved = dict(self.looks[-1].moved) if self.looks else dict.fromkeys(ProgressKind, 0.0)
         cpu = dict(self.cpu)
         for node, now in pulses.items():
             before = self.nodes.get(node)
@@ -82,7 +82,7 @@ class Progress:
         if not marks or at >= marks[-1][0] + self.window:
             marks = (*marks, (at, cpu))[-_WINDOWS:]
         looks = tuple(look for look in (*self.looks, Snapshot(at, moved)) if look.at >= oldest)
-        return Progress(self.window, {**self.nodes, **pulses}, looks, cpu, marks)
+        return JobProgress(self.window, {**self.nodes, **pulses}, looks, cpu, marks)
 
     @property
     def stands_since(self) -> float | None:
@@ -92,20 +92,20 @@ class Progress:
         """
         if not self.looks or self.looks[-1].at - self.looks[0].at < self.window:
             return None
-        usual = {kind: self._usual(kind, 1, 1) for kind in Kind}
+        usual = {kind: self._usual(kind, 1, 1) for kind in ProgressKind}
         lively = [kind for kind, amount in usual.items() if amount and amount >= self._least(kind)]
-        moved = {kind: self._moved(kind, self.looks[-1].at) for kind in Kind}
+        moved = {kind: self._moved(kind, self.looks[-1].at) for kind in ProgressKind}
         if lively:
             still = [kind for kind in lively if moved[kind] < max(self._least(kind), STILL * (usual[kind] or 0.0))]
             return min((self._last(kind, usual[kind] or 0.0) for kind in still), default=None)
-        if any(moved[kind] >= self._least(kind) for kind in Kind):
+        if any(moved[kind] >= self._least(kind) for kind in ProgressKind):
             return None
-        return max(self._last(kind, 0.0) for kind in Kind)
+        return max(self._last(kind, 0.0) for kind in ProgressKind)
 
     @property
     def slower(self) -> Slower | None:
         """How much less the job has moved in the last two windows than before, where it is much less."""
-        for kind in (Kind.GPUS, Kind.NETWORK, Kind.FILES):
+        for kind in (ProgressKind.GPUS, ProgressKind.NETWORK, ProgressKind.FILES):
             usual = self._usual(kind, 2, _BEFORE_SLOW)
             if usual and usual >= self._least(kind):
                 ends = (self.looks[-1].at, self.looks[-1].at - self.window)
@@ -128,10 +128,10 @@ class Progress:
             return {}
         return {rank: shares[rank] for rank, change in changes.items() if change >= _NOTICED}
 
-    def _least(self, kind: Kind) -> float:
+    def _least(self, kind: ProgressKind) -> float:
         return float(kind.value) * self.window * max(1, len(self.nodes))
 
-    def _usual(self, kind: Kind, latest: int, least: int) -> float | None:
+    def _usual(self, kind: ProgressKind, latest: int, least: int) -> float | None:
         """Return what a window usually moved, of those before the `latest` ones; None if they are fewer than `least`.
 
         Of four windows three moved no more: what a job does while it evaluates is not what it usually does.
@@ -142,11 +142,11 @@ class Progress:
             return None
         return past[0] if len(past) == 1 else quantiles(past, n=4, method="inclusive")[2]
 
-    def _moved(self, kind: Kind, end: float) -> float:
+    def _moved(self, kind: ProgressKind, end: float) -> float:
         """Return what was moved in the window that ends there."""
         return self._sum_at(kind, end) - self._sum_at(kind, end - self.window)
 
-    def _sum_at(self, kind: Kind, at: float) -> float:
+    def _sum_at(self, kind: ProgressKind, at: float) -> float:
         """Return the sum at a time between two looks."""
         later = next((look for look in self.looks if look.at >= at), self.looks[-1])
         earlier = next((look for look in reversed(self.looks) if look.at <= at), self.looks[0])
@@ -154,7 +154,7 @@ class Progress:
         share = (at - earlier.at) / seconds if seconds > 0 else 0.0
         return earlier.moved[kind] + share * (later.moved[kind] - earlier.moved[kind])
 
-    def _last(self, kind: Kind, usual: float, share: float = STILL) -> float:
+    def _last(self, kind: ProgressKind, usual: float, share: float = STILL) -> float:
         """Return when the job was last seen to move at least this share of what it usually moves."""
         least = max(float(kind.value) * max(1, len(self.nodes)), share * usual / self.window)
         for before, now in pairwise(reversed(self.looks)):
@@ -170,10 +170,10 @@ def _rate(rank: Rank, before: tuple[float, Mapping[Rank, float]], now: tuple[flo
     return (now[1][rank] - before[1].get(rank, 0.0)) / max(0.1, now[0] - before[0])
 
 
-def _grown(before: PulseFacts, now: PulseFacts) -> dict[Kind, float]:
+def _grown(before: PulseFacts, now: PulseFacts) -> dict[ProgressKind, float]:
     """Return what a node moved between two looks. A counter that was set back has moved nothing."""
     own = {one.pid: one.moved for one in before.ranks}
     files = sum(max(0, (one.moved or 0) - (own[one.pid] or 0)) for one in now.ranks if own.get(one.pid) is not None)
     network = max(0, now.network - before.network) + max(0, now.ports - before.ports)
     use = now.gpus.memory_use if now.gpus else 0
-    return {Kind.NETWORK: network, Kind.FILES: files, Kind.GPUS: use * (now.time - before.time)}
+    return {ProgressKind.NETWORK: network, ProgressKind.FILES: files, ProgressKind.GPUS: use * (now.time - before.time)}

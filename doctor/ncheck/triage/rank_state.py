@@ -11,7 +11,7 @@ from functools import cached_property
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.job import RankProcess
-from ncheck.triage.facts.stacks import FileLock, ProcessStacks, StacksFacts, Task, Thread
+from ncheck.triage.facts.stacks import FileLock, ProcessStacks, PythonThread, StacksFacts, Task
 from ncheck.triage.positions import (
     A_FILE,
     PATTERN,
@@ -55,7 +55,7 @@ class Activity:
         return self.busy is not None and (self.busy >= _SPINS or self.awake)
 
 
-class Change(Enum):
+class ThreadChange(Enum):
     """What changed between the looks at a thread."""
 
     UNKNOWN = "it was at the same place, and may have done its work in between"
@@ -83,10 +83,10 @@ class RankState:
     process: ProcessStacks
     facts: StacksFacts
     position: Position
-    change: Change = Change.STILL
+    change: ThreadChange = ThreadChange.STILL
     activity: Activity = Activity()
-    acting: Thread | None = None
-    threads: tuple[Thread, ...] = ()
+    acting: PythonThread | None = None
+    threads: tuple[PythonThread, ...] = ()
     at_work: bool = False
     holder: RankState | None = None
 
@@ -96,11 +96,11 @@ class RankState:
 
     @property
     def still(self) -> bool:
-        return self.change is Change.STILL
+        return self.change is ThreadChange.STILL
 
     @property
     def moved(self) -> bool:
-        return self.change is Change.MOVED
+        return self.change is ThreadChange.MOVED
 
     @property
     def spins(self) -> bool:
@@ -135,7 +135,7 @@ class RankState:
         """
         if self.position.kind is not Kind.CODE or not self.spins:
             return False
-        in_pattern = self.position.name == PATTERN and self.change is not Change.LOOPS
+        in_pattern = self.position.name == PATTERN and self.change is not ThreadChange.LOOPS
         lines = [thread.frames[0].source for thread in self.threads if thread.frames]
         return in_pattern or (self.holds_gil and _is_endless(lines))
 
@@ -146,7 +146,7 @@ class RankState:
         return states.pop() if len(states) == 1 and states <= {"T", "t"} else ""
 
     @cached_property
-    def gil_owner(self) -> Thread | None:
+    def gil_owner(self) -> PythonThread | None:
         """The other thread that holds the interpreter's lock (GIL) all the time."""
         return None if self.holds_gil else self._gil
 
@@ -155,10 +155,10 @@ class RankState:
         """Whether it holds the interpreter's lock itself."""
         if self._gil and self.acting and (self._gil.name, self._gil.number) == (self.acting.name, self.acting.number):
             return True
-        return self.change is Change.LOOPS and all(thread.gil for thread in self.threads)
+        return self.change is ThreadChange.LOOPS and all(thread.gil for thread in self.threads)
 
     @cached_property
-    def _gil(self) -> Thread | None:
+    def _gil(self) -> PythonThread | None:
         """The thread that held the interpreter's lock at each look, at the same place."""
         if not self.threads or not isinstance(self.process.looks, tuple):
             return None
@@ -210,7 +210,7 @@ class RankState:
         if self.gil_owner:
             place = position_of(self.gil_owner.frames)
             return f"does not release the GIL: its thread {self.gil_owner.name or 'without a name'} is at {place.where}"
-        position, loops = self.position, self.change is Change.LOOPS
+        position, loops = self.position, self.change is ThreadChange.LOOPS
         if position.kind is Kind.CODE and (loops or self.spins or self.holds_gil):
             holds = ", and does not release the GIL" if self.holds_gil else ""
             return f"{'loops' if loops else 'computes'} at {position.where}{position.source}{holds}"
@@ -276,16 +276,16 @@ def _state(rank: RankProcess, process: ProcessStacks, facts: StacksFacts) -> Ran
     return RankState(rank, process, facts, position, change, activity, acting, threads, at_work)
 
 
-def _change(places: Sequence[Position], activity: Activity, *, at_work: bool) -> Change:
+def _change(places: Sequence[Position], activity: Activity, *, at_work: bool) -> ThreadChange:
     if len({(place.kind, place.path) for place in places}) > 1:
         waited = any(place.kind in WAITS_FOR_RANKS for place in places)
         functions = {(*(step[:2] for step in place.path[:1]), *place.path[1:]) for place in places}
-        return Change.LOOPS if not waited and len(functions) == 1 else Change.MOVED
+        return ThreadChange.LOOPS if not waited and len(functions) == 1 else ThreadChange.MOVED
     # What waits at the same place at each look, and both computed and slept often, went on meanwhile and came back.
     if not at_work and activity.sleeps > _OFTEN and activity.computes and (activity.busy or 0.0) < _SPINS:
-        return Change.MOVED
+        return ThreadChange.MOVED
     idle = activity.busy is not None and not activity.computes and not activity.awake
-    return Change.STILL if idle and activity.sleeps <= _POLLS else Change.UNKNOWN
+    return ThreadChange.STILL if idle and activity.sleeps <= _POLLS else ThreadChange.UNKNOWN
 
 
 def _by_kernel(rank: RankProcess, process: ProcessStacks, facts: StacksFacts) -> RankState | None:
@@ -327,19 +327,19 @@ def _is_endless(lines: Sequence[str]) -> bool:
 
 # Threads
 
-_NO_THREAD = Thread("", ())
+_NO_THREAD = PythonThread("", ())
 _LEAVES_TO_OTHERS = frozenset({Kind.ENDING, Kind.SERVICE, Kind.BACKWARD, Kind.LOCK})
 _JOINS = frozenset({"join", "_wait_for_tstate_lock"})
 
 
-def main_thread(process: ProcessStacks, look: Sequence[Thread]) -> Thread:
+def main_thread(process: ProcessStacks, look: Sequence[PythonThread]) -> PythonThread:
     """Return the main thread: by its number, else by its name; the first that was started comes last."""
     by_number = (thread for thread in look if thread.number == process.pid)
     by_name = (thread for thread in look if thread.name == "MainThread")
     return next(by_number, None) or next(by_name, None) or (look[-1] if look else _NO_THREAD)
 
 
-def _acting(process: ProcessStacks, look: Sequence[Thread]) -> Thread:
+def _acting(process: ProcessStacks, look: Sequence[PythonThread]) -> PythonThread:
     """Return the thread that does the rank's work: the main thread, or the one that this waits for."""
     main = main_thread(process, look)
     kind = position_of(main.frames).kind
@@ -351,7 +351,7 @@ def _acting(process: ProcessStacks, look: Sequence[Thread]) -> Thread:
     return main
 
 
-def _same(acting: Thread, look: Sequence[Thread], process: ProcessStacks) -> Thread:
+def _same(acting: PythonThread, look: Sequence[PythonThread], process: ProcessStacks) -> PythonThread:
     """Return the same thread in another look."""
     main = main_thread(process, look)
     if acting.number == process.pid or acting.name in ("MainThread", ""):

@@ -421,9 +421,9 @@ def _is_harmless(text: str) -> bool:
     # E external/local_xla/.../cuda_dnn.cc:9261] Unable to register cuDNN factory: each start of TensorFlow says so
     # n1:7:8 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]: no fault on a node without InfiniBand
     # libfabric:85:1747438790::core:core:fi_getinfo_():1392<info> fi_getinfo: provider shm returned -61
-    _, information, said = text.partition("nccl info ")
+    _, information, message = text.partition("nccl info ")
     if information:
-        return not _TROUBLE.search(said)
+        return not _TROUBLE.search(message)
     return any(words in text for words in _HARMLESS)
 
 

@@ -34,8 +34,8 @@ from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PULSE, PulseFacts
 from ncheck.triage.join import LiveReport, Work, examine_job
 from ncheck.triage.live import cluster_of, facts_read
-from ncheck.triage.progress import Progress, Rank
-from ncheck.triage.watched import listed
+from ncheck.triage.progress import JobProgress, Rank
+from ncheck.triage.watched_ranks import listed
 
 if TYPE_CHECKING:
     from ncheck.fleet.engine import Engine
@@ -56,7 +56,7 @@ _SESSION = 3600.0  # seconds: an agent whose head was lost without a word ends b
 
 
 @dataclass(frozen=True)
-class Note:
+class WatchNote:
     """What happened, for people: the job was found, a rank ended, the job started again, it ended.
 
     `blind`: a node was not watched from then on.
@@ -81,7 +81,7 @@ class Alarm:
     job: Job | None
 
 
-Event = Note | Alarm
+Event = WatchNote | Alarm
 
 
 class Reason(Enum):
@@ -103,7 +103,7 @@ class Do(Enum):
 
 
 @dataclass(frozen=True)
-class Step:
+class WatchStep:
     """What a watch does next, `wait` seconds later.
 
     Of an examination: its reason, what names the job, when it began, and since when there is that reason.
@@ -154,8 +154,8 @@ class Watch:
     """
 
     target: Target
-    progress: Progress
-    step: Step = Step(Do.LOG_IN)
+    progress: JobProgress
+    step: WatchStep = WatchStep(Do.LOG_IN)
     events: tuple[Event, ...] = ()
     looks: int = 0
     until: float = 0.0
@@ -178,17 +178,17 @@ class Watch:
         return max(_OFTENEST, min(_SELDOMEST, self.stalled / _LOOKS))
 
     def saying(self, text: str, *, blind: bool = False) -> Watch:
-        return replace(self, events=(*self.events, Note(text, blind)))
+        return replace(self, events=(*self.events, WatchNote(text, blind)))
 
     def doing(self, do: Do) -> Watch:
-        return replace(self, step=Step(do))
+        return replace(self, step=WatchStep(do))
 
     def later(self, now: float) -> Watch:
         """Return it with the next look: usually at the ranks, now and then for the job itself."""
         if now >= self.until:
             return self.doing(Do.LOG_IN)
         find = self.job is None or self.looks % _FIND_EVERY == _FIND_EVERY - 1
-        return replace(self, step=Step(Do.FIND if find else Do.LOOK, self.every))
+        return replace(self, step=WatchStep(Do.FIND if find else Do.LOOK, self.every))
 
 
 def watch(
@@ -202,7 +202,7 @@ def watch(
 
     `engines` is called for each session with the nodes: what connects to one of them in it.
     """
-    state, wanted = Watch(settings.run.target or Target(), Progress(stalled)), with_needs(facts_read())
+    state, wanted = Watch(settings.run.target or Target(), JobProgress(stalled)), with_needs(facts_read())
     while state.step.do is not Do.END:
         with Fleet(nodes, settings, engines(), observer) as fleet:
             fleet.keep({node.name for node in nodes}, _SESSION)
@@ -358,7 +358,7 @@ def _begun(watch: Watch, job: Job) -> Watch:
     started = "the job has started again" if watch.ended or watch.job else "the job is watched"
     count = f"{len(job.ranks)} rank{'s' if len(job.ranks) > 1 else ''} on {listed('node', job.nodes)}"
     return replace(
-        watch.saying(f"{started}: {count}"), progress=Progress(watch.stalled), absent=frozenset(job.missing),
+        watch.saying(f"{started}: {count}"), progress=JobProgress(watch.stalled), absent=frozenset(job.missing),
         ended={}, noted=frozenset(), examined=Examinations(),
     )  # fmt: skip
 
@@ -408,7 +408,7 @@ def _looked(watch: Watch, job: Job, pulses: Mapping[str, PulseFacts], now: float
     if not reasons or examined.alarm or now < examined.next_at:
         return watch.later(now)
     reason, since = next(iter(reasons.items()))
-    return replace(watch, step=Step(Do.EXAMINE, 0.0, reason, _target(watch, job), now, since))
+    return replace(watch, step=WatchStep(Do.EXAMINE, 0.0, reason, _target(watch, job), now, since))
 
 
 def _reasons(watch: Watch, now: float) -> dict[Reason, float]:

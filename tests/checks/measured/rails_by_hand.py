@@ -8,18 +8,18 @@ from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 
 MIB = 2**20
 PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))
 TOOLS = ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})
 
 
-def pair(number: int, one: str, other: str, told: float | Failure, rail: int = 0) -> dict[str, NodeResult]:
-    """Return both nodes' turns: Gb/s that the client measured, or how it failed."""
+def pair(number: int, one: str, other: str, told: float | StepFailure, rail: int = 0) -> dict[str, NodeResult]:
+    """Return both nodes' results: Gb/s that the client measured, or how it failed."""
     step = Step(number, Stage.RAIL, Method.RDMA, (one, other), (1, 1), (MIB,))
     planned = (f"mlx5_{rail}:1",)
-    if isinstance(told, Failure):
+    if isinstance(told, StepFailure):
         return {node: NodeResult(step, (), planned, failure=told) for node in (one, other)}
     seconds = MIB * 8 / (told * 1e9)
     row = Row(MIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)

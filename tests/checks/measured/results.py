@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ncheck.model.cluster import Facts
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Stage, Step, StepFailure
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)
@@ -33,17 +33,17 @@ def rows(wrong: int = 0) -> tuple[Row, ...]:
 
 def broken(one: Step, words: str, *log: str, at: str = "init", code: int | None = None) -> NodeResult:
     """Return the part of a node whose rank ended with an error."""
-    return NodeResult(one, (), log=log, failure=Failure(at, words, 0, code), seconds=20.0)
+    return NodeResult(one, (), log=log, failure=StepFailure(at, words, 0, code), seconds=20.0)
 
 
 def late(one: Step, *log: str, at: str = "init", seconds: float = 20.0, **more: object) -> NodeResult:
     """Return the part of a node whose time was over."""
-    failure = Failure(at, f"it ran out of time in: {at}", 0, None, late=True)
+    failure = StepFailure(at, f"it ran out of time in: {at}", 0, None, late=True)
     return NodeResult(one, log=log, failure=failure, seconds=seconds, **{"rows": (), **more})  # type: ignore[arg-type]
 
 
 def probed(**results: NodeResult | tuple[NodeResult, ...]) -> dict[str, Facts]:
-    """Return nodes with their turns."""
+    """Return nodes with their results."""
     told = {node: part if isinstance(part, tuple) else (part,) for node, part in results.items()}
     return {node: {ProbeFacts: ProbeFacts(parts)} for node, parts in told.items()}
 

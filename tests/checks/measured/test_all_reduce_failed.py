@@ -9,7 +9,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Skipped, Stage
+from ncheck.probe.node_result import Method, NodeResult, Skipped, Stage, StepFailure
 from ncheck.steps.judge import Judgement, judge
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
@@ -48,7 +48,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
 
 def test_a_node_where_ranks_cannot_meet_is_named_alone_and_those_that_were_not_asked_are_not_gone() -> None:
     trio, why = step(3, "n1", "n2", "n3", stage=Stage.ALL), "n1 cannot take part in this step"
-    no_meeting = ProbeFacts((NodeResult(trio, (), failure=Failure("meeting", "it has no address for a store")),))
+    no_meeting = ProbeFacts((NodeResult(trio, (), failure=StepFailure("meeting", "it has no address for a store")),))
     nodes = probed(n1=(), n2=(), n3=())
     nodes["n1"] = {ProbeFacts: no_meeting}
     nodes |= {name: {ProbeFacts: ProbeFacts((), (Skipped(trio, why),))} for name in ("n2", "n3")}
@@ -201,7 +201,7 @@ def test_it_is_silent_where_all_went_well_and_skipped_where_no_probe_ran() -> No
 
 def test_what_perftest_says_is_told_by_its_own_checks() -> None:
     one = step(1, "n1", "n2", stage=Stage.RAIL, method=Method.RDMA)
-    part = NodeResult(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
+    part = NodeResult(one, (), failure=StepFailure("", "Failed status 12: wr_id 0"))
     assert found(probed(n1=part, n2=part)) == []
 
 

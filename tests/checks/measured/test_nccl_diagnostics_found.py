@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Stage, Step
+from ncheck.probe.node_result import Method, NodeResult, Stage, Step, StepFailure
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
@@ -19,7 +19,7 @@ MISMATCH = "b:1 NCCL DIAG [INFO] p2p: write mismatch srcRank=2 srcCudaDev=0 dstR
 SLOW = "a:1 NCCL DIAG [INFO] net bw: same-nic rank 3 (b): 26.1 Gbit/s, >30% off median 391.5 Gbit/s in comm 0x1"
 
 
-def nodes(*first: str, second: tuple[str, ...] = (), failure: Failure | None = None) -> dict[str, Facts]:
+def nodes(*first: str, second: tuple[str, ...] = (), failure: StepFailure | None = None) -> dict[str, Facts]:
     results = {name: NodeResult(STEP, (), log=log, failure=failure) for name, log in (("n1", first), ("n2", second))}
     return {name: {ProbeFacts: ProbeFacts((result,))} for name, result in results.items()}
 
@@ -53,5 +53,5 @@ def test_what_was_not_run_or_printed_nothing_is_skipped_and_not_passed() -> None
 
 
 def test_a_run_that_came_to_no_end_is_unknown() -> None:
-    late = Failure("init", "it ran out of time in: init", late=True)
+    late = StepFailure("init", "it ran out of time in: init", late=True)
     assert set(outcomes(nodes(HEAD, failure=late)).values()) == {Outcome.UNKNOWN}

@@ -9,7 +9,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS
-from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.node_slow import node_slow
 
@@ -25,7 +25,7 @@ ACROSS = [("n5", "n1", 3), ("n6", "n2", 3), ("n7", "n3", 3), ("n8", "n4", 3)]
 
 def result(step: Step, busbw: float | None, **more: object) -> NodeResult:
     if busbw is None:
-        return NodeResult(step, (), failure=Failure("init", "connection refused"), seconds=20.0)
+        return NodeResult(step, (), failure=StepFailure("init", "connection refused"), seconds=20.0)
     seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
     row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
     return NodeResult(step, (row,), seconds=20.0, **more)  # type: ignore[arg-type]

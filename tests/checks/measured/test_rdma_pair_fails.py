@@ -5,14 +5,14 @@ from __future__ import annotations
 from ncheck.facts.tools import ToolFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.probe.node_result import Failure
+from ncheck.probe.node_result import StepFailure
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 
 from .rails_by_hand import cluster, pair
 
-RTR = Failure("write", "Failed to modify QP 0x87 to RTR")
-REFUSED = Failure("connect", "Couldn't connect to 10.1.0.7:20011")
+RTR = StepFailure("write", "Failed to modify QP 0x87 to RTR")
+REFUSED = StepFailure("connect", "Couldn't connect to 10.1.0.7:20011")
 LINE = (
     "ssh -p 2222 train@n1 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits & sleep 2; "
     "ssh -p 2222 train@n2 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits n1"

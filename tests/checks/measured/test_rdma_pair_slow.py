@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
-from ncheck.probe.node_result import Failure
+from ncheck.probe.node_result import StepFailure
 from ncheck.probe.rails import gate
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow
@@ -41,7 +41,7 @@ def test_healthy_rails_are_no_problem() -> None:
 
 
 def test_a_pair_that_failed_is_not_called_slow_nor_fast() -> None:
-    nodes = cluster(pair(1, "n1", "n2", Failure("write", "Completion with error at client")))
+    nodes = cluster(pair(1, "n1", "n2", StepFailure("write", "Completion with error at client")))
     assert set(outcomes(nodes).values()) == {Outcome.SKIPPED}
 
 

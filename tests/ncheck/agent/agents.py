@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ncheck.agent.answers import module_of
 from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Request, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionTerms
 from ncheck.model.evidence import Answer, JsonValue, Reply
 from ncheck.model.node import Node
 
@@ -20,7 +20,7 @@ class Agent:
 
     def __init__(self, **environment: JsonValue) -> None:
         self.known = Known(Node("here"))
-        wanted = Wanted(
+        wanted = SessionTerms(
             os.urandom(8).hex(), time.monotonic() + 900, connect_timeout=60.0, command_timeout=60.0,
             environment=environment,
         )  # fmt: skip

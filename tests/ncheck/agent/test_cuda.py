@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ncheck.agent import loader
 from ncheck.agent.answers import cuda
-from ncheck.agent.job import Job
+from ncheck.agent.job import JobSetup
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
 
@@ -29,7 +29,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     def answered(**variables: str) -> dict[str, JsonValue]:
         sources = Sources()
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "CUDA", "PATH"))}
-        sources.job = Job({"python": sys.executable}, {**plain, "PYTHONPATH": str(tmp_path / "site"), **variables})
+        sources.job = JobSetup({"python": sys.executable}, {**plain, "PYTHONPATH": str(tmp_path / "site"), **variables})
         sources.job.enter(60.0)
         try:
             said: dict[str, JsonValue] = cuda.answer(sources, None, 60.0)

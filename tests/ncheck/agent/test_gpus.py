@@ -59,10 +59,10 @@ int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
 ASK = """
 import glob
 import json
-from ncheck.agent.answers.gpus import _nvml, started, told
+from ncheck.agent.answers.gpus import _nvml, started, driver_and_gpus
 from ncheck.fleet.bootstrap import module_text
 try:
-    print(json.dumps(told(started(_nvml(module_text)), ["0000:0f:00.0", "0000:10:00.0"])))
+    print(json.dumps(driver_and_gpus(started(_nvml(module_text)), ["0000:0f:00.0", "0000:10:00.0"])))
 except OSError as error:
     print(json.dumps(str(error)))
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.agent.answers.interpreter import answer
-from ncheck.agent.job import Job, NotEnteredError
+from ncheck.agent.job import JobSetup, NotEnteredError
 from ncheck.agent.sources import Sources
 
 
@@ -24,7 +24,7 @@ def python3(folder: Path, *, having: str | None = "six") -> str:
 
 
 def chosen(asked: dict[str, object], path: str) -> tuple[str | None, str]:
-    job = Job(asked, {"PATH": path})
+    job = JobSetup(asked, {"PATH": path})
     job.enter(60.0)
     return job.path, job.how
 
@@ -98,7 +98,7 @@ def test_the_interpreter_of_the_jobs_command_is_sure_where_the_node_has_it(tmp_p
 def test_variables_that_break_the_interpreter_are_noted_and_left_out(tmp_path: Path, culprits: tuple[str, ...]) -> None:
     (tmp_path / "socket.py").write_text("raise SystemError('an old one')")
     values = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": str(tmp_path)}
-    job = Job({"python": sys.executable}, {"PATH": "/usr/bin:/bin", **{name: values[name] for name in culprits}})
+    job = JobSetup({"python": sys.executable}, {"PATH": "/usr/bin:/bin", **{name: values[name] for name in culprits}})
     job.enter(60.0)
     words = (
         "ModuleNotFoundError: No module named 'encodings'" if "PYTHONHOME" in culprits else "SystemError: an old one"
@@ -112,7 +112,7 @@ def test_variables_that_break_the_interpreter_are_noted_and_left_out(tmp_path: P
 
 def test_a_pythonpath_that_breaks_nothing_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text("raise SystemExit(1)")
-    job = Job({"python": sys.executable}, {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path)})
+    job = JobSetup({"python": sys.executable}, {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path)})
     job.enter(60.0)
     assert (job.broken, job.environment["PYTHONPATH"]) == (None, str(tmp_path))
 
@@ -143,13 +143,13 @@ def test_what_the_set_up_activates_weighs_more_than_what_is_active_on_the_head(t
 
 def test_what_start_up_files_complain_of_is_not_the_set_ups_failure(tmp_path: Path) -> None:
     (tmp_path / ".profile").write_text("no_such_command\n. /no/such/file\n")
-    job = Job({"setup": "export LOADED=yes"}, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    job = JobSetup({"setup": "export LOADED=yes"}, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
     job.enter(60.0)
     assert job.environment["LOADED"] == "yes"
 
 
 def test_the_jobs_commands_find_its_own_interpreters_folder_first(venv: Path) -> None:
-    job = Job({"active": {"VIRTUAL_ENV": str(venv)}}, {"PATH": "/usr/bin"})
+    job = JobSetup({"active": {"VIRTUAL_ENV": str(venv)}}, {"PATH": "/usr/bin"})
     job.enter(60.0)
     assert (job.environment["PATH"], job.login_environment["PATH"]) == (f"{venv}/bin:/usr/bin", "/usr/bin")
 
@@ -183,7 +183,7 @@ def installed(site: Path, **packages: str) -> dict[str, Any]:
     for name, version in packages.items():
         (site / f"{name}-{version}.dist-info").mkdir(parents=True)
     sources = Sources()
-    sources.job = Job({"python": sys.executable}, {**os.environ, "PYTHONPATH": str(site)})
+    sources.job = JobSetup({"python": sys.executable}, {**os.environ, "PYTHONPATH": str(site)})
     sources.job.enter(60.0)
     said: dict[str, Any] = answer(sources, None, 60.0)
     return said

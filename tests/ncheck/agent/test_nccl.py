@@ -13,7 +13,7 @@ import pytest
 from ncheck.agent.answers import nccl
 from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.nccl_loaded import built_as, spelled
-from ncheck.agent.job import Job
+from ncheck.agent.job import JobSetup
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
 
@@ -60,7 +60,7 @@ def asked(site: Path) -> Asked:
     def answered(**variables: str) -> dict[str, JsonValue]:
         sources = Sources()
         plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-        sources.job = Job({"python": sys.executable}, {**plain, "PYTHONPATH": str(site), **variables})
+        sources.job = JobSetup({"python": sys.executable}, {**plain, "PYTHONPATH": str(site), **variables})
         sources.job.enter(60.0)
         said: dict[str, JsonValue] = nccl.answer(sources, None, 60.0)
         return said

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ncheck.agent import loader
 from ncheck.agent.answers import net_plugin
-from ncheck.agent.job import Job
+from ncheck.agent.job import JobSetup
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
 
@@ -37,7 +37,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     def answered(python: Path | None = None, **variables: str) -> dict[str, JsonValue]:
         sources = Sources()
-        sources.job = Job({}, {"HOME": str(tmp_path), "PATH": os.environ["PATH"], **variables})
+        sources.job = JobSetup({}, {"HOME": str(tmp_path), "PATH": os.environ["PATH"], **variables})
         sources.job.path = str(python) if python else None
         said: dict[str, JsonValue] = net_plugin.answer(sources, None, 60.0)
         return said

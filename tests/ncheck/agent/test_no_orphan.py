@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ncheck.agent.guard import descendants
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Request, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionTerms
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.node import Node
 
@@ -30,10 +30,10 @@ from pathlib import Path
 from ncheck.model.evidence import Command
 from ncheck.model.node import Node
 from ncheck.fleet.engines.command import LocalEngine
-from ncheck.fleet.session import Known, Request, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionTerms
 source = Command(("sh", "-c", sys.argv[1]), timeout=300)
 known = Known(Node("here"))
-wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60)
+wanted = SessionTerms("0123456789ab", time.monotonic() + 300, connect_timeout=60)
 session = Session(LocalEngine().connect(known.node, 60), known, wanted, str)
 session.greet(time.monotonic())
 session.start()
@@ -135,7 +135,9 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
 ) -> None:
     monkeypatch.setattr("ncheck.fleet.session.AFTER_THE_RUN", 1.0)
     source = Command(("sh", "-c", PLAIN.format(fifo=followed.fifo)), timeout=300)
-    wanted = Wanted("0123456789ab", time.monotonic() + 10.0)  # for the agent to start and the command to tell its pid
+    wanted = SessionTerms(
+        "0123456789ab", time.monotonic() + 10.0
+    )  # for the agent to start and the command to tell its pid
     known = Known(Node("here"))
     stream = LocalEngine().connect(known.node, 60.0)
     session = Session(stream, known, wanted, str)

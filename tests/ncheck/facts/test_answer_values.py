@@ -22,7 +22,7 @@ def test_every_answer_is_read_as_a_declared_type() -> None:
     """Of a step and of a meeting point, an answer that cannot be read fails that step; the clock has no answer."""
     definitions = [one for fact in every_fact() if (one := definition_of(fact)) and one.parse]
     answers = {source for one in definitions for source in one.sources if isinstance(source, Answer)}
-    assert {source.name for source in answers if source.shape is None} == {"turn", "meeting", "clock"}
+    assert {source.name for source in answers if source.shape is None} == {"step", "meeting", "clock"}
 
 
 GPU: dict[str, JsonValue] = {"index": 0, "name": "NVIDIA H100", "uuid": "", "pci": ""}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ncheck.agent.answers import packages as agent_packages
 from ncheck.agent.answers.packages import answer
-from ncheck.agent.job import Job
+from ncheck.agent.job import JobSetup
 from ncheck.agent.sources import Sources
 from ncheck.facts.packages import PACKAGES, Package, PackagesFacts, packages
 from ncheck.model.evidence import Evidence, Reply, Source, Status
@@ -49,7 +49,7 @@ def test_metadata_is_read_as_pip_wrote_it_and_nothing_is_imported(tmp_path: Path
 def interpreter(path: str) -> Sources:
     """Return the sources of a node whose Python looks for packages there, too."""
     sources = Sources()
-    sources.job = Job({"python": sys.executable}, {**os.environ, "PYTHONPATH": path})
+    sources.job = JobSetup({"python": sys.executable}, {**os.environ, "PYTHONPATH": path})
     sources.job.enter(60.0)
     return sources
 

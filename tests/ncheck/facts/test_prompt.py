@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from ncheck.agent.answers import MissingError, prompt
-from ncheck.agent.job import Job
+from ncheck.agent.job import JobSetup
 from ncheck.agent.sources import Sources
 from ncheck.facts.mpi_daemon import EarlyReturn
 from ncheck.facts.prompt import PROMPT, PromptFacts
@@ -53,7 +53,7 @@ def asked(
 ) -> dict[str, Any]:
     plain = python3(home / "plain" / "bin", packages)
     sources = Sources()
-    sources.job = Job({**(entered or {})}, {"HOME": str(home), "PATH": f"{plain}:/usr/bin:/bin"})
+    sources.job = JobSetup({**(entered or {})}, {"HOME": str(home), "PATH": f"{plain}:/usr/bin:/bin"})
     sources.job.enter(60.0)
     said: dict[str, Any] = prompt.answer(sources, None, seconds)
     return said

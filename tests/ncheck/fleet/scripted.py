@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ncheck.fleet.engine import Engine, LoginFailedError, Stream
+from ncheck.fleet.engine import Engine, NotConnectedError, Stream
 from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.fleet import Fleet
 from ncheck.model.cluster import Cluster
@@ -47,7 +47,7 @@ class Ways:
             if isinstance(why, Exception):
                 raise why
             if why:
-                raise LoginFailedError(Login(reached=False, cause=why, detail="scripted"))
+                raise NotConnectedError(Login(reached=False, cause=why, detail="scripted"))
             return LocalEngine().connect(node, timeout)
         finally:
             with self.lock:

@@ -135,7 +135,7 @@ def test_a_module_that_cannot_be_cut_is_sent_whole() -> None:
 
 
 def test_every_module_of_the_agent_is_sent_without_notes() -> None:
-    rooms = [json.loads(module_text(f"{answers.ROOM_OF}{name}") or "") for name in ("turn", "stacks")]
+    rooms = [json.loads(module_text(f"{answers.ROOM_OF}{name}") or "") for name in ("step", "stacks")]
     texts = {**json.loads(zlib.decompress(agent_blob())), **rooms[0], **rooms[1]}
     trees = [ast.parse(text) for text in texts.values()]
     assert len(trees) > 100

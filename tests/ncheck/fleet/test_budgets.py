@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ncheck.agent import commands, keeping, standing
+from ncheck.agent import commands, long_lived_child, warm_interpreter
 from ncheck.agent.commands import start
 from ncheck.agent.sources import Sources
 from ncheck.fleet.bootstrap import module_text
@@ -93,7 +93,7 @@ def test_a_node_starts_no_more_processes_than_before(monkeypatch: pytest.MonkeyP
 
     sources = Sources()
     sources.start({"environment": {}})
-    for module in (commands, keeping, standing):
+    for module in (commands, long_lived_child, warm_interpreter):
         monkeypatch.setattr(module, "start", partial(counted, "programs", start))
     monkeypatch.setattr(os, "fork", partial(counted, "forks", os.fork))
     for source in first_questions():

@@ -102,9 +102,9 @@ def _asked(questions: Questions, _left: float) -> Questions:
     return questions
 
 
-def turn(number: int, *arguments: str) -> Answer:
-    """Ask for what has turns: the agent knows no means of that name, and says so each time."""
-    return Answer("turn", timeout=60, arguments={"means": "none", "argv": list(arguments)}, turn=number)
+def step(number: int, *arguments: str) -> Answer:
+    """Ask for what has rounds: the agent knows no method of that name, and says so each time."""
+    return Answer("step", timeout=60, arguments={"method": "none", "argv": list(arguments)}, round=number)
 
 
 def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connections_that_are_kept() -> None:
@@ -113,30 +113,30 @@ def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connecti
     def more() -> Iterator[Phase]:
         for number in (1, 2, 3):
             assert len(seen) == 2 * number, "all of the act before was yielded"
-            questions: Questions = dict.fromkeys("ab", (turn(number),))
+            questions: Questions = dict.fromkeys("ab", (step(number),))
             yield phase(f"round {number}", "ab", partial(_asked, questions), seconds=60)
 
     ways = Ways()
     for evidence in asked(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: ways, Told(), more=more()):
         seen += [(evidence.node, tuple(evidence.replies))]
     assert sorted(seen) == sorted(
-        (name, (key,)) for name in "ab" for key in (HELLO.key, *(turn(number).key for number in (1, 2, 3)))
+        (name, (key,)) for name in "ab" for key in (HELLO.key, *(step(number).key for number in (1, 2, 3)))
     )
     assert ways.connected == 2
 
 
 def test_what_a_turn_was_asked_is_the_heads_own_word() -> None:
-    acts = iter([phase("round", "a", lambda _: {"a": (turn(1, "x"), HELLO)}, seconds=60)])
+    acts = iter([phase("round", "a", lambda _: {"a": (step(1, "x"), HELLO)}, seconds=60)])
     *_, evidence = asked(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
-    assert evidence.replies[turn(1).key].asked == {"means": "none", "argv": ["x"]}
+    assert evidence.replies[step(1).key].asked == {"method": "none", "argv": ["x"]}
     assert evidence.replies[HELLO.key].asked is None
 
 
 def test_what_the_head_found_out_itself_is_told_as_if_the_node_had() -> None:
     said = Reply(Status.OK, value={"rows": []}, asked={"round": 1})
-    acts = iter([phase("round", "a", lambda _: {"a": (Answered(turn(1), said),)}, seconds=60)])
+    acts = iter([phase("round", "a", lambda _: {"a": (Answered(step(1), said),)}, seconds=60)])
     *_, evidence = asked(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
-    assert evidence.replies == {turn(1).key: said}
+    assert evidence.replies == {step(1).key: said}
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_nodes_that_need_not_wait_for_one_another_get_no_worker_each_beyond_the_
 
     def more() -> Iterator[Phase]:
         yield replace(phase("looking again", names, lambda _: dict.fromkeys(names, (ALSO,)), seconds=60), meeting=False)
-        workers.update(thread for thread in threading.enumerate() if "_toil" in thread.name)
+        workers.update(thread for thread in threading.enumerate() if "_work" in thread.name)
 
     run = asked(nodes(*names), [first(names, [])], Settings(width=2), lambda _: Ways(), Told(), more=more())
     assert len([evidence for evidence in run if ALSO.key in evidence.replies]) == len(names)

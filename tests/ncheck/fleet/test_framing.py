@@ -50,5 +50,5 @@ def test_every_source_travels_with_its_kind_and_its_key() -> None:
     assert on_the_wire(File("/f")) == {"kind": "file", "key": "file:/f", "path": "/f"}
     assert on_the_wire(Tree(("/a/*",))) == {"kind": "tree", "key": "tree:/a/*", "patterns": ["/a/*"]}
     assert on_the_wire(Answer("gpus", arguments={"a": 1})) == {
-        "kind": "answer", "key": "answer:gpus", "name": "gpus", "timeout": None, "arguments": {"a": 1}, "turn": None,
+        "kind": "answer", "key": "answer:gpus", "name": "gpus", "timeout": None, "arguments": {"a": 1}, "round": None,
     }  # fmt: skip

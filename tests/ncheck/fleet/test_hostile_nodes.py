@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from ncheck.agent.frames import LARGEST, MOST, framed, packed
 from ncheck.fleet.engines.command import RshEngine
-from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, SessionTerms
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Status
 from ncheck.model.node import Node
 from ncheck.settings import Settings
@@ -85,7 +85,7 @@ STARTED = greeting("go 3.6.15 /usr/bin/python3") + packed({"is": "started"})
 
 def talk(stream: Scripted, *, modules: list[str] | None = None) -> Evidence:
     known = Known(Node("n1"))
-    wanted = Wanted(NONCE, time.monotonic() + 120.0, connect_timeout=60.0)
+    wanted = SessionTerms(NONCE, time.monotonic() + 120.0, connect_timeout=60.0)
     asked = modules if modules is not None else []
     session = Session(stream, known, wanted, asked.append)
     try:

@@ -16,6 +16,8 @@ from ncheck.model.evidence import Cause, Evidence, Greeting, Login, Note, Reply,
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ncheck.model.evidence import JsonValue
+
 REACHED = Evidence(
     node="gpu01",
     login=Login(reached=True, transport="paramiko", address="10.0.0.1", port=22, offered_keys=("ED25519 SHA256:x",)),
@@ -202,8 +204,27 @@ def test_a_truncated_a_foreign_and_a_newer_file_are_told_apart() -> None:
     for foreign in foreigners:
         assert refused(foreign) == "not a recording of ncheck"
     way_out = "install the ncheck that wrote it, or record it again"
-    for number, why in ((1, "which this ncheck no longer reads"), (3, "newer than this ncheck reads")):
+    for number, why in ((1, "which this ncheck no longer reads"), (4, "newer than this ncheck reads")):
         assert refused({**document(), "ncheck_recording": number}) == f"format {number}, {why}; {way_out}"
+
+
+STEP: dict[str, JsonValue] = {"round": 7, "stage": "all", "method": "nccl", "group": ["gpu01"]}
+PROBED = replace(
+    REACHED,
+    replies={"answer:step#7": Reply(Status.OK, value={"means": 1}, asked=STEP, seconds=0.5)},
+    notes={
+        "answer:step": Note("one node alone"), "answer:step#8": Note("no time", asked={**STEP, "round": 8}),
+        "answer:meeting": Note("no time", asked={"method": "gloo"}), "answer:other": Note("no", asked={"means": "x"}),
+    },
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("one_a_line", [True, False])
+def test_a_recording_of_format_2_calls_a_step_a_turn_and_a_method_means(one_a_line: bool) -> None:  # noqa: FBT001
+    text = encode(PROBED, 0, 1).replace(f'"ncheck_recording": {recording.FORMAT}', '"ncheck_recording": 2')
+    text = text.replace("answer:step", "answer:turn").replace('"method": ', '"means": ')
+    old = text if one_a_line else json.dumps(json.loads(text))
+    assert decode(old.encode(), "file") == (0, 1, replace(PROBED, recorded=True))
 
 
 @pytest.mark.parametrize(("position", "count"), [(1, 1), (-1, 1), ("0", 1), (0, None), (0, 10**9), (True, 2)])

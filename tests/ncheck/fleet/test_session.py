@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ncheck.fleet.engines.command import RshEngine
 from ncheck.fleet.framing import on_the_wire
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment, own_prefix
+from ncheck.fleet.session import Known, Session, SessionEndedError, SessionTerms, job_environment, own_prefix
 from ncheck.model.evidence import Answer, Cause, Command, Evidence, File, Status
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment
@@ -57,7 +57,7 @@ def test_the_greeting_alone_tells_who_answered_and_starts_no_python(ask: Ask, to
 
 def test_a_login_that_may_open_too_few_files_for_python_says_so() -> None:
     known = Known(Node("here"))
-    wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 60.0, connect_timeout=60.0, command_timeout=60.0)
+    wanted = SessionTerms(os.urandom(8).hex(), time.monotonic() + 60.0, connect_timeout=60.0, command_timeout=60.0)
     stream = RshEngine(lambda _: "prlimit --nofile=8:8 --").connect(known.node, 60.0)
     session = Session(stream, known, wanted, lambda _: None)
     session.greet(time.monotonic())

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from ncheck.history.entry import Entry, Seen
-from ncheck.history.notify import Change, Changes, changes_in, message_of, posted
+from ncheck.history.notify import Changes, NodeChange, changes_in, message_of, posted
 from ncheck.model.report import State
 
 from tests.recorded.replayed import FIXTURES
@@ -155,12 +155,12 @@ def test_what_is_no_webhook_is_refused_and_no_message_repeats_it(
 def test_what_is_unknown_is_no_change_and_a_new_node_counts_as_good() -> None:
     earlier = [run(1, POLLING), run(2, unknown=("b",)), run(3, unreached=("c",))]
     assert changes_in(run(4, POLLING, unreached=("c",)), earlier[:2]).nodes == (
-        Change("c", "good", "unreached", (), ""),
+        NodeChange("c", "good", "unreached", (), ""),
     )
     assert changes_in(run(4, POLLING, unknown=("c",)), earlier).nodes == (
-        Change("b", "good", "bad", ("NC402",), "no link"),
+        NodeChange("b", "good", "bad", ("NC402",), "no link"),
     )
-    assert changes_in(run(1, MEMLOCK), []).nodes == (Change("b", "", "bad", ("NC602",), "memlock is 64 KiB"),)
+    assert changes_in(run(1, MEMLOCK), []).nodes == (NodeChange("b", "", "bad", ("NC602",), "memlock is 64 KiB"),)
     assert changes_in(run(1), []) == Changes(())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.hook.meeting.attendance import UNSEEN, Attendance, Double, Trouble, contradictions, may_come, size_text
+from ncheck.hook.meeting.attendance import UNSEEN, Attendance, BadRanks, Double, contradictions, may_come, size_text
 from ncheck.hook.meeting.messages import Member
 from ncheck.hook.preflight import missing_ranks_stop
 from ncheck.rank_variables import Rank
@@ -58,7 +58,7 @@ def test_two_sizes_are_named_by_node_or_by_rank_where_both_are_on_one() -> None:
 
 ZERO = Double(member(0, 5, "n0"), member(0, 6, "n0"), sure=True)
 FAR = Double(member(1, 7, "n1"), member(1, 8, "n1"), sure=False)
-SIZE = Trouble("world-size", (2,), "n2 has WORLD_SIZE 8, n0 4")
+SIZE = BadRanks("world-size", (2,), "n2 has WORLD_SIZE 8, n0 4")
 
 
 def test_a_second_rank_0_of_this_user_is_another_job_and_proves_its_other_ranks() -> None:
@@ -66,14 +66,14 @@ def test_a_second_rank_0_of_this_user_is_another_job_and_proves_its_other_ranks(
         f"another job (pids 6, 8) meets at {AT}: rank 0 came twice: rank 0 (pid 5 on n0) and rank 0 (pid 6 on n0); "
         "rank 1 came twice: rank 1 (pid 7 on n1) and rank 1 (pid 8 on n1)"
     )
-    assert contradictions([ZERO, FAR], [SIZE], AT, incomplete=False) == [Trouble("duplicate-rank", (0, 1), text), SIZE]
+    assert contradictions([ZERO, FAR], [SIZE], AT, incomplete=False) == [BadRanks("duplicate-rank", (0, 1), text), SIZE]
 
 
 def test_the_word_of_peers_that_may_be_strangers_counts_where_the_job_is_incomplete() -> None:
-    twice = Trouble("duplicate-rank", (1,), FAR.text)
+    twice = BadRanks("duplicate-rank", (1,), FAR.text)
     assert contradictions([FAR], [SIZE], AT, incomplete=True) == [twice, SIZE]
     assert contradictions([FAR], [SIZE], AT, incomplete=False) == [
-        Trouble("doubted", (2,), f"{SIZE.text}; {DOUBT}"), Trouble("doubted", (1,), f"{FAR.text}; {DOUBT}"),
+        BadRanks("doubted", (2,), f"{SIZE.text}; {DOUBT}"), BadRanks("doubted", (1,), f"{FAR.text}; {DOUBT}"),
     ]  # fmt: skip
     assert contradictions([], [], AT, incomplete=True) == []
 

@@ -28,13 +28,13 @@ from ncheck.hook.meeting.messages import (
     Wait,
     Welcome,
 )  # fmt: skip
-from ncheck.hook.meeting.ports import Address, Place
+from ncheck.hook.meeting.ports import HubAddress, Place
 from ncheck.hook.meeting.rules import Show
 from ncheck.rank_variables import Rank
 
 PORTS, MASTER = (20001, 20002, 20003), 29500
-HOST = Address(socket.AF_INET, ("10.0.0.1", 0))
-LOOPBACK = Address(socket.AF_INET, ("127.0.1.1", 0))
+HOST = HubAddress(socket.AF_INET, ("10.0.0.1", 0))
+LOOPBACK = HubAddress(socket.AF_INET, ("127.0.1.1", 0))
 OWN = Member(1, 2, None, "host1", "", "machine 1", 1001, "", "0.1.0")
 ZERO = Member(0, 2, None, "host0", "", "machine 0", 1000, "", "0.1.0")
 PLACE = Place(("n0",), PORTS, MASTER, "MASTER_ADDR")
@@ -194,7 +194,7 @@ def test_why_rank_0_was_not_found_is_an_error_only_where_the_job_could_not_meet_
     ids=["no address", "guessed", "given", "loopback", "guessed loopback", "same machine"],
 )  # fmt: skip
 def test_a_name_that_leads_nowhere_is_an_error_if_the_job_uses_it(
-    place: Place, rank: Rank, addresses: tuple[Address, ...], outcome: NotMet
+    place: Place, rank: Rank, addresses: tuple[HubAddress, ...], outcome: NotMet
 ) -> None:
     now = begun(place=place, rank=rank, addresses=addresses, problem="Name or service not known")
     assert play(now, tick(1.5))[0].outcome == outcome

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from ncheck.hook.meeting.attendance import Trouble
+from ncheck.hook.meeting.attendance import BadRanks
 from ncheck.hook.meeting.connection import user_of_peer
 from ncheck.hook.meeting.messages import NotMet, Outcome, Told
 from ncheck.hook.meeting.ports import listen
@@ -149,7 +149,7 @@ def test_a_rank_that_sends_a_million_frames_is_dropped() -> None:
     assert job.outcomes(2) == [TOLD]
     assert first.result(10) == TOLD
     words = "rank 1 (pid 1001 on host1) sent what ncheck does not send"
-    assert job.attendances[0].problems == (Trouble("misuse", (1,), words),)
+    assert job.attendances[0].problems == (BadRanks("misuse", (1,), words),)
 
 
 # Jobs whose id can be guessed. Ranks of another machine may be anybody; on this one, the kernel tells whose they are.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ncheck.hook.meeting import rules
-from ncheck.hook.meeting.attendance import Attendance, Trouble
+from ncheck.hook.meeting.attendance import Attendance, BadRanks
 from ncheck.hook.meeting.messages import ENDED, LOST, MISUSE, Look, Member, NotMet, Told, Wait, Welcome
 from ncheck.hook.meeting.rules import (
     Action,
@@ -16,11 +16,11 @@ from ncheck.hook.meeting.rules import (
     Examine,
     HangUp,
     Meeting,
+    MeetingStage,
     OpenPort,
     OtherJob,
     Say,
     Show,
-    Stage,
     Step,
 )  # fmt: skip
 from ncheck.rank_variables import Rank
@@ -112,7 +112,7 @@ def taken(size: int = 3, *came_: Event, at: float = 9.0, **fields: Any) -> Meeti
 def attendance(*came_: Event, size: int = 3, at: float = 9.0, **fields: Any) -> Attendance:
     """Return what the examiner is told."""
     meeting = taken(size, *came_, at=at, **fields)
-    assert meeting.stage is Stage.EXAMINATION
+    assert meeting.stage is MeetingStage.EXAMINATION
     return meeting.attendance()
 
 
@@ -221,19 +221,19 @@ MISUSED, GONE = (
         ((came(2),), (1,), (), ()),
         ((*ALL, left(1)), (), (1,), ()),
         ((*ALL, gave_up(1, "crashed"), left(1)), (), (), ()),  # ncheck failed there, and the rank lives
-        ((*ALL, left(1, MISUSE)), (), (), (Trouble("misuse", (1,), MISUSED),)),
-        ((*ALL, left(1, LOST)), (), (), (Trouble("lost", (1,), GONE),)),
-        ((*ALL, SECOND), (), (), (Trouble("duplicate-rank", (2,), twice(2, 7, "other")),)),
-        ((came(2), SECOND), (1,), (), (Trouble("duplicate-rank", (2,), twice(2, 7, "other")),)),
+        ((*ALL, left(1, MISUSE)), (), (), (BadRanks("misuse", (1,), MISUSED),)),
+        ((*ALL, left(1, LOST)), (), (), (BadRanks("lost", (1,), GONE),)),
+        ((*ALL, SECOND), (), (), (BadRanks("duplicate-rank", (2,), twice(2, 7, "other")),)),
+        ((came(2), SECOND), (1,), (), (BadRanks("duplicate-rank", (2,), twice(2, 7, "other")),)),
         ((came(1), came(2), left(2), SECOND), (), (), ()),  # the first one ended: it was started again
-        ((came(1, size=7), came(2)), (), (), (Trouble("world-size", (1,), SIZE),)),
-        ((came(1), came(5, size=8)), (2,), (), (Trouble("world-size", (5,), BEYOND),)),
+        ((came(1, size=7), came(2)), (), (), (BadRanks("world-size", (1,), SIZE),)),
+        ((came(1), came(5, size=8)), (2,), (), (BadRanks("world-size", (5,), BEYOND),)),
     ],
     ids=["all", "missing", "ended", "continues", "misuse", "lost", "twice", "twice for another", "restarted", "size",
          "beyond"],
 )  # fmt: skip
 def test_what_is_wrong_with_ranks_is_named(
-    happened: tuple[Event, ...], missing: tuple[int, ...], ended: tuple[int, ...], problems: tuple[Trouble, ...]
+    happened: tuple[Event, ...], missing: tuple[int, ...], ended: tuple[int, ...], problems: tuple[BadRanks, ...]
 ) -> None:
     found = attendance(*happened)
     assert (found.missing, found.ended, found.problems) == (missing, ended, problems)
@@ -251,14 +251,14 @@ HONEST = came(1, sure=False)
         ((STRANGER, left(1), HONEST), 1001, ()),  # it comes as a rank and ends
         ((STRANGER, HONEST, left(1)), 1001, ()),  # beside the rank
         ((came(5, sure=False), came(1, sure=False, size=7, pid=66), HONEST), 1001, (
-            Trouble("doubted", (1,), f"{SIZE.replace('pid 1001', 'pid 66').replace('host0 3', 'host0 2')}; {DOUBT}"),
-            Trouble("doubted", (1,), f"{twice(1, 1001, 'host1', 'rank 1 (pid 66 on host1)')}; {DOUBT}"),
+            BadRanks("doubted", (1,), f"{SIZE.replace('pid 1001', 'pid 66').replace('host0 3', 'host0 2')}; {DOUBT}"),
+            BadRanks("doubted", (1,), f"{twice(1, 1001, 'host1', 'rank 1 (pid 66 on host1)')}; {DOUBT}"),
         )),
         ((came(1, sure=False, size=7), left(1)), None, ()),  # alone, and what it said counts no more
     ],
 )  # fmt: skip
 def test_a_peer_that_may_be_a_stranger_stops_nothing(
-    happened: tuple[Event, ...], pid: int | None, problems: tuple[Trouble, ...]
+    happened: tuple[Event, ...], pid: int | None, problems: tuple[BadRanks, ...]
 ) -> None:
     found = attendance(*happened, size=2)
     assert (found.ended, found.problems) == ((), problems)
@@ -271,7 +271,7 @@ def test_what_strangers_may_have_said_counts_where_the_rank_itself_never_comes_a
     meeting, _ = play(begun(2, timeout=9.0), came(1, sure=False, size=7))
     assert meeting.attendance_ends == 3.0
     text = SIZE.replace("host0 3", "host0 2")
-    assert meeting.attendance().problems == (Trouble("world-size", (1,), text),)
+    assert meeting.attendance().problems == (BadRanks("world-size", (1,), text),)
 
 
 def test_a_stranger_without_time_leaves_the_others_theirs_and_a_missing_rank_is_no_error() -> None:
@@ -287,9 +287,9 @@ def test_the_machine_of_a_rank_that_two_claim_is_not_used() -> None:
 
 def test_an_attendance_taken_with_a_stranger_that_leaves_is_taken_again() -> None:
     meeting, _ = play(begun(2), HONEST, tick(1.0))
-    assert meeting.stage is Stage.CHANNELS
+    assert meeting.stage is MeetingStage.CHANNELS
     meeting, done = play(meeting, left(1), tick(1.1))
-    assert (meeting.stage, meeting.missing, done) == (Stage.ATTENDANCE, (1,), [])
+    assert (meeting.stage, meeting.missing, done) == (MeetingStage.ATTENDANCE, (1,), [])
 
 
 # The end of the attendance
@@ -369,11 +369,11 @@ def test_ranks_that_have_a_process_are_waited_for_and_those_that_have_none_are_n
     assert nobody[1] == []  # peer 1 may still answer
     meeting = replace(meeting, rank=replace(by_hand, hosts=("host0", "host1"), layout=(0, 1, 1)))
     found, done = play(meeting, alive(0), alive(1), tick(9.1))
-    assert (found.stage, len(done)) == (Stage.CHANNELS, 2)
+    assert (found.stage, len(done)) == (MeetingStage.CHANNELS, 2)
 
 
 def test_where_nobody_is_waited_for_the_attendance_is_taken_at_once() -> None:
-    assert play(begun(), came(1), tick(9.0))[0].stage is Stage.CHANNELS
+    assert play(begun(), came(1), tick(9.0))[0].stage is MeetingStage.CHANNELS
 
 
 # While the nodes are examined
@@ -446,7 +446,10 @@ FIRST = OtherJob(member(0, pid=66), leads=True)
 
 def test_all_ranks_of_two_jobs_get_the_verdict_of_the_one_that_was_first() -> None:
     meeting, done = play(begun(3), met(FIRST), came(1), tick(5.0), tick(10.7))
-    assert (meeting.stage, done[1:]) == (Stage.ATTENDANCE, [OpenPort(MASTER_PORT)])  # it waits for the other's verdict
+    assert (meeting.stage, done[1:]) == (
+        MeetingStage.ATTENDANCE,
+        [OpenPort(MASTER_PORT)],
+    )  # it waits for the other's verdict
     news = Told({"problems": "two jobs"}, (member(1),))
     meeting, done = play(meeting, lambda new: rules.followed(new, news, 10.7))
     assert done == [Show(news.verdict), Say((0, 1), Told(news.verdict))]
@@ -455,11 +458,11 @@ def test_all_ranks_of_two_jobs_get_the_verdict_of_the_one_that_was_first() -> No
 
 def test_another_job_whose_verdict_does_not_come_is_a_problem_of_this_one() -> None:
     meeting, done = play(begun(2), met(FIRST), came(1), met(replace(FIRST, leads=False)), tick(1.0))
-    assert (meeting.stage, len(done)) == (Stage.CHANNELS, 3)
+    assert (meeting.stage, len(done)) == (MeetingStage.CHANNELS, 3)
     words = f"another job (pid 66) meets at {AT}: its rank 0 waits on this host too"
-    assert meeting.attendance().problems == (Trouble("duplicate-rank", (0,), words),)
+    assert meeting.attendance().problems == (BadRanks("duplicate-rank", (0,), words),)
 
 
 def test_another_program_on_the_master_port_is_a_problem_of_rank_0() -> None:
     words = f"MASTER_PORT {MASTER_PORT} is taken on this host by process 7 (python)"
-    assert taken(3, *ALL).attendance("process 7 (python)").problems == (Trouble("port-taken", (0,), words),)
+    assert taken(3, *ALL).attendance("process 7 (python)").problems == (BadRanks("port-taken", (0,), words),)

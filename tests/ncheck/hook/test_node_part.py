@@ -41,7 +41,7 @@ def answered(source: Mapping[str, object], known: Mapping[str, Mapping[str, obje
 
 
 @pytest.mark.parametrize(
-    "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), PLANNED, replace(TASK, turn=3)]
+    "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), PLANNED, replace(TASK, round=3)]
 )
 def test_what_the_facts_ask_for_is_answered(source: Source) -> None:
     wire: dict[str, object] = dict(on_the_wire(source))

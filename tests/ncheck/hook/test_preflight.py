@@ -123,9 +123,7 @@ def test_a_program_that_a_rank_starts_is_not_stopped_where_the_others_do_not_com
         environ = {**bare, **job(2), "RANK": str(number)}
         done = subprocess.run([sys.executable, "-c", rank], env=environ, capture_output=True, text=True, check=True)
         assert json.loads(done.stdout) == said
-        assert (
-            f"has RANK={number} too: if that is the rank, and this one only a part of it, set NCHECK=off" in done.stderr
-        )
+        assert f"also has RANK={number}. If this is a helper process of that rank, set NCHECK=off here" in done.stderr
 
 
 def test_a_second_call_meets_nobody_and_says_the_same() -> None:

@@ -16,8 +16,8 @@ import pytest
 from ncheck.agent.frames import packed
 from ncheck.facts.limits import LIMITS
 from ncheck.fleet.bootstrap import module_text
-from ncheck.fleet.engine import LoginFailedError
-from ncheck.fleet.session import Known, Request, Session, SessionEndedError, Wanted
+from ncheck.fleet.engine import NotConnectedError
+from ncheck.fleet.session import Known, Request, Session, SessionEndedError, SessionTerms
 from ncheck.hook.children import start_child
 from ncheck.hook.engine import RanksEngine, SocketStream
 from ncheck.model.evidence import Command, Source
@@ -54,7 +54,7 @@ def node_part(*, watched: bool = True) -> Iterator[RanksEngine]:
 def session(engine: RanksEngine) -> tuple[SocketStream, Session]:
     """Connect, and let the other side start."""
     stream = engine.connect(NODE, PATIENCE)
-    wanted = Wanted(os.urandom(8).hex(), time.monotonic() + PATIENCE)
+    wanted = SessionTerms(os.urandom(8).hex(), time.monotonic() + PATIENCE)
     begun = Session(stream, Known(NODE), wanted, module_text)
     begun.greet(time.monotonic())
     begun.start()
@@ -118,10 +118,10 @@ def test_closing_ends_the_wait_of_another_thread_which_takes_nothing_of_the_next
 def test_a_session_of_which_half_was_sent_is_the_last_one() -> None:
     with node_part() as engine:
         stream = engine.connect(NODE, PATIENCE)
-        wanted = Wanted(os.urandom(8).hex(), time.monotonic() + PATIENCE)
+        wanted = SessionTerms(os.urandom(8).hex(), time.monotonic() + PATIENCE)
         Session(stream, Known(NODE), wanted, module_text).greet(time.monotonic())
         stream.close()
-        with pytest.raises(LoginFailedError, match="its connection to the watch has ended"):
+        with pytest.raises(NotConnectedError, match="its connection to the watch has ended"):
             engine.connect(NODE, PATIENCE)
 
 
@@ -134,7 +134,7 @@ def test_a_connection_that_was_never_used_needs_no_end() -> None:
 def test_a_node_that_was_not_told_to_watch_serves_the_examination_alone() -> None:
     with node_part(watched=False) as engine:
         assert replies(engine, LIMITS, PROCESSES)[LIMITS.key] == ("ok", "")
-        with pytest.raises(LoginFailedError, match="no rank there was started with NCHECK_WATCH"):
+        with pytest.raises(NotConnectedError, match="no rank there was started with NCHECK_WATCH"):
             engine.connect(NODE, PATIENCE)
 
 
@@ -143,5 +143,5 @@ def test_what_is_no_session_ends_the_part_of_the_node() -> None:
         assert replies(engine, LIMITS) == {LIMITS.key: ("ok", "")}
         engine.connect(NODE, PATIENCE)
         engine.sockets[NODE.name].sendall(packed({"do": "collect", "sources": []}) + b"\n")
-        with pytest.raises(LoginFailedError):
+        with pytest.raises(NotConnectedError):
             engine.connect(NODE, PATIENCE)

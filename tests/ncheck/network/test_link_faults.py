@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
-from ncheck.network.link_faults import Carries, Fault, carries, doubt, faults
+from ncheck.network.link_faults import Carries, SubnetFault, carries, doubt, faults
 
 SUBNET = "10.1.0.0/24"
 Way = tuple[int, int]
@@ -45,7 +45,7 @@ def both(one: Iterable[int], other: Iterable[int], cause: LinkCause = LinkCause.
     return ways(one, other, cause) | ways(other, one, cause)
 
 
-def found(count: int, broken: Mapping[Way, LinkCause]) -> tuple[Fault, ...]:
+def found(count: int, broken: Mapping[Way, LinkCause]) -> tuple[SubnetFault, ...]:
     return faults(links(count, broken), SUBNET, [name(number) for number in range(1, count + 1)])
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Loss, Reach, Sample
-from ncheck.network.link_faults import Carries, Fault, carries, doubt, faults
+from ncheck.network.link_faults import Carries, SubnetFault, carries, doubt, faults
 from ncheck.network.link_matrix import Shape, folded
 from ncheck.network.losses import lossy
 from ncheck.network.peers import some_of
@@ -41,7 +41,7 @@ def crossing(nodes: Collection[str], cause: LinkCause = LinkCause.FILTERED) -> F
     return lambda source, target: cause if (source in nodes) != (target in nodes) else None
 
 
-def found(fails: Fails) -> tuple[Fault, ...]:
+def found(fails: Fails) -> tuple[SubnetFault, ...]:
     return faults(links(fails), SUBNET, NAMES)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.xid_details import Cause, Detail, Stop, is_hopper, of_nvlink4, of_nvlink5, of_stopped_programs
+from ncheck.parse.xid_details import Detail, Stop, XidCause, is_hopper, of_nvlink4, of_nvlink5, of_stopped_programs
 from ncheck.parse.xids import Action
 
 
@@ -13,23 +13,23 @@ def of_blackwell(xid: int, rest: str) -> Detail | None:
 
 @pytest.mark.parametrize(("xid", "rest", "expected"), [
     (144, "SAW_MVB Nonfatal XC0 i0 Link 00 (0x00000001 0x00000004 0x00000000 0x00000000)",
-     Detail("NVLink 0", Cause.HARDWARE, Action.NOTHING)),
+     Detail("NVLink 0", XidCause.HARDWARE, Action.NOTHING)),
     (145, "RLW_REMAP Nonfatal XC0 i0 Link 00 (0x00000004 0x00000001 0x00000000 0x00000000)",
-     Detail("NVLink 0", Cause.SOFTWARE, Action.SUPPORT)),
+     Detail("NVLink 0", XidCause.SOFTWARE, Action.SUPPORT)),
     (145, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000001)",
-     Detail("NVLink 13", Cause.SOFTWARE, Action.SUPPORT)),
+     Detail("NVLink 13", XidCause.SOFTWARE, Action.SUPPORT)),
     (145, "RLW_RXPIPE Fatal XC0 i0 Link 13 (0x0409a0c2 0x00000001)",
-     Detail("NVLink 13", Cause.SOFTWARE, Action.RESET)),
+     Detail("NVLink 13", XidCause.SOFTWARE, Action.RESET)),
     (146, "TLW_TX_PIPE1 Fatal XC0 i0 Link 07 (0x0000000d 0x00000004 0x00000000)",
-     Detail("NVLink 7", Cause.HARDWARE, Action.RESET)),
+     Detail("NVLink 7", XidCause.HARDWARE, Action.RESET)),
     (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)",
-     Detail("NVLink 8", Cause.HARDWARE, Action.LINK)),
+     Detail("NVLink 8", XidCause.HARDWARE, Action.LINK)),
     (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
-     Detail("NVLink 0", Cause.EITHER, Action.PEER)),
+     Detail("NVLink 0", XidCause.EITHER, Action.PEER)),
     (149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 05 (0x00000013 0x00000002)",
-     Detail("NVLink 5", Cause.HARDWARE, Action.CABLES)),
+     Detail("NVLink 5", XidCause.HARDWARE, Action.CABLES)),
     (150, "MSE_WATCHDOG Fatal XC0 i0 Link 00 (0x00000000 0x00000000)",
-     Detail("NVLink 0", Cause.FIRMWARE, Action.RESET)),
+     Detail("NVLink 0", XidCause.FIRMWARE, Action.RESET)),
 ])  # fmt: skip
 def test_unit_reason_and_status_name_the_link_the_cause_and_what_to_do(xid: int, rest: str, expected: Detail) -> None:
     assert of_blackwell(xid, rest) == expected
@@ -61,17 +61,17 @@ def test_the_registers_of_hopper_tell_a_loose_link_from_what_needs_nothing() -> 
     link = "NVLink 14"
     registers = ((0, 1 << 8), (0, 1 << 23), (4, 1 << 20), (2, 1 << 13), (3, 1 << 16), (0, 1 << 23 | 1 << 21))
     assert [of_nvlink4([register(*one)])[0] for one in registers] == [
-        Detail(link, Cause.HARDWARE, Action.SEAT), Detail(link, Cause.HARDWARE, Action.NOTHING),
-        Detail(link, Cause.HARDWARE, Action.NOTHING), Detail(link, Cause.EITHER, Action.VENDOR),
-        Detail(link, Cause.OTHER, Action.LINK), Detail(link, Cause.HARDWARE, Action.SEAT),
+        Detail(link, XidCause.HARDWARE, Action.SEAT), Detail(link, XidCause.HARDWARE, Action.NOTHING),
+        Detail(link, XidCause.HARDWARE, Action.NOTHING), Detail(link, XidCause.EITHER, Action.VENDOR),
+        Detail(link, XidCause.OTHER, Action.LINK), Detail(link, XidCause.HARDWARE, Action.SEAT),
     ]  # fmt: skip
 
 
 def test_the_same_bit_of_the_same_link_again_goes_to_the_vendor() -> None:
-    parity, again = register(0, 1 << 4), Detail("NVLink 14", Cause.HARDWARE, Action.VENDOR)
+    parity, again = register(0, 1 << 4), Detail("NVLink 14", XidCause.HARDWARE, Action.VENDOR)
     assert of_nvlink4([parity] * 3) == [again] * 3
     assert of_nvlink4([parity] * 2 + [register(0, 1 << 4, link=3)]) == [
-        *[Detail("NVLink 14", Cause.HARDWARE, Action.LINK)] * 2, Detail("NVLink 3", Cause.HARDWARE, Action.LINK),
+        *[Detail("NVLink 14", XidCause.HARDWARE, Action.LINK)] * 2, Detail("NVLink 3", XidCause.HARDWARE, Action.LINK),
     ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ HOUR = 3600.0
 def test_the_same_unit_of_the_same_gpu_again_within_a_day_asks_for_a_test() -> None:
     assert (
         of_stopped_programs([Stop("a", 13, sm("11", 8, 5), 0), Stop("a", 13, sm("12", 8, 5), HOUR)])
-        == [Detail("GPC 8, TPC 5", Cause.EITHER, Action.TEST)] * 2
+        == [Detail("GPC 8, TPC 5", XidCause.EITHER, Action.TEST)] * 2
     )
     unknown = sm("'<unknown>'", 8, 5)
     assert actions(("a", 13, unknown, 0), ("a", 13, unknown, HOUR)) == [Action.TEST] * 2
@@ -116,7 +116,7 @@ def test_the_same_unit_of_the_same_gpu_again_within_a_day_asks_for_a_test() -> N
 def test_else_it_is_the_program() -> None:
     program = [Action.RESTART] * 2
     assert of_stopped_programs([Stop("a", 31, mmu(7), None)]) == [
-        Detail("engine GRAPHICS", Cause.PROGRAM, Action.RESTART)
+        Detail("engine GRAPHICS", XidCause.PROGRAM, Action.RESTART)
     ]
     assert actions(("a", 13, sm("11", 8, 5), 0), ("a", 13, sm("12", 8, 6), HOUR)) == program  # another unit
     assert actions(("a", 13, sm("11", 8, 5), 0), ("a", 13, sm("12", 8, 5), 25 * HOUR)) == program  # another day

@@ -11,7 +11,7 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface, SubnetAddress
 from ncheck.launchers import MEETING_PORTS
 from ncheck.parse.interface_names import Kind
-from ncheck.plan.launch import Host, Launch, Line, OutOfBand, SshOptions
+from ncheck.plan.launch import Launch, LaunchHost, LaunchLine, OutOfBand, SshOptions
 from ncheck.plan.launchers import LINES, MPI_LINES
 from ncheck.plan.networks import Network
 
@@ -30,7 +30,7 @@ def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: 
     own = [f"10.1.0.{index}" for index in range(1, len(hosts) + 1)]
     members = {host: addresses(card, ip) for host, card, ip in zip(hosts, cards, own, strict=True)}
     made = Launch(
-        tuple(Host(host, slots, slots, ip) for host, ip in zip(hosts, own, strict=True)),
+        tuple(LaunchHost(host, slots, slots, ip) for host, ip in zip(hosts, own, strict=True)),
         Network(SUBNET, members),
         {"NCCL_SOCKET_IFNAME": "=" + ",".join(dict.fromkeys(cards)), "GLOO_SOCKET_IFNAME": "eth0"},
         SshOptions(),
@@ -51,7 +51,7 @@ def mpi_line(implementation: str, version: str, job: Launch) -> str:
     return read_by_shells(MPI_LINES[implementation][1](replace(job, mpi=MpiFacts(implementation, version))))
 
 
-def read_by_shells(made: Line) -> str:
+def read_by_shells(made: LaunchLine) -> str:
     for shell in ("bash", "dash", "sh"):
         if shutil.which(shell):
             read = subprocess.run(

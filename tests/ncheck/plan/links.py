@@ -23,9 +23,9 @@ def _links(node: str, nets: Mapping[str, SubnetMembers], dead: Collection[str]) 
     reaches, broken, others = [], [], set()
     for subnet, members in nets.items():
         for own in members.get(node, ()):
-            there = [(other, seat) for other, seats in members.items() for seat in seats if other != node]
+            there = [(other, address) for other, addresses in members.items() for address in addresses if other != node]
             others |= {other for other, _ in there}
-            lost = [Link(own.ip, other, seat.ip, subnet, LinkCause.FILTERED) for other, seat in there]
+            lost = [Link(own.ip, other, address.ip, subnet, LinkCause.FILTERED) for other, address in there]
             broken += lost if subnet in dead else []
             tried = len({other for other, _ in there})
             reaches.append(Reach(subnet, own.ip, tried, 0 if subnet in dead else tried))

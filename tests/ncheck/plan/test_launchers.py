@@ -12,7 +12,7 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.launchers import LAUNCHER_TABLE, LAUNCHERS
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetMembers
-from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
+from ncheck.plan.launch import Launch, LaunchHost, LineMaker, NoLineError, OutOfBand, SshOptions
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
 from ncheck.plan.networks import Network
 from ncheck.this_machine.local_host import LocalHost
@@ -158,7 +158,7 @@ def test_where_each_node_has_a_line_of_its_own_there_is_no_one_command(launcher:
     ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
 ])  # fmt: skip
 def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
-    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
+    alone = Launch((LaunchHost("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
     assert line(launcher, alone) == wanted
 
 
@@ -174,7 +174,7 @@ def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
 def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quoted(
     program: tuple[str, ...], wanted: str
 ) -> None:
-    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=program)
+    alone = Launch((LaunchHost("localhost", 2),), None, {}, SshOptions(), program=program)
     assert line("torchrun", alone) == f"torchrun --standalone --nproc_per_node=2 {wanted}"
 
 
@@ -310,7 +310,7 @@ def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(
 def test_deepspeed_has_no_line_for_words_that_the_nodes_shells_would_change(word: str) -> None:
     with pytest.raises(NoLineError, match="to the nodes' shells unquoted: put it into a script"):
         line("deepspeed", launch(program=("python", "train.py", word)))
-    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=("python", "train.py", word))
+    alone = Launch((LaunchHost("localhost", 2),), None, {}, SshOptions(), program=("python", "train.py", word))
     assert shlex.split(line("deepspeed", alone))[-1] == word
 
 

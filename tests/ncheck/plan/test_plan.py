@@ -15,7 +15,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
-from ncheck.facts.of_plan import PLAN_FACTS
+from ncheck.facts.plan_facts import PLAN_FACTS
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread

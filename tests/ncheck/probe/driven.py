@@ -24,7 +24,7 @@ from ncheck.settings import Settings
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 HEALTHY = "healthy-4x8-h100"
 
-# What a node answers to a turn's arguments: a value, a reply, or None where it stays silent.
+# What a node answers to a step's arguments: a value, a reply, or None where it stays silent.
 Answers = Callable[[Mapping[str, Any]], "dict[str, Any] | Reply | None"]
 
 
@@ -118,7 +118,7 @@ class Driven:
         if isinstance(said, dict):
             late = bool((said.get("failure") or {}).get("late"))
             said = Reply(Status.OK, value=said, seconds=arguments.get("timeout", 0.0) if late else self.seconds)
-        asked = arguments if question.turn is not None else None
+        asked = arguments if question.round is not None else None
         return question.key, replace(said, asked=asked) if said else None
 
     def take(self, name: str, replies: dict[str, Reply], notes: dict[str, Note]) -> None:

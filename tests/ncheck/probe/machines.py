@@ -15,8 +15,8 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.links.hardware import Hardware
-from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.links.hardware import NodeHardware
+from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.probe.results import Collective, collectives
 
 V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"
@@ -52,10 +52,10 @@ def board(
     level: str = "NV18",
     special: Mapping[tuple[int, int], str] | None = None,
     pcie: PcieFacts | None = None,
-) -> Hardware:
+) -> NodeHardware:
     """Return a node of so many GPUs of one model."""
     gpus = tuple(Gpu(index, model, pci=f"0000:{16 + index:x}:00.0") for index in range(count))
-    return Hardware(GpuFacts(gpus, "550.54", "12.4", "nvml"), matrix(count, level, special), pcie)
+    return NodeHardware(GpuFacts(gpus, "550.54", "12.4", "nvml"), matrix(count, level, special), pcie)
 
 
 def bus(count: int, generation: int, processor: Processor | None = None, **narrow: int) -> PcieFacts:
@@ -69,7 +69,7 @@ def rail(index: int, rate: float = 400, state: str = "Active") -> HcaPort:
     return HcaPort(f"mlx5_{index}", 1, state, "LinkUp", rate, "InfiniBand", pci=f"0000:{64 + index:x}:00.0")
 
 
-def with_rails(hardware: Hardware, *ports: HcaPort) -> Hardware:
+def with_rails(hardware: NodeHardware, *ports: HcaPort) -> NodeHardware:
     """Return the same node with these HCAs."""
     return replace(hardware, infiniband=InfinibandFacts(ports, "sysfs"))
 
@@ -79,7 +79,7 @@ def rails(count: int, rate: float = 400) -> tuple[HcaPort, ...]:
     return tuple(rail(index, rate) for index in range(count))
 
 
-def in_domain(hardware: Hardware, number: int, clique: int = 0, links: int = 18) -> Hardware:
+def in_domain(hardware: NodeHardware, number: int, clique: int = 0, links: int = 18) -> NodeHardware:
     """Return the same node in an NVLink domain of several nodes; the last of its GPUs has so many links."""
     assert hardware.gpus
     fabric = Fabric(3, cluster=f"{number + 1:032x}", clique=clique)
@@ -89,9 +89,9 @@ def in_domain(hardware: Hardware, number: int, clique: int = 0, links: int = 18)
     return replace(hardware, health=GpuHealthFacts(health))
 
 
-def wired(speed: int | None, kind: Kind = Kind.PHYSICAL, name: str = "eth0") -> Hardware:
+def wired(speed: int | None, kind: Kind = Kind.PHYSICAL, name: str = "eth0") -> NodeHardware:
     """Return a node with one interface."""
-    return Hardware(nics=NicFacts((Interface(name, 2, kind, up=True, running=True, mtu=1500, speed=speed),)))
+    return NodeHardware(nics=NicFacts((Interface(name, 2, kind, up=True, running=True, mtu=1500, speed=speed),)))
 
 
 def settings(**variables: str) -> EnvironmentFacts:
@@ -104,7 +104,7 @@ def places(count: int) -> tuple[str, ...]:
     return tuple(f"mlx5_{index}:1" for index in range(count))
 
 
-def ran(  # noqa: PLR0913  what a step and its turns are made of
+def ran(  # noqa: PLR0913  what a step and its results are made of
     stage: Stage,
     nodes: Sequence[str],
     ranks: int | Sequence[int],
@@ -129,7 +129,7 @@ def ran(  # noqa: PLR0913  what a step and its turns are made of
 def of_step(  # type: ignore[no-untyped-def]
     step: Step,
     busbw: float | None,
-    **result,  # noqa: ANN003  what a Turn has
+    **result,  # noqa: ANN003  what a NodeResult has
 ) -> Collective:
     """Return what all nodes of a step told."""
     factor = 2 * (step.world - 1) / step.world if step.world > 1 else 1.0
@@ -139,7 +139,7 @@ def of_step(  # type: ignore[no-untyped-def]
         if busbw is not None
         else ()
     )
-    failure = None if busbw is not None else Failure("init", "connection refused")
+    failure = None if busbw is not None else StepFailure("init", "connection refused")
     told = NodeResult(step, rows, failure=failure, **result)
     return collectives({node: ProbeFacts((told,)) for node in step.group})[0]
 

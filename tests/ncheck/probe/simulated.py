@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Stage, Step
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import pair_rounds
-from ncheck.probe.search import Expect, Search, no_expectation, searched
+from ncheck.probe.search import Expect, SlowSearch, no_expectation, searched
 
 SIZE = 2**30
 Pair = tuple[str, str]
@@ -41,7 +41,7 @@ class Cluster:
         """Return what was measured so far."""
         return collectives({name: ProbeFacts(results) for name, results in self.probed.items()})
 
-    def search(self, expect: Expect = no_expectation) -> Search:
+    def search(self, expect: Expect = no_expectation) -> SlowSearch:
         """Run rounds until there is nothing more to find, and say what was found."""
         while pairs := pair_rounds(self.names, self.done, expect):
             self.measure(pairs)
@@ -61,7 +61,7 @@ class Cluster:
 
     def _result(self, step: Step, pair: Pair) -> NodeResult:
         if self.dead.intersection(pair) or self.cut.intersection((pair, pair[::-1])):
-            return NodeResult(step, (), failure=Failure("init", "connection refused"))
+            return NodeResult(step, (), failure=StepFailure("init", "connection refused"))
         driver = self.links.get(pair, self.links.get(pair[::-1], 1.0))
         share = min(driver, *(self.slow.get(node, 1.0) for node in pair)) * max(self.random.gauss(1.0, self.noise), 0.1)
         seconds = SIZE / (share * self.usual * 1e9)

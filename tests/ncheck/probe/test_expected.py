@@ -10,7 +10,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
 from ncheck.model.report import Standing
 from ncheck.probe.expected import Expected, expectation, expected
-from ncheck.probe.links.hardware import HARDWARE_FACTS, Hardware, hardware_of
+from ncheck.probe.links.hardware import HARDWARE_FACTS, NodeHardware, hardware_of
 from ncheck.probe.node_result import Carried, Method, Stage
 from ncheck.probe.standing import of_share
 
@@ -41,11 +41,11 @@ from tests.ncheck.probe.machines import (
 HGX = board(H100, 8)
 
 
-def alone(hardware: Hardware, ranks: int, **told: str) -> Expected:
+def alone(hardware: NodeHardware, ranks: int, **told: str) -> Expected:
     return expected(ran(Stage.INSIDE, ["n1"], ranks, **told), {"n1": hardware})  # type: ignore[arg-type]
 
 
-def together(hardware: Hardware, nodes: int, rate: float, ranks: int = 8, rails_: int = 8) -> Expected:
+def together(hardware: NodeHardware, nodes: int, rate: float, ranks: int = 8, rails_: int = 8) -> Expected:
     names = [f"n{number}" for number in range(1, nodes + 1)]
     held = with_rails(hardware, *rails(rails_, rate))
     run = ran(Stage.ALL, names, ranks, planned=places(rails_))
@@ -139,7 +139,7 @@ AT_LEAST = "NIC sum: 8 x 200 Gb/s, at least: a tree between two nodes can carry 
      "NIC sum: 8 x 200 Gb/s"),
 ])  # fmt: skip
 def test_two_nodes_are_expected_at_twice_their_nics_only_where_nvls_joins_them(
-    hardware: Hardware, version: str, busbw: float, term: str
+    hardware: NodeHardware, version: str, busbw: float, term: str
 ) -> None:
     assert hardware.gpus
     held, ranks = with_rails(hardware, *rails(8, 200)), len(hardware.gpus.gpus)
@@ -164,7 +164,7 @@ def test_a_tree_that_is_pinned_carries_less_inside_and_between_nodes() -> None:
 TRAY = with_rails(board("NVIDIA GB200", 4), *rails(4))
 
 
-def racks(nodes: Mapping[str, Hardware], ranks: int = 4, version: str = "2.26.2") -> Expected:
+def racks(nodes: Mapping[str, NodeHardware], ranks: int = 4, version: str = "2.26.2") -> Expected:
     run = ran(Stage.ALL, list(nodes), ranks, planned=places(4), version=version)
     return expected(run, nodes)
 
@@ -194,7 +194,7 @@ def test_domains_of_several_nodes_are_expected_at_more_than_the_nics_of_one() ->
     (in_domain(TRAY, 0), in_domain(TRAY, 0, clique=1), in_domain(TRAY, 0, clique=2)),
     (in_domain(TRAY, 0), in_domain(TRAY, 0), in_domain(TRAY, 1)), (in_domain(TRAY, 0), in_domain(TRAY, 0), TRAY),
 ])  # fmt: skip
-def test_a_node_without_others_in_its_domain_is_expected_at_its_nics(nodes: tuple[Hardware, ...]) -> None:
+def test_a_node_without_others_in_its_domain_is_expected_at_its_nics(nodes: tuple[NodeHardware, ...]) -> None:
     found = racks({f"n{number}": held for number, held in enumerate(nodes)})
     assert found == Expected(200.0, "NIC sum: 4 x 400 Gb/s")
 
@@ -319,13 +319,13 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
 
 
-def of_amd(hardware: Hardware) -> Hardware:
+def of_amd(hardware: NodeHardware) -> NodeHardware:
     assert hardware.gpus
     return replace(hardware, gpus=replace(hardware.gpus, vendor="AMD"))
 
 
 @pytest.mark.parametrize(("hardware", "what"), [
-    (Hardware(), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
+    (NodeHardware(), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
     (replace(HGX, topology=None), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
     (board("NVIDIA X900", 8), "how fast the NVLinks of NVIDIA X900 are"),
     (of_amd(board("AMD Instinct MI300X", 8, "XGMI")), "how fast the XGMI links of AMD Instinct MI300X are"),
@@ -336,7 +336,7 @@ def of_amd(hardware: Hardware) -> Hardware:
      "the bandwidth of host memory (NCCL_P2P_DISABLE is set on n1)"),
     (board(H100, 4), "how 8 ranks share the 4 GPUs of n1"),
 ])  # fmt: skip
-def test_an_unknown_part_of_a_node_is_named_and_nothing_is_expected(hardware: Hardware, what: str) -> None:
+def test_an_unknown_part_of_a_node_is_named_and_nothing_is_expected(hardware: NodeHardware, what: str) -> None:
     assert alone(hardware, 8) == Expected(None, unknown=(what,))
 
 
@@ -382,11 +382,11 @@ def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> No
 
 def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
     run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), method=Method.RDMA)
-    assert expectation(dict.fromkeys(run.step.group, with_rails(Hardware(), *rails(8, 200))))(run) == 25.0
+    assert expectation(dict.fromkeys(run.step.group, with_rails(NodeHardware(), *rails(8, 200))))(run) == 25.0
 
 
 def test_facts_that_are_not_there_are_none() -> None:
     facts: Mapping[type[object], object] = dict.fromkeys(HARDWARE_FACTS)
-    assert hardware_of(facts) == hardware_of({}) == Hardware()
+    assert hardware_of(facts) == hardware_of({}) == NodeHardware()
     assert HGX.gpus is not None
-    assert hardware_of({type(HGX.gpus): HGX.gpus}) == Hardware(gpus=HGX.gpus)
+    assert hardware_of({type(HGX.gpus): HGX.gpus}) == NodeHardware(gpus=HGX.gpus)

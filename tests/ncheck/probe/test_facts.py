@@ -1,4 +1,4 @@
-"""A node's turns: what was asked is the head's word, what came back is held to shape and bounds."""
+"""A node's steps: what was asked is the head's word, what came back is held to shape and bounds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, Login, Note, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.probe.facts import MeetingFacts, ProbeFacts, meeting, probed
-from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Skipped, Stage, Step, StepFailure, Timing
 
 ASKED: dict[str, Any] = {
-    "round": 7, "stage": "all", "means": "nccl", "group": ["n1", "n2"], "ranks": [8, 8], "sizes": [8, 1048576],
+    "round": 7, "stage": "all", "method": "nccl", "group": ["n1", "n2"], "ranks": [8, 8], "sizes": [8, 1048576],
     "launcher": "agents", "net": "IB", "expect": None, "node": "n1", "planned": ["mlx5_0:1", "eth0"], "timeout": 20.0,
     "id": "00" * 128,
 }  # fmt: skip
@@ -27,26 +27,26 @@ TOLD: dict[str, Any] = {
 
 
 def evidence(*, recorded: bool = False, **answers: Reply | Note) -> Evidence:
-    keys = {"turn": "answer:turn", "meeting": "answer:meeting"}
-    by_key = {keys.get(key, f"answer:turn#{key[1:]}"): answer for key, answer in answers.items()}
+    keys = {"step": "answer:step", "meeting": "answer:meeting"}
+    by_key = {keys.get(key, f"answer:step#{key[1:]}"): answer for key, answer in answers.items()}
     replies = {key: answer for key, answer in by_key.items() if isinstance(answer, Reply)}
     notes = {key: answer for key, answer in by_key.items() if isinstance(answer, Note)}
     return Evidence("n1", Login(reached=True), replies=replies, recorded=recorded, notes=notes)
 
 
-def turns(reply: Reply) -> tuple[NodeResult, ...]:
+def results(reply: Reply) -> tuple[NodeResult, ...]:
     found = probed(evidence(_7=reply))
     assert isinstance(found, ProbeFacts)
     return found.results
 
 
-def failure(value: Any) -> Failure | None:
-    (turn,) = turns(Reply(Status.OK, value=value, asked=ASKED))
-    return turn.failure
+def failure(value: Any) -> StepFailure | None:
+    (result,) = results(Reply(Status.OK, value=value, asked=ASKED))
+    return result.failure
 
 
 def test_a_turn_is_what_was_asked_and_what_was_told() -> None:
-    assert turns(Reply(Status.OK, value=TOLD, asked=ASKED)) == (
+    assert results(Reply(Status.OK, value=TOLD, asked=ASKED)) == (
         NodeResult(
             STEP, (Row(8, in_place=False, seconds=1e-5, fastest=9e-6, slowest=2e-5, wrong=0),), ("mlx5_0:1", "eth0"),
             {"mlx5_0:1": Carried(10, 20)}, "2.21.5", "/lib/x.so.2", ("NET/IB : Using [0]mlx5_0:1/IB",), ("a warning",),
@@ -71,37 +71,40 @@ HELD = {**TOLD, "left": ["a was removed"], "held": {"/dev/shm/nccl-b": 5}}  # no
     ],
 )
 def test_what_ranks_of_a_launcher_had_was_swept_or_may_be_left(swept: dict[str, Reply], left: tuple[str, ...]) -> None:
-    replies = {"answer:turn#7": Reply(Status.OK, value=HELD, asked=ASKED), **swept}
+    replies = {"answer:step#7": Reply(Status.OK, value=HELD, asked=ASKED), **swept}
     found = probed(Evidence("n1", Login(reached=True), replies=replies))
     assert isinstance(found, ProbeFacts)
-    assert [turn.left for turn in found.results] == [left]
+    assert [result.left for result in found.results] == [left]
 
 
 def test_only_what_the_head_asked_for_counts() -> None:
     found = probed(evidence(_7=Reply(Status.OK, value=TOLD)))
-    assert found == Unread("the agent's turn: it was not asked of this node", unanswered=True)
+    assert found == Unread("the agent's step: it was not asked of this node", unanswered=True)
 
 
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (Reply(Status.TIMEOUT, "it did not come back", asked=ASKED), Failure("", "it did not come back", late=True)),
-        (Reply(Status.FAILED, "no memory", asked=ASKED), Failure("", "no memory")),
-        (Reply(Status.MISSING, asked=ASKED), Failure("", "the agent's task ended: missing")),
-        (Reply(Status.OK, value=TOLD, asked=ASKED, truncated=True), Failure("", "its answer was cut off")),
+        (
+            Reply(Status.TIMEOUT, "it did not come back", asked=ASKED),
+            StepFailure("", "it did not come back", late=True),
+        ),
+        (Reply(Status.FAILED, "no memory", asked=ASKED), StepFailure("", "no memory")),
+        (Reply(Status.MISSING, asked=ASKED), StepFailure("", "the agent's task ended: missing")),
+        (Reply(Status.OK, value=TOLD, asked=ASKED, truncated=True), StepFailure("", "its answer was cut off")),
     ],
 )
-def test_a_turn_without_an_answer_failed(reply: Reply, told: Failure) -> None:
-    assert [turn.failure for turn in turns(reply)] == [told]
+def test_a_turn_without_an_answer_failed(reply: Reply, told: StepFailure) -> None:
+    assert [result.failure for result in results(reply)] == [told]
 
 
 def test_its_own_words_for_a_failure_are_kept() -> None:
     said = {"step": "init", "words": "refused", "rank": 3, "code": 2, "late": True}
-    assert failure({**TOLD, "rows": [], "failure": said}) == Failure("init", "refused", 3, 2, late=True)
+    assert failure({**TOLD, "rows": [], "failure": said}) == StepFailure("init", "refused", 3, 2, late=True)
 
 
 def test_an_end_without_a_size_is_no_pass() -> None:
-    assert failure({**TOLD, "rows": []}) == Failure("", "it ended without a result")
+    assert failure({**TOLD, "rows": []}) == StepFailure("", "it ended without a result")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +130,11 @@ def test_nonsense_is_a_failure_that_says_so(value: Any) -> None:
 
 
 def test_what_a_node_writes_can_steer_no_terminal_and_is_bounded() -> None:
-    (turn,) = turns(Reply(Status.OK, value={**TOLD, "log": ["\x1b[2Ja\nb"] * 5000, "version": "9" * 500}, asked=ASKED))
-    assert turn.log == ("?[2Ja?b",) * 300
-    assert len(turn.version) == 100
+    (result,) = results(
+        Reply(Status.OK, value={**TOLD, "log": ["\x1b[2Ja\nb"] * 5000, "version": "9" * 500}, asked=ASKED)
+    )
+    assert result.log == ("?[2Ja?b",) * 300
+    assert len(result.version) == 100
 
 
 def test_what_was_not_begun_is_told_with_why() -> None:
@@ -138,18 +143,20 @@ def test_what_was_not_begun_is_told_with_why() -> None:
 
 def test_a_node_that_could_not_be_asked_failed_in_the_step() -> None:
     note = Note("no address", failed=True, asked=ASKED)
-    assert probed(evidence(_7=note)) == ProbeFacts((NodeResult(STEP, (), failure=Failure("meeting", "no address")),))
+    assert probed(evidence(_7=note)) == ProbeFacts(
+        (NodeResult(STEP, (), failure=StepFailure("meeting", "no address")),)
+    )
 
 
-def test_a_note_of_the_head_stands_beside_the_turns() -> None:
+def test_a_note_of_the_head_stands_beside_the_steps() -> None:
     note = Note("the GPUs were not measured: no NCCL")
-    found = probed(evidence(turn=note, _7=Reply(Status.OK, value=TOLD, asked=ASKED)))
+    found = probed(evidence(step=note, _7=Reply(Status.OK, value=TOLD, asked=ASKED)))
     assert isinstance(found, ProbeFacts)
     assert (found.note, len(found.results)) == ("the GPUs were not measured: no NCCL", 1)
 
 
 def test_why_nothing_was_measured_is_the_heads_word() -> None:
-    assert probed(evidence(turn=Note("one node alone"))) == Absent("one node alone")
+    assert probed(evidence(step=Note("one node alone"))) == Absent("one node alone")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_why_nothing_was_measured_is_the_heads_word() -> None:
     ],
 )  # fmt: skip
 def test_what_helps_is_a_command_of_ncheck_and_nothing_else(remedy: str, fix: str) -> None:
-    found = probed(evidence(turn=Note("GPUs are in use", failed=True, remedy=remedy)))
+    found = probed(evidence(step=Note("GPUs are in use", failed=True, remedy=remedy)))
     assert found == Unread("GPUs are in use", fix=fix)
 
 
@@ -202,9 +209,9 @@ def test_no_place_to_meet_is_made_of_nonsense(value: Any) -> None:
 
 def test_how_it_was_timed_is_told_and_in_an_older_recording_it_is_unknown() -> None:
     timed = {**ROW, "timing": {"warm_ups": 2, "repeats": 5, "iterations": 20}}
-    (result,) = turns(Reply(Status.OK, value={**TOLD, "rows": [timed]}, asked={**ASKED, "repeats": 7}))
+    (result,) = results(Reply(Status.OK, value={**TOLD, "rows": [timed]}, asked={**ASKED, "repeats": 7}))
     assert (result.step.repeats, result.rows[0].timing) == (7, Timing(2, 5, 20))
-    (result,) = turns(Reply(Status.OK, value=TOLD, asked=ASKED))
+    (result,) = results(Reply(Status.OK, value=TOLD, asked=ASKED))
     assert (result.step.repeats, result.rows[0].timing) == (None, None)
 
 
@@ -219,7 +226,7 @@ def test_no_protocol_is_made_of_nonsense(damage: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("fastest", "slowest"), [(9e-5, 2e-5), (9e-6, 8e-6), (1.0, 1.0)])
 def test_times_that_contradict_each_other_are_none(fastest: float, slowest: float) -> None:
     row = {**ROW, "fastest": fastest, "slowest": slowest}
-    assert failure({**TOLD, "rows": [row]}) == Failure(
+    assert failure({**TOLD, "rows": [row]}) == StepFailure(
         "", "its result cannot be read: rows[0]: its times contradict each other"
     )
 

@@ -12,9 +12,9 @@ from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Stand
 from ncheck.probe.expected import Expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured, measured_with
-from ncheck.probe.node_result import Carried, Failure, Method, NodeResult, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Skipped, Stage, Step, StepFailure, Timing
 from ncheck.probe.results import Collective
-from ncheck.probe.why_none import Facts
+from ncheck.probe.skip_reason import Facts
 
 GIB = 2**30
 
@@ -34,7 +34,7 @@ def ran(step: Step, busbw: float) -> dict[str, NodeResult]:
 
 
 def failed(step: Step, words: str) -> dict[str, NodeResult]:
-    return {node: NodeResult(step, (), version="2.21.5", failure=Failure("init", words)) for node in step.group}
+    return {node: NodeResult(step, (), version="2.21.5", failure=StepFailure("init", words)) for node in step.group}
 
 
 def facts(parts: Sequence[Mapping[str, NodeResult]], **others: object) -> dict[str, Facts]:

@@ -10,7 +10,7 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.model.report import Standing
 from ncheck.probe.expected import expected
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.standing import of_share
@@ -66,7 +66,7 @@ BOARDS = {
 VERDICTS = {"healthy": {"ok", "unknown"}, "bad": {"low", "far too low", "unknown"}, "asked": {"ok", "unknown"}}
 
 
-def measured(row: dict[str, object]) -> tuple[Collective, dict[str, Hardware]]:
+def measured(row: dict[str, object]) -> tuple[Collective, dict[str, NodeHardware]]:
     """Return what a row measured, and its nodes."""
     plain = BOARDS[str(row["board"])]
     assert plain.gpus

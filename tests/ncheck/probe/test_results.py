@@ -10,7 +10,7 @@ from ncheck.model.cluster import Facts
 from ncheck.probe.expected import Expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured_with
-from ncheck.probe.node_result import Failure, Method, NodeResult, Row, Skipped, Stage, Step, Timing
+from ncheck.probe.node_result import Method, NodeResult, Row, Skipped, Stage, Step, StepFailure, Timing
 from ncheck.probe.results import collectives, failure_report, gaps, missing_sizes, unverified, verified
 
 KIB, MIB = 2**10, 2**20
@@ -98,7 +98,7 @@ def test_a_node_that_claims_to_be_through_long_before_the_others_makes_nobody_fa
 
 
 def test_a_node_that_timed_a_size_often_was_busy_and_did_not_hang() -> None:
-    failure = Failure("all-reduce of 1048576 bytes", "", late=True)
+    failure = StepFailure("all-reduce of 1048576 bytes", "", late=True)
     late = NodeResult(PAIR, (row(MIB, 1.0),), failure=failure, seconds=60.0)
     often = replace(late, rows=(replace(row(MIB, 1.0), timing=Timing(2, 50)),))
     assert [failure_report("n1", one, failure).hung for one in (late, often)] == [True, False]

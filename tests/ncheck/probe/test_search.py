@@ -7,21 +7,21 @@ from random import Random
 
 import pytest
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Failure, Method, NodeResult, Stage, Step
+from ncheck.probe.node_result import Method, NodeResult, Stage, Step, StepFailure
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds
-from ncheck.probe.search import Meeting, Search, SlowLink, Suspect, searched
+from ncheck.probe.search import PairResult, SlowLink, SlowSearch, Suspect, searched
 
 from .simulated import Cluster, nodes
 
 SEEDS = range(60)
 
 
-def blamed(found: Search) -> set[str]:
+def blamed(found: SlowSearch) -> set[str]:
     return {suspect.node for suspect in found.slow}
 
 
-def linked(found: Search) -> set[tuple[str, str]]:
+def linked(found: SlowSearch) -> set[tuple[str, str]]:
     return {link.nodes for link in found.links}
 
 
@@ -215,7 +215,7 @@ def test_a_slow_way_is_tried_twice() -> None:
     assert cluster.rounds[2:] == [(("n02", "n03"), ("n00", "n01"))]
     assert found.links == (
         SlowLink(("n00", "n01"), tuple(
-            Meeting(("n00", "n01"), number, 12.0, 24.0, slow=True, fast=False) for number in (1, 3)
+            PairResult(("n00", "n01"), number, 12.0, 24.0, slow=True, fast=False) for number in (1, 3)
         )),
     )  # fmt: skip
 
@@ -224,8 +224,8 @@ def test_a_slow_node_comes_with_its_witnesses() -> None:
     found = Cluster(nodes(4), slow={"n01": 0.5}, noise=0.0).search()
     assert found.slow == (
         Suspect("n01", (
-            Meeting(("n00", "n01"), 1, 12.0, 24.0, slow=True, fast=False),
-            Meeting(("n01", "n02"), 2, 12.0, 24.0, slow=True, fast=False),
+            PairResult(("n00", "n01"), 1, 12.0, 24.0, slow=True, fast=False),
+            PairResult(("n01", "n02"), 2, 12.0, 24.0, slow=True, fast=False),
         ), ("n00", "n02")),
     )  # fmt: skip
 
@@ -267,17 +267,17 @@ def test_where_most_beat_the_expectation_by_far_the_peers_judge() -> None:
 def test_a_pair_of_which_neither_told_anything_accuses_nobody() -> None:
     pairs = [Step(1, Stage.PAIR, Method.NCCL, pair, (1, 1), (8,)) for pair in (("n00", "n01"), ("n02", "n03"))]
     silent = tuple(Collective(step, {}, step.group, ()) for step in pairs)
-    assert searched(silent) == Search()
+    assert searched(silent) == SlowSearch()
 
 
 def test_a_node_that_went_silent_is_suspected_and_its_partner_is_not_blamed() -> None:
     step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
-    lost = NodeResult(step, (), failure=Failure("init", "connection reset by peer"))
+    lost = NodeResult(step, (), failure=StepFailure("init", "connection reset by peer"))
     found = searched(collectives({"n00": ProbeFacts((lost,))}))
     assert (found.slow, [suspect.node for suspect in found.unresolved]) == ((), ["n00", "n01"])
 
 
 def test_a_pair_whose_time_was_over_while_it_went_on_accuses_nobody() -> None:
     step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
-    late = NodeResult(step, (), failure=Failure("init", "it ran out of time", late=True), seconds=2.0)
-    assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == Search()
+    late = NodeResult(step, (), failure=StepFailure("init", "it ran out of time", late=True), seconds=2.0)
+    assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == SlowSearch()

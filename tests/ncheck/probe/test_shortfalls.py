@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.shortfalls import compared, inside_share, without_expectation
@@ -44,7 +44,7 @@ def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
 
 
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
-    bare = dict.fromkeys(NAMES, Hardware())
+    bare = dict.fromkeys(NAMES, NodeHardware())
     judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), bare)
     reason = "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more)"
     assert list(without_expectation(judged, bare)) == [NotApplicable(reason, (name,)) for name in NAMES]

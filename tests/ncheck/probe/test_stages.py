@@ -13,7 +13,7 @@ from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.plan import Blocker
 from ncheck.probe.facts import TASK, ProbeFacts, probed
-from ncheck.probe.node_result import Failure, Skipped, Stage, Step
+from ncheck.probe.node_result import Skipped, Stage, Step, StepFailure
 from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
 from ncheck.settings import RunContext, Settings
@@ -76,13 +76,13 @@ def test_the_network_is_pinned_where_nodes_meet() -> None:
 def test_a_node_that_fails_by_itself_is_asked_no_more_and_the_rest_go_on() -> None:
     driven = Driven(lambda asked: fails() if "gpu02" in asked["group"] else well(asked)).run()
     assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
-    assert [turn.failure for turn in driven.probed("gpu02").results] == [Failure("init", "it broke")]
+    assert [result.failure for result in driven.probed("gpu02").results] == [StepFailure("init", "it broke")]
 
 
 def test_a_node_that_hangs_with_two_partners_is_asked_no_more_and_they_are() -> None:
     driven = Driven(lambda asked: fails("late", late=True) if outside(asked, "gpu02") else well(asked)).run()
     assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
-    assert {turn.step.group for turn in driven.probed("gpu02").results if turn.failure} >= {("gpu01", "gpu02")}
+    assert {result.step.group for result in driven.probed("gpu02").results if result.failure} >= {("gpu01", "gpu02")}
     assert driven.now - 100 < Settings().probe_time
 
 
@@ -131,7 +131,7 @@ def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_othe
 
     driven = Driven(meeting=meeting).run()
     assert [one.failure for one in driven.probed("gpu01").results if one.failure] == [
-        Failure("meeting", "it has no meeting point for the ranks")
+        StepFailure("meeting", "it has no meeting point for the ranks")
     ]
     assert driven.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
 
@@ -256,7 +256,7 @@ def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> N
     *measured, last = Driven().run().probed("gpu01").results
     earlier = Skipped(last.step, "--drop-bad left out gpu01")
     notes = noted({"gpu01": {ProbeFacts: ProbeFacts(tuple(measured), (earlier,))}})
-    assert notes["gpu01"][0] == f"answer:turn#{last.step.round + 1}"
+    assert notes["gpu01"][0] == f"answer:step#{last.step.round + 1}"
 
 
 def noted(known: Mapping[str, Facts]) -> dict[str, tuple[str, Note]]:
@@ -273,9 +273,9 @@ def test_a_recording_of_it_tells_the_same() -> None:
 
 
 def test_steps_are_read_back_as_they_were_asked() -> None:
-    turns = Driven(settings=Settings(expect=380.0, repeats=9)).run().probed("gpu01").results
-    assert turns[-1].step == Step(
-        5, Stage.ALL, turns[0].step.method, ALL, (8, 8, 8, 8),
+    results = Driven(settings=Settings(expect=380.0, repeats=9)).run().probed("gpu01").results
+    assert results[-1].step == Step(
+        5, Stage.ALL, results[0].step.method, ALL, (8, 8, 8, 8),
         (8, 65536, 2**20, 2**24, 2**28, 2**30), "agents", "IB", 380.0, 9,
     )  # fmt: skip
-    assert turns[-1].planned == (*(f"mlx5_{number}:1" for number in range(8)), "eno1")
+    assert results[-1].planned == (*(f"mlx5_{number}:1" for number in range(8)), "eno1")

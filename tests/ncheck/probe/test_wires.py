@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import Carried, Method, Stage
 from ncheck.probe.shortfalls import by_infiniband, shows_links
 
@@ -17,7 +17,7 @@ PLANNED = ("mlx5_0:1", "eno1")
 
 
 def line(
-    hardware: Hardware, *planned: str, net: str = "", used: str = "", method: Method = Method.NCCL, **sent: int
+    hardware: NodeHardware, *planned: str, net: str = "", used: str = "", method: Method = Method.NCCL, **sent: int
 ) -> str:
     carried = {device: Carried(count, count) for device, count in sent.items()}
     run = ran(Stage.ALL, NAMES, 8, planned=planned, net=net, method=method, used=(used,), carried=carried)
@@ -26,7 +26,7 @@ def line(
 
 def test_a_fabric_shows_all_its_links_at_once() -> None:
     assert line(FABRIC, *PLANNED, net="IB") == "sudo iblinkinfo"
-    assert line(Hardware(), *PLANNED, net="IB") == "sudo iblinkinfo"
+    assert line(NodeHardware(), *PLANNED, net="IB") == "sudo iblinkinfo"
 
 
 def test_roce_goes_by_the_interface_of_its_port() -> None:
@@ -41,7 +41,7 @@ def test_sockets_go_by_the_interface_that_carried_most() -> None:
 
 
 def test_where_no_interface_is_known_all_are_shown() -> None:
-    assert line(Hardware(), net="Socket") == "ip -s link"
+    assert line(NodeHardware(), net="Socket") == "ip -s link"
     assert line(with_rails(board(H100, 8), replace(rail(0), link_layer="Ethernet")), "mlx5_0:1") == "ip -s link"
 
 

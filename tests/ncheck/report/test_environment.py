@@ -11,7 +11,7 @@ from ncheck.model.board import Board
 from ncheck.model.report import NodeSummary, Report
 from ncheck.model.system import System, SystemDisk, SystemGpus, SystemInterface, SystemMachine, SystemPort
 from ncheck.report import show
-from ncheck.report.environment import Row, environment
+from ncheck.report.environment import PropertyRow, environment
 
 from tests.recorded.replayed import replayed
 
@@ -134,8 +134,8 @@ def test_nodes_that_differ_have_rows_of_their_own_with_the_larger_group_first(re
     )
     made = report(reports["healthy"], gpu01=other, gpu02=SYSTEM, gpu03=SYSTEM)
     assert [row for row in environment(made) if len(row.values) > 1] == [
-        Row("Kernel", (("6.8.0-45-generic", ("gpu02", "gpu03")), ("6.8.0-47-generic", ("gpu01",)))),
-        Row("NCCL", (("2.21.5", ("gpu02", "gpu03")), ("unknown: it hangs", ("gpu01",)))),
+        PropertyRow("Kernel", (("6.8.0-45-generic", ("gpu02", "gpu03")), ("6.8.0-47-generic", ("gpu01",)))),
+        PropertyRow("NCCL", (("2.21.5", ("gpu02", "gpu03")), ("unknown: it hangs", ("gpu01",)))),
     ]
 
 

@@ -12,7 +12,7 @@ from ncheck.model.report import Pair, Protocol, Report, Standing, Traffic
 from ncheck.probe.node_result import Method
 from ncheck.probe.standing import of_share, with_shares
 from ncheck.report import measured as say
-from ncheck.report.measured import Line, carried, heat, labels, print_measured
+from ncheck.report.measured import TrafficLine, carried, heat, labels, print_measured
 from ncheck.report.page import Page
 from ncheck.report.verbose import print_report
 
@@ -142,7 +142,7 @@ def test_no_picture_is_drawn_of_one_pair_or_of_pairs_that_all_failed() -> None:
     assert heat(probe((Pair(("a", "b"), None), Pair(("a", "c"), None)), ()), ()) is None
 
 
-def lines(*traffic: Traffic, together: bool = True) -> tuple[Line, ...]:
+def lines(*traffic: Traffic, together: bool = True) -> tuple[TrafficLine, ...]:
     return carried(with_shares(traffic, together=together))
 
 
@@ -150,10 +150,10 @@ def test_bytes_that_left_by_another_nic_than_the_plans_are_pointed_at() -> None:
     by_plan = Traffic("n1", "mlx5_0:1", 50_000_000_000, 0, planned=True)
     astray = Traffic("n2", "eno1", 40_000_000_000, 0, planned=False)
     chatter = Traffic("n1", "eno1", 1_000_000, 0, planned=False)
-    assert lines(by_plan, chatter) == (Line("sent by mlx5_0:1 on n1: 50 GB"),)
+    assert lines(by_plan, chatter) == (TrafficLine("sent by mlx5_0:1 on n1: 50 GB"),)
     assert lines(by_plan, astray) == (
-        Line("sent by mlx5_0:1 on n1: 50 GB"),
-        Line("sent by eno1 on n2: 40 GB (not in the plan)", odd=True),
+        TrafficLine("sent by mlx5_0:1 on n1: 50 GB"),
+        TrafficLine("sent by eno1 on n2: 40 GB (not in the plan)", odd=True),
     )
 
 
@@ -161,15 +161,15 @@ def test_what_ranks_of_one_node_send_each_other_by_loopback_left_by_no_nic() -> 
     by_plan = tuple(Traffic(name, "eth0", 33_200_000, 0, planned=True) for name in ("n1", "n2"))
     inside = tuple(Traffic(name, "lo", 33_200_100, 0, planned=False) for name in ("n1", "n2"))
     assert lines(*by_plan, *inside) == (
-        Line("sent by eth0 on n[1-2]: 33.2 MB each"),
-        Line("sent inside the node, by lo on n[1-2]: 33.2 MB each"),
+        TrafficLine("sent by eth0 on n[1-2]: 33.2 MB each"),
+        TrafficLine("sent inside the node, by lo on n[1-2]: 33.2 MB each"),
     )
-    assert lines(*by_plan, replace(inside[0], sent=500)) == (Line("sent by eth0 on n[1-2]: 33.2 MB each"),)
+    assert lines(*by_plan, replace(inside[0], sent=500)) == (TrafficLine("sent by eth0 on n[1-2]: 33.2 MB each"),)
 
 
 def test_who_had_fewer_steps_is_not_odd_where_the_nodes_never_ran_together() -> None:
     busy, idle = (Traffic(name, "eth0", sent, 0, planned=True) for name, sent in (("n1", 66_400_000), ("n2", 100)))
-    assert lines(busy, idle, together=False) == (Line("sent by eth0 on n[1-2]: 100 B to 66.4 MB each"),)
+    assert lines(busy, idle, together=False) == (TrafficLine("sent by eth0 on n[1-2]: 100 B to 66.4 MB each"),)
     assert lines(busy, replace(idle, sent=10_000_000))[-1].odd
     assert lines(replace(busy, sent=900), idle) == ()
 

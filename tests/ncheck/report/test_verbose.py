@@ -226,7 +226,7 @@ def test_the_line_for_people_leaves_out_what_took_no_time(reports: dict[str, Rep
         RunPart("log in", 0.04),
         RunPart("questions", 0.7, "n2", "nccl", 0.3),
         RunPart("between the nodes", 4.0, "n9", "ssh-peers", 3.4, {"n8": 3.0, "n9": 3.25}),
-        RunPart("measured", 0.4, "n1", "turn#3", 0.01),
+        RunPart("measured", 0.4, "n1", "step#3", 0.01),
     )
     report = replace(reports["healthy"], seconds=5.45, timeline=parts)
     assert timeline(report) == (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.engine import LoginFailedError, Stream
+from ncheck.fleet.engine import NotConnectedError, Stream
 from ncheck.fleet.engines import engines
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
@@ -51,7 +51,7 @@ class Site:
 
     def failure(self, timeout: float = 60.0) -> Login:
         """Return the login that failed; a stream instead is a failure of the test."""
-        with pytest.raises(LoginFailedError) as raised:
+        with pytest.raises(NotConnectedError) as raised:
             self.connect(timeout).close()
         return raised.value.login
 

@@ -9,7 +9,7 @@ import subprocess
 import paramiko
 import pytest
 from ncheck.model.evidence import Cause
-from ncheck.ssh.algorithms import DEFAULT, KEYWORDS, Wanted, assembled, lacking, may_sign, offered
+from ncheck.ssh.algorithms import DEFAULT, KEYWORDS, WantedAlgorithms, assembled, lacking, may_sign, offered
 
 from .sites import Keys, Known, Site, Sshd
 
@@ -61,7 +61,7 @@ VALUES = {
 
 @pytest.mark.parametrize(("keyword", "value"), [(key, value) for key, of in VALUES.items() for value in ("", *of)])
 def test_what_is_offered_is_what_the_ssh_program_would_offer(keyword: str, value: str) -> None:
-    ours, known = (offered(Wanted(**{keyword: one}), keyword) for one in (value, "*"))  # type: ignore[arg-type]
+    ours, known = (offered(WantedAlgorithms(**{keyword: one}), keyword) for one in (value, "*"))  # type: ignore[arg-type]
     theirs = tuple(name for name in by_ssh(keyword, value) if name in known)
     assert set(ours) - NEWER == set(theirs)
     if value and value[0] not in "+-^" and "*" not in value:
@@ -76,8 +76,8 @@ def test_every_default_is_in_paramiko(keyword: str) -> None:
 
 @pytest.mark.parametrize("value", ["chacha20-poly1305@openssh.com", "-*"])
 def test_where_paramiko_has_nothing_of_a_value_it_says_so(value: str) -> None:
-    assert lacking(Wanted(ciphers=value)) == f"Ciphers {value}"
-    assert lacking(Wanted(ciphers="+aes128-cbc", macs="hmac-sha1")) == ""
+    assert lacking(WantedAlgorithms(ciphers=value)) == f"Ciphers {value}"
+    assert lacking(WantedAlgorithms(ciphers="+aes128-cbc", macs="hmac-sha1")) == ""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_where_paramiko_has_nothing_of_a_value_it_says_so(value: str) -> None:
     ],
 )
 def test_a_key_is_offered_where_its_algorithm_is_accepted(kind: str, value: str, offered_: bool) -> None:  # noqa: FBT001  a table
-    assert may_sign(kind, Wanted(pubkeyacceptedalgorithms=value)) is offered_
+    assert may_sign(kind, WantedAlgorithms(pubkeyacceptedalgorithms=value)) is offered_
 
 
 # Real servers, by both clients

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.ssh.client import SshClient
-from ncheck.ssh.login import Cause, Host, LoginFailedError, Options
+from ncheck.ssh.login import ListedHost, LoginCause, LoginFailedError, Options
 
 from .sites import Keys, Sshd
 
@@ -21,17 +21,20 @@ def client(folder: Path, text: str = "", transport: str = "auto") -> SshClient:
 
 
 def test_a_plain_host_is_served_by_paramiko(tmp_path: Path) -> None:
-    assert client(tmp_path).transport_for(Host("node07")) == "paramiko"
+    assert client(tmp_path).transport_for(ListedHost("node07")) == "paramiko"
 
 
 def test_a_host_behind_a_jump_host_is_served_by_the_ssh_program(tmp_path: Path) -> None:
     made = client(tmp_path, "Host node07\n  ProxyJump bastion\n")
-    assert (made.transport_for(Host("node07")), made.transport_for(Host("node08"))) == ("openssh", "paramiko")
+    assert (made.transport_for(ListedHost("node07")), made.transport_for(ListedHost("node08"))) == (
+        "openssh",
+        "paramiko",
+    )
 
 
 def test_a_transport_that_was_asked_for_outweighs_the_configuration(tmp_path: Path) -> None:
     made = client(tmp_path, "Host node07\n  ProxyJump bastion\n", "paramiko")
-    assert made.transport_for(Host("node07")) == "paramiko"
+    assert made.transport_for(ListedHost("node07")) == "paramiko"
 
 
 def test_a_host_certificate_is_left_to_ssh(tmp_path: Path, sshd: Sshd, keys: Keys) -> None:
@@ -46,7 +49,7 @@ def test_a_host_certificate_is_left_to_ssh(tmp_path: Path, sshd: Sshd, keys: Key
     known.write_text(f"@cert-authority * {keys.public('ca')}\n")
     made = client(tmp_path, f"Host *\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {keys.path('user')}\n"
                             f"  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n")  # fmt: skip
-    stream = made.connect(Host("node07"), 60)
+    stream = made.connect(ListedHost("node07"), 60)
     stream.close()
     assert stream.record.transport == "openssh"
 
@@ -54,5 +57,5 @@ def test_a_host_certificate_is_left_to_ssh(tmp_path: Path, sshd: Sshd, keys: Key
 def test_paramiko_does_not_bypass_a_jump_host(tmp_path: Path) -> None:
     made = client(tmp_path, "Host node07\n  ProxyJump bastion\n", "paramiko")
     with pytest.raises(LoginFailedError) as raised:
-        made.connect(Host("node07"), 60)
-    assert (raised.value.cause, raised.value.openssh_may_work) == (Cause.TRANSPORT, True)
+        made.connect(ListedHost("node07"), 60)
+    assert (raised.value.cause, raised.value.openssh_may_work) == (LoginCause.TRANSPORT, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ncheck.fleet.engine import Stream
 from ncheck.fleet.engines.command import RshEngine
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.fleet.session import Known, Session, SessionEndedError, SessionTerms
 from ncheck.model.evidence import Cause, Evidence
 from ncheck.model.node import Node
 
@@ -22,7 +22,7 @@ PASSES_ON = 'exec sh -c "$SSH_ORIGINAL_COMMAND"'
 def greeted(stream: Stream, seconds: float = 60) -> Evidence:
     """Return what is known of a node after its greeting, for which it has so many seconds."""
     known = Known(Node("node07"))
-    wanted = Wanted("0f3a99bc12d4e5f6", time.monotonic() + 60, agent=False, connect_timeout=seconds)
+    wanted = SessionTerms("0f3a99bc12d4e5f6", time.monotonic() + 60, agent=False, connect_timeout=seconds)
     session = Session(stream, known, wanted, lambda _: None)
     try:
         session.greet(time.monotonic())

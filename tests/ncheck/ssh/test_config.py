@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from ncheck.ssh.config import SshConfig, read_ssh_config
 from ncheck.ssh.config_syntax import LocalUser
-from ncheck.ssh.login import ConfigError, Host, Options
-from ncheck.ssh.target import Target
+from ncheck.ssh.login import ConfigError, ListedHost, Options
+from ncheck.ssh.target import SshTarget
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs openssh-client")
 
@@ -29,16 +29,16 @@ def config(home: Path, text: str, environ: Mapping[str, str] | None = None) -> S
     return read_ssh_config(Options(config_file=str(file)), environ or {}, user(home, environ))
 
 
-def read(home: Path, text: str, name: str = "node01", environ: Mapping[str, str] | None = None) -> Target:
-    return config(home, text, environ).read(Host(name))
+def read(home: Path, text: str, name: str = "node01", environ: Mapping[str, str] | None = None) -> SshTarget:
+    return config(home, text, environ).read(ListedHost(name))
 
 
 def test_without_a_configuration_everything_is_openssh_s_default(tmp_path: Path) -> None:
     home = str(tmp_path)
     me = user(tmp_path, {"SSH_AUTH_SOCK": "/agent"})
-    target = read_ssh_config(Options(config_file="none"), {}, me).read(Host("N1"))
+    target = read_ssh_config(Options(config_file="none"), {}, me).read(ListedHost("N1"))
     kinds = ("rsa", "ecdsa", "ecdsa_sk", "ed25519", "ed25519_sk", "xmss", "dsa")
-    assert target == Target(
+    assert target == SshTarget(
         name="N1", host_name="n1", port=22, user="me", identity_agent="/agent",
         identity_files=tuple(f"{home}/.ssh/id_{kind}" for kind in kinds),
         known_hosts_files=(f"{home}/.ssh/known_hosts", f"{home}/.ssh/known_hosts2"),
@@ -54,7 +54,7 @@ def test_the_user_s_file_is_read_before_the_system_s_and_its_includes_start_in_d
     for file in tmp_path.rglob("*"):
         file.chmod(0o700 if file.is_dir() else 0o600)
     files = read_ssh_config(Options(), {}, user(tmp_path))
-    assert (files.read(Host("node1")).port, files.read(Host("gpu1")).port) == (1, 2)
+    assert (files.read(ListedHost("node1")).port, files.read(ListedHost("gpu1")).port) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,23 @@ def test_a_port_of_the_listing_outweighs_p_and_that_the_files(
     path = tmp_path / "ssh_config"
     path.write_text(f"Port {file}\n" if file else "")
     options = Options(config_file=str(path), port=flag)
-    assert read_ssh_config(options, {}, user(tmp_path)).read(Host("node01", port=listing)).port == port
+    assert read_ssh_config(options, {}, user(tmp_path)).read(ListedHost("node01", port=listing)).port == port
 
 
 def test_a_user_of_the_listing_is_what_match_user_sees(tmp_path: Path) -> None:
     files = config(tmp_path, "Match user alice\n  IdentityFile ~/alice\nHost *\n  User bob\n  IdentityFile ~/bob\n")
-    assert files.read(Host("n", user="alice")).identity_files == (f"{tmp_path}/alice", f"{tmp_path}/bob")
-    assert (files.read(Host("n")).user, files.read(Host("n")).identity_files) == ("bob", (f"{tmp_path}/bob",))
+    assert files.read(ListedHost("n", user="alice")).identity_files == (f"{tmp_path}/alice", f"{tmp_path}/bob")
+    assert (files.read(ListedHost("n")).user, files.read(ListedHost("n")).identity_files) == (
+        "bob",
+        (f"{tmp_path}/bob",),
+    )
 
 
 def test_the_key_of_i_is_tried_first(tmp_path: Path) -> None:
     file = tmp_path / "ssh_config"
     file.write_text("IdentityFile ~/other\n")
     options = Options(config_file=str(file), identity="/keys/100%")
-    target = read_ssh_config(options, {}, user(tmp_path)).read(Host("n"))
+    target = read_ssh_config(options, {}, user(tmp_path)).read(ListedHost("n"))
     assert target.identity_files == ("/keys/100%", f"{tmp_path}/other")
 
 
@@ -135,7 +138,7 @@ def test_a_file_of_the_user_that_others_may_write_to_is_left_to_ssh_which_refuse
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/config").touch()
     (tmp_path / ".ssh/config").chmod(0o666)
-    unsure = read_ssh_config(Options(), {}, user(tmp_path)).read(Host("n")).unsure
+    unsure = read_ssh_config(Options(), {}, user(tmp_path)).read(ListedHost("n")).unsure
     assert unsure == f"{tmp_path}/.ssh/config: bad owner or permissions"
 
 
@@ -143,7 +146,7 @@ def test_a_file_of_the_user_that_others_may_write_to_is_left_to_ssh_which_refuse
 def test_ssh_is_asked_where_we_are_unsure(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"]}
     files = config(tmp_path, "Match exec true\n  Port 2222\n  User bob\nProxyJump bastion\n", environ)
-    target = files.resolve(Host("node01", user="alice"))
+    target = files.resolve(ListedHost("node01", user="alice"))
     assert (target.name, target.port, target.user, target.unsure) == ("node01", 2222, "alice", "")
     assert target.needs_openssh == "ProxyJump bastion"
 
@@ -154,13 +157,13 @@ def test_what_ssh_refuses_is_an_error_in_its_own_words(tmp_path: Path) -> None:
     home.mkdir()
     files = config(home, "Bogus yes\n", {"PATH": os.environ["PATH"]})
     with pytest.raises(ConfigError) as caught:
-        files.resolve(Host("node01"))
+        files.resolve(ListedHost("node01"))
     assert str(caught.value) == f"ssh configuration: {home}/ssh_config: line 1: Bad configuration option: bogus"
 
 
 def test_without_an_ssh_program_our_own_reading_stands_and_says_that_it_is_unsure(tmp_path: Path) -> None:
     files = config(tmp_path, "Port 2222\nMatch exec true\n  User bob\n", {"PATH": str(tmp_path)})
-    target = files.resolve(Host("node01"))
+    target = files.resolve(ListedHost("node01"))
     assert (target.port, target.user, target.unsure) == (2222, "me", "Match exec")
 
 
@@ -266,16 +269,16 @@ def test_known_hosts_is_searched_for_the_name_that_openssh_searches_for(
 def test_the_arguments_for_ssh_say_what_the_listing_and_the_flags_say(tmp_path: Path) -> None:
     options = Options(config_file="/c", port=10001, user="bob", identity="/k")
     files = SshConfig(options, user(tmp_path), ())
-    assert files.ssh_arguments(Host("n", user="alice")) == [
+    assert files.ssh_arguments(ListedHost("n", user="alice")) == [
         "-F", "/c", "-i", "/k", "-l", "alice", "-p", "10001", "--", "n",
     ]  # fmt: skip
-    assert SshConfig(Options(), user(tmp_path), ()).ssh_arguments(Host("n")) == ["--", "n"]
+    assert SshConfig(Options(), user(tmp_path), ()).ssh_arguments(ListedHost("n")) == ["--", "n"]
 
 
 def test_a_thousand_hosts_of_a_long_file_are_quick(tmp_path: Path) -> None:
     blocks = "".join(f"Host n{i}\n  HostName 10.0.{i // 250}.{i % 250}\n  Port 2222\n" for i in range(1000))
     files = config(tmp_path, blocks + "Host n*\n  User bob\n")
     began = time.process_time()
-    targets = [files.read(Host(f"n{i}")) for i in range(1000)]
+    targets = [files.read(ListedHost(f"n{i}")) for i in range(1000)]
     assert time.process_time() - began < 1  # a thirtieth of it, unless something grows with the square
     assert {(target.port, target.user) for target in targets} == {(2222, "bob")}

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, Wanted, offered, user_keys
+from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, WantedAlgorithms, offered, user_keys
 from ncheck.ssh.config import read_ssh_config
 from ncheck.ssh.config_syntax import LocalUser, local_user
-from ncheck.ssh.login import Host, Options
-from ncheck.ssh.target import Target, from_ssh_g
+from ncheck.ssh.login import ListedHost, Options
+from ncheck.ssh.target import SshTarget, from_ssh_g
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs openssh-client")
 
@@ -68,7 +68,7 @@ class Case:
     """One configuration and one way to call ssh with it."""
 
     config: Path
-    host: Host
+    host: ListedHost
     options: Options
 
 
@@ -116,7 +116,9 @@ def case(seed: int, folder: Path, user: LocalUser) -> Case:
         (folder / name).write_bytes(text.encode())
         (folder / name).chmod(0o600)
         included += [str(folder / name), str(folder / "*.none"), str(folder / "dee*"), f'"{folder / name}" /nowhere']
-    host = Host(chance.choice(HOSTS), user=chance.choice((None, None, "carol")), port=chance.choice((None, None, 2022)))
+    host = ListedHost(
+        chance.choice(HOSTS), user=chance.choice((None, None, "carol")), port=chance.choice((None, None, 2022))
+    )
     options = Options(
         config_file=str(folder / "config"),
         port=chance.choice((None, None, 10001)),
@@ -125,7 +127,7 @@ def case(seed: int, folder: Path, user: LocalUser) -> Case:
     return Case(folder / "config", host, options)
 
 
-def openssh(case: Case, user: LocalUser) -> Target | None:
+def openssh(case: Case, user: LocalUser) -> SshTarget | None:
     """Ask ssh itself; None where it refuses the configuration."""
     port, name = case.host.port or case.options.port, case.host.user
     given = (*(("-p", str(port)) if port else ()), *(("-l", name) if name else ()))
@@ -137,7 +139,7 @@ def openssh(case: Case, user: LocalUser) -> Target | None:
     return None if asked.returncode else from_ssh_g(asked.stdout.decode(), user, lambda: False)
 
 
-def lists(wanted: Wanted) -> dict[str, set[str]]:
+def lists(wanted: WantedAlgorithms) -> dict[str, set[str]]:
     """Return what is offered, without what this release of ssh may be too old for."""
     newer = {"mlkem768x25519-sha256"}
     made = {keyword: set(offered(wanted, keyword)) - newer for keyword in KEYWORDS}

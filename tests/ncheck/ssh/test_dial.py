@@ -8,8 +8,8 @@ import time
 import pytest
 from ncheck.ssh.dial import IDENTIFICATION, dial
 from ncheck.ssh.failures import FailureError
-from ncheck.ssh.login import Cause
-from ncheck.ssh.target import Target
+from ncheck.ssh.login import LoginCause
+from ncheck.ssh.target import SshTarget
 
 from .sites import Served
 
@@ -19,7 +19,7 @@ def test_the_next_address_is_tried_when_the_first_is_dead(served: Served) -> Non
         connection.sendall(connection.recv(100))
 
     with served(speak) as port:  # localhost is ::1 too, where nothing listens
-        arrival = dial(Target("a", "localhost", port), 60)
+        arrival = dial(SshTarget("a", "localhost", port), 60)
     with arrival.sock:
         assert (arrival.address, arrival.sock.recv(100)) == ("127.0.0.1", IDENTIFICATION)
 
@@ -28,13 +28,13 @@ def test_an_address_that_refuses_is_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(FailureError) as raised:
-            dial(Target("a", "localhost", taken.getsockname()[1]), 60)
-    assert raised.value.failure.cause is Cause.REFUSED
+            dial(SshTarget("a", "localhost", taken.getsockname()[1]), 60)
+    assert raised.value.failure.cause is LoginCause.REFUSED
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "nöde", "node\x00", "-x", ""])
 def test_no_name_is_too_strange(name: str) -> None:
     began = time.monotonic()
     with pytest.raises(FailureError):
-        dial(Target("a", name, 1), 5)
+        dial(SshTarget("a", name, 1), 5)
     assert time.monotonic() - began < 60

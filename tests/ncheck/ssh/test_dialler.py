@@ -14,10 +14,10 @@ from ncheck.fleet.engines import engines
 from ncheck.model.evidence import Cause
 from ncheck.model.node import Node
 from ncheck.ssh import dialler
-from ncheck.ssh.dial import Arrival, addresses_of
+from ncheck.ssh.dial import GreetedConnection, addresses_of
 from ncheck.ssh.dialler import Dialler, Outcome
 from ncheck.ssh.failures import FailureError
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 from typing_extensions import Self
 
 from tests.ncheck.fleet.scripted import Told, asked, first
@@ -91,7 +91,7 @@ class Dialled:
     def __exit__(self, *_: object) -> None:
         self.dialler.close()
 
-    def add(self, name: str, target: Target | None, timeout: float = FAR) -> None:
+    def add(self, name: str, target: SshTarget | None, timeout: float = FAR) -> None:
         self.dialler.add(lambda: target, timeout, lambda: self._begin(name, timeout), lambda got: self._take(name, got))
 
     def first(self, count: int) -> Sequence[Outcome]:
@@ -116,22 +116,22 @@ def test_a_server_gets_no_more_connections_at_once_than_the_width(served: Served
 
     with served(speak) as port, Dialled(width=2) as dialled:
         for number in range(5):
-            dialled.add(f"n{number}", Target(f"n{number}", "127.0.0.1", port))
+            dialled.add(f"n{number}", SshTarget(f"n{number}", "127.0.0.1", port))
         for count in (2, 3, 4, 5):
             outcomes = dialled.first(count)
             assert len(dialled.begun) == count
             done = outcomes[count - 2]
-            assert isinstance(done, Arrival)
+            assert isinstance(done, GreetedConnection)
             done.sock.close()
             dialled.dialler.logged_in(done)
-        assert isinstance(outcomes[-1], Arrival)
+        assert isinstance(outcomes[-1], GreetedConnection)
         outcomes[-1].sock.close()
 
 
 def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
 
-    def asked_for(target: Target) -> object:
+    def asked_for(target: SshTarget) -> object:
         if target.host_name == "hangs":
             answered.wait()
         return addresses_of(target)
@@ -140,9 +140,9 @@ def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(dialler, "LONG", 0.05)
     with refusing() as closed, Dialled() as dialled:
         for number in range(3 * dialler.LOOK_UPS):
-            dialled.add(f"h{number}", Target("hangs", "hangs"))
-        dialled.add("late", Target("hangs", "hangs"), timeout=0.1)
-        dialled.add("fine", Target("fine", "127.0.0.1", closed))
+            dialled.add(f"h{number}", SshTarget("hangs", "hangs"))
+        dialled.add("late", SshTarget("hangs", "hangs"), timeout=0.1)
+        dialled.add("fine", SshTarget("fine", "127.0.0.1", closed))
         outcomes = dialled.first(2)
         answered.set()
     causes = {error.failure.cause.value for error in outcomes if isinstance(error, FailureError)}
@@ -156,8 +156,8 @@ def test_hosts_wait_where_descriptors_are_few() -> None:
         try:
             with Dialled() as dialled:
                 for number in range(1, 101):
-                    dialled.add(f"s{number}", Target("s", f"127.1.1.{number}", silent), timeout=0.15)
-                    dialled.add(f"r{number}", Target("r", f"127.1.2.{number}", closed))
+                    dialled.add(f"s{number}", SshTarget("s", f"127.1.1.{number}", silent), timeout=0.15)
+                    dialled.add(f"r{number}", SshTarget("r", f"127.1.2.{number}", closed))
                 outcomes = dialled.first(200)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from ncheck.fleet.engine import Stream
 from ncheck.fleet.engines.command import RshEngine
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.fleet.session import Known, Session, SessionEndedError, SessionTerms
 from ncheck.model.evidence import Cause
 from ncheck.model.node import Node
 from ncheck.ssh.client import SshClient
 from ncheck.ssh.failures import cause_of, main_line
-from ncheck.ssh.login import Host, LoginFailedError, Options
+from ncheck.ssh.login import ListedHost, LoginFailedError, Options
 from ncheck.ssh.openssh import SshLog, failure
 from ncheck.ssh.paramiko_internals import ParamikoStream
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 from .sites import Known as Knows
 from .sites import Site, Sshd
@@ -48,7 +48,7 @@ def test_before_the_login_it_ends_with_the_time_of_the_login(tmp_path: Path, flo
     environ = a_program(tmp_path, f"exec >&2; {flood}")
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(LoginFailedError):
-        SshClient("true", Options(config_file="none"), "openssh", environ).connect(Host("node07"), LIMIT)
+        SshClient("true", Options(config_file="none"), "openssh", environ).connect(ListedHost("node07"), LIMIT)
     assert time.monotonic() - began < SOON
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024  # KiB
 
@@ -83,7 +83,7 @@ def test_a_command_in_place_of_ssh_ends_with_the_time_of_the_greeting(flood: str
 
 def greeted_in_time(stream: Stream) -> None:
     """Wait for a greeting that never comes."""
-    wanted = Wanted("0f3a99bc12d4e5f6", time.monotonic() + 600, agent=False, connect_timeout=LIMIT)
+    wanted = SessionTerms("0f3a99bc12d4e5f6", time.monotonic() + 600, agent=False, connect_timeout=LIMIT)
     session = Session(stream, Known(Node("node07")), wanted, lambda _: None)
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(SessionEndedError) as ended:
@@ -104,7 +104,7 @@ def greeted_in_time(stream: Stream) -> None:
 def test_a_log_that_is_full_is_read_in_no_time(part: str) -> None:
     text = (part * (256 * 1024))[: 256 * 1024]
     began = time.process_time()
-    failure(SshLog(text, Target("node07", "node07")), 15, timed_out=False)
+    failure(SshLog(text, SshTarget("node07", "node07")), 15, timed_out=False)
     cause_of(text)
     main_line(text)
     assert time.process_time() - began < SOON / 3

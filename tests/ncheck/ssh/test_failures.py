@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.ssh.failures import cause_of, main_line, name_unknown
-from ncheck.ssh.login import Cause
-from ncheck.ssh.target import Target
+from ncheck.ssh.login import LoginCause
+from ncheck.ssh.target import SshTarget
 
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
@@ -30,44 +30,44 @@ root@node02: Permission denied (publickey).
 """
 
 MESSAGES = {
-    OPEN_KEY: Cause.TRANSPORT,
-    "Bad owner or permissions on /root/.ssh/config": Cause.TRANSPORT,
-    "/root/.ssh/config: line 1: Bad configuration option: prot": Cause.TRANSPORT,
-    '/root/.ssh/config line 2: unsupported option "maybe".': Cause.TRANSPORT,
-    "Cannot execute command-line and remote command.": Cause.TRANSPORT,
-    "Unable to negotiate with 10.0.0.2 port 22: no matching key exchange method found. Their offer: x": Cause.TRANSPORT,
-    "ssh: Could not resolve hostname nosuch: Name or service not known": Cause.NAME_UNKNOWN,
-    "ssh: Could not resolve hostname nosuch: Temporary failure in name resolution": Cause.NAME_UNKNOWN,
-    "ssh: connect to host node02 port 22: Connection refused": Cause.REFUSED,
-    "ssh: connect to host node02 port 22: Connection timed out": Cause.FILTERED,
-    "ssh: connect to host node02 port 22: No route to host": Cause.UNROUTABLE,
-    "ssh: connect to host node02 port 22: Network is unreachable": Cause.UNROUTABLE,
-    "ssh: connect to host node02 port 22: Invalid argument": Cause.UNROUTABLE,
-    "Connection timed out during banner exchange\nConnection to 10.0.0.2 port 22 timed out": Cause.SILENT,
-    "Connection to 10.0.0.2 port 22 timed out": Cause.STALLED,
+    OPEN_KEY: LoginCause.TRANSPORT,
+    "Bad owner or permissions on /root/.ssh/config": LoginCause.TRANSPORT,
+    "/root/.ssh/config: line 1: Bad configuration option: prot": LoginCause.TRANSPORT,
+    '/root/.ssh/config line 2: unsupported option "maybe".': LoginCause.TRANSPORT,
+    "Cannot execute command-line and remote command.": LoginCause.TRANSPORT,
+    "Unable to negotiate with ::1 port 22: no matching key exchange method found. Their offer: x": LoginCause.TRANSPORT,
+    "ssh: Could not resolve hostname nosuch: Name or service not known": LoginCause.NAME_UNKNOWN,
+    "ssh: Could not resolve hostname nosuch: Temporary failure in name resolution": LoginCause.NAME_UNKNOWN,
+    "ssh: connect to host node02 port 22: Connection refused": LoginCause.REFUSED,
+    "ssh: connect to host node02 port 22: Connection timed out": LoginCause.FILTERED,
+    "ssh: connect to host node02 port 22: No route to host": LoginCause.UNROUTABLE,
+    "ssh: connect to host node02 port 22: Network is unreachable": LoginCause.UNROUTABLE,
+    "ssh: connect to host node02 port 22: Invalid argument": LoginCause.UNROUTABLE,
+    "Connection timed out during banner exchange\nConnection to 10.0.0.2 port 22 timed out": LoginCause.SILENT,
+    "Connection to 10.0.0.2 port 22 timed out": LoginCause.STALLED,
     "kex_exchange_identification: banner line contains invalid characters\nbanner exchange: Connection to 10.0.0.2 port"
-    " 80: invalid format": Cause.NOT_SSH,
+    " 80: invalid format": LoginCause.NOT_SSH,
     "No ED25519 host key is known for node02 and you have requested strict checking.\nHost key verification failed.":
-        Cause.HOST_KEY_UNKNOWN,
-    "Host key verification failed.": Cause.HOST_KEY_UNKNOWN,
-    CHANGED: Cause.HOST_KEY_CHANGED,
-    "me@node02: Permission denied (publickey).": Cause.AUTH_REFUSED,
-    "me@node02: Permission denied (publickey,gssapi-keyex,gssapi-with-mic,password).": Cause.AUTH_REFUSED,
-    "me@node02: Permission denied (keyboard-interactive).": Cause.PERSON_WANTED,
+        LoginCause.HOST_KEY_UNKNOWN,
+    "Host key verification failed.": LoginCause.HOST_KEY_UNKNOWN,
+    CHANGED: LoginCause.HOST_KEY_CHANGED,
+    "me@node02: Permission denied (publickey).": LoginCause.AUTH_REFUSED,
+    "me@node02: Permission denied (publickey,gssapi-keyex,gssapi-with-mic,password).": LoginCause.AUTH_REFUSED,
+    "me@node02: Permission denied (keyboard-interactive).": LoginCause.PERSON_WANTED,
     "Received disconnect from 10.0.0.2 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.2 port 22":
-        Cause.TOO_MANY_KEYS,
-    "WARNING: Your password has expired.\nPassword change required but no TTY available.": Cause.PERSON_WANTED,
-    SLURM: Cause.SLURM_JOB_WANTED,
+        LoginCause.TOO_MANY_KEYS,
+    "WARNING: Your password has expired.\nPassword change required but no TTY available.": LoginCause.PERSON_WANTED,
+    SLURM: LoginCause.SLURM_JOB_WANTED,
     "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.2 port 22":
-        Cause.OVERLOADED,
-    "kex_exchange_identification: Connection closed by remote host": Cause.OVERLOADED,
-    "Connection closed by 10.0.0.2 port 22": Cause.CLOSED,
-    "This account is currently not available.": Cause.NO_SHELL,
+        LoginCause.OVERLOADED,
+    "kex_exchange_identification: Connection closed by remote host": LoginCause.OVERLOADED,
+    "Connection closed by 10.0.0.2 port 22": LoginCause.CLOSED,
+    "This account is currently not available.": LoginCause.NO_SHELL,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("message", "cause"), MESSAGES.items())
-def test_each_message_names_its_cause(message: str, cause: Cause) -> None:
+def test_each_message_names_its_cause(message: str, cause: LoginCause) -> None:
     assert cause_of(message) is cause
 
 
@@ -100,6 +100,6 @@ def test_a_name_that_does_not_resolve_is_compared_with_those_that_are_known_here
 ) -> None:
     known = tmp_path / "known_hosts"
     known.write_text("n0,10.0.0.1 ssh-ed25519 AAAA\ngpu01 ssh-rsa AAAA\nnode02 ssh-rsa A\n|1|a=|b= ssh-rsa A\n\x00\n")
-    target = Target(listed, listed.lower(), known_hosts_files=(str(known),))
+    target = SshTarget(listed, listed.lower(), known_hosts_files=(str(known),))
     detail = f"the name {listed} does not resolve on this machine: Name or service not known{meant}"
     assert name_unknown(target, "Name or service not known").detail == detail

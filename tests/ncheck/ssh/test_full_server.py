@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from ncheck.model.evidence import Cause
 from ncheck.ssh import login as ssh
-from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed, overloaded
+from ncheck.ssh.failures import DroppedError, FailureError, LoginFailure, Retries, failed, overloaded
 from ncheck.ssh.openssh import SshLog, failure
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 from .sites import Known, Site, Sshd
 
@@ -112,16 +112,19 @@ def test_what_newer_servers_say_is_taken_at_its_word(words: str, meaning: str) -
         f"debug1: kex_exchange_identification: banner line 0: {words}\n"
         "kex_exchange_identification: Connection closed by remote host\nConnection closed by 10.0.0.7 port 22\n"
     )
-    error = failure(SshLog(text, Target("node07", "node07")), 15, timed_out=False)
+    error = failure(SshLog(text, SshTarget("node07", "node07")), 15, timed_out=False)
     assert error.failure.detail == f"it answered {words!r}"
     detail = overloaded("10.0.0.7", 3, error.failure.detail).detail
     assert detail.endswith(f"3 times (it answered {words!r}): {meaning}")
 
 
-@pytest.mark.parametrize(("seconds", "cause"), [(2.0, ssh.Cause.OVERLOADED), (60.0, ssh.Cause.SILENT)])
-def test_a_last_attempt_that_has_no_time_left_hides_no_drop(seconds: float, cause: ssh.Cause) -> None:
+@pytest.mark.parametrize(("seconds", "cause"), [(2.0, ssh.LoginCause.OVERLOADED), (60.0, ssh.LoginCause.SILENT)])
+def test_a_last_attempt_that_has_no_time_left_hides_no_drop(seconds: float, cause: ssh.LoginCause) -> None:
     ends = iter(
-        (DroppedError(Failure(ssh.Cause.OVERLOADED, "closed")), failed(ssh.Cause.SILENT, "nothing came for 1 s"))
+        (
+            DroppedError(LoginFailure(ssh.LoginCause.OVERLOADED, "closed")),
+            failed(ssh.LoginCause.SILENT, "nothing came for 1 s"),
+        )
     )
 
     def attempt() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from ncheck.ssh.known_hosts import Answer, HostRecord, KnownHosts, Trust, look_up
+from ncheck.ssh.known_hosts import HostKeyAnswer, HostRecord, KnownHosts, Trust, look_up
 
 
 class Keys(Protocol):
@@ -149,7 +149,7 @@ def test_names_are_the_same_in_upper_and_lower_case(tmp_path: Path, keys: Keys) 
 
 
 def test_an_unknown_host_has_no_line(tmp_path: Path, keys: Keys) -> None:
-    assert record_of(tmp_path, "").judge(blob(keys, "other")) == Answer(Trust.UNKNOWN)
+    assert record_of(tmp_path, "").judge(blob(keys, "other")) == HostKeyAnswer(Trust.UNKNOWN)
 
 
 def test_an_authority_is_noticed(tmp_path: Path, keys: Keys) -> None:

@@ -16,7 +16,7 @@ import pytest
 from ncheck.model.evidence import Cause
 from ncheck.settings import Settings
 from ncheck.ssh.failures import to_have_a_key
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 from .sites import Keys, Known, Served, Site, Sshd, fingerprint, where
 
@@ -156,7 +156,7 @@ NAME_ONE = "name a key that is in authorized_keys there, with -i"
 def test_who_has_no_key_is_shown_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     usual = tuple(str(tmp_path / ".ssh" / name) for name in ("id_rsa", "id_ed25519"))
-    target = Target("n1", "n1", port=10001, user="ann", identity_files=usual)
+    target = SshTarget("n1", "n1", port=10001, user="ann", identity_files=usual)
     assert to_have_a_key(target) == "ssh-keygen -t ed25519; ssh-copy-id -p 10001 ann@n1"
     assert to_have_a_key(replace(target, identity_files=("/opt/key",))) == NAME_ONE
     (tmp_path / ".ssh").mkdir()

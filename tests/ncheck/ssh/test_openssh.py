@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from ncheck.model.evidence import Cause
 from ncheck.ssh.client import SshClient
-from ncheck.ssh.login import Host, Options
+from ncheck.ssh.login import ListedHost, Options
 from ncheck.ssh.openssh import SshLog
-from ncheck.ssh.target import Target
+from ncheck.ssh.target import SshTarget
 
 from .sites import Known, Site, Sshd
 
-TARGET = Target("node07", "node07", 22, "ada")
+TARGET = SshTarget("node07", "node07", 22, "ada")
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "fe80::1%eth0", "2001:db8::7"])
@@ -34,7 +34,7 @@ def test_a_banner_that_looks_like_ssh_itself_brings_no_command_into_a_line_to_ty
 def test_a_name_can_never_be_read_as_an_option(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("")
     client = SshClient("true", Options(config_file=str(tmp_path / "config")), "openssh", {"PATH": "/usr/bin:/bin"})
-    host = Host("-oProxyCommand=touch /tmp/never")
+    host = ListedHost("-oProxyCommand=touch /tmp/never")
     argv = client.openssh().argv(host, client.target(host), 15)
     assert argv[argv.index("--") + 1] == "-oProxyCommand=touch /tmp/never"
     assert len(argv) == argv.index("--") + 3

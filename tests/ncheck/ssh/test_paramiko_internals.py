@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import paramiko
 import pytest
 from ncheck.ssh.algorithms import AS_DEFAULT
-from ncheck.ssh.paramiko_internals import AgentKey, Link, Wire
+from ncheck.ssh.paramiko_internals import AgentKey, ConfiguredTransport, Wire
 from paramiko.agent import AgentSSH
 from paramiko.message import Message
 from paramiko.packet import Packetizer
@@ -96,10 +96,10 @@ def parameters(method: object) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def link() -> Iterator[Link]:
+def link() -> Iterator[ConfiguredTransport]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Link(ours, AS_DEFAULT, ())
+        yield ConfiguredTransport(ours, AS_DEFAULT, ())
 
 
 def test_paramiko_s_methods_have_the_parameters_that_the_overrides_rely_on() -> None:
@@ -112,7 +112,7 @@ def test_paramiko_s_methods_have_the_parameters_that_the_overrides_rely_on() -> 
     assert changed == {}
 
 
-def test_paramiko_s_objects_have_the_attributes_that_the_overrides_rely_on(link: Link) -> None:
+def test_paramiko_s_objects_have_the_attributes_that_the_overrides_rely_on(link: ConfiguredTransport) -> None:
     made = {
         paramiko.Transport: link,
         paramiko.Channel: paramiko.Channel(0),
@@ -128,7 +128,7 @@ def test_paramiko_s_lists_of_algorithms_are_properties_that_name_algorithms() ->
     assert [name for name in LISTS if not isinstance(getattr(paramiko.Transport, name), property)] == []
 
 
-def test_the_wire_replaces_no_more_and_no_less_than_paramiko_s_own(link: Link) -> None:
+def test_the_wire_replaces_no_more_and_no_less_than_paramiko_s_own(link: ConfiguredTransport) -> None:
     assert isinstance(link.packetizer, Wire)
     ours = {name for name in vars(Wire) if not name.startswith("__") and hasattr(Packetizer, name)}
     assert ours == {
@@ -137,15 +137,15 @@ def test_the_wire_replaces_no_more_and_no_less_than_paramiko_s_own(link: Link) -
     }  # fmt: skip
 
 
-def test_known_types_of_host_keys_are_requested_first_and_nothing_is_left_out(link: Link) -> None:
+def test_known_types_of_host_keys_are_requested_first_and_nothing_is_left_out(link: ConfiguredTransport) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        known = Link(ours, AS_DEFAULT, ("ecdsa-sha2-nistp256",))
+        known = ConfiguredTransport(ours, AS_DEFAULT, ("ecdsa-sha2-nistp256",))
         assert known.preferred_keys[0] == "ecdsa-sha2-nistp256"
         assert sorted(known.preferred_keys) == sorted(link.preferred_keys)
 
 
-def test_paramiko_s_own_loggers_are_left_as_they_are(link: Link) -> None:
+def test_paramiko_s_own_loggers_are_left_as_they_are(link: ConfiguredTransport) -> None:
     assert link.get_log_channel() == "ncheck.ssh.paramiko_internals"
     assert logging.getLogger("paramiko").level == logging.NOTSET
     assert logging.getLogger("paramiko").propagate

@@ -15,8 +15,8 @@ from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.of_plan import PLAN_FACTS
 from ncheck.facts.packages import PACKAGES
+from ncheck.facts.plan_facts import PLAN_FACTS
 from ncheck.facts.programs import PROGRAMS
 from ncheck.facts.prompt import PROMPT
 from ncheck.facts.ranks import RanksFacts

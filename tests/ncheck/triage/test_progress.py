@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from ncheck.triage.facts.pulse import GpuPulse, PulseFacts, RankPulse
-from ncheck.triage.progress import Kind, Progress
+from ncheck.triage.progress import JobProgress, ProgressKind
 
 WINDOW, EVERY = 120.0, 20
 MB = 1e6
@@ -16,9 +16,9 @@ Rate = Callable[[float], float]  # of a time in seconds, per second
 def watched(  # noqa: PLR0913  what may move
     until: float, *, network: Rate = lambda _: 0.0, files: Rate = lambda _: 0.0, gpus: Rate | None = None,
     cpu: Rate = lambda _: 0.5, other_cpu: Rate = lambda _: 0.5,
-) -> Progress:  # fmt: skip
+) -> JobProgress:  # fmt: skip
     """Return what two nodes with a rank each have done, by what the first one moves at each second."""
-    progress = Progress(WINDOW)
+    progress = JobProgress(WINDOW)
     sums = dict.fromkeys(("network", "files", "cpu", "other"), 0.0)
     for second in range(int(until) + 1):
         if second % EVERY == 0:
@@ -78,7 +78,7 @@ def test_a_job_that_became_slow_is_slow_since_then_and_not_still() -> None:
     assert progress.stands_since is None
     slower = progress.slower
     assert slower is not None
-    assert (slower.kind, slower.since) == (Kind.NETWORK, 1000.0)
+    assert (slower.kind, slower.since) == (ProgressKind.NETWORK, 1000.0)
     assert slower.share == pytest.approx(0.4)
 
 
@@ -102,13 +102,13 @@ def test_the_rank_that_uses_more_of_a_cpu_is_named() -> None:
 
 
 def test_a_counter_that_was_set_back_moves_nothing() -> None:
-    progress = Progress(WINDOW)
+    progress = JobProgress(WINDOW)
     for at, sent in ((0.0, 10**12), (20.0, 5), (40.0, 10)):
         progress = progress.after(at, {"node01": PulseFacts(at, (), sent, 0, None)})
-    assert progress.looks[-1].moved[Kind.NETWORK] == 5.0
+    assert progress.looks[-1].moved[ProgressKind.NETWORK] == 5.0
 
 
 def test_a_node_that_does_not_answer_has_moved_nothing_that_is_known() -> None:
     progress = watched(900, network=lambda _: 100 * MB)
-    moved = progress.looks[-1].moved[Kind.NETWORK]
-    assert progress.after(920.0, {}).looks[-1].moved[Kind.NETWORK] == moved
+    moved = progress.looks[-1].moved[ProgressKind.NETWORK]
+    assert progress.after(920.0, {}).looks[-1].moved[ProgressKind.NETWORK] == moved

@@ -23,15 +23,15 @@ from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PulseFacts, RankPulse
 from ncheck.triage.join import LiveReport, SeenRank, Work
-from ncheck.triage.progress import Progress
+from ncheck.triage.progress import JobProgress
 from ncheck.triage.watch import (
     Alarm,
     Do,
     Examinations,
-    Note,
     Reason,
-    Step,
     Watch,
+    WatchNote,
+    WatchStep,
     after_examination,
     is_trouble,
     next_look,
@@ -86,9 +86,9 @@ def job(*jobs: dict[str, list[Process]]) -> Job:
     return found
 
 
-def progress(*moved: int) -> Progress:
+def progress(*moved: int) -> JobProgress:
     """Return what was seen of two ranks until now; the first one read so many bytes between two looks."""
-    known, total = Progress(STALLED), 0
+    known, total = JobProgress(STALLED), 0
     for number, amount in enumerate(moved):
         at, total = NOW - EVERY * (len(moved) - number), total + amount
         known = known.after(at, {"gpu01": pulse(100, at=at, moved=total), "gpu02": pulse(101, at=at)})
@@ -102,13 +102,13 @@ FIRST, SECOND = ("gpu01", 100), ("gpu02", 101)
 MOVES, MOVED_MUCH = progress(*[10**8] * 30), (*[10**8] * 24, *[10**7] * 14)
 STANDS = progress(*[0] * 7)  # for the window, and no longer
 
-LOG_IN = Watch(Target(), Progress(STALLED), until=HOUR)
-FIND = replace(LOG_IN, step=Step(Do.FIND, EVERY))
+LOG_IN = Watch(Target(), JobProgress(STALLED), until=HOUR)
+FIND = replace(LOG_IN, step=WatchStep(Do.FIND, EVERY))
 AGAIN = replace(FIND, looks=9, job=job(ranks()), silent={"gpu01": 1})
-LOOK = replace(AGAIN, looks=3, step=Step(Do.LOOK, EVERY), silent={})
-LOGGED_IN = {"step": Step(Do.FIND), "until": NOW + 3600 - 60}
+LOOK = replace(AGAIN, looks=3, step=WatchStep(Do.LOOK, EVERY), silent={})
+LOGGED_IN = {"step": WatchStep(Do.FIND), "until": NOW + 3600 - 60}
 LOOKED = {"looks": 4, "silent": {"gpu01": 0, "gpu02": 0}}
-TO_LOOK, TO_FIND = Step(Do.LOOK, EVERY), Step(Do.FIND, EVERY)
+TO_LOOK, TO_FIND = WatchStep(Do.LOOK, EVERY), WatchStep(Do.FIND, EVERY)
 FOUND = {"silent": {}, "looks": 10, "step": TO_LOOK}
 WHOLE = "2 ranks on nodes gpu01, gpu02"
 
@@ -119,7 +119,7 @@ WHOLE = "2 ranks on nodes gpu01, gpu02"
     (LOG_IN, seen(logins={"gpu02": REFUSED}),
      {**LOGGED_IN, "unreached": {"gpu02": REFUSED}}, ["not watched: gpu02: refused"]),
     (LOG_IN, seen(logins=dict.fromkeys(NODES, BROKE)),
-     {**LOGGED_IN, "step": Step(Do.END), "unreached": dict.fromkeys(NODES, BROKE)},
+     {**LOGGED_IN, "step": WatchStep(Do.END), "unreached": dict.fromkeys(NODES, BROKE)},
      ["not watched: gpu[01-02]: the connection broke"]),
     (replace(LOG_IN, looks=50, unreached={"gpu01": REFUSED}), seen(logins={"gpu02": Login(reached=False)}),
      {**LOGGED_IN, "unreached": {"gpu02": Login(reached=False)}},
@@ -137,20 +137,20 @@ WHOLE = "2 ranks on nodes gpu01, gpu02"
     (replace(AGAIN, job=job(HALF)), seen(HALF), FOUND, ()),
     (replace(AGAIN, ended={SECOND: 5.0}, progress=MOVES, examined=Examinations(puzzled=True, next_at=2e3)),
      seen(ranks(300)),
-     {**FOUND, "job": job(ranks(300)), "ended": {}, "progress": Progress(STALLED), "examined": Examinations()},
+     {**FOUND, "job": job(ranks(300)), "ended": {}, "progress": JobProgress(STALLED), "examined": Examinations()},
      ["the job has started again: " + WHOLE]),
     (AGAIN, seen(ranks(), OTHER), FOUND, ()),
     (AGAIN, seen(unread="gpu02"), {"looks": 10, "step": TO_LOOK}, ()),  # it may go on, unseen
-    (AGAIN, seen(), {"looks": 10, "step": Step(Do.END), "job": None}, ["the job ended"]),
-    (replace(AGAIN, ended={SECOND: 5.0, FIRST: 7.0}), seen(), {"looks": 10, "step": Step(Do.END), "job": None},
+    (AGAIN, seen(), {"looks": 10, "step": WatchStep(Do.END), "job": None}, ["the job ended"]),
+    (replace(AGAIN, ended={SECOND: 5.0, FIRST: 7.0}), seen(), {"looks": 10, "step": WatchStep(Do.END), "job": None},
      ["the job ended; first to end: rank 1 (pid 101 on gpu02)"]),
     (AGAIN, seen(TORCHRUN), {"looks": 10, "job": None},
      ["all ranks have ended, and their launcher has not: waiting for a restart"]),
-    (replace(AGAIN, until=NOW), seen(ranks()), {**FOUND, "step": Step(Do.LOG_IN)}, ()),
+    (replace(AGAIN, until=NOW), seen(ranks()), {**FOUND, "step": WatchStep(Do.LOG_IN)}, ()),
     # a look at the job
     (LOOK, seen(pulses=BOTH), LOOKED, ()),
     (replace(LOOK, looks=8), seen(pulses=BOTH), {**LOOKED, "looks": 9, "step": TO_FIND}, ()),
-    (replace(LOOK, until=NOW), seen(pulses=BOTH), {**LOOKED, "step": Step(Do.LOG_IN)}, ()),
+    (replace(LOOK, until=NOW), seen(pulses=BOTH), {**LOOKED, "step": WatchStep(Do.LOG_IN)}, ()),
     (LOOK, seen(pulses={"gpu01": pulse(100)}, logins={"gpu02": BROKE}),
      {"looks": 4, "silent": {"gpu01": 0}, "unreached": {"gpu02": BROKE}, "until": NOW + STALLED},
      ["not watched: gpu02: the connection broke"]),
@@ -163,15 +163,15 @@ WHOLE = "2 ranks on nodes gpu01, gpu02"
      {**LOOKED, "ended": {SECOND: NOW - 20}, "noted": {SECOND}},
      ["rank 1 (pid 101 on gpu02) ended; 1 of the job go on"]),
     (LOOK, seen(pulses={"gpu01": pulse(), "gpu02": pulse()}),
-     {**LOOKED, "ended": {FIRST: NOW, SECOND: NOW}, "step": Step(Do.FIND)}, ()),
+     {**LOOKED, "ended": {FIRST: NOW, SECOND: NOW}, "step": WatchStep(Do.FIND)}, ()),
     (replace(LOOK, ended={SECOND: NOW - 40}, noted=frozenset({SECOND})), seen(pulses={**BOTH, "gpu02": pulse()}),
      {**LOOKED, "ended": {SECOND: NOW - 40},
-      "step": Step(Do.EXAMINE, 0.0, Reason.ENDED, Target(pid=100, node="gpu01"), NOW, NOW - 40)}, ()),
+      "step": WatchStep(Do.EXAMINE, 0.0, Reason.ENDED, Target(pid=100, node="gpu01"), NOW, NOW - 40)}, ()),
     (replace(LOOK, progress=STANDS), seen(pulses=BOTH),
-     {**LOOKED, "step": Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW, NOW - 140)}, ()),
+     {**LOOKED, "step": WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW, NOW - 140)}, ()),
     (replace(LOOK, progress=STANDS, unreached={"gpu01": BROKE}), seen(pulses={"gpu02": pulse(101)}),
      {"looks": 4, "silent": {"gpu02": 0},
-      "step": Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=101, node="gpu02"), NOW, NOW - 140)}, ()),
+      "step": WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=101, node="gpu02"), NOW, NOW - 140)}, ()),
     *[(replace(LOOK, progress=STANDS, examined=examined), seen(pulses=BOTH), LOOKED, ())
       for examined in (Examinations(next_at=NOW + 1), Examinations(alarm=Reason.STILL))],
     (replace(LOOK, progress=MOVES, examined=Examinations(alarm=Reason.STILL, next_at=9e9, puzzled=True)),
@@ -179,7 +179,7 @@ WHOLE = "2 ranks on nodes gpu01, gpu02"
      ["the job makes progress again"]),
     (replace(LOOK, progress=progress(*MOVED_MUCH)),
      seen(pulses={**BOTH, "gpu01": pulse(100, moved=sum(MOVED_MUCH) + 10**7)}),
-     {**LOOKED, "step": Step(Do.EXAMINE, 0.0, Reason.SLOW, Target(pid=100, node="gpu01"), NOW, 700.0)}, ()),
+     {**LOOKED, "step": WatchStep(Do.EXAMINE, 0.0, Reason.SLOW, Target(pid=100, node="gpu01"), NOW, 700.0)}, ()),
     (replace(LOOK, progress=progress(*MOVED_MUCH), examined=Examinations(slow=True)),
      seen(pulses={**BOTH, "gpu01": pulse(100, moved=sum(MOVED_MUCH) + 10**7)}), LOOKED, ()),
 ])  # fmt: skip
@@ -189,7 +189,7 @@ def test_what_a_watch_makes_of_what_it_finds(
     seen_now = found.facts(PulseFacts) if before.step.do is Do.LOOK else None
     looked = {} if seen_now is None else {"progress": before.progress.after(NOW, seen_now)}
     got = next_look(before, found, NOW)
-    events = tuple(Note(text, blind=text.startswith("not")) for text in notes)
+    events = tuple(WatchNote(text, blind=text.startswith("not")) for text in notes)
     assert got == replace(before, **{"events": events, **looked, **after})
 
 
@@ -201,7 +201,7 @@ def test_of_several_jobs_none_is_watched_unasked() -> None:
 def test_a_node_without_python3_is_not_watched_and_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("no-such-python3",))
     (note,) = watch(Settings(), nodes(*NODES), lambda: lambda _: Ways(), Silent())
-    assert isinstance(note, Note)
+    assert isinstance(note, WatchNote)
     assert (note.blind, note.text.partition(": ")[2].partition(":")[0]) == (True, "gpu[01-02]")
 
 
@@ -246,7 +246,9 @@ AT_WORK = report(Work.STILL, diagnosis(sure=0.4, works=True))
 SLOW_ONE = report(Work.MOVES, diagnosis())
 CAUSE = ("slow_rank", (0,))
 EXAMINE = replace(
-    LOOK, progress=STANDS, step=Step(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW - 5, NOW - 140)
+    LOOK,
+    progress=STANDS,
+    step=WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW - 5, NOW - 140),
 )
 STILL = "the job has moved next to nothing for 2 min"
 
@@ -262,14 +264,14 @@ def alarm(examined: LiveReport, *, slow: bool = False) -> Alarm:
     ({"last": ACCUSED}, ACCUSED, {"last": None, "next_at": NOW + 240, "alarm": Reason.STILL}, [alarm(ACCUSED)]),
     ({"last": ACCUSED}, AT_WORK, {"last": AT_WORK, "next_at": NOW + 240}, []),
     ({"last": NOBODY}, NOBODY, {"last": NOBODY, "next_at": NOW + 240, "puzzled": True},
-     [Note(f"{STILL}; nothing that was seen shows why")]),
+     [WatchNote(f"{STILL}; nothing that was seen shows why")]),
     ({"last": NOBODY, "puzzled": True}, NOBODY, {"next_at": NOW + 240}, []),
     ({"last": SLOW_ONE}, SLOW_ONE, {"last": None, "next_at": NOW + 240, "slow": True, "reported": {CAUSE}},
      [alarm(SLOW_ONE, slow=True)]),
     ({"last": SLOW_ONE, "reported": frozenset({CAUSE})}, SLOW_ONE, {"next_at": NOW + 240}, []),
 ])  # fmt: skip
 def test_what_a_watch_makes_of_an_examination(
-    before: dict[str, Any], found: LiveReport, after: dict[str, Any], events: list[Note | Alarm]
+    before: dict[str, Any], found: LiveReport, after: dict[str, Any], events: list[WatchNote | Alarm]
 ) -> None:
     given = replace(EXAMINE, examined=Examinations(**before))
     examined = replace(given.examined, **{"last_at": NOW, **after})

@@ -18,7 +18,7 @@ from collections import deque
 
 from ncheck.agent.answers.listen import NODE
 from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
-from ncheck.agent.resent import counted, resent, unanswered
+from ncheck.agent.lost_segments import counted, resent, unanswered
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Tuple
 
     from ncheck.agent.commands import Environment
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 CUDA = "/usr/local/cuda"
@@ -93,7 +93,7 @@ def _reported_by(nvcc: str, environment: "Environment", timeout: float) -> "Dict
     return {"version": release.group(1) if release else None}
 
 
-def _cudnn(job: "Job") -> "Optional[Dict[str, Optional[str]]]":
+def _cudnn(job: "JobSetup") -> "Optional[Dict[str, Optional[str]]]":
     """Return the copy that the job's framework loads, {"error"}, or None where it has none that loads one by itself."""
     if not job.path:
         return None
@@ -126,7 +126,7 @@ def _asked_for_by_torch(torch: str) -> "Tuple[Optional[Library], Optional[str]]"
     return None, None
 
 
-def _opened_by_name(job: "Job", wheels: "Iterable[str]") -> "Optional[str]":
+def _opened_by_name(job: "JobSetup", wheels: "Iterable[str]") -> "Optional[str]":
     """Return the newest in the first place that has one."""
     for folders in (loader.library_path(job.environment), wheels):
         for folder in folders:

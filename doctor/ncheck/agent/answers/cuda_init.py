@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 READS = (
@@ -109,7 +109,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
     return asked(sources.job, timeout)
 
 
-def asked(job: "Job", timeout: float) -> "Dict[str, Any]":
+def asked(job: "JobSetup", timeout: float) -> "Dict[str, Any]":
     """Return what the child says, and how it ended.
 
     `at` is the step that it began last; `silent`: seconds since then, where it was ended at the time limit.

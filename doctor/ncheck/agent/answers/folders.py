@@ -3,7 +3,7 @@
 import os
 import pwd
 
-from ncheck.agent.apart import each
+from ncheck.agent.isolated_calls import each
 from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ import time
 from ncheck.agent.answers.gpus import kernel_address, need_device, nvml_text
 from ncheck.agent.commands import run
 from ncheck.agent.files import line_of, matching
-from ncheck.agent.keeping import KeptChild, source_of
+from ncheck.agent.long_lived_child import LongLivedChild, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def asked(pynvml: "Optional[str]", seconds: float) -> "Dict[str, Any]":
     since = time.monotonic()
     ends = since + seconds
     text = source_of(_PROGRAM)
-    child = KeptChild([sys.executable, "-E", "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
+    child = LongLivedChild([sys.executable, "-E", "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
     try:
         child.send({"pynvml": pynvml or ""})
         for line in child.messages(ends):

@@ -8,8 +8,8 @@ import types
 
 from ncheck.agent import proc
 from ncheck.agent.answers import MissingError
-from ncheck.agent.apart import each
 from ncheck.agent.files import line_of, matching, need_sysfs
+from ncheck.agent.isolated_calls import each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
     first program that opens them: the other programs that are run here, nvidia-smi and CUDA, find them started.
     """
     devices = need_device()
-    return told(started(_nvml(lambda _: nvml_text(sources))), devices)
+    return driver_and_gpus(started(_nvml(lambda _: nvml_text(sources))), devices)
 
 
 def need_device() -> "List[str]":
@@ -103,19 +103,19 @@ def _called(name: str, function: "Callable[..., Any]", failing: "Type[Exception]
 _HANDLE, _NO_PERMISSION = "nvmlDeviceGetHandleByIndex", 4  # another job's GPU: NVML counts it all the same
 
 
-def told(nvml: "Nvml", devices: "Sequence[str]") -> "Dict[str, Any]":
+def driver_and_gpus(nvml: "Nvml", devices: "Sequence[str]") -> "Dict[str, Any]":
     """Return what NVML tells of driver and GPUs; each function that fails is named in "errors"."""
     errors: "Dict[str, str]" = {}
 
     def ask(name: str, *arguments: object) -> "Value":
         """Return what NVML says, or None with the function's name noted."""
         try:
-            said = getattr(nvml, name)(*arguments)
+            value = getattr(nvml, name)(*arguments)
         except (nvml.NVMLError, AttributeError) as error:
             if name != _HANDLE or getattr(error, "value", None) != _NO_PERMISSION:
                 errors[name] = str(error)
             return None
-        return said.decode("utf-8", "backslashreplace") if isinstance(said, bytes) else said
+        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
     count = _called("nvmlDeviceGetCount", nvml.nvmlDeviceGetCount, nvml.NVMLError)

@@ -5,7 +5,7 @@ import time
 
 from ncheck.agent import proc
 from ncheck.agent.files import line_of, number_in
-from ncheck.agent.left_over import VARIABLES, left_over
+from ncheck.agent.left_over_ranks import VARIABLES, left_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional
 
     from ncheck.agent.commands import Environment
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 READS = (
@@ -41,7 +41,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
 _BUILT = r"(?m)^(__version__|cuda|hip)\s*(?::[^=]*)?=\s*(?:'([^']{1,60})'|\"([^\"]{1,60})\"|None)"
 
 
-def _torch(job: "Job", timeout: float) -> "Optional[Dict[str, Optional[str]]]":
+def _torch(job: "JobSetup", timeout: float) -> "Optional[Dict[str, Optional[str]]]":
     """Return how torch was built, by its own version.py: the wheels of the index have no +cu121 in their names."""
     folder = (job.printed("ncheck-layout:", timeout) or {}).get("torch")
     text = leaf(os.path.realpath(os.path.join(folder, "version.py"))) if folder else None

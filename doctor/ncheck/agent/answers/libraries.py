@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Sequence, Tuple
 
     from ncheck.agent.commands import Environment
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 DAEMONS = ("orted", "prted")
@@ -67,7 +67,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
     return dict(verbs, mpi=_mpi(job, daemon, timeout) if daemon else None)
 
 
-def _verbs(job: "Job", hcas: "Sequence[str]", timeout: float) -> "Dict[str, object]":
+def _verbs(job: "JobSetup", hcas: "Sequence[str]", timeout: float) -> "Dict[str, object]":
     """Tell why libibverbs does not open, why each HCA's device does not, and which HCAs the library lists."""
     names, devices = _verbs_of(job), _devices()
     found = _asked(job, (*names, *devices.values()), timeout)
@@ -87,13 +87,13 @@ def _program(name: str, environment: "Environment") -> "Optional[str]":
     return shutil.which(name, path=environment.get("PATH", os.defpath))
 
 
-def _verbs_of(job: "Job") -> "Tuple[str, ...]":
+def _verbs_of(job: "JobSetup") -> "Tuple[str, ...]":
     """Name what NCCL opens: its own variable first (since 2.30.3)."""
     named = job.environment.get("NCCL_IBVERBS_LIB")
     return (named, *VERBS) if named else VERBS
 
 
-def _mpi(job: "Job", daemon: str, timeout: float) -> str:
+def _mpi(job: "JobSetup", daemon: str, timeout: float) -> str:
     """Tell that libmpi lies in the daemon's own installation, as mpirun --prefix and the wrappers use it, or opens."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(daemon)))
     places = ("/{}/{}".format(folder, name) for folder in FOLDERS for name in FILES)
@@ -101,7 +101,7 @@ def _mpi(job: "Job", daemon: str, timeout: float) -> str:
     return "" if any(map(os.path.exists, beside)) else _opened(job, MPI, timeout)
 
 
-def _opened(job: "Job", names: "Sequence[str]", timeout: float) -> str:
+def _opened(job: "JobSetup", names: "Sequence[str]", timeout: float) -> str:
     return _first_trouble(_asked(job, names, timeout), names)
 
 
@@ -110,7 +110,7 @@ def _first_trouble(found: "Dict[str, Any]", names: "Sequence[str]") -> str:
     return "" if any(found[name] == "" for name in names) else found[names[0]]
 
 
-def _asked(job: "Job", names: "Sequence[str]", timeout: float) -> "Dict[str, Any]":
+def _asked(job: "JobSetup", names: "Sequence[str]", timeout: float) -> "Dict[str, Any]":
     """Return why the job's interpreter cannot open each library and each device, "" if it can."""
     limit = min(_PATIENCE, timeout / 2)
     reply = job.run(_ASK, names, limit, job.environment)

@@ -1,7 +1,7 @@
 """Listens for the other nodes' agents until this one ends: on addresses of the node, and on the ports of the job.
 
 Whoever connects has ten seconds to prove that it belongs to this run, and is closed otherwise. One thread serves all;
-what a peer may send is bounded, and so is its time. A stream of the probe is handed over to the turn that it is for.
+what a peer may send is bounded, and so is its time. A stream of the probe is handed over to the step that it is for.
 """
 
 import errno
@@ -15,7 +15,7 @@ from collections import Counter
 
 from ncheck.agent import proc
 from ncheck.agent.dial import reset_at_its_end
-from ncheck.agent.resent import resent
+from ncheck.agent.lost_segments import resent
 from ncheck.agent.streams import ARRIVED
 from ncheck.agent.tcp_table import LISTENS, tcp_rows
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
@@ -75,7 +75,7 @@ class _Peer:
 
 class _Server:
     def __init__(self, token: str, node: str) -> None:
-        self.expected, self.said = proof(token, node, "client"), proof(token, node, "server")
+        self.expected, self.own_proof = proof(token, node, "client"), proof(token, node, "server")
         self.of_stream = proof(token, node, "stream")
         self.selector = selectors.DefaultSelector()
         self.listeners: "List[socket.socket]" = []
@@ -179,15 +179,15 @@ class _Server:
 
     def script(self, sock: socket.socket) -> "Script":
         """Yield the messages to one peer; wire.Talk explains the form."""
-        said = yield PROOF
-        if said not in (self.expected, self.of_stream):
+        given = yield PROOF
+        if given not in (self.expected, self.of_stream):
             return
         self.peers[sock].known = True
-        if said == self.of_stream:
+        if given == self.of_stream:
             self.peers[sock].ticket = yield PROOF
-            yield self.said
+            yield self.own_proof
             return
-        yield self.said
+        yield self.own_proof
         for _ in range(SMALLS):
             small = yield SMALL
             yield small

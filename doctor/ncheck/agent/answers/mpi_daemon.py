@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
     from ncheck.agent.commands import Environment, Reply
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 STARTERS = ("mpirun", "mpiexec")
@@ -61,7 +61,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
 class _Search:
     """`places` maps each daemon's path to how it was found: "plain login", "beside mpirun" and the like."""
 
-    def __init__(self, job: "Job", ends: float) -> None:
+    def __init__(self, job: "JobSetup", ends: float) -> None:
         self.job = job
         self.ends = ends
         self.shells: "Dict[str, Dict[str, str]]" = {}

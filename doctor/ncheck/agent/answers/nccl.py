@@ -3,7 +3,7 @@
 import time
 
 from ncheck.agent.answers import nccl_places
-from ncheck.agent.answers.nccl_loaded import Asking, loaded
+from ncheck.agent.answers.nccl_loaded import AskingLibraries, loaded
 from ncheck.agent.answers.nccl_places import found
 
 TYPE_CHECKING = False
@@ -24,6 +24,6 @@ READS = (
 
 def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return {"copies": [...], "loaded": {...}|None}."""
-    asking = Asking(sources.job, time.monotonic() + timeout)
+    asking = AskingLibraries(sources.job, time.monotonic() + timeout)
     copies = [asking.copy(place) for place in found(sources.job)]
     return {"copies": copies, "loaded": loaded(sources.job, copies, asking)}

@@ -1,7 +1,7 @@
 """The NCCL that the job would load, and the environment in which ncclGetUniqueId and the ranks run."""
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_loaded import Asking, loaded
+from ncheck.agent.answers.nccl_loaded import AskingLibraries, loaded
 from ncheck.agent.commands import ENVIRONMENT
 
 TYPE_CHECKING = False
@@ -24,9 +24,11 @@ error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGet
 def job_nccl(sources: "Sources", ends: float) -> "Tuple[str, str]":
     """Return (path, version) of the copy that the job's interpreter loads; MissingError where none can be driven.
 
-    It is looked for once: what was found is kept for the turns to come.
+    It is looked for once: what was found is kept for the steps to come.
     """
-    found = sources.kept.get("nccl") or loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
+    found = sources.kept.get("nccl") or loaded(
+        sources.job, ("a copy may be there",), AskingLibraries(sources.job, ends)
+    )
     if found is None:
         raise MissingError("no NCCL that the job's interpreter would load")
     if "error" in found:

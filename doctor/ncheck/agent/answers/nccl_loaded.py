@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
     from ncheck.agent.commands import Environment
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
 
     Version = Union[str, Dict[str, str]]  # the version, or {"error"}
 
@@ -44,10 +44,10 @@ print("ncheck:%d:%s" % (number.value, paths[0] if paths else ""))
 """
 
 
-class Asking:
+class AskingLibraries:
     """Asks libraries for their versions, all within one time."""
 
-    def __init__(self, job: "Job", ends: float) -> None:
+    def __init__(self, job: "JobSetup", ends: float) -> None:
         self.job = job
         self.ends = ends
         self.known: "Dict[object, Tuple[Version, str]]" = {}  # the copy that the job loads was found before
@@ -108,7 +108,7 @@ def built_as(path: str) -> "Tuple[str, str]":
     return (printed.group(1), printed.group(2) or "") if printed else ("", "")
 
 
-def loaded(job: "Job", copies: "Sequence[object]", asking: "Asking") -> "Optional[Dict[str, Any]]":
+def loaded(job: "JobSetup", copies: "Sequence[object]", asking: "AskingLibraries") -> "Optional[Dict[str, Any]]":
     """Return {"version", "path", "static", "how"}, {"error"}, or None where no NCCL would load at all."""
     if not job.path:
         return {"error": "no interpreter to ask"} if copies else None
@@ -119,7 +119,7 @@ def loaded(job: "Job", copies: "Sequence[object]", asking: "Asking") -> "Optiona
     return torch or _without_torch(job, python, copies, asking)
 
 
-def _by_torch(job: "Job", python: "Dict[str, Any]", asking: "Asking") -> "Optional[Dict[str, Any]]":
+def _by_torch(job: "JobSetup", python: "Dict[str, Any]", asking: "AskingLibraries") -> "Optional[Dict[str, Any]]":
     for name in TORCH:
         path = os.path.join(python["torch"], "lib", name)
         if os.path.exists(path):
@@ -137,7 +137,7 @@ def _by_torch(job: "Job", python: "Dict[str, Any]", asking: "Asking") -> "Option
 
 
 def _resolved(
-    job: "Job", python: "Dict[str, Any]", library: "Library", name: str, asking: "Asking"
+    job: "JobSetup", python: "Dict[str, Any]", library: "Library", name: str, asking: "AskingLibraries"
 ) -> "Dict[str, Any]":
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in python["path"]]
     path, how = loader.resolve(job, library, name, wheels)
@@ -147,7 +147,7 @@ def _resolved(
 
 
 def _without_torch(
-    job: "Job", python: "Dict[str, Any]", copies: "Sequence[object]", asking: "Asking"
+    job: "JobSetup", python: "Dict[str, Any]", copies: "Sequence[object]", asking: "AskingLibraries"
 ) -> "Optional[Dict[str, Any]]":
     """No torch with GPUs: other frameworks open libnccl.so.2 or librccl.so.1 by name, or the wheel beside them."""
     why = "torch here is built without NCCL" if python["torch"] else "no torch here"
@@ -165,7 +165,7 @@ def _without_torch(
     return {"version": version, "path": path, "static": False, "how": "opened by name ({})".format(why)}
 
 
-def _asked(asking: "Asking", path: str, how: str) -> "Dict[str, Any]":
+def _asked(asking: "AskingLibraries", path: str, how: str) -> "Dict[str, Any]":
     version, real = asking.by_the_job(path)
     if isinstance(version, dict):
         return {"error": "{}: {}".format(path, version["error"])}

@@ -9,7 +9,7 @@ import time
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import WHY, child_environment
-from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
+from ncheck.agent.answers.nccl_loaded import AskingLibraries, loaded, spelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ncheck.agent.answers.nccl_loaded import Version
     from ncheck.agent.commands import Environment, Reply
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Arguments, Sources
 
 READS = (
@@ -71,11 +71,11 @@ def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[
     return dict(asking.message, version=found["version"], path=found["path"], asked=asked)
 
 
-class _Picking(Asking):
+class _Picking(AskingLibraries):
     """Asks the copy that the job loads for its version and, in the same child, for its pick."""
 
-    def __init__(self, job: "Job", ends: float, variables: "Dict[str, Optional[str]]") -> None:
-        Asking.__init__(self, job, ends)
+    def __init__(self, job: "JobSetup", ends: float, variables: "Dict[str, Optional[str]]") -> None:
+        AskingLibraries.__init__(self, job, ends)
         self.variables = variables
         self.message: "Dict[str, Any]" = {}
 

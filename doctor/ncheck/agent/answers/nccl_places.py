@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Tuple
 
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
 
 NAMES = ("libnccl.so", "librccl.so")
 _COPY = re.compile(r"lib[nr]ccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, librccl.so.1, and not libnccl-net.so
@@ -25,7 +25,7 @@ SYSTEM = (
 CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
 
 
-def found(job: "Job") -> "List[Dict[str, Any]]":
+def found(job: "JobSetup") -> "List[Dict[str, Any]]":
     """Return [{"path", "origin", "seen_as"}]: each real path once, under the first origin that shows it."""
     copies: "Dict[str, Dict[str, Any]]" = {}
     for origin, folder_or_file in _candidates(job):
@@ -37,7 +37,7 @@ def found(job: "Job") -> "List[Dict[str, Any]]":
     return list(copies.values())
 
 
-def _candidates(job: "Job") -> "Iterator[Tuple[str, str]]":
+def _candidates(job: "JobSetup") -> "Iterator[Tuple[str, str]]":
     """Yield (origin, file or folder), what weighs more first."""
     python = layout(job)
     prefixes = [prefix for prefix in (python["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
@@ -67,6 +67,6 @@ def _copies_in(folder_or_file: str) -> "List[str]":
     return [path for path in paths if os.path.isfile(path)]
 
 
-def layout(job: "Job") -> "Dict[str, Any]":
+def layout(job: "JobSetup") -> "Dict[str, Any]":
     """Return what the job's interpreter says of its path, its prefix and torch's folder; torch is not imported."""
     return job.printed("ncheck-layout:", 10.0) or {"path": [], "prefix": None, "torch": None}

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Container, Dict, Iterable, Iterator, List, Optional, Tuple
 
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 HCAS = "/sys/class/infiniband"
@@ -85,7 +85,7 @@ def _elsewhere(found: "Container[str]") -> "List[str]":
     return sorted(path for path in paths if os.path.realpath(path) not in found)[:_MOST]
 
 
-def _plugin(job: "Job", beginning: str, named: str) -> "Dict[str, Any]":
+def _plugin(job: "JobSetup", beginning: str, named: str) -> "Dict[str, Any]":
     """Return what the loader would open by the first name that leads to a file."""
     names = [named or beginning + ".so"]
     if named and "/" not in named and not (named.startswith("lib") and named.endswith(".so")):
@@ -97,7 +97,7 @@ def _plugin(job: "Job", beginning: str, named: str) -> "Dict[str, Any]":
     return {"name": names[-1], "path": None, "sure": loader.cache_is_known() or "/" in names[-1]}
 
 
-def _found(job: "Job", library: "Optional[Library]", name: str) -> "Optional[str]":
+def _found(job: "JobSetup", library: "Optional[Library]", name: str) -> "Optional[str]":
     """Return where the loader finds what a library asks for, None where it does not.
 
     The interpreter's own path counts for all that it opens: conda's leads to the folder beside it.
@@ -106,7 +106,7 @@ def _found(job: "Job", library: "Optional[Library]", name: str) -> "Optional[str
     return loader.resolve(job, library, name, [*loader.DEFAULT, *own])[0]
 
 
-def _described(job: "Job", path: str) -> "Dict[str, object]":
+def _described(job: "JobSetup", path: str) -> "Dict[str, object]":
     try:
         library = Library(path)
         needed = library.needed()

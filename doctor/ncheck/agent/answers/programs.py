@@ -2,7 +2,7 @@
 
 import os
 
-from ncheck.agent.apart import each
+from ncheck.agent.isolated_calls import each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List
 
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Sources
 
 DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
@@ -47,7 +47,7 @@ def answer(sources: "Sources", arguments: object, timeout: float) -> "Dict[str, 
     return _asked(job, min(_EACH, timeout / 2))
 
 
-def _asked(job: "Job", timeout: float) -> "Dict[str, Any]":
+def _asked(job: "JobSetup", timeout: float) -> "Dict[str, Any]":
     shell = shell_of_user()
     path = job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
     reply = run(["env", "PATH=" + path, NO_HISTORY, shell, "-lic", _LOOK], timeout, job.login_environment)

@@ -5,8 +5,8 @@ import os
 import stat
 
 from ncheck.agent.answers.folders import home_of
-from ncheck.agent.apart import each
 from ncheck.agent.files import number_in
+from ncheck.agent.isolated_calls import each
 from ncheck.agent.mount_table import OWN, mount_of, own_mounts
 
 TYPE_CHECKING = False

@@ -10,8 +10,8 @@ import stat
 import time
 from collections import deque
 
-from ncheck.agent.apart import each
 from ncheck.agent.files import open_regular
+from ncheck.agent.isolated_calls import each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

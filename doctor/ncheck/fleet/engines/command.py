@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 
-from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
+from ncheck.fleet.engine import REMOTE_COMMAND, NotConnectedError
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
 from ncheck.ssh.child import ChildStream, NotStartedError, start
@@ -36,13 +36,13 @@ class LocalEngine:
     name = "local"
 
     def connect(self, node: Node, timeout: float) -> LocalStream:  # noqa: ARG002  a process starts at once or not
-        """Start it. Raises LoginFailedError."""
+        """Start it. Raises NotConnectedError."""
         began = time.monotonic()
         try:
             stream = LocalStream(start(["/bin/sh", "-c", REMOTE_COMMAND], os.environ, cwd="/"))
         except NotStartedError as error:
             login = Login(reached=False, cause=Cause.TRANSPORT, detail=error.detail, transport=self.name)
-            raise LoginFailedError(login) from error
+            raise NotConnectedError(login) from error
         user = user_name(os.getuid())
         stream.login = Login(reached=True, transport=self.name, user=user, seconds=time.monotonic() - began)
         return stream
@@ -60,7 +60,7 @@ class RshEngine:
         self.environ = dict(environ)
 
     def connect(self, node: Node, timeout: float) -> CommandStream:  # noqa: ARG002  it prints nothing before the shell
-        """Start the command. Raises LoginFailedError."""
+        """Start the command. Raises NotConnectedError."""
         from ncheck.ssh.openssh import connection_broke, without_log  # the command may be an ssh of the user's
 
         began = time.monotonic()
@@ -81,8 +81,8 @@ class RshEngine:
     def _words(self, node: Node) -> list[str]:
         return [word.replace("{node}", node.name) for word in shlex.split(self.command_of(node))]
 
-    def _failed(self, detail: str, fix: str) -> LoginFailedError:
+    def _failed(self, detail: str, fix: str) -> NotConnectedError:
         login = Login(
             reached=False, cause=Cause.TRANSPORT, detail=printable(detail, 1000), transport=self.name, fix=fix
         )
-        return LoginFailedError(login)
+        return NotConnectedError(login)

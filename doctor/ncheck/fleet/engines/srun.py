@@ -16,8 +16,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
-from ncheck.fleet.engine import LoginFailedError
-from ncheck.fleet.engines.step import Step, StepStream
+from ncheck.fleet.engine import NotConnectedError
+from ncheck.fleet.engines.step import SrunStep, StepStream
 from ncheck.hostlist import slurm_list, unfold
 from ncheck.model.evidence import Cause, Login
 from ncheck.ssh.child import NotStartedError
@@ -64,7 +64,7 @@ class SrunEngine:
         self.launch_of = {name: launch for launch in self.launches for name in launch.names}
 
     def connect(self, node: Node, timeout: float) -> StepStream:
-        """Start the step where that was not done yet, and return this node's part of it. Raises LoginFailedError."""
+        """Start the step where that was not done yet, and return this node's part of it. Raises NotConnectedError."""
         return self.launch_of[node.name].stream(node.name, timeout)
 
 
@@ -106,7 +106,7 @@ class _Launch:
         self.began = time.monotonic()
         self.lock = threading.Lock()
         self.begun = False
-        self.step: Step | None = None
+        self.step: SrunStep | None = None
         self.failed: dict[str, Login] = {}
         self.addresses: dict[str, str] = {}
 
@@ -116,7 +116,7 @@ class _Launch:
                 self.begun, self.began = True, time.monotonic()
                 self._start(timeout)
         if name in self.failed or self.step is None:
-            raise LoginFailedError(self.failed[name])
+            raise NotConnectedError(self.failed[name])
         login = replace(
             self._login(name), reached=True, user=user_name(os.getuid()), seconds=time.monotonic() - self.began,
             fix=f"srun --overlap --nodes=1 --nodelist={shlex.quote(name)} true",
@@ -133,7 +133,7 @@ class _Launch:
                 break
             names = self._left()
             try:
-                step = Step(command(names, timeout), self.environ, names)
+                step = SrunStep(command(names, timeout), self.environ, names)
             except NotStartedError as error:
                 self._trouble(error.detail, error.fix)
                 return
@@ -152,7 +152,7 @@ class _Launch:
     def _left(self) -> list[str]:
         return [name for name in self.names if name not in self.failed]
 
-    def _fail_silent(self, step: Step, timeout: float) -> None:
+    def _fail_silent(self, step: SrunStep, timeout: float) -> None:
         """Give up the nodes that did not start in time, unless none did: then it is not theirs."""
         started = {name for name, task in step.by_node.items() if task.started}
         silent = [name for name in step.nodes if name not in started]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ncheck.errors import SettingsError
-from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
+from ncheck.fleet.engine import REMOTE_COMMAND, NotConnectedError
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.node import Node
 from ncheck.settings import Settings
@@ -28,7 +28,7 @@ _MOST_NODES = 8  # whose other ports are tried: it is a hint, and must not cost 
 class SshStream:
     """A stream of the ssh client, with the login as evidence has it."""
 
-    def __init__(self, stream: ssh.Stream, options: tuple[str, ...], shared_socket: str) -> None:
+    def __init__(self, stream: ssh.RemoteStream, options: tuple[str, ...], shared_socket: str) -> None:
         self.login = replace(login_of(stream.record), options=options, shared_socket=shared_socket)
         self.send, self.receive, self.close = stream.send, stream.receive, stream.close
         self.stderr, self.exit_status = stream.stderr, stream.exit_status
@@ -43,7 +43,7 @@ class SshEngine:
     def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ, nodes: Iterable[Node] = ()) -> None:
         listed = (node.port or settings.port or _USUAL for node in nodes)
         self.ports = tuple(dict.fromkeys((_USUAL, *listed)))[:_MOST_PORTS]
-        self.refused: dict[str, LoginFailedError] = {}  # of the first nodes: connect() tries their other ports
+        self.refused: dict[str, NotConnectedError] = {}  # of the first nodes: connect() tries their other ports
         self.tried = 0
         if settings.transport == "paramiko" and not has_paramiko():
             raise SettingsError(
@@ -61,7 +61,7 @@ class SshEngine:
             raise SettingsError(printable(str(error), LONGEST_DETAIL)) from None
 
     def approach(
-        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[LoginFailedError | None], None]
+        self, node: Node, timeout: float, begin: Callable[[], float], then: Callable[[NotConnectedError | None], None]
     ) -> None:
         """Dial a node, and call `then` once its server spoke, or with why it did not."""
 
@@ -76,11 +76,11 @@ class SshEngine:
         self.client.approach(host_of(node), timeout, begin, came)
 
     def connect(self, node: Node, timeout: float) -> SshStream:
-        """Log in and start the command. Raises LoginFailedError."""
+        """Log in and start the command. Raises NotConnectedError."""
         if refused := self.refused.pop(node.name, None):
             ports = [port for port in self.ports if port != refused.login.port]
             other = answering(refused.login.address or node.name, ports)
-            raise LoginFailedError(replace(refused.login, other_port=other))
+            raise NotConnectedError(replace(refused.login, other_port=other))
         try:
             host = host_of(node)
             stream = self.client.connect(host, timeout)
@@ -92,8 +92,8 @@ class SshEngine:
         """Stop dialling."""
         self.client.close()
 
-    def _failed(self, error: ssh.LoginFailedError) -> LoginFailedError:
-        return LoginFailedError(replace(login_of(error.record, error), options=self.options))
+    def _failed(self, error: ssh.LoginFailedError) -> NotConnectedError:
+        return NotConnectedError(replace(login_of(error.record, error), options=self.options))
 
 
 def answering(host: str, ports: Iterable[int]) -> int:
@@ -118,9 +118,9 @@ def options_of(settings: Settings) -> ssh.Options:
     )  # fmt: skip
 
 
-def host_of(node: Node) -> ssh.Host:
+def host_of(node: Node) -> ssh.ListedHost:
     """Return a node as the ssh client's host."""
-    return ssh.Host(node.name, node.user, node.port)
+    return ssh.ListedHost(node.name, node.user, node.port)
 
 
 def login_of(record: ssh.LoginRecord, error: ssh.LoginFailedError | None = None) -> Login:

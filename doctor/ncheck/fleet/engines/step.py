@@ -66,7 +66,7 @@ _COMPLAINT = expression(r"error:|CANCELLED|temporarily disabled|unrecognized opt
 
 
 @dataclass
-class Task:
+class SrunTask:
     """One task: what it said that nobody has read yet, and how it ended. `reader` waits for `changed`."""
 
     node: str
@@ -142,15 +142,15 @@ def _decoded(line: bytes) -> bytes:
         return line + b"\n"
 
 
-class Step:
+class SrunStep:
     """A running srun. Ended when its last stream is closed, or this object and its process end."""
 
     def __init__(self, argv: Sequence[str], environ: Mapping[str, str], nodes: Collection[str]) -> None:
         self.nodes = frozenset(nodes)
-        self.tasks: dict[int, Task] = {}
-        self.by_node: dict[str, Task] = {}
+        self.tasks: dict[int, SrunTask] = {}
+        self.by_node: dict[str, SrunTask] = {}
         self.lost: dict[str, str] = {}  # nodes that Slurm gave up, and why
-        self.said: deque[str] = deque(maxlen=20)  # srun's own complaints
+        self.complaints: deque[str] = deque(maxlen=20)  # srun's own complaints
         self.aborted = self.over = False
         self.changed = threading.Condition()
         self.sending = threading.Lock()
@@ -197,14 +197,14 @@ class Step:
         return self.over or self.aborted or bool(self.lost)
 
     @staticmethod
-    def _why_ended(task: Task) -> str:
+    def _why_ended(task: SrunTask) -> str:
         words = task.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
         status = "" if task.status is None else f" with exit status {task.status}"
         return f"its task ended{status} before it began" + (f": {words[-1]}" if words else "")
 
     def complaint(self) -> str:
         """Return what srun said first of what is wrong: what follows from it comes later."""
-        first = next(iter(self.said), "")
+        first = next(iter(self.complaints), "")
         return printable(first.removeprefix("srun: ").removeprefix("error: "), 500)
 
     # What comes
@@ -228,7 +228,7 @@ class Step:
 
     def _srun_said(self, line: str) -> None:
         if found := _LAUNCHING.search(line):
-            self.tasks[int(found[2])] = self.by_node[found[1]] = Task(found[1])
+            self.tasks[int(found[2])] = self.by_node[found[1]] = SrunTask(found[1])
         elif found := _ENDED.search(line):
             for number in _numbers(found[1], len(self.tasks)):
                 if task := self.tasks.get(number):
@@ -238,7 +238,7 @@ class Step:
         elif found := _NODE_FAILED.search(line):
             self.lost.update(dict.fromkeys(_names(found[2]) & self.nodes, found[1]))
         if not _ENDED.search(line) and _COMPLAINT.search(line):
-            self.said.append(line.strip())
+            self.complaints.append(line.strip())
         self.aborted = self.aborted or bool(_ABORTED.search(line))
         self._notify()
 
@@ -305,7 +305,7 @@ class Step:
             while view:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0 or not poll.poll(remaining * 1000 + 1):
-                    self.said.appendleft("srun takes no more input: one of the tasks does not read")
+                    self.complaints.appendleft("srun takes no more input: one of the tasks does not read")
                     self.end_of_output()
                     raise TimeoutError("srun takes no more input")
                 with suppress(BlockingIOError):
@@ -336,7 +336,7 @@ class Step:
 class StepStream:
     """The standard input and output of one task."""
 
-    def __init__(self, step: Step, task: Task, login: Login) -> None:
+    def __init__(self, step: SrunStep, task: SrunTask, login: Login) -> None:
         self.step, self.task, self.login = step, task, login
         self.agent: int | None = None  # bytes of the agent, which are sent after the script
         self.begun = self.complete = False
@@ -452,7 +452,7 @@ def _numbers(text: str, most: int) -> list[int]:
     return numbers[:most]
 
 
-def _read(step_of: weakref.ref[Step], process: Popen[bytes]) -> None:
+def _read(step_of: weakref.ref[SrunStep], process: Popen[bytes]) -> None:
     """Read what srun prints to the end, and hand on each line. Of what waits, standard error comes first: it says which
     task is where.
     """
@@ -489,7 +489,7 @@ def _some(number: int) -> bytes | None:
         return None
 
 
-def _lines(step: Step, buffer: bytearray, data: bytes, *, error: bool) -> None:
+def _lines(step: SrunStep, buffer: bytearray, data: bytes, *, error: bool) -> None:
     buffer += data
     *lines, rest = bytes(buffer).split(b"\n")
     buffer[:] = rest if len(rest) < LONGEST_LINE else b""

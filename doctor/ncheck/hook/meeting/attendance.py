@@ -17,7 +17,7 @@ UNSEEN = 75.0  # seconds for ranks of which no process was seen, where the job w
 
 
 @dataclass(frozen=True)
-class Trouble:
+class BadRanks:
     """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse", "lost", "port-taken",
     or "doubted": one of the first two, by the word of somebody who may be a stranger.
     """
@@ -34,7 +34,7 @@ class Attendance:
     members: tuple[Member, ...]  # by rank; those that ended are among them
     missing: tuple[int, ...]
     ended: tuple[int, ...]  # came, and their process ended
-    problems: tuple[Trouble, ...]
+    problems: tuple[BadRanks, ...]
     remote_came: bool  # a rank of another machine came: the port can be reached
     ports: tuple[int, ...]  # ports that were open; the job's own MASTER_PORT among them or not
     evidence: str  # why the missing could have come: "one-machine", "remote-came", "master-port-open"; "" is none
@@ -82,8 +82,8 @@ class Double:
 class Claims:
     """What is wrong with ranks, by what they say of themselves. `doubts` come from peers that may be strangers."""
 
-    troubles: tuple[Trouble, ...] = ()
-    doubts: tuple[Trouble, ...] = ()
+    troubles: tuple[BadRanks, ...] = ()
+    doubts: tuple[BadRanks, ...] = ()
     doubles: tuple[Double, ...] = ()
 
     def made(self, own: Member, member: Member, sure: bool, double: Double | None) -> Claims:  # noqa: FBT001
@@ -91,7 +91,7 @@ class Claims:
         doubles = (*self.doubles, double) if double else self.doubles
         if member.size == own.size:
             return Claims(self.troubles, self.doubts, doubles)
-        other = (Trouble(SIZE, (member.rank,), size_text(member, own)),)
+        other = (BadRanks(SIZE, (member.rank,), size_text(member, own)),)
         return Claims(self.troubles + other * sure, self.doubts + other * (not sure), doubles)
 
 
@@ -118,8 +118,8 @@ def size_text(member: Member, own: Member) -> str:
 
 
 def contradictions(
-    doubles: Sequence[Double], doubts: Iterable[Trouble], meets_at: str, *, incomplete: bool
-) -> list[Trouble]:
+    doubles: Sequence[Double], doubts: Iterable[BadRanks], meets_at: str, *, incomplete: bool
+) -> list[BadRanks]:
     """Return the problems of ranks that cannot be of one job. `doubts` are by the word of peers that may be strangers.
 
     Such a word counts where the job is `incomplete` without them; and where a second rank 0, of this user and on this
@@ -131,10 +131,10 @@ def contradictions(
         pids = dict.fromkeys(one.later.pid for one in counted)
         ranks = tuple(dict.fromkeys(one.later.rank for one in counted))
         text = other_job(pids, meets_at, "; ".join(dict.fromkeys(one.text for one in counted)))
-        found = [Trouble(TWICE, ranks, text)]
+        found = [BadRanks(TWICE, ranks, text)]
     else:
-        found = [Trouble(TWICE, (one.later.rank,), one.text) for one in counted]
-    rest = [Trouble(TWICE, (one.later.rank,), one.text) for one in doubles if one not in counted]
+        found = [BadRanks(TWICE, (one.later.rank,), one.text) for one in counted]
+    rest = [BadRanks(TWICE, (one.later.rank,), one.text) for one in doubles if one not in counted]
     return [
         *found,
         *(one if counts else doubted(one, meets_at) for one in doubts),
@@ -147,13 +147,13 @@ def other_job(pids: Iterable[int], meets_at: str, why: str) -> str:
     return f"another job ({'pid' if len(numbers) == 1 else 'pids'} {', '.join(numbers)}) meets at {meets_at}: {why}"
 
 
-def doubted(trouble: Trouble, meets_at: str) -> Trouble:
+def doubted(trouble: BadRanks, meets_at: str) -> BadRanks:
     """Return a problem that may be made up: the job can run without the peer that reported it."""
     remark = f"perhaps another job meets at {meets_at}: NCHECK_TOKEN, a secret of this job, keeps its ranks out"
-    return Trouble("doubted", trouble.ranks, f"{trouble.text}; {remark}")
+    return BadRanks("doubted", trouble.ranks, f"{trouble.text}; {remark}")
 
 
-def certain(problems: Iterable[Trouble]) -> list[str]:
+def certain(problems: Iterable[BadRanks]) -> list[str]:
     """Return what stops a job whether or not its nodes were checked: it cannot be one job."""
     return [one.text for one in problems if one.kind in {SIZE, TWICE}]
 

@@ -30,7 +30,7 @@ from ncheck.hook.meeting.messages import (
     Wait,
     Welcome,
 )  # fmt: skip
-from ncheck.hook.meeting.ports import Address, Place
+from ncheck.hook.meeting.ports import HubAddress, Place
 from ncheck.hook.meeting.rules import LONGER, Show
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
@@ -47,7 +47,7 @@ _RESOLVE_EVERY = 5.0  # a name may get its address while we wait, as pods do
 _SLOW_LOOKUP = 0.5  # it blocks this process, so a slow one is not repeated where it once succeeded
 _SILENT = "silent"  # connected, and not greeted: whoever holds the port waits for the first word
 
-Target: TypeAlias = tuple[Address, int]  # a port of rank 0's host
+Target: TypeAlias = tuple[HubAddress, int]  # a port of rank 0's host
 
 
 # What is to be done: send rank 0 a message of a rank, do what a message of rank 0 wants, or:
@@ -88,7 +88,7 @@ class Guest:
     deadline: float
     patient_until: float = 0.0  # a rank 0 that may still come is waited for
 
-    addresses: tuple[Address, ...] = ()  # of rank 0's host
+    addresses: tuple[HubAddress, ...] = ()  # of rank 0's host
     problem: str = ""  # with its name
     resolved: float = 0.0  # when the name was last looked up
     took: float = 0.0  # to look it up
@@ -137,7 +137,12 @@ def tick(guest: Guest, now: float, connected: Collection[Target] = ()) -> Step:
 
 
 def resolved(  # noqa: PLR0913, PLR0917  what is known of one look-up
-    guest: Guest, found: Collection[Address], problem: str, now: float, took: float, connected: Collection[Target] = ()
+    guest: Guest,
+    found: Collection[HubAddress],
+    problem: str,
+    now: float,
+    took: float,
+    connected: Collection[Target] = (),
 ) -> Step:
     """Take the addresses of rank 0's host, and call it. `now` is when the look-up began."""
     addresses = tuple(dict.fromkeys(found)) or guest.addresses

@@ -134,7 +134,7 @@ def _listening(family: int, address: str, port: int) -> socket.socket:
 
 
 @dataclass(frozen=True)
-class Address:
+class HubAddress:
     """One address of the host where rank 0 should be."""
 
     family: int
@@ -157,7 +157,7 @@ def plain(address: str) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
-def resolve(host: str) -> tuple[Address, ...]:
+def resolve(host: str) -> tuple[HubAddress, ...]:
     """Return the addresses of a name. Raises OSError if it has none."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
@@ -165,7 +165,7 @@ def resolve(host: str) -> tuple[Address, ...]:
         raise OSError(errno.EINVAL, "not a host name") from error
     inet = (socket.AF_INET, socket.AF_INET6)
     unique = dict.fromkeys(
-        Address(family, (str(numbers[0]), *map(int, numbers[1:])))
+        HubAddress(family, (str(numbers[0]), *map(int, numbers[1:])))
         for family, _, _, _, numbers in found
         if family in inet
     )

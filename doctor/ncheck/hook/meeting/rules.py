@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ncheck.hook.meeting.attendance import (
     TWICE,
     Attendance,
+    BadRanks,
     Claims,
     Double,
-    Trouble,
     certain,
     contradictions,
     may_come,
@@ -48,7 +48,7 @@ _SHOWN = 8  # ranks in a message
 Result = dict[str, Any] | NotMet  # of the examination
 
 
-class Stage(IntEnum):
+class MeetingStage(IntEnum):
     """What rank 0 waits for: ranks; connections to their nodes; the examiner; that the ranks have the outcome."""
 
     ATTENDANCE, CHANNELS, EXAMINATION, SENDING, DONE = range(5)
@@ -143,7 +143,7 @@ class Meeting:
     room: int = 1 << 20  # how many more files this process may open
     inherited: bool = False  # this process may be none of the job's: a rank has started it
 
-    stage: Stage = Stage.ATTENDANCE
+    stage: MeetingStage = MeetingStage.ATTENDANCE
     ends: float = 0.0  # the stage, from the second one on
     ports: tuple[int, ...] = ()  # that are open
     master_port_tried: bool = False
@@ -174,17 +174,17 @@ class Meeting:
 
     @property
     def done(self) -> bool:
-        return self.stage is Stage.DONE
+        return self.stage is MeetingStage.DONE
 
     @property
     def wake(self) -> float:
         """When the next `tick` is due if nothing happens."""
-        if self.stage is Stage.ATTENDANCE:
+        if self.stage is MeetingStage.ATTENDANCE:
             ends = self.attendance_ends if self.looked is None else self.looked
             return min(ends, self.master_port_at) if self.wants_master_port else ends
-        if self.stage is Stage.EXAMINATION and self.result is not None:
+        if self.stage is MeetingStage.EXAMINATION and self.result is not None:
             return 0.0
-        if self.stage is Stage.SENDING and not self.connected:
+        if self.stage is MeetingStage.SENDING and not self.connected:
             return self.attendance_ends
         return self.ends
 
@@ -281,9 +281,9 @@ class Meeting:
             ended=tuple(number for number, peer in present if peer.ended and peer.sure),
             problems=(
                 *self.claims.troubles,
-                *([Trouble("port-taken", (0,), taken)] if port_owner else ()),
+                *([BadRanks("port-taken", (0,), taken)] if port_owner else ()),
                 *contradictions(self.claims.doubles, self.claims.doubts, self.meets_at, incomplete=incomplete),
-                *([Trouble(TWICE, (0,), text)] if pids else ()),
+                *([BadRanks(TWICE, (0,), text)] if pids else ()),
             ),
             remote_came=self.remote_came,
             ports=self.ports,
@@ -312,7 +312,7 @@ def came(  # noqa: PLR0913  what is known of one connection
     """Let a peer come as a rank that has so many seconds left. Rank 0 itself is the first, and has no address."""
     entries, earlier = meeting.entries + 1, meeting.of_rank(member.rank)
     same = earlier is not None and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
-    ending = meeting.stage >= Stage.SENDING
+    ending = meeting.stage >= MeetingStage.SENDING
     # It has the verdict and has started a program since, or is of another job: both meet later.
     told = earlier is not None and ending and (same or member.rank != 0)
     if told or entries > 2 * meeting.rank.size + _MORE_ENTRIES:
@@ -382,7 +382,7 @@ def left(meeting: Meeting, number: int, reason: str) -> Step:
     meeting = _disconnected(meeting, peer)
     if meeting.asked.get(peer.member.machine) == number:
         meeting = _asked_for_channel(meeting, peer.member.machine)
-    if peer.continues or meeting.stage >= Stage.SENDING:
+    if peer.continues or meeting.stage >= MeetingStage.SENDING:
         return _step(meeting)
     if reason == ENDED:
         meeting = _changed(meeting, replace(peer, ended=True, connected=False))
@@ -393,7 +393,7 @@ def left(meeting: Meeting, number: int, reason: str) -> Step:
         return _step(meeting)
     text = "sent what ncheck does not send" if reason == MISUSE else "lost its connection to rank 0"
     kind = "misuse" if reason == MISUSE else "lost"
-    trouble = Trouble(kind, (peer.member.rank,), f"{peer.member.shown} {text}")
+    trouble = BadRanks(kind, (peer.member.rank,), f"{peer.member.shown} {text}")
     claims = replace(meeting.claims, troubles=(*meeting.claims.troubles, trouble))
     return _step(replace(meeting, claims=claims))
 
@@ -415,20 +415,20 @@ def broken_off(meeting: Meeting, outcome: NotMet, now: float) -> Step:
 
 def tick(meeting: Meeting, now: float, *, unsent: bool = False, channels: Collection[str] = ()) -> Step:
     """Do what is due. `unsent`: something waits to be sent to a peer. `channels`: machines whose agent is connected."""
-    if meeting.stage is Stage.ATTENDANCE:
+    if meeting.stage is MeetingStage.ATTENDANCE:
         if meeting.wants_master_port and now >= meeting.master_port_at:
             meeting = _with(replace(meeting, master_port_tried=True), OpenPort(meeting.master_port))
         if meeting.all_came and not meeting.is_led:
             meeting = _attendance_taken(meeting, now, channels)
         elif now >= meeting.attendance_ends:
             meeting = _waited_longer(meeting, now, channels)
-    if meeting.stage is Stage.CHANNELS and (not meeting.asked or now >= meeting.ends):
+    if meeting.stage is MeetingStage.CHANNELS and (not meeting.asked or now >= meeting.ends):
         until = meeting.verdict_due
-        meeting = replace(meeting, stage=Stage.EXAMINATION, ends=until, taken=True, asked={})
+        meeting = replace(meeting, stage=MeetingStage.EXAMINATION, ends=until, taken=True, asked={})
         return _step(meeting, Examine(until))
-    if meeting.stage is Stage.EXAMINATION and meeting.result is not None:
+    if meeting.stage is MeetingStage.EXAMINATION and meeting.result is not None:
         meeting = _concluded(meeting, meeting.result, now)
-    if meeting.stage is Stage.SENDING:
+    if meeting.stage is MeetingStage.SENDING:
         meeting = _seen_out(meeting, now, unsent=unsent)
     return _step(meeting)
 
@@ -490,8 +490,8 @@ def _promote_other(meeting: Meeting, gone: Peer) -> Meeting:
     else:
         doubts = tuple(doubt for doubt in meeting.claims.doubts if doubt.ranks != (rank,))
         meeting = replace(meeting, ranks=ranks, claims=replace(meeting.claims, doubts=doubts))
-    if meeting.stage is Stage.CHANNELS:  # the attendance was taken with the one that left
-        meeting = replace(meeting, stage=Stage.ATTENDANCE)
+    if meeting.stage is MeetingStage.CHANNELS:  # the attendance was taken with the one that left
+        meeting = replace(meeting, stage=MeetingStage.ATTENDANCE)
     return meeting
 
 
@@ -540,7 +540,7 @@ def _attendance_taken(meeting: Meeting, now: float, channels: Collection[str]) -
         if rank in doubted and not peer.sure:
             continue  # it may be a stranger, so its machine is not used
         machines[peer.member.machine] = (*machines.get(peer.member.machine, ()), number)
-    meeting = replace(meeting, stage=Stage.CHANNELS, ends=ends, machines=machines, asked={})
+    meeting = replace(meeting, stage=MeetingStage.CHANNELS, ends=ends, machines=machines, asked={})
     for machine in [name for name in machines if name not in channels]:
         meeting = _asked_for_channel(meeting, machine)
     return meeting
@@ -562,11 +562,11 @@ def _asked_for_channel(meeting: Meeting, machine: str) -> Meeting:
 
 
 def _concluded(meeting: Meeting, result: Result, now: float) -> Meeting:
-    if meeting.stage >= Stage.SENDING:
+    if meeting.stage >= MeetingStage.SENDING:
         return meeting
     if meeting.taken:
         result = _with_late_ranks(meeting, result)
-    meeting = replace(meeting, stage=Stage.SENDING)
+    meeting = replace(meeting, stage=MeetingStage.SENDING)
     if isinstance(result, NotMet):
         meeting = replace(meeting, news=result)
     else:
@@ -609,7 +609,7 @@ def _even_unchecked(meeting: Meeting, outcome: NotMet, attendance: Attendance, m
     return NotMet("ranks", text, is_error=attendance.missing_is_error or bool(ended or apart))
 
 
-def _late_problems(meeting: Meeting) -> list[Trouble]:
+def _late_problems(meeting: Meeting) -> list[BadRanks]:
     late = meeting.late
     return [*late.troubles, *contradictions(late.doubles, late.doubts, meeting.meets_at, incomplete=False)]
 
@@ -632,7 +632,7 @@ def _seen_out(meeting: Meeting, now: float, *, unsent: bool) -> Meeting:
         over = now >= meeting.ends
     else:
         over = meeting.all_came or meeting.followed or not meeting.ports or now >= meeting.attendance_ends
-    return replace(meeting, stage=Stage.DONE) if over else meeting
+    return replace(meeting, stage=MeetingStage.DONE) if over else meeting
 
 
 # Parts of a step

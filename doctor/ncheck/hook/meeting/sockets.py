@@ -39,7 +39,17 @@ from ncheck.hook.meeting.messages import (
     Welcome,
     read,
 )  # fmt: skip
-from ncheck.hook.meeting.rules import AskForChannel, Examine, HangUp, Meeting, OpenPort, OtherJob, Say, Show, Stage
+from ncheck.hook.meeting.rules import (
+    AskForChannel,
+    Examine,
+    HangUp,
+    Meeting,
+    MeetingStage,
+    OpenPort,
+    OtherJob,
+    Say,
+    Show,
+)
 from ncheck.hook.meeting.wire import End
 from ncheck.hook.neighbours import inherited_from, living, other_listener
 from ncheck.launchers import BARE
@@ -229,7 +239,7 @@ class GuestSockets:
 
     def _resolve(self, hosts: tuple[str, ...]) -> None:
         began, problem = time.monotonic(), ""
-        found: list[ports.Address] = []
+        found: list[ports.HubAddress] = []
         for host in hosts:
             try:
                 found += ports.resolve(host)
@@ -333,15 +343,15 @@ class HostSockets:
     @property
     def wake(self) -> float:
         """When to call `tick` if nothing happens."""
-        examining = self._examination if self.meeting.stage is Stage.EXAMINATION else None
+        examining = self._examination if self.meeting.stage is MeetingStage.EXAMINATION else None
         return min(self._gate.wake, self.meeting.wake, examining.wake if examining else inf)
 
     def tick(self) -> None:
         now = time.monotonic()
         self._gate.tick(now)
-        unsent = self.meeting.stage is Stage.SENDING and any(one.unsent for one in self._peers.values())
+        unsent = self.meeting.stage is MeetingStage.SENDING and any(one.unsent for one in self._peers.values())
         self.do(rules.tick(self.meeting, now, unsent=unsent, channels=self._channels))
-        if self._examination and self.meeting.stage is Stage.EXAMINATION:
+        if self._examination and self.meeting.stage is MeetingStage.EXAMINATION:
             self._examination.tick(now)
             if self._examination.result is not None:
                 self.do(rules.examined(self.meeting, self._examination.result))

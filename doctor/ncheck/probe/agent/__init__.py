@@ -1,1 +1,1 @@
-"""A node's part in one step of the probe: a module a means, and the ranks, counters and leftovers that they share."""
+"""A node's part in one step of the probe: one module per method, and what they share."""

@@ -11,7 +11,7 @@ from collections import deque
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.commands import end_group
-from ncheck.agent.keeping import KeptChild, source_of
+from ncheck.agent.long_lived_child import LongLivedChild, source_of
 from ncheck.agent.traffic import READS as COUNTERS
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.unanswered import unanswered
@@ -53,7 +53,7 @@ def meeting(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return the result of a step: see turn.py."""
+    """Return the result of a step: see step.py."""
     began, before = time.monotonic(), counters()
     limit = min(arguments["timeout"], timeout)
     step = _Step(_torch_child(sources))
@@ -71,18 +71,18 @@ def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[
 def _request(arguments: "Arguments", limit: float) -> "Dict[str, Any]":
     seconds = max(0.5, limit - _TO_END)
     return {
-        "turn": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
+        "step": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
         "rank": arguments["first"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
         "repeats": arguments["repeats"], "seconds": min(arguments["seconds"], seconds), "timeout": seconds,
         "variables": arguments["variables"],
     }  # fmt: skip
 
 
-class _Torch(KeptChild):
+class _Torch(LongLivedChild):
     """The child with torch: `known` are the "version", "path" and "port" of its messages."""
 
     def __init__(self, argv: "Sequence[str]", environment: "Environment") -> None:
-        KeptChild.__init__(self, argv, environment)
+        LongLivedChild.__init__(self, argv, environment)
         self.known: "Dict[str, Any]" = {}
 
     def started(self, pid: object) -> bool:
@@ -93,7 +93,7 @@ class _Torch(KeptChild):
             return False
 
     def messages(self, ends: float) -> "Iterator[Union[str, Dict[str, Any]]]":
-        for message in KeptChild.messages(self, ends):
+        for message in LongLivedChild.messages(self, ends):
             if isinstance(message, dict):
                 self.known.update((name, message[name]) for name in ("version", "path", "port") if name in message)
             yield message

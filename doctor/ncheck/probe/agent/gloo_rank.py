@@ -6,7 +6,7 @@ and each rank are forked from it. With {"store": own ip, or ""} it writes messag
 library   {"version", "path"}
 store     {"port"}
 
-and then reads one line for each step until its input ends: {"turn": a unique name, "meeting": {"address",
+and then reads one line for each step until its input ends: {"step": a unique name, "meeting": {"address",
 "port"}, "rank", "world", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables":
 {NAME: value|null}}. For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait
 status}; the rank writes
@@ -134,7 +134,7 @@ class Rank:
         tcp_store = self.distributed.TCPStore(where["address"], where["port"], timeout=limit, wait_for_workers=False)
         send(step="init")
         self.distributed.init_process_group(
-            "gloo", store=self.distributed.PrefixStore(asked["turn"], tcp_store), rank=self.rank, world_size=self.world,
+            "gloo", store=self.distributed.PrefixStore(asked["step"], tcp_store), rank=self.rank, world_size=self.world,
             timeout=limit,
         )  # fmt: skip
 

@@ -14,14 +14,14 @@ from ncheck.agent.answers.gpus import _nvml, started
 from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.nccl_places import layout
 from ncheck.agent.files import line_of, number_in
-from ncheck.agent.keeping import KeptChild
 from ncheck.agent.loader import library_path
+from ncheck.agent.long_lived_child import LongLivedChild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
-    from ncheck.agent.job import Job
+    from ncheck.agent.job import JobSetup
     from ncheck.agent.sources import Arguments, Sources
 
     Gpu = Dict[str, str]  # "uuid" and "pci"
@@ -161,12 +161,12 @@ def _deadline(ends: float) -> float:
     return ends - time.monotonic() + _SPARE
 
 
-def _child(sources: "Sources", argv: "Sequence[str]", gpus: "Iterable[Gpu]", task: "Task") -> "KeptChild":
+def _child(sources: "Sources", argv: "Sequence[str]", gpus: "Iterable[Gpu]", task: "Task") -> "LongLivedChild":
     shown = ",".join(gpu["uuid"] for gpu in gpus)
     variables: "Dict[str, Optional[str]]" = {"CUDA_VISIBLE_DEVICES": shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if "hip" in task:
         variables = _NO_CHOICE  # HIP finds them by their addresses
-    return KeptChild(argv, child_environment(sources.job.environment, variables, {}))
+    return LongLivedChild(argv, child_environment(sources.job.environment, variables, {}))
 
 
 def _near(pci: str) -> "List[int]":
@@ -178,7 +178,7 @@ def _near(pci: str) -> "List[int]":
     return cpus
 
 
-def _libraries(job: "Job", vendor: str) -> "Dict[str, List[str]]":
+def _libraries(job: "JobSetup", vendor: str) -> "Dict[str, List[str]]":
     """Return the files of each library that the job may have, and the names that the loader may know."""
     python = layout(job)
     folders = [os.path.join(folder, "nvidia", "*", "lib") for folder in python["path"]]

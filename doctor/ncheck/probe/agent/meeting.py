@@ -1,4 +1,4 @@
-"""Where the ranks of later turns find each other, kept open until the agent ends.
+"""Where the ranks of later steps find each other, kept open until the agent ends.
 
 For NCCL a child of the job's interpreter, under the plan's variables, calls ncclGetUniqueId: each identifier comes with
 a root that listens in that child, and is good for one communicator.
@@ -10,7 +10,7 @@ from importlib import import_module
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import WHY, child_environment, job_nccl
-from ncheck.agent.keeping import KeptChild
+from ncheck.agent.long_lived_child import LongLivedChild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ROOTS = (
 import binascii, ctypes, json, sys
 library = ctypes.CDLL(sys.argv[1])
 ids = []
-for turn in range(int(sys.argv[2])):
+for number in range(int(sys.argv[2])):
     name = ctypes.create_string_buffer(128)
     code = library.ncclGetUniqueId(name)
     if code: break
@@ -51,14 +51,14 @@ sys.stdin.read()
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return what the turns need to meet there.
+    """Return what the steps need to meet there.
 
-    Asked as {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; it says for NCCL
-    {"ids": [256 hex digits], "version", "path"} (each good for one turn). For gloo it is asked "address", an own ip,
-    too, and says {"address", "port", "version", "path"}: a store that is good for all turns; or {"importing": seconds}.
+    Asked as {"method": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; it says for NCCL
+    {"ids": [256 hex digits], "version", "path"} (each good for one step). For gloo it is asked "address", an own ip,
+    too, and says {"address", "port", "version", "path"}: a store that is good for all steps; or {"importing": seconds}.
     """
-    if arguments["means"] in OPENED_BY:
-        module = import_module("ncheck.probe.agent." + OPENED_BY[arguments["means"]])
+    if arguments["method"] in OPENED_BY:
+        module = import_module("ncheck.probe.agent." + OPENED_BY[arguments["method"]])
         opened: "Dict[str, Any]" = module.meeting(sources, arguments, timeout)
         return opened
     return _roots(sources, arguments, time.monotonic() + timeout)
@@ -78,7 +78,7 @@ def _roots(sources: "Sources", arguments: "Arguments", ends: float) -> "Dict[str
 def _first_message(sources: "Sources", argv: "Sequence[str]", arguments: "Arguments", ends: float) -> "Dict[str, Any]":
     """Start the child, keep it, and return what it tells in its line."""
     variables = dict(arguments.get("variables") or {}, NCCL_COMM_ID=None)
-    child = KeptChild(argv, child_environment(sources.job.environment, variables, _QUIET))
+    child = LongLivedChild(argv, child_environment(sources.job.environment, variables, _QUIET))
     sources.kept.setdefault("meetings", []).append(child)  # its input stays open, and so does all that it opened
     words = "it ended without an answer"
     for one in child.messages(ends):

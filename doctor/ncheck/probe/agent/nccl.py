@@ -29,7 +29,7 @@ RESERVE, PART = 6.0, 0.25  # seconds to end ranks that hang: so many, or this pa
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return the result of this node: see turn.py."""
+    """Return the result of this node: see step.py."""
     began = time.monotonic()
     ends = began + min(timeout, arguments.get("timeout") or timeout)
     before, moved = segments.here(), counters()

@@ -26,7 +26,7 @@ READS = ("all_reduce_perf -g N, where the probe is nccl-tests: its table; /sys/c
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return the result of this node; "output" is that of the program: see turn.py."""
+    """Return the result of this node; "output" is that of the program: see step.py."""
     environment = child_environment(sources.job.environment, arguments.get("variables") or {}, _LOGGED)
     path = next(filter(None, (path_of(name, environment) for name in NCCL_TESTS)), None)
     if path is None:

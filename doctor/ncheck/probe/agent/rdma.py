@@ -30,7 +30,7 @@ _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return the result of this node; "output" is that of the program: see turn.py."""
+    """Return the result of this node; "output" is that of the program: see step.py."""
     ends = time.monotonic() + min(arguments["timeout"], timeout)
     environment = child_environment(sources.job.environment, arguments.get("variables") or {}, {})
     path = path_of(arguments["tool"], environment)

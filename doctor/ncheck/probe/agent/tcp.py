@@ -40,7 +40,7 @@ READS = ("TCP between the two nodes of a pair, where they listen for this run an
 
 
 def answer(sources: object, arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return the result of a step: see turn.py."""
+    """Return the result of a step: see step.py."""
     began, before = time.monotonic(), counters()
     pair = _Pair(arguments, began + min(arguments["timeout"], timeout))
     failure = None
@@ -86,8 +86,8 @@ class _Pair:
         self.theirs = [self.ticket(self.other, number) for number in range(STREAMS + self.rank)]
 
     def ticket(self, dialler: str, number: int) -> bytes:
-        turn = "{} {} {}".format(self.asked["round"], " ".join(self.asked["group"]), number)
-        return proof(self.asked["token"], dialler, turn)
+        step = "{} {} {}".format(self.asked["round"], " ".join(self.asked["group"]), number)
+        return proof(self.asked["token"], dialler, step)
 
     def left(self, most: float = float("inf")) -> float:
         """Return the seconds that are left. Raises BrokenError if there are none."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.nccl.settings import PlacedSetting, settings_of
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 
 RING, TREE, NVLS, NVLS_TREE = "ring", "tree", "nvls", "nvlstree"
 
 
-def settings_on(hardware: Hardware) -> Mapping[str, PlacedSetting]:
+def settings_on(hardware: NodeHardware) -> Mapping[str, PlacedSetting]:
     """Return NCCL's settings on a node; none where they could not be read."""
     return settings_of(hardware.environment, None) if hardware.environment else {}
 

@@ -10,7 +10,7 @@ from ncheck.nccl.settings import is_on, release_of
 from ncheck.probe.links.algorithms import settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, unknown
 from ncheck.probe.links.gpu_links import generation_of
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 
 _SINCE = (2, 21)
 _NEEDED = ("NCCL_MNNVL_ENABLE", "NCCL_CUMEM_ENABLE")  # each is on where it is not set
@@ -27,7 +27,7 @@ class Domains:
     without: str = ""
 
 
-def domains_of(nodes: Sequence[tuple[str, Hardware, str]]) -> Domains:
+def domains_of(nodes: Sequence[tuple[str, NodeHardware, str]]) -> Domains:
     """Return the domains of these nodes, each with its hardware and the version of NCCL there ("" if unknown)."""
     sizes = Counter(_domain(hardware) for _, hardware, _ in nodes)
     if None in sizes or min(sizes.values()) < 2:  # noqa: PLR2004  a domain of one node is its own NVLink
@@ -36,7 +36,7 @@ def domains_of(nodes: Sequence[tuple[str, Hardware, str]]) -> Domains:
     return Domains(0, without) if without else Domains(len(sizes))
 
 
-def across(node: str, hardware: Hardware) -> Ceiling:
+def across(node: str, hardware: NodeHardware) -> Ceiling:
     """Return what a ring through all GPUs of a domain carries: the NVLinks of the GPU with the fewest."""
     generation = generation_of(hardware.gpus.models[0]) if hardware.gpus and len(hardware.gpus.models) == 1 else None
     links = {gpu.called: gpu.active_links for gpu in hardware.health.gpus} if hardware.health else {}
@@ -48,7 +48,7 @@ def across(node: str, hardware: Hardware) -> Ceiling:
     return Ceiling(fewest * generation.each, term, lowered, component=Component.DOMAIN)
 
 
-def _domain(hardware: Hardware) -> tuple[str, int] | None:
+def _domain(hardware: NodeHardware) -> tuple[str, int] | None:
     """Return the domain of all GPUs of a node, None where it has none or they are not in the same."""
     fabrics = [gpu.fabric for gpu in hardware.health.gpus] if hardware.health else []
     found = {
@@ -58,7 +58,7 @@ def _domain(hardware: Hardware) -> tuple[str, int] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _without(node: str, hardware: Hardware, version: str) -> str:
+def _without(node: str, hardware: NodeHardware, version: str) -> str:
     settings, release = settings_on(hardware), release_of(version)
     if release and release[:2] < _SINCE:
         return f"NCCL {version} uses no NVLink between nodes (2.21 does)"

@@ -13,11 +13,11 @@ from ncheck.nccl.settings import PlacedSetting, is_on, release_of
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.links.algorithms import NVLS, NVLS_TREE, RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, unknown
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.pcie_links import between_gpus
 
 
-def inside(node: str, hardware: Hardware, ranks: int, version: str = "", elsewhere: int = 0) -> Ceiling:
+def inside(node: str, hardware: NodeHardware, ranks: int, version: str = "", elsewhere: int = 0) -> Ceiling:
     """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown).
 
     `elsewhere` are the ranks on other nodes.
@@ -49,7 +49,7 @@ def _by_tree(node: str, ring: Ceiling, settings: Mapping[str, PlacedSetting], wo
     return replace(ring, busbw=busbw, lowered_by=(*ring.lowered_by, why))
 
 
-def carries_nvls_tree(node: str, hardware: Hardware, version: str) -> bool:
+def carries_nvls_tree(node: str, hardware: NodeHardware, version: str) -> bool:
     """Return whether NCCL of this version joins NVLS of this node with that of others by a tree."""
     generation = generation_of(hardware.gpus.models[0]) if hardware.gpus and len(hardware.gpus.models) == 1 else None
     if generation is None or hardware.topology is None or not generation.nvls or not release_of(version):
@@ -63,7 +63,7 @@ def _linked_directly(topology: TopologyFacts, one: str, other: str) -> bool:
     return bool(bonded(topology, one, other)) or topology.pairs.get((one, other)) == "XGMI"
 
 
-def _linked(node: str, hardware: Hardware, used: tuple[str, ...], without: str) -> Ceiling:
+def _linked(node: str, hardware: NodeHardware, used: tuple[str, ...], without: str) -> Ceiling:
     generation = generation_of(hardware.gpus.models[0]) if hardware.gpus else None
     wiring = wiring_of(hardware.topology, used, generation.most) if generation and hardware.topology else None
     if generation is None or wiring is None:
@@ -100,7 +100,7 @@ def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str
     return "" if allows(settings, algorithm) else f"no NVLS: {settings['NCCL_ALGO'].described} on {node}"
 
 
-def gpu_of_first_rank(hardware: Hardware) -> Gpu | None:
+def gpu_of_first_rank(hardware: NodeHardware) -> Gpu | None:
     """Return the GPU of a node's only rank, None if its GPUs are unknown."""
     return min(hardware.gpus.gpus, key=lambda gpu: gpu.index, default=None) if hardware.gpus else None
 

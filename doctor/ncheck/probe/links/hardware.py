@@ -19,7 +19,7 @@ HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts,
 
 
 @dataclass(frozen=True)
-class Hardware:
+class NodeHardware:
     """One node; None for facts that could not be read."""
 
     gpus: GpuFacts | None = None
@@ -31,16 +31,16 @@ class Hardware:
     health: GpuHealthFacts | None = None
 
 
-def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
+def hardware_of(facts: Mapping[type[object], object]) -> NodeHardware:
     """Return a node's hardware from its facts by type; Unread, Absent and missing facts become None."""
 
     def known(fact: type[object]) -> object | None:
         value = facts.get(fact)
         return value if isinstance(value, fact) else None
 
-    return Hardware(*map(known, HARDWARE_FACTS))  # type: ignore[arg-type]  # in the order of the fields
+    return NodeHardware(*map(known, HARDWARE_FACTS))  # type: ignore[arg-type]  # in the order of the fields
 
 
-def hardware_in(cluster: Cluster) -> dict[str, Hardware]:
+def hardware_in(cluster: Cluster) -> dict[str, NodeHardware]:
     """Return the hardware by node, for a check that declares HARDWARE_FACTS."""
     return {node.name: hardware_of({fact: node.maybe(fact) for fact in HARDWARE_FACTS}) for node in cluster}

@@ -12,7 +12,7 @@ from ncheck.parse.interface_names import Kind
 from ncheck.parse.topology_matrix import closest_nics
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.gpu_links import gpu_of_first_rank
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.pcie_links import to_device
 from ncheck.probe.node_result import Carried, NodeResult, Step
 
@@ -43,7 +43,7 @@ def by_rdma(step: Step, result: NodeResult) -> bool | None:
     return step.net.lower() == "ib" or (not step.net and any(":" in device for device in result.planned))
 
 
-def rails_of(node: str, hardware: Hardware, result: NodeResult) -> Rails | Ceiling:
+def rails_of(node: str, hardware: NodeHardware, result: NodeResult) -> Rails | Ceiling:
     """Return the ports in NCCL's log, otherwise those of the plan; an unknown ceiling if they are not known."""
     if hardware.infiniband is None:
         return unknown(f"the HCAs of {node}")
@@ -63,7 +63,7 @@ def rails_of(node: str, hardware: Hardware, result: NodeResult) -> Rails | Ceili
     return Rails(used, tuple(port for port in ports if port.state != "Active"))
 
 
-def nic_sum(node: str, hardware: Hardware, rails: Rails, peers: int, fastest: float) -> Ceiling:
+def nic_sum(node: str, hardware: NodeHardware, rails: Rails, peers: int, fastest: float) -> Ceiling:
     """Return the sum of a node's rails. `peers`: the most rails of any node; `fastest`: their highest rate in Gb/s."""
     parts = tuple(_cards(node, hardware, rails.used))
     lowered = [why for part in parts for why in part.lowered_by]
@@ -78,7 +78,7 @@ def nic_sum(node: str, hardware: Hardware, rails: Rails, peers: int, fastest: fl
     return Ceiling(total, f"NIC sum: {_rates(rails.used)}", lowered_by, component=Component.NIC, narrow=narrow)
 
 
-def one_rail(node: str, hardware: Hardware, rails: Rails, result: NodeResult) -> Ceiling:
+def one_rail(node: str, hardware: NodeHardware, rails: Rails, result: NodeResult) -> Ceiling:
     """Return what the HCA of a single rank gives: the one that carried most, or the nearest to the GPU."""
     port = _nearest(hardware, rails.used, result.carried)
     card = next(_cards(node, hardware, (port,)))
@@ -88,7 +88,7 @@ def one_rail(node: str, hardware: Hardware, rails: Rails, result: NodeResult) ->
     return lowest((card, bus)) if bus else card
 
 
-def by_tcp(node: str, hardware: Hardware, result: NodeResult) -> Ceiling:
+def by_tcp(node: str, hardware: NodeHardware, result: NodeResult) -> Ceiling:
     """Return what TCP reaches over a wire that one core can fill; faster wires are unknown."""
     names = [place for place in result.planned if ":" not in place]
     if hardware.nics is None or len(names) != 1:
@@ -106,7 +106,7 @@ def _over_wire(node: str, nic: Interface, speed: int) -> Ceiling:
     return Ceiling(speed / 8000 * _PAYLOAD, f"TCP over one interface of {speed / 1000:g} Gb/s", lowered)
 
 
-def _nearest(hardware: Hardware, ports: tuple[HcaPort, ...], carried: Mapping[str, Carried]) -> HcaPort:
+def _nearest(hardware: NodeHardware, ports: tuple[HcaPort, ...], carried: Mapping[str, Carried]) -> HcaPort:
     busiest = max(ports, key=lambda port: _moved(carried, port))
     if _moved(carried, busiest):
         return busiest
@@ -122,7 +122,7 @@ def _moved(carried: Mapping[str, Carried], port: HcaPort) -> int:
     return counted.sent + counted.received if counted else 0
 
 
-def _cards(node: str, hardware: Hardware, ports: tuple[HcaPort, ...]) -> Iterator[Ceiling]:
+def _cards(node: str, hardware: NodeHardware, ports: tuple[HcaPort, ...]) -> Iterator[Ceiling]:
     """Yield what each card carries: its ports' rates, or its PCIe link if that is slower.
 
     The functions of one card (0000:3b:00.0 and .1) share its link.

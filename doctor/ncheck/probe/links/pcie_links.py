@@ -12,7 +12,7 @@ from ncheck.facts.pcie import PcieLink, Processor
 from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.topology_matrix import RANK
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 
 # GT/s per lane: the number of the generation, and the GB/s per lane that NCCL assumes between GPUs.
 _GENERATIONS = {2.5: (1, 0.1875), 5.0: (2, 0.375), 8.0: (3, 0.75), 16.0: (4, 1.5), 32.0: (5, 3.0), 64.0: (6, 6.0)}
@@ -28,7 +28,7 @@ _BETWEEN_INTELS = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 _BETWEEN_AMDS = 16.0
 
 
-def between_gpus(node: str, hardware: Hardware, used: Sequence[str]) -> Ceiling:
+def between_gpus(node: str, hardware: NodeHardware, used: Sequence[str]) -> Ceiling:
     """Return what the slowest hop of a ring over these GPUs carries; they are named as in the matrix (GPU0)."""
     topology, pcie, gpus = hardware.topology, hardware.pcie, hardware.gpus
     if topology is None or pcie is None or gpus is None:

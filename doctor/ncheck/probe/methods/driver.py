@@ -169,7 +169,7 @@ def driver_named(name: str) -> Driver:
 def step_arguments(step: Step) -> dict[str, JsonValue]:
     """Return a step as nodes are asked for it, and as it is read back from a recording."""
     return {
-        "round": step.round, "stage": step.stage.value, "means": step.method.value, "group": list(step.group),
+        "round": step.round, "stage": step.stage.value, "method": step.method.value, "group": list(step.group),
         "ranks": list(step.ranks), "sizes": list(step.sizes), "launcher": step.launcher, "net": step.net,
         "expect": step.expect, "repeats": step.repeats,
     }  # fmt: skip

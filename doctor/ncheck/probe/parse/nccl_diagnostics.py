@@ -85,17 +85,17 @@ def parse_diagnostics(text: str | Iterable[str]) -> NcclDiagnostics:
     return NcclDiagnostics(tuple(found), ranks)
 
 
-def _diagnostic(tag: str, said: str) -> Diagnostic:
-    check, colon, words = said.partition(": ")
-    return Diagnostic(tag, check if colon else "", words if colon else said, _meaning(tag, said))
+def _diagnostic(tag: str, text: str) -> Diagnostic:
+    check, colon, words = text.partition(": ")
+    return Diagnostic(tag, check if colon else "", words if colon else text, _meaning(tag, text))
 
 
-def _meaning(tag: str, said: str) -> Says:
+def _meaning(tag: str, text: str) -> Says:
     """Return what a line means. A line that is not OK and that no known release prints counts as a problem."""
     if tag == "OK":
         return Says.OK
     if tag == "INFO":
         for phrases, meaning in ((_UNTRIED, Says.UNTRIED), (_NOTICES, Says.NOTICE)):
-            if any(phrase in said for phrase in phrases):
+            if any(phrase in text for phrase in phrases):
                 return meaning
     return Says.WRONG

@@ -77,7 +77,7 @@ class ListedRank:
 
 
 @dataclass(frozen=True)
-class NcclTests:
+class NcclTestsOutput:
     """One output. `tables` counts the tables in it: a build without MPI prints one for each process that mpirun starts.
 
     `out_of_bounds` is the sum of all wrong elements, None if the output ends before it. `unreadable` counts the rows of
@@ -107,7 +107,7 @@ class NcclTests:
         return len({rank.rank for rank in self.ranks})
 
 
-def parse_nccl_tests(text: str) -> NcclTests:
+def parse_nccl_tests(text: str) -> NcclTestsOutput:
     """Read a table or a -J file. Raises NotNcclTestsError for what is neither."""
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return _json(text)
@@ -118,7 +118,7 @@ def parse_nccl_tests(text: str) -> NcclTests:
     return found
 
 
-def _table(lines: Sequence[str]) -> NcclTests:
+def _table(lines: Sequence[str]) -> NcclTestsOutput:
     version, starting = _first(_VERSION, lines), _first(_STARTING, lines)
     average = _number((_first(_AVERAGE, lines) or ("",))[0])
     iters = _first(_ITERS, lines)
@@ -126,7 +126,7 @@ def _table(lines: Sequence[str]) -> NcclTests:
     ranks = (hit for line in lines if (hit := _RANK.search(line)))
     sums = [int(hit[1]) for line in lines if (hit := _OUT_OF_BOUNDS.search(line))]
     errors = (hit[0].strip() for line in lines if (hit := _ERROR.search(line)))
-    return NcclTests(
+    return NcclTestsOutput(
         collective=starting[0] if starting else "",
         version=version[0] if version else "",
         nccl=decode_version(int(version[1])) if version and version[1] else "",
@@ -191,7 +191,7 @@ def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> tuple[str, ...] | 
     return next((hit.groups() for line in lines if (hit := pattern.search(line))), None)
 
 
-def _json(text: str) -> NcclTests:
+def _json(text: str) -> NcclTestsOutput:
     try:
         content = json.loads(text.lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:
@@ -204,7 +204,7 @@ def _json(text: str) -> NcclTests:
     ranks = config.get("devices", content.get("devices"))  # the field lies inside config since JSON_FILE_VERSION 2
     args, errors = content.get("args"), content.get("errors")
     count = _number(_mapping(content.get("out_of_bounds")).get("count"))
-    return NcclTests(
+    return NcclTestsOutput(
         collective=str(args[0]).rpartition("/")[2][:_LONGEST] if isinstance(args, list) and args else "",
         nccl=decode_version(code) if isinstance(code, int) and 0 < code < 10**6 else "",
         ranks=tuple(_json_ranks(ranks if isinstance(ranks, list) else []))[:MOST_RANKS],

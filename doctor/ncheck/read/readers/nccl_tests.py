@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from ncheck.model.remark import Remark, error, info, warning
-from ncheck.probe.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
+from ncheck.probe.parse.nccl_tests import NcclTestsOutput, NotNcclTestsError, parse_nccl_tests
 from ncheck.read.reading import Reader, Reading, Record
 
 
-def _facts(found: NcclTests) -> Record:
+def _facts(found: NcclTestsOutput) -> Record:
     return {
         "collective": found.collective or None,
         "nccl_tests": found.version or None,
@@ -25,7 +25,7 @@ def _facts(found: NcclTests) -> Record:
     }
 
 
-def _remarks(found: NcclTests) -> Iterator[Remark]:
+def _remarks(found: NcclTestsOutput) -> Iterator[Remark]:
     for problem in found.errors:
         yield error(problem)
     wrong = sum(1 for row in found.rows if row.wrong)

@@ -9,7 +9,7 @@ from ncheck.model.remark import error
 from ncheck.parse.topology_matrix import Matrix, closest_nics, parse_topology
 from ncheck.read.reading import Reader, Reading, Record
 from ncheck.topology.drawing import drawing
-from ncheck.topology.judged import judged
+from ncheck.topology.judgement import judged
 
 _NOTHING: Mapping[str, object] = {
     "gpus": None,

@@ -52,22 +52,24 @@ def answer(sources: object, arguments: "Mapping[str, Any]", timeout: float) -> "
     seconds = timeout if dump else min(timeout, _PATIENCE)
     ranks = [_Rank(one, dump=dump) for one in asked]
     with ThreadPoolExecutor(max(1, len(ranks))) as pool:
-        said = list(pool.map(lambda one: _said(one, seconds, end), ranks))
+        answers = list(pool.map(lambda one: _answer_of(one, seconds, end), ranks))
     room = _MOST_PACKED
-    for entry in (one["dump"] for one in said if one["dump"]):
+    for entry in (one["dump"] for one in answers if one["dump"]):
         size = len(entry["data"] or "")
         if size > room:
             entry.update(data=None, read=0, error="left out: the dumps of this node are too large")
         else:
             room -= size
-    return {"ranks": said}
+    return {"ranks": answers}
 
 
-def _said(one: "_Rank", seconds: float, end: float) -> "Dict[str, Any]":
+def _answer_of(one: "_Rank", seconds: float, end: float) -> "Dict[str, Any]":
     """Let one rank's work be done, which may hang, and return what there is to say."""
     if within(seconds, one.work, end):
-        return one.said
-    return dict(one.said, tried=list(one.said["tried"]), dump=None, error=_SILENT)  # it may still go on with its own
+        return one.answer
+    return dict(
+        one.answer, tried=list(one.answer["tried"]), dump=None, error=_SILENT
+    )  # it may still go on with its own
 
 
 class _Rank:
@@ -78,7 +80,7 @@ class _Rank:
         self.pid: int = asked["pid"]
         self.number: "Optional[int]" = asked["rank"]
         self.started: int = asked["started"]
-        self.said: "Dict[str, Any]" = {
+        self.answer: "Dict[str, Any]" = {
             "pid": self.pid, "error": "", "asked": "", "tried": [], "began": None, "dump": None,
         }  # fmt: skip
         self.paths: "List[str]" = []
@@ -88,7 +90,7 @@ class _Rank:
     def work(self, end: float) -> None:
         """Look where its dump is, ask for one with "dump", wait for it until then, and read it."""
         self.look()
-        if self.said["error"]:
+        if self.answer["error"]:
             return
         if self.dump:
             before = _mark(self.newest())
@@ -102,23 +104,23 @@ class _Rank:
         user = proc.status(self.pid).get("Uid", "").split()
         now = proc.stat(self.pid)  # the last of them: what was read before is this process's own
         if now is None or now.started != self.started or not user:
-            self.said["error"] = "gone"
+            self.answer["error"] = "gone"
             return
-        self.said["began"] = _booted() + now.started / float(os.sysconf("SC_CLK_TCK"))
+        self.answer["began"] = _booted() + now.started / float(os.sysconf("SC_CLK_TCK"))
         self.user = int(user[1])
         if variables is None:
-            self.said["error"] = _REFUSED
+            self.answer["error"] = _REFUSED
         else:
             self._look(variables)
 
     def _look(self, variables: "Mapping[str, str]") -> None:
         if self.number is None:
-            self.said["error"] = "the number of the rank is not known"
+            self.answer["error"] = "the number of the rank is not known"
             return
         named = [variables[name] for name in _PREFIX if variables.get(name)]
         for prefix in named[:1] or _defaults(variables):
             path = "{}{}".format(prefix, self.number)
-            self.said["tried"].append(path[:_LONGEST])
+            self.answer["tried"].append(path[:_LONGEST])
             self.paths.append(path)
         if variables.get(_PIPE):
             self.pipe = "{}{}.pipe".format(variables[_PIPE], self.number)
@@ -142,14 +144,14 @@ class _Rank:
     def ask(self) -> bool:
         """Write to the pipe that torch made for this rank; return whether it was asked."""
         if not self.pipe:
-            self.said["asked"] = "torch does not listen: {} is not set".format(_PIPE)
+            self.answer["asked"] = "torch does not listen: {} is not set".format(_PIPE)
             return False
         try:
             with _folder(self.pid, self.pipe) as folder:
-                self.said["asked"] = self._asked(folder, os.path.basename(self.pipe))
+                self.answer["asked"] = self._asked(folder, os.path.basename(self.pipe))
         except OSError as error:
-            self.said["asked"] = _why(error)
-        return bool(self.said["asked"] == "asked")
+            self.answer["asked"] = _why(error)
+        return bool(self.answer["asked"] == "asked")
 
     def _asked(self, folder: int, name: str) -> str:
         """Write to the pipe in this folder. Return "asked", or why not."""
@@ -180,21 +182,21 @@ class _Rank:
             if now != last:
                 last, since = now, time.monotonic()
             elif newest and time.monotonic() - since >= _QUIET and newest[1].st_size and self._is_whole(newest[0]):
-                self.said["asked"] = "written"
+                self.answer["asked"] = "written"
                 return
 
     def read(self) -> None:
         """Read the newest dump."""
         newest = self.newest()
         if newest is None:
-            self.said["error"] = self.refused
+            self.answer["error"] = self.refused
             return
         path, state = newest
         entry: "Dict[str, Any]" = {
             "path": path[:_LONGEST], "size": state.st_size, "mtime": state.st_mtime, "owner": state.st_uid,
             "data": None, "read": 0, "error": "",
         }  # fmt: skip
-        self.said["dump"] = entry
+        self.answer["dump"] = entry
         if not stat.S_ISREG(state.st_mode):
             entry["error"] = "no regular file"
         elif state.st_uid != self.user:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import namedtuple
 
-from ncheck.agent.apart import OPEN_FILES, Child
+from ncheck.agent.isolated_calls import OPEN_FILES, Child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -209,9 +209,9 @@ class _Watched:
                     self.error = ""
                     return threads
             else:
-                said = reply.get("stderr", "").partition("Stack backtrace:")[0].strip()
+                message = reply.get("stderr", "").partition("Stack backtrace:")[0].strip()
                 refused = reply.get("reason", "") if reply["status"] != "ok" else ""
-                self.error = (refused or said or "exit status {}".format(reply.get("exit_status")))[:_LONGEST_WORDS]
+                self.error = (refused or message or "exit status {}".format(reply.get("exit_status")))[:_LONGEST_WORDS]
             if not _WHILE_IT_RUNS.search(self.error):
                 break
             time.sleep(0.02)

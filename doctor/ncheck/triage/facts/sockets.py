@@ -28,7 +28,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class SocketLook:
     """One look at a socket. `sent`: bytes that the other side has not acknowledged; `unread`: bytes that the process
     has not read, or connections that it has not accepted; `retransmits`: in a row without an answer.
 
@@ -56,8 +56,8 @@ class Socket:
     local_port: int
     remote: str
     remote_port: int
-    first: Seen | None
-    last: Seen | None
+    first: SocketLook | None
+    last: SocketLook | None
 
     def stayed(self, state: str) -> bool:
         """Return whether it was in this state at both looks."""
@@ -176,7 +176,7 @@ class SocketAnswer:
     local_port: int
     remote: Annotated[str, _ip]
     remote_port: int
-    seen: tuple[Annotated[Seen, _seen] | None, Annotated[Seen, _seen] | None]
+    seen: tuple[Annotated[SocketLook, _seen] | None, Annotated[SocketLook, _seen] | None]
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,9 @@ def _socket(one: SocketAnswer) -> Socket:
     return Socket(one.held_by, one.namespace, one.local, one.local_port, one.remote, one.remote_port, *one.seen)
 
 
-def _seen(one: SeenAnswer) -> Seen:
+def _seen(one: SeenAnswer) -> SocketLook:
     counts = one.counts or Counts()
-    return Seen(
+    return SocketLook(
         _state(one.state), one.sent, one.unread, one.timer, one.retransmits,
         counts.acknowledged, counts.received, counts.resent,
     )  # fmt: skip

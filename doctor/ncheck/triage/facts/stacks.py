@@ -40,7 +40,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Thread:
+class PythonThread:
     """One Python thread, its innermost frame first. `number` is the kernel's, None if it is not known.
 
     `idle`: it waits in the kernel. `gil`: it holds the interpreter's lock.
@@ -84,8 +84,8 @@ class ProcessStacks:
     """
 
     pid: int
-    looks: tuple[tuple[Thread, ...], ...] | Unread | Absent
-    native: tuple[Thread, ...] = ()
+    looks: tuple[tuple[PythonThread, ...], ...] | Unread | Absent
+    native: tuple[PythonThread, ...] = ()
     before: tuple[Task, ...] = ()
     after: tuple[Task, ...] = ()
     seconds: float = 0.0
@@ -241,7 +241,7 @@ def _short(file: str, short: str) -> str:
 
 
 def _process(one: ProcessAnswer, answer: StacksAnswer) -> ProcessStacks:
-    looks: list[tuple[Thread, ...]] = []
+    looks: list[tuple[PythonThread, ...]] = []
     for sample in one.samples:
         looks.append(looks[-1] if sample is None else _threads(sample, answer.frames))
     tasks = [tuple(_task(task, answer) for task in look) for look in one.tasks[:2]]
@@ -252,15 +252,16 @@ def _process(one: ProcessAnswer, answer: StacksAnswer) -> ProcessStacks:
     )  # fmt: skip
 
 
-def _threads(sample: Sequence[ThreadAnswer], frames: Sequence[Frame]) -> tuple[Thread, ...]:
+def _threads(sample: Sequence[ThreadAnswer], frames: Sequence[Frame]) -> tuple[PythonThread, ...]:
     return tuple(
-        Thread(one.name, tuple(frames[it] for it in one.stack), one.tid, not one.active, one.gil) for one in sample
+        PythonThread(one.name, tuple(frames[it] for it in one.stack), one.tid, not one.active, one.gil)
+        for one in sample
     )
 
 
 def _why_none(one: ProcessAnswer, ptrace_scope: int | None) -> Unread | Absent:  # noqa: PLR0911  one for each reason
     """Return why there are no Python stacks of a process."""
-    said = printable(one.error.strip().partition("\n")[0].removeprefix("Error: "), 300)
+    message = printable(one.error.strip().partition("\n")[0].removeprefix("Error: "), 300)
     if one.gone:
         return Absent("it has ended")
     if one.hangs:
@@ -269,14 +270,14 @@ def _why_none(one: ProcessAnswer, ptrace_scope: int | None) -> Unread | Absent: 
         return Unread(f"root does not run a py-spy that others may write: {one.not_run}", fix=_INSTALL)
     if not one.py_spy:
         return Unread("no py-spy on this node", fix=_INSTALL)
-    if "find python version" in said:
+    if "find python version" in message:
         return Absent("it is no Python program")
-    if said.startswith("sudo: "):
-        return Unread(f"py-spy: {said}")
-    if "ermission" in said or "not permitted" in said:
+    if message.startswith("sudo: "):
+        return Unread(f"py-spy: {message}")
+    if "ermission" in message or "not permitted" in message:
         scope = f" (kernel.yama.ptrace_scope is {ptrace_scope})" if ptrace_scope else ""
         return Unread(f"py-spy may not read it as this user{scope}: it needs root", needs_root=True, fix=_AS_ROOT)
-    return Unread(f"py-spy: {said or 'no answer'}", fix=_INSTALL if "Unsupported version" in said else "")
+    return Unread(f"py-spy: {message or 'no answer'}", fix=_INSTALL if "Unsupported version" in message else "")
 
 
 _INSTALL = "pip install py-spy"

@@ -15,7 +15,7 @@ from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.facts.activity import ActivityFacts, MountUse, ProcessActivity, Space, Thread
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
+from ncheck.triage.watched_ranks import SOURCE, Watched, clean, mount_of, watched
 
 READS = (ActivityFacts, ProcessesFacts)
 

@@ -15,7 +15,7 @@ from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.activity import ActivityFacts, ProcessActivity
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.watched import SOURCE, Watched, clean, listed, watched
+from ncheck.triage.watched_ranks import SOURCE, Watched, clean, listed, watched
 
 READS = (ActivityFacts, ProcessesFacts, ClockFacts)
 

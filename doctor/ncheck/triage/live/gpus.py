@@ -19,7 +19,7 @@ from ncheck.triage.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuL
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.positions import Kind, position_of
-from ncheck.triage.watched import clean
+from ncheck.triage.watched_ranks import clean
 
 READS = (GpuActivityFacts, ProcessesFacts, StacksFacts)
 

@@ -23,7 +23,7 @@ from ncheck.triage.facts.kernel_messages import KernelMessage, KernelMessagesFac
 from ncheck.triage.facts.processes import ProcessesFacts, is_launcher
 from ncheck.triage.signature import LineClue
 from ncheck.triage.signatures import SIGNATURES
-from ncheck.triage.watched import clean
+from ncheck.triage.watched_ranks import clean
 
 READS = (KernelMessagesFacts, GpuActivityFacts, ActivityFacts, ProcessesFacts)
 _SLACK = 5.0  # seconds by which the kernel's two clocks may differ

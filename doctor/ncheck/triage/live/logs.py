@@ -15,7 +15,7 @@ from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_of
 from ncheck.triage.scan import Scan, ScannedLog
-from ncheck.triage.watched import clean
+from ncheck.triage.watched_ranks import clean
 
 READS = (LogTailsFacts,)
 

@@ -12,7 +12,7 @@ from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
 from ncheck.triage.facts.activity import ActivityFacts, Group, NodeActivity
 from ncheck.triage.facts.processes import ProcessesFacts
-from ncheck.triage.watched import SOURCE, Watched, clean, mount_of, watched
+from ncheck.triage.watched_ranks import SOURCE, Watched, clean, mount_of, watched
 
 READS = (ActivityFacts, ProcessesFacts)
 

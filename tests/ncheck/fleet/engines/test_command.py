@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ncheck.fleet.engine import Engine, LoginFailedError, Stream
+from ncheck.fleet.engine import Engine, NotConnectedError, Stream
 from ncheck.fleet.engines.command import LocalEngine, RshEngine
 from ncheck.model.evidence import Cause
 from ncheck.model.node import Node
@@ -75,7 +75,7 @@ def test_a_name_in_that_command_stays_one_word_and_no_command(tmp_path: Path) ->
 
 def test_a_command_that_is_not_there_is_our_trouble() -> None:
     engine = RshEngine(lambda _node: "no-such-program {node}", {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
-    with pytest.raises(LoginFailedError) as raised:
+    with pytest.raises(NotConnectedError) as raised:
         engine.connect(Node("pod-7"), 60)
     assert raised.value.login.cause is Cause.TRANSPORT
 

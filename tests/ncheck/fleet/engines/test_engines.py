@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 from ncheck.errors import SettingsError
-from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.engine import NotConnectedError
 from ncheck.fleet.engines import engines
 from ncheck.fleet.engines.ssh import answering
 from ncheck.model.evidence import Cause
@@ -51,7 +51,7 @@ def test_a_configuration_that_cannot_be_read_is_an_error_of_the_settings(tmp_pat
 def test_paramiko_behind_a_jump_host_names_the_transport_that_works(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host node07\n  ProxyJump bastion\n")
-    with pytest.raises(LoginFailedError) as raised:
+    with pytest.raises(NotConnectedError) as raised:
         engines(Settings(transport="paramiko", ssh_config=str(config)), ENVIRON)(Node("node07")).connect(
             Node("node07"), 60
         )
@@ -60,7 +60,7 @@ def test_paramiko_behind_a_jump_host_names_the_transport_that_works(tmp_path: Pa
 
 
 def test_every_cause_of_the_ssh_client_is_a_cause_in_evidence() -> None:
-    assert {cause.name: cause.value for cause in ssh.Cause}.items() <= {c.name: c.value for c in Cause}.items()
+    assert {cause.name: cause.value for cause in ssh.LoginCause}.items() <= {c.name: c.value for c in Cause}.items()
 
 
 def test_of_several_ports_the_first_with_an_ssh_server_is_found() -> None:

@@ -12,7 +12,7 @@ from .driven_ranks import DrivenRanks, Standins
 
 @pytest.fixture
 def measured(standins: Standins, alone_in_shm: None) -> Iterator[DrivenRanks]:  # noqa: ARG001  for as long as it runs
-    """Return a function that runs a turn of this node's ranks. Afterwards no process and no segment may be left."""
+    """Return a function that runs a step of this node's ranks. Afterwards no process and no segment may be left."""
     ranks = DrivenRanks(standins)
     yield ranks
     ranks.close()

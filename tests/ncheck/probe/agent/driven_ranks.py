@@ -11,7 +11,7 @@ from typing import Any
 
 from ncheck.agent.sources import Sources
 from ncheck.fleet.bootstrap import module_text
-from ncheck.probe.agent import meeting, turn
+from ncheck.probe.agent import meeting, step
 
 Told = dict[str, Any]
 Standins = Callable[..., Path]
@@ -22,7 +22,7 @@ ALL_RIGHT = [(8, False, 0), (8, True, 0), (1 << 20, False, 0), (1 << 20, True, 0
 
 
 class DrivenRanks:
-    """Runs a turn of this node's ranks, and beside it one of a second node where that is asked for."""
+    """Runs a step of this node's ranks, and beside it one of a second node where that is asked for."""
 
     def __init__(self, standins: Standins) -> None:
         self.standins, self.mark = standins, os.urandom(8).hex()
@@ -42,14 +42,14 @@ class DrivenRanks:
     ) -> Told:
         """Return what this node tells; under "beside" what the second one does, whose stand-in for NCCL is so told."""
         sources = self.node(python, flags, {"STANDIN_NCCL": nccl, "STANDIN_CUDA": cuda, **(job or {})})
-        met = meeting.answer(sources, {"means": "nccl", "count": 1, "variables": VARIABLES}, FAR)
+        met = meeting.answer(sources, {"method": "nccl", "count": 1, "variables": VARIABLES}, FAR)
         ranks = [len(gpus)] * (1 if beside is None else 2)
         parts = [(sources, _arguments(gpus, met["ids"][0], {"ranks": ranks, **more}))]
         if beside is not None:
             second = self.node(python, flags, {"STANDIN_NCCL": beside, "STANDIN_CUDA": cuda, "NCCL_HOSTID": "second"})
             parts.append((second, {**parts[0][1], "first": len(gpus)}))
         with ThreadPoolExecutor() as pool:
-            first, *others = pool.map(lambda part: turn.answer(part[0], part[1], FAR), parts)
+            first, *others = pool.map(lambda part: step.answer(part[0], part[1], FAR), parts)
         return {**first, "beside": others[0]} if others else dict(first)
 
     def node(self, python: str, flags: tuple[str, ...], job: dict[str, str]) -> Sources:
@@ -87,7 +87,7 @@ def shape(said: Told) -> list[tuple[int, bool, int | None]]:
 
 def _arguments(gpus: list[int], name: str, more: Told) -> Told:
     return {
-        "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [len(gpus)], "sizes": SIZES,
+        "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [len(gpus)], "sizes": SIZES,
         "launcher": "agents", "net": "", "expect": None, "node": "here", "planned": ["lo"], "timeout": FAR,
         "repeats": 5, "variables": VARIABLES, "id": name, "first": 0, "gpus": gpus, **more,
     }  # fmt: skip

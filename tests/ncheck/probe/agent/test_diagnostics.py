@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ncheck.agent.sources import Sources
 from ncheck.fleet.bootstrap import module_text
-from ncheck.probe.agent import meeting, turn
+from ncheck.probe.agent import meeting, step
 from ncheck.probe.parse.nccl_diagnostics import Says, parse_diagnostics
 
 FAR = 120.0
@@ -27,14 +27,14 @@ def test_what_nccl_prints_of_its_own_diagnostics_comes_whole(
     sources = Sources({**plain, **own})
     sources.fetch = module_text
     sources.start({"environment": {"python": sys.executable}})
-    met = meeting.answer(sources, {"means": "nccl", "count": 1, "variables": VARIABLES}, FAR)
+    met = meeting.answer(sources, {"method": "nccl", "count": 1, "variables": VARIABLES}, FAR)
     asked: dict[str, Any] = {
-        "means": "diagnostics", "round": 9, "stage": "all", "group": ["here"], "ranks": [2], "sizes": [], "net": "",
+        "method": "diagnostics", "round": 9, "stage": "all", "group": ["here"], "ranks": [2], "sizes": [], "net": "",
         "repeats": 5, "planned": [], "timeout": FAR,
         "variables": VARIABLES, "id": met["ids"][0], "first": 0, "gpus": [0, 1],
     }  # fmt: skip
     try:
-        said = turn.answer(sources, asked, FAR)
+        said = step.answer(sources, asked, FAR)
     finally:
         for child in sources.kept["meetings"]:
             child.end()

@@ -46,7 +46,7 @@ def agents() -> Iterator[tuple[Agent, Agent]]:
 
 
 def meet(agent: Agent) -> Said:
-    asked: JsonValue = {"means": "gloo", "count": 3, "variables": {}, "address": "127.0.0.1"}
+    asked: JsonValue = {"method": "gloo", "count": 3, "variables": {}, "address": "127.0.0.1"}
     reply = agent.ask(Answer("meeting", 120.0, asked))
     assert isinstance(reply.value, dict), reply
     return reply.value
@@ -54,12 +54,12 @@ def meet(agent: Agent) -> Said:
 
 def asked(rank: int, meeting: Said, **changed: JsonValue) -> Answer:
     arguments: dict[str, JsonValue] = {
-        "round": 1, "stage": "all", "means": "gloo", "group": list(NODES), "ranks": [1, 1],
+        "round": 1, "stage": "all", "method": "gloo", "group": list(NODES), "ranks": [1, 1],
         "sizes": [8, 256 * KIB], "repeats": 5, "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
         "planned": ["lo"], "timeout": 120.0, "variables": {"GLOO_SOCKET_IFNAME": "lo"}, "first": rank,
         "meeting": {"address": meeting["address"], "port": meeting["port"]}, "seconds": 60.0,
     }  # fmt: skip
-    return Answer("turn", 120.0, {**arguments, **changed}, turn=1)
+    return Answer("step", 120.0, {**arguments, **changed}, round=1)
 
 
 def test_no_step_of_a_ladder_is_so_large_that_nobody_can_tell_how_long_it_takes() -> None:
@@ -67,7 +67,7 @@ def test_no_step_of_a_ladder_is_so_large_that_nobody_can_tell_how_long_it_takes(
     assert [*ladder([2**20, 2**24])] == [(2**20, True), (2**24, True)]
 
 
-def turns(agents: tuple[Agent, Agent], meeting: Said, **changed: JsonValue) -> list[Said]:
+def steps(agents: tuple[Agent, Agent], meeting: Said, **changed: JsonValue) -> list[Said]:
     replies = at_once(agents, [asked(rank, meeting, **changed) for rank in (0, 1)])
     assert all(reply.succeeded for reply in replies), replies
     return [reply.value for reply in replies]  # type: ignore[misc]
@@ -77,7 +77,7 @@ def turns(agents: tuple[Agent, Agent], meeting: Said, **changed: JsonValue) -> l
 def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(agents: tuple[Agent, Agent]) -> None:
     meeting = meet(agents[0])
     for number in (1, 2):
-        for said in turns(agents, meeting, round=number):
+        for said in steps(agents, meeting, round=number):
             assert [(row["size"], row["in_place"], row["wrong"]) for row in said["rows"]] == [
                 (8, True, 0), (256 * KIB, True, 0),
             ]  # fmt: skip
@@ -93,11 +93,11 @@ def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(ag
 @pytest.mark.usefixtures("torch")
 def test_sizes_that_there_is_no_time_or_memory_for_are_left_out_by_both(agents: tuple[Agent, Agent]) -> None:
     meeting = meet(agents[0])
-    for said in turns(agents, meeting, sizes=[8, KIB], seconds=0.0):
+    for said in steps(agents, meeting, sizes=[8, KIB], seconds=0.0):
         told = [(row["size"], row["timing"]["repeats"]) for row in said["rows"]]
         assert (told, said["failure"]) == ([(8, 3)], None), "three of five repeats"
         assert said["log"] == ["left out from 1024 bytes on: there is no time for it"]
-    for said in turns(agents, meeting, sizes=[8, 2**50], round=2, seconds=1e6):
+    for said in steps(agents, meeting, sizes=[8, 2**50], round=2, seconds=1e6):
         assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)
         assert said["log"] == [f"left out from {2**50} bytes on: there is no memory for it"]
 
@@ -109,7 +109,7 @@ def test_a_rank_that_waits_in_vain_is_ended_with_its_time(agents: tuple[Agent, A
     assert said["rows"] == []
     assert (said["failure"]["rank"], said["failure"]["step"], said["failure"]["late"]) == (0, "init", True)
     assert processes() == before
-    assert [len(said["rows"]) for said in turns(agents, meeting, round=2)] == [2, 2]
+    assert [len(said["rows"]) for said in steps(agents, meeting, round=2)] == [2, 2]
 
 
 @pytest.mark.usefixtures("torch")
@@ -123,7 +123,7 @@ def test_only_the_address_of_the_jobs_network_is_listened_on(agents: tuple[Agent
 def test_a_turn_leaves_nothing_that_listens(agents: tuple[Agent, Agent]) -> None:
     meeting = meet(agents[0])
     before = {one.laddr for one in listening()}
-    assert [said["failure"] for said in turns(agents, meeting)] == [None, None]
+    assert [said["failure"] for said in steps(agents, meeting)] == [None, None]
     assert {one.laddr for one in listening()} - before == set()
 
 
@@ -146,7 +146,7 @@ def test_an_interpreter_without_torch_says_so(tmp_path: Path) -> None:
         "late": False,
     }  # fmt: skip
     assert said["log"][-1] == "ModuleNotFoundError: No module named 'torch'"
-    meeting: JsonValue = {"means": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
+    meeting: JsonValue = {"method": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
     reply = agent.ask(Answer("meeting", 60.0, meeting))
     assert (reply.status, reply.reason) == (Status.MISSING, "ModuleNotFoundError: No module named 'torch'")
     agent.bye()
@@ -158,7 +158,7 @@ def test_a_torch_that_is_still_imported_when_the_time_is_over_is_no_failure(tmp_
     slow.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} -S "$@"\n')
     slow.chmod(0o755)
     agent = Agent(python=str(slow))
-    meeting: JsonValue = {"means": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
+    meeting: JsonValue = {"method": "gloo", "count": 1, "variables": {}, "address": "127.0.0.1"}
     said: Any = agent.ask(Answer("meeting", 1.5, meeting)).value
     assert 0 < said.pop("importing") <= 3.0
     assert said == {}

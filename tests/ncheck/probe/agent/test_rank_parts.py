@@ -1,4 +1,4 @@
-"""The parts of a rank and of its turn that need neither a library nor a process."""
+"""The parts of a rank and of its step that need neither a library nor a process."""
 
 from __future__ import annotations
 

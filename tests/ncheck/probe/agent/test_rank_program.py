@@ -26,22 +26,22 @@ FAR = 120.0
 SHM = Path("/dev/shm")  # noqa: S108  where NCCL puts its segments
 LARGEST_ARGUMENT = 128 * 1024  # what Linux takes of one
 
-# A head of its own, which waits for a turn that does not come to an end.
+# A head of its own, which waits for a step that does not come to an end.
 HEAD = """
 import json, sys, time
 from ncheck.model.evidence import Answer
 from ncheck.model.node import Node
 from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.bootstrap import module_text
-from ncheck.fleet.session import Known, Request, Session, Wanted
+from ncheck.fleet.session import Known, Request, Session, SessionTerms
 asked = json.loads(sys.argv[1])
 known = Known(Node("here"))
 environment = {"python": sys.executable}
-wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60, environment=environment)
+wanted = SessionTerms("0123456789ab", time.monotonic() + 300, connect_timeout=60, environment=environment)
 session = Session(LocalEngine().connect(known.node, 60), known, wanted, module_text)
 session.greet(time.monotonic())
 session.start()
-session.collect(Request((Answer("turn", 300.0, asked, turn=1),)))
+session.collect(Request((Answer("step", 300.0, asked, round=1),)))
 """
 
 
@@ -59,7 +59,7 @@ def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG00
         sources.start({"environment": {"python": sys.executable}})
         opened.append(sources)
         variables = {"NCCL_SOCKET_IFNAME": "=lo"}
-        said: dict[str, Any] = meeting.answer(sources, {"means": "nccl", "variables": variables, **asked}, FAR)
+        said: dict[str, Any] = meeting.answer(sources, {"method": "nccl", "variables": variables, **asked}, FAR)
         return said
 
     yield at
@@ -69,9 +69,9 @@ def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG00
         child.process.stdout.close()
 
 
-def turn(name: str, **more: object) -> dict[str, Any]:
+def step(name: str, **more: object) -> dict[str, Any]:
     return {
-        "means": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [2], "sizes": [8], "planned": [],
+        "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [2], "sizes": [8], "planned": [],
         "launcher": "agents", "net": "", "expect": None, "node": "here", "timeout": FAR, "id": name, "first": 0,
         "repeats": 5, "variables": {"NCCL_SOCKET_IFNAME": "=lo"}, "gpus": [0, 1], **more,
     }  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_real_nccl_opens_a_meeting_that_listens(met: Met, nccl_folder: Callabl
 @pytest.mark.slow
 def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standins: Standins, ask: Ask) -> None:
     setup = f"export LD_LIBRARY_PATH={standins()}"
-    source = Answer("turn", FAR, turn(met()["ids"][0]), turn=1)
+    source = Answer("step", FAR, step(met()["ids"][0]), round=1)
     reply = ask(source, environment={"setup": setup, "python": sys.executable}).reply(source)
     assert isinstance(reply.value, dict), reply.reason
     assert (reply.value["failure"], reply.value["version"]) == (None, "2.27.3")
@@ -173,7 +173,7 @@ def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standin
 def test_when_the_head_is_killed_no_rank_and_no_segment_is_left(met: Met, standins: Standins, where: str) -> None:
     mark = os.urandom(8).hex()
     job = {"LD_LIBRARY_PATH": str(standins()), "STANDIN_MARK": mark, "STANDIN_NCCL": f"shm=leave,at=4,hang={where}"}
-    argv = [sys.executable, "-c", HEAD, json.dumps(turn(met()["ids"][0], timeout=300.0))]
+    argv = [sys.executable, "-c", HEAD, json.dumps(step(met()["ids"][0], timeout=300.0))]
     head = subprocess.Popen(argv, env={**plain(), **job})
     try:
         wait_for(lambda: len(marked(mark)) >= 2)

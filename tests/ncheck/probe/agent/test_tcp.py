@@ -51,14 +51,14 @@ class Pair:
         """Return what the node of this rank is asked."""
         other = 1 - rank
         asked: dict[str, JsonValue] = {
-            "round": 1, "stage": "pair", "means": "tcp", "group": list(NODES), "ranks": [1, 1],
+            "round": 1, "stage": "pair", "method": "tcp", "group": list(NODES), "ranks": [1, 1],
             "sizes": [64 * KIB, 8], "repeats": 5, "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
             "planned": ["lo"], "timeout": 60.0, "variables": {}, "source": ADDRESSES[rank],
             "address": ADDRESSES[other], "port": self.ports[other], "token": TOKEN, "seconds": 60.0,
         }  # fmt: skip
-        return Answer("turn", 60.0, {**asked, **changed}, turn=1)
+        return Answer("step", 60.0, {**asked, **changed}, round=1)
 
-    def turns(self, *changed: Asked) -> list[Said]:
+    def steps(self, *changed: Asked) -> list[Said]:
         """Ask both at once, and return what each says; `changed` is what one is asked otherwise."""
         each: Sequence[Asked] = changed or ({}, {})
         replies = at_once(self.agents, [self.asked(rank, **each[rank]) for rank in (0, 1)])
@@ -88,7 +88,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.mark.slow
 def test_both_nodes_tell_the_same_of_every_size_and_leave_nothing_open(pair: Pair) -> None:
-    first, second = pair.turns()
+    first, second = pair.steps()
     assert [(row["size"], row["in_place"], row["wrong"]) for row in first["rows"]] == [
         (8, False, None), (64 * KIB, False, None),
     ]  # fmt: skip
@@ -104,10 +104,10 @@ def test_both_nodes_tell_the_same_of_every_size_and_leave_nothing_open(pair: Pai
 
 @pytest.mark.slow
 def test_a_size_that_there_is_no_time_for_is_left_out_by_both_and_another_is_timed_fewer_times(pair: Pair) -> None:
-    turns = pair.turns(*both({"sizes": [KIB, 1024 * GIB], "seconds": 0.0}))
-    told = [[(row["size"], row["timing"]["repeats"]) for row in said["rows"]] for said in turns]
+    steps = pair.steps(*both({"sizes": [KIB, 1024 * GIB], "seconds": 0.0}))
+    told = [[(row["size"], row["timing"]["repeats"]) for row in said["rows"]] for said in steps]
     assert told == [[(KIB, 3)], [(KIB, 3)]], "three of five repeats"
-    assert [said["failure"] for said in turns] == [None, None]
+    assert [said["failure"] for said in steps] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -143,24 +143,24 @@ def test_a_time_of_the_other_node_that_did_not_go_by_here_is_not_believed(told: 
 
 @pytest.mark.slow
 def test_the_way_to_a_large_size_is_felt_and_where_it_is_too_far_both_say_so(pair: Pair) -> None:
-    turns = pair.turns(*both({"sizes": [1024 * GIB], "seconds": 0.0}))
-    assert [(said["rows"], said["failure"]["words"], said["failure"]["late"]) for said in turns] == [
+    steps = pair.steps(*both({"sizes": [1024 * GIB], "seconds": 0.0}))
+    assert [(said["rows"], said["failure"]["words"], said["failure"]["late"]) for said in steps] == [
         ([], "there was no time for it", True), ([], "there was no time for it", True),
     ]  # fmt: skip
-    turns = pair.turns(*both({"sizes": [16 * MIB], "seconds": 60.0, "round": 2}))
-    assert [[row["size"] for row in said["rows"]] for said in turns] == [[16 * MIB]] * 2
+    steps = pair.steps(*both({"sizes": [16 * MIB], "seconds": 60.0, "round": 2}))
+    assert [[row["size"] for row in said["rows"]] for said in steps] == [[16 * MIB]] * 2
 
 
 @pytest.mark.slow
 def test_turns_follow_each_other_over_the_same_listeners(pair: Pair) -> None:
     for number in (1, 2, 3):
-        turns = pair.turns(*both({"round": number, "sizes": [KIB]}))
-        assert [len(said["rows"]) for said in turns] == [1, 1]
+        steps = pair.steps(*both({"round": number, "sizes": [KIB]}))
+        assert [len(said["rows"]) for said in steps] == [1, 1]
 
 
 def test_a_refusal_is_told_by_who_met_it_and_the_other_does_not_wait_for_ever(pair: Pair) -> None:
     nobody = closed_port()
-    first, second = pair.turns({"port": nobody}, {})
+    first, second = pair.steps({"port": nobody}, {})
     where = f"127.0.0.22 port {nobody} from 127.0.0.21"
     assert first["failure"] == {
         "step": "connecting to node02", "rank": 0, "code": None, "late": False,
@@ -173,7 +173,7 @@ def test_a_refusal_is_told_by_who_met_it_and_the_other_does_not_wait_for_ever(pa
 
 
 def test_an_address_that_is_not_the_nodes_own_is_told(pair: Pair) -> None:
-    said, _ = pair.turns({"source": "10.99.99.99"}, {})
+    said, _ = pair.steps({"source": "10.99.99.99"}, {})
     assert said["failure"]["words"].startswith("unroutable: 127.0.0.22 port ")
     assert said["failure"]["words"].endswith(" from 10.99.99.99: Cannot assign requested address")
 
@@ -183,10 +183,10 @@ def test_what_else_answers_there_is_told_apart(pair: Pair) -> None:
     with closing(socket.create_server((ADDRESSES[1], 0))) as stranger:
         stranger.listen()
         port = int(stranger.getsockname()[1])
-        said, _ = pair.turns({"port": port, "timeout": 5.0}, {"timeout": 5.0})
+        said, _ = pair.steps({"port": port, "timeout": 5.0}, {"timeout": 5.0})
     assert said["failure"]["late"] is True
     assert said["failure"]["words"] == "no more data from node02 before the time limit"
-    said, _ = pair.turns({"port": pair.ports[0], "address": ADDRESSES[0], "round": 2}, {"round": 2, "timeout": 1.0})
+    said, _ = pair.steps({"port": pair.ports[0], "address": ADDRESSES[0], "round": 2}, {"round": 2, "timeout": 1.0})
     assert said["failure"]["words"] == "stranger: something else answers there than the agent of node02"
 
 
@@ -236,7 +236,7 @@ def test_streams_that_nobody_takes_are_few(pair: Pair) -> None:
             opened.append(sock)
         assert nothing_comes(opened[0])
         assert nothing_comes(opened[1])
-        assert [len(said["rows"]) for said in pair.turns()] == [2, 2]
+        assert [len(said["rows"]) for said in pair.steps()] == [2, 2]
 
 
 def both(changed: Asked) -> tuple[Asked, Asked]:

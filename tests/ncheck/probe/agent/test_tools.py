@@ -1,4 +1,4 @@
-"""The turns that run somebody else's program: stand-ins of nccl-tests and perftest, and what the head makes of them."""
+"""The steps that run somebody else's program: stand-ins of nccl-tests and perftest, and what the head makes of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from ncheck.agent.answers import MissingError
 from ncheck.agent.sources import Sources
 from ncheck.decode import decoded
-from ncheck.probe.agent.turn import answer
+from ncheck.probe.agent.step import answer
 from ncheck.probe.node_result import Method, Stage, Step, StepAnswer, Timing
 from ncheck.probe.program_output import with_output
 
@@ -47,7 +47,7 @@ def read(step: Step, asked: dict[str, Any], answered: dict[str, Any]) -> StepAns
 
 
 def inside(folder: Path, *, limit: float = 60.0, **environment: str) -> Any:
-    asked: Any = {"means": "nccl-tests", "options": OPTIONS, "ranks": [2], "timeout": limit, "variables": {}}
+    asked: Any = {"method": "nccl-tests", "options": OPTIONS, "ranks": [2], "timeout": limit, "variables": {}}
     return read(INSIDE, asked, answer(sources(folder, **environment), asked, limit))
 
 
@@ -85,9 +85,9 @@ def test_one_that_hangs_is_ended_with_the_time_and_is_late(folder: Path) -> None
     assert (told.rows, told.failure.late) == ((), True)
 
 
-def test_without_the_program_there_is_no_turn(tmp_path: Path) -> None:
+def test_without_the_program_there_is_no_step(tmp_path: Path) -> None:
     asked: Any = {
-        "means": "nccl-tests",
+        "method": "nccl-tests",
         "options": [],
         "ranks": [2],
         "timeout": 5.0,
@@ -121,7 +121,7 @@ def free_ports(count: int) -> list[int]:
 def rdma(folder: Path, limit: float = 60.0, *, ports: list[int] | None = None, **environment: str) -> list[Any]:
     """Return what the server and the client of one pair tell."""
     asked: Any = {
-        "means": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 100,
+        "method": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 100,
         "gid": None, "ports": ports or free_ports(3), "address": "127.0.0.1", "timeout": limit, "variables": {},
     }  # fmt: skip
     told: dict[bool, Any] = {}
@@ -165,7 +165,7 @@ def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder:
     server, client = rdma(folder, 8.0, STANDIN_HANG="1")
     assert [(one.failure.step, one.failure.late) for one in (server, client)] == [("write", True)] * 2
     asked: Any = {
-        "means": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 9,
+        "method": "rdma", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "iterations": 9,
         "gid": None, "ports": free_ports(2), "address": "127.0.0.1", "timeout": 1.0, "variables": {}, "serves": False,
     }  # fmt: skip
     alone: Any = read(PAIR, asked, answer(sources(folder), asked, 1.0))
@@ -173,6 +173,6 @@ def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder:
 
 
 def test_a_device_whose_name_is_an_option_is_not_run(folder: Path) -> None:
-    asked: Any = {"means": "rdma", "tool": "ib_write_bw", "device": "--help;", "serves": True, "timeout": 5.0}
+    asked: Any = {"method": "rdma", "tool": "ib_write_bw", "device": "--help;", "serves": True, "timeout": 5.0}
     with pytest.raises(ValueError, match="a device of that name cannot be"):
         answer(sources(folder), asked, 5.0)

@@ -8,7 +8,7 @@ import pytest
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.links.ceiling import Ceiling
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, rails_of
 from ncheck.probe.node_result import Method, NodeResult, Stage
 
@@ -42,10 +42,10 @@ def test_a_rail_that_is_not_active_is_dark() -> None:
 
 
 @pytest.mark.parametrize(("hardware", "planned", "what"), [
-    (Hardware(), places(1), "the HCAs of n1"), (NODE, ("mlx5_9:1",), "mlx5_9:1 of n1"),
+    (NodeHardware(), places(1), "the HCAs of n1"), (NODE, ("mlx5_9:1",), "mlx5_9:1 of n1"),
     (NODE, ("eth0",), "which HCAs n1 uses"), (NODE, ("mlx5_4:1",), "which HCAs n1 uses"),
 ])  # fmt: skip
-def test_rails_that_cannot_be_told_are_unknown(hardware: Hardware, planned: tuple[str, ...], what: str) -> None:
+def test_rails_that_cannot_be_told_are_unknown(hardware: NodeHardware, planned: tuple[str, ...], what: str) -> None:
     assert rails_of("n1", hardware, NodeResult(STEP, (), planned=planned)) == Ceiling(None, unknown=(what,))
 
 
@@ -59,7 +59,7 @@ def test_rails_that_cannot_be_told_are_unknown(hardware: Hardware, planned: tupl
     (wired(None, Kind.CLOUD),
      Expected(None, unknown=("the speed of eth0 of n1 (cloud)", "the speed of eth0 of n2 (cloud)"))),
 ])  # fmt: skip
-def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Hardware, found: Expected) -> None:
+def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: NodeHardware, found: Expected) -> None:
     for method, net in ((Method.TCP, ""), (Method.NCCL, "Socket")):
         run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), method=method, net=net)
         told = expected(run, {"n1": hardware, "n2": hardware})

@@ -31,20 +31,23 @@ PLAN = LaunchPlan(
 )
 
 
-def seat(name: str, ip: str) -> SubnetAddress:
+def address(name: str, ip: str) -> SubnetAddress:
     held = (Address(ip, 64 if ":" in ip else 24),)
     return SubnetAddress(Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=held), ip, SUBNET)
 
 
-SEATS: SubnetMembers = {"n0": (seat("eth0", "10.0.0.1"),), "n1": (seat("eth9", "fd00::2"), seat("enp3s0", "10.0.0.2"))}
+ADDRESSES: SubnetMembers = {
+    "n0": (address("eth0", "10.0.0.1"),),
+    "n1": (address("eth9", "fd00::2"), address("enp3s0", "10.0.0.2")),
+}
 
 
 def node(number: int, **frameworks: str) -> Facts:
     """Return a node that listens on all its addresses, and where ranks can meet."""
-    held = SEATS[f"n{number}"]
+    held = ADDRESSES[f"n{number}"]
     return {
         LoginFacts: LoginFacts(Login(reached=True)),
-        ListenFacts: ListenFacts({seat.ip: 4000 + number for seat in held}),
+        ListenFacts: ListenFacts({address.ip: 4000 + number for address in held}),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "--python", frameworks),
         MeetingFacts: MeetingFacts(address=held[-1].ip, port=5000 + number),
     }
@@ -58,7 +61,7 @@ def context(
 ) -> ProbeContext:
     names = tuple(known)
     cluster = Cluster(tuple(map(Node, names)), known, "0f3a")
-    network = Network(SUBNET, SEATS if members is None else members)
+    network = Network(SUBNET, ADDRESSES if members is None else members)
     settings = settings or Settings()
     return ProbeContext(cluster, settings, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
 
@@ -95,7 +98,7 @@ def test_more_repeats_have_more_of_the_steps_time(repeats: int, seconds: float) 
 
 
 def test_two_that_share_no_family_cannot_take_part() -> None:
-    members = {**SEATS, "n1": SEATS["n1"][:1]}
+    members = {**ADDRESSES, "n1": ADDRESSES["n1"][:1]}
     with pytest.raises(CannotTakePartError, match="no addresses of the same IP version"):
         task_arguments(TCP, context(BOTH, members), task(TCP, "n0"))
 
@@ -113,12 +116,12 @@ def test_tcp_needs_two_nodes_a_network_and_listeners() -> None:
 def test_the_ranks_of_gloo_meet_at_the_first_nodes_store_under_the_plans_variables() -> None:
     assert GLOO.meeting(context(BOTH), "n1") == {"address": "fd00::2"}
     told = [task_arguments(GLOO, context(BOTH), task(GLOO, name, Stage.ALL)) for name in ("n0", "n1")]
-    own = [{key: one[key] for key in ("meeting", "first", "planned", "variables", "means")} for one in told]
+    own = [{key: one[key] for key in ("meeting", "first", "planned", "variables", "method")} for one in told]
     meeting = {"address": "10.0.0.1", "port": 5000}
     assert own == [
-        {"meeting": meeting, "first": 0, "planned": ["eth0"], "variables": {"NCCL_DEBUG": "WARN"}, "means": "gloo"},
+        {"meeting": meeting, "first": 0, "planned": ["eth0"], "variables": {"NCCL_DEBUG": "WARN"}, "method": "gloo"},
         {
-            "meeting": meeting, "first": 1, "planned": ["enp3s0"], "means": "gloo",
+            "meeting": meeting, "first": 1, "planned": ["enp3s0"], "method": "gloo",
             "variables": {"NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "enp3s0"},
         },
     ]  # fmt: skip

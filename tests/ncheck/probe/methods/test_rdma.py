@@ -30,7 +30,7 @@ def said(arguments: Mapping[str, Any], gbits: float) -> dict[str, Any]:
 
 def driven(facts: ToolFacts = PERFTEST, slow_port: tuple[str, str] = ("", "")) -> Driven:
     def answers(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        if arguments["means"] != "rdma":
+        if arguments["method"] != "rdma":
             return well(arguments)
         ends = {(node, f"{arguments['device']}:1") for node in arguments["group"]}
         return said(arguments, 180.0 if slow_port in ends else 391.0)
@@ -39,7 +39,7 @@ def driven(facts: ToolFacts = PERFTEST, slow_port: tuple[str, str] = ("", "")) -
 
 
 def asked(run: Driven) -> list[Mapping[str, Any]]:
-    return [one for one in run.asked if one["means"] == "rdma"]
+    return [one for one in run.asked if one["method"] == "rdma"]
 
 
 def tried(run: Driven) -> Any:

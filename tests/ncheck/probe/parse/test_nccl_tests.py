@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ncheck.probe.parse.nccl_tests import ListedRank, NcclTests, NotNcclTestsError, TableRow, parse_nccl_tests
+from ncheck.probe.parse.nccl_tests import ListedRank, NcclTestsOutput, NotNcclTestsError, TableRow, parse_nccl_tests
 
 
 def row(size: int, seconds: float, bandwidth: float, wrong: int | None, *, in_place: bool) -> TableRow:
@@ -179,4 +179,4 @@ def test_any_other_text_is_an_error(text: str) -> None:
 
 
 def test_nothing_at_all_is_not_whole() -> None:
-    assert not NcclTests().whole
+    assert not NcclTestsOutput().whole

@@ -21,8 +21,8 @@ from ncheck.triage.facts.sockets import (
     Connection,
     Listener,
     NetworkPlace,
-    Seen,
     Socket,
+    SocketLook,
     SocketsFacts,
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def read(answered: Answered, answer: Any) -> Any:
 
 
 def test_an_answer_is_read_with_the_reason_of_what_is_not_there(answered: Answered) -> None:
-    last = Seen("ESTABLISHED", acknowledged=100, received=7, resent=0)
+    last = SocketLook("ESTABLISHED", acknowledged=100, received=7, resent=0)
     assert read(answered, ANSWER) == SocketsFacts(
         {
             4711: (Socket(4711, "net:[1]", "10.1.0.1", 29500, "10.1.0.2", 50000, None, last),),
@@ -100,7 +100,9 @@ def test_nonsense_makes_the_fact_unread(answered: Answered, where: tuple[Any, ..
 
 
 def looks(first: dict[str, Any], last: dict[str, Any]) -> Socket:
-    return Socket(1, "", "10.1.0.1", 1, "10.1.0.2", 2, Seen("ESTABLISHED", **first), Seen("ESTABLISHED", **last))
+    return Socket(
+        1, "", "10.1.0.1", 1, "10.1.0.2", 2, SocketLook("ESTABLISHED", **first), SocketLook("ESTABLISHED", **last)
+    )
 
 
 def test_what_was_acknowledged_in_between_is_not_stuck_although_as_much_waits() -> None:

@@ -7,7 +7,7 @@ from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.text import LONGEST_MESSAGE
-from ncheck.triage.facts.stacks import STACKS, Frame, ProcessStacks, StacksFacts, Task, Thread
+from ncheck.triage.facts.stacks import STACKS, Frame, ProcessStacks, PythonThread, StacksFacts, Task
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 FRAMES: list[JsonValue] = [
@@ -40,7 +40,7 @@ def read(
 
 def test_each_look_has_its_threads_and_the_kernel_its_own() -> None:
     library, own = (Frame(*row) for row in FRAMES)  # type: ignore[misc]
-    thread = Thread("MainThread", (library, own), 4711, idle=True, gil=True)
+    thread = PythonThread("MainThread", (library, own), 4711, idle=True, gil=True)
     task = Task(4711, "python", "S", 1.5, 7, "pipe_read", "read", "/data/a.tar")
     process = ProcessStacks(4711, ((thread,), (thread,)), (), (task,), (task,), 2.0)
     assert read() == StacksFacts({4711: process})

@@ -12,7 +12,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Motion
-from ncheck.triage.facts.sockets import Connection, Seen, Socket, SocketsFacts
+from ncheck.triage.facts.sockets import Connection, Socket, SocketLook, SocketsFacts
 from ncheck.triage.live.sockets import signs
 
 from .jobs import job, process, spread
@@ -32,8 +32,8 @@ def stuck(
 ) -> list[tuple[RankProcess, Socket]]:
     """Return a connection whose sender waits at both looks for the same acknowledgement."""
     (_, sender), (_, receiver) = connected(one, other)
-    seen = Seen("ESTABLISHED", acknowledged=1000, received=1000, **{**STUCK, **near})
-    got = Seen("ESTABLISHED", acknowledged=1000, received=1000)
+    seen = SocketLook("ESTABLISHED", acknowledged=1000, received=1000, **{**STUCK, **near})
+    got = SocketLook("ESTABLISHED", acknowledged=1000, received=1000)
     got = replace(got, **(far or {}))
     return [(one, replace(sender, first=seen, last=seen)), (other, replace(receiver, first=got, last=got))]
 
@@ -57,7 +57,7 @@ def test_busy_connections_with_data_under_way_accuse_nobody() -> None:
     two = spread(2)
     busy = {"acknowledged": 900_000, "received": 800_000, "sent": 65536, "unread": 32768, "timer": 1}
     (one, near), (other, far) = connected(*pair(two), busy, busy)
-    first = Seen("ESTABLISHED", sent=65536, unread=32768, timer=1, acknowledged=1000, received=1000, resent=0)
+    first = SocketLook("ESTABLISHED", sent=65536, unread=32768, timer=1, acknowledged=1000, received=1000, resent=0)
     found = list(signs(two, cluster(two, (one, replace(near, first=first)), (other, replace(far, first=first)))))
     assert named(found) == []
     assert motions(found) == {0: True, 1: True}
@@ -83,7 +83,7 @@ def test_what_the_store_says_to_its_clients_is_no_motion() -> None:
 
 def test_a_download_shows_that_its_rank_works_on_something_and_a_few_figures_to_a_server_do_not() -> None:
     of = spread(2)
-    first = Seen("ESTABLISHED", **COUNTED)
+    first = SocketLook("ESTABLISHED", **COUNTED)
 
     def said(received: int) -> list[Motion]:
         last = replace(first, received=1000 + received)
@@ -139,7 +139,7 @@ def test_ranks_that_leave_data_of_each_other_unread_are_not_accused() -> None:
     two = spread(2)
     unread = {"unread": 5000}
     (one, near), (other, far) = connected(*pair(two), unread, unread)
-    first = Seen("ESTABLISHED", unread=5000, acknowledged=1000, received=1000, resent=0)
+    first = SocketLook("ESTABLISHED", unread=5000, acknowledged=1000, received=1000, resent=0)
     found = list(signs(two, cluster(two, (one, replace(near, first=first)), (other, replace(far, first=first)))))
     assert named(found) == []
 

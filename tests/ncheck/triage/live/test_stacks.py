@@ -16,7 +16,7 @@ from ncheck.model.job import Job
 from ncheck.triage.causes import CAUSES
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
-from ncheck.triage.facts.stacks import FileLock, Frame, ProcessStacks, StacksFacts, Task, Thread
+from ncheck.triage.facts.stacks import FileLock, Frame, ProcessStacks, PythonThread, StacksFacts, Task
 from ncheck.triage.live.stacks import READS, signs
 
 from tests.ncheck.triage.agent.test_stacks import with_py_spy
@@ -61,7 +61,7 @@ def looked(pid: int, *looks: Sequence[Frame], busy: float = 0.0, sleeps: int = 0
     state = words.pop("state", "S")
     holds = words.pop("gil", False)
     other = words.pop("other", ())
-    threads = [(*other, Thread("MainThread", tuple(look), pid, idle=True, gil=holds)) for look in looks]
+    threads = [(*other, PythonThread("MainThread", tuple(look), pid, idle=True, gil=holds)) for look in looks]
     threads += [threads[-1]] * (4 - len(threads))
     before, after = (
         Task(pid, "python3", state, cpu, slept, **task) for cpu, slept in ((5.0, 9), (5 + 2 * busy, 9 + sleeps))
@@ -428,7 +428,7 @@ def test_what_comes_to_no_end_by_itself_is_sure_and_a_loop_that_calls_something_
 ])  # fmt: skip
 def test_a_rank_that_gets_little_of_a_crowded_cpu_works(ran: float, waited: float, *, works: bool) -> None:
     of = spread(3)
-    looks = ((Thread("MainThread", COMPUTES, 4001),),) * 8
+    looks = ((PythonThread("MainThread", COMPUTES, 4001),),) * 8
     first, last = (Task(4001, "python3", "R", 5 + cpu, 9, delay=7 + delay) for cpu, delay in ((0, 0), (ran, waited)))
     found = said(of, at(of, WAITS, r1=ProcessStacks(4001, looks, (), (first,), (last,), 2.0)))
     grade, cause = (Grade.POSSIBLE, "slow_rank") if works else (Grade.LIKELY, "deadlock")
@@ -456,7 +456,7 @@ def test_a_stopped_rank_is_named_whatever_it_was_at() -> None:
 
 
 def test_a_thread_that_keeps_the_gil_is_named() -> None:
-    hog = Thread("hog", (own("hog", 70, "re.match(p, s)"),), 77, gil=True)
+    hog = PythonThread("hog", (own("hog", 70, "re.match(p, s)"),), 77, gil=True)
     of = spread(2)
     (clue,) = clues(said(of, at(of, WAITS, r1=looked(4001, WAITS, other=(hog,), sleeps=400))))
     assert (clue.cause, clue.ranks) == ("deadlock", (1,))
@@ -467,14 +467,14 @@ def test_a_thread_that_keeps_the_gil_is_named() -> None:
 
 
 def test_two_threads_that_wait_for_each_others_lock_are_both_shown() -> None:
-    other = Thread("Thread-1", (own("flush", 8, "with self.lock:"),), 77)
+    other = PythonThread("Thread-1", (own("flush", 8, "with self.lock:"),), 77)
     of = spread(2)
     (clue,) = clues(said(of, at(of, WAITS, r1=looked(4001, LOCKED, other=(other,)))))
     assert "; another thread waits for a lock, a queue or a thread at train.py:8 in flush" in clue.text
 
 
 def test_a_thread_that_does_the_work_of_a_waiting_main_thread_counts() -> None:
-    work = Thread("Thread-1", WAITS, 77, idle=True)
+    work = PythonThread("Thread-1", WAITS, 77, idle=True)
     joins = (Frame("join", "/usr/lib/python3.11/threading.py", "threading.py", 1), MAIN)
     of = spread(2)
     assert accused(said(of, at(of, WAITS, r1=looked(4001, joins, other=(work,))))) == []
@@ -560,7 +560,7 @@ def test_without_stacks_the_kernel_names_a_rank_that_a_file_system_blocks() -> N
 
 def test_what_could_not_be_looked_at_twice_says_nothing() -> None:
     of = spread(3)
-    once = ProcessStacks(4000, ((Thread("MainThread", WAITS, 4000),),))
+    once = ProcessStacks(4000, ((PythonThread("MainThread", WAITS, 4000),),))
     gone = looked(4001, LOCKED, gone=True)
     assert said(of, {0: once, 1: gone}) == []
     assert list(signs(of, cluster({"node0": {StacksFacts: Unread("late")}, "node1": {}}))) == []

@@ -10,7 +10,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue, Sign
-from ncheck.triage.facts.sockets import NetworkPlace, Seen, Socket, SocketsFacts
+from ncheck.triage.facts.sockets import NetworkPlace, Socket, SocketLook, SocketsFacts
 
 SPACE = "net:[1]"
 
@@ -28,9 +28,9 @@ def place(node: str, **words: Any) -> NetworkPlace:
     return replace(NetworkPlace({"127.0.0.1": "lo", ip(node): "eth0"}, ("lo", "eth0")), **words)
 
 
-def both(state: str, **words: Any) -> tuple[Seen, Seen]:
+def both(state: str, **words: Any) -> tuple[SocketLook, SocketLook]:
     """Return two looks that see the same."""
-    return Seen(state, **words), Seen(state, **words)
+    return SocketLook(state, **words), SocketLook(state, **words)
 
 
 def listens(one: RankProcess, port: int, at: str = "0.0.0.0", backlog: int = 0) -> tuple[RankProcess, Socket]:  # noqa: S104
@@ -51,7 +51,7 @@ def connected(
 ) -> tuple[tuple[RankProcess, Socket], tuple[RankProcess, Socket]]:  # fmt: skip
     """Return both ends of a connection that carries nothing; `near` and `far` are what the last look saw."""
     own, to = (ip(one.node), 50000 + one.pid), (ip(other.node), port + other.pid)
-    first = Seen("ESTABLISHED", **COUNTED)
+    first = SocketLook("ESTABLISHED", **COUNTED)
     return (
         (one, Socket(one.pid, SPACE, *own, *to, first, replace(first, **(near or {})))),
         (other, Socket(other.pid, SPACE, *to, *own, first, replace(first, **(far or {})))),

@@ -12,13 +12,13 @@ from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
-from ncheck.probe.links.hardware import Hardware
+from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, collectives
-from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
+from ncheck.probe.search import BOUNDS, PairResult, SlowLink, SlowSearch, Suspect, searched
 from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations
 
-_BARE = Hardware()
+_BARE = NodeHardware()
 _MANY = 4  # slow links that get a problem each
 TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
@@ -28,9 +28,9 @@ class Measured:
     """What was measured, with the result of the search for slow nodes and links."""
 
     probed: Mapping[str, ProbeFacts]
-    hardware: Mapping[str, Hardware]
+    hardware: Mapping[str, NodeHardware]
     ran: tuple[Collective, ...]
-    search: Search
+    search: SlowSearch
 
     def results(self, node: str) -> tuple[NodeResult, ...]:
         """Return all results of a node."""
@@ -38,7 +38,7 @@ class Measured:
         return facts.results if facts else ()
 
 
-def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> Measured:
+def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> Measured:
     """Search the measured pairs for slow nodes and links."""
     ran = collectives(probed)
     return Measured(probed, hardware, ran, searched(ran, expectation(hardware)))
@@ -150,7 +150,7 @@ def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> P
     return _slow_link(message, seen, links, named)
 
 
-def _parted(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _parted(search: SlowSearch) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return two groups if all slow links are between them and fast links connect each group; None otherwise."""
     groups: list[set[str]] = []
     for meeting in search.meetings:
@@ -164,7 +164,7 @@ def _parted(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return one, other
 
 
-def _figures(meetings: Sequence[Meeting]) -> str:
+def _figures(meetings: Sequence[PairResult]) -> str:
     """Return what was measured and what is usual: "11.9 to 12.1 GB/s of 24 usual (0.50)"."""
     reached = [one for one in meetings if one.busbw is not None and one.usual]
     if not reached:
@@ -175,13 +175,13 @@ def _figures(meetings: Sequence[Meeting]) -> str:
     return f"{low if low == high else f'{low} to {high}'} GB/s of {usual:.3g} usual ({best:.2f})"
 
 
-def _line(meeting: Meeting) -> str:
+def _line(meeting: PairResult) -> str:
     reached = "failed" if meeting.busbw is None else f"{meeting.busbw:.3g} GB/s"
     share = f", {meeting.share:.2f} of the usual" if meeting.share is not None else ""
     return f"round {meeting.round}: {meeting.nodes[0]} with {meeting.nodes[1]}: {reached}{share}"
 
 
-def _lines(search: Search, links: Sequence[SlowLink]) -> tuple[str, ...]:
+def _lines(search: SlowSearch, links: Sequence[SlowLink]) -> tuple[str, ...]:
     """Return the slow measurements, and the fast ones that clear the nodes at both ends."""
     ends = {node for link in links for node in link.nodes}
     slow = [meeting for link in links for meeting in link.meetings]

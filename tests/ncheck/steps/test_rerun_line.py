@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from ncheck.settings import JobEnvironment, Settings
-from ncheck.steps.again import with_nodes_of_run
+from ncheck.steps.rerun_line import with_nodes_of_run
 
 
 @pytest.mark.parametrize(("settings", "line"), [

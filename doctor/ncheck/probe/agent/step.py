@@ -1,4 +1,4 @@
-"""This node's part in one step of the probe: what every means shares, and which module runs which."""
+"""This node's part in one step of the probe: what all methods share, and which module runs which."""
 
 from importlib import import_module
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from ncheck.agent.sources import Arguments, Sources
 
 # Means to the module of doctor/ncheck/probe/agent/ whose `answer` runs it.
-MEANS = {
+METHODS = {
     "nccl": "nccl", "nccl-tests": "nccl_tests", "gloo": "gloo", "tcp": "tcp", "rdma": "rdma",
     "diagnostics": "diagnostics",
 }  # fmt: skip
 
-READS = ("each node's part in one step of the probe after the other, by one of these means",)
+READS = ("each node's part in one step of the probe after the other, by one of these methods",)
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
-    """Return what the means' module says of this turn.
+    """Return what the method's module says of this step.
 
-    What every means is asked: {"round": int, "stage", "means", "group": [nodes in the order of the ranks], "ranks":
+    What every method is asked: {"round": int, "stage", "method", "group": [nodes in the order of the ranks], "ranks":
     [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null, "repeats" of each
     size, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds,
     "variables": {NAME: value|null}}, and for
@@ -33,6 +33,6 @@ def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[
     a failure], "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null, "start": seconds to
     the first collective|null, "left": [what had to be ended or removed, or may be left]}.
     """
-    module = import_module("ncheck.probe.agent." + MEANS[arguments["means"]])
+    module = import_module("ncheck.probe.agent." + METHODS[arguments["method"]])
     result: "Dict[str, Any]" = module.answer(sources, arguments, timeout)
     return result

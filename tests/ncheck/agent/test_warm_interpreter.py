@@ -10,21 +10,23 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from ncheck.agent.standing import SERVE, Standing
+from ncheck.agent.warm_interpreter import SERVE, WarmInterpreter
 
 LONG = 60.0
 SAY = 'import os, sys; print(os.getppid(), os.environ.get("SAID")); sys.stderr.write(sys.argv[1])'
 
 
 @pytest.fixture
-def standing() -> Iterator[Standing]:
-    made = Standing([sys.executable, "-c", "import json, os, sys\nprint('here')\n" + SERVE], LONG, dict(os.environ))
+def standing() -> Iterator[WarmInterpreter]:
+    made = WarmInterpreter(
+        [sys.executable, "-c", "import json, os, sys\nprint('here')\n" + SERVE], LONG, dict(os.environ)
+    )
     assert made.reply["stdout"].startswith("here\n")
     yield made
     made.end()
 
 
-def test_a_program_gets_words_and_variables_and_its_end_harms_no_other(standing: Standing) -> None:
+def test_a_program_gets_words_and_variables_and_its_end_harms_no_other(standing: WarmInterpreter) -> None:
     def ran(text: str, seconds: float = LONG, **more: str) -> dict[str, object]:
         reply = standing.run(text, ["word"], seconds, {**os.environ, **more})
         assert reply
@@ -41,7 +43,7 @@ def test_a_program_gets_words_and_variables_and_its_end_harms_no_other(standing:
     assert ran(SAY, SAID="hello") == said
 
 
-def test_what_only_a_new_process_can_have_is_left_to_one(standing: Standing) -> None:
+def test_what_only_a_new_process_can_have_is_left_to_one(standing: WarmInterpreter) -> None:
     assert standing.run("", (), LONG, {**os.environ, "LD_LIBRARY_PATH": "/elsewhere"}) is None
     with standing.lock:
         assert standing.run("", (), LONG, os.environ) is None
@@ -50,7 +52,9 @@ def test_what_only_a_new_process_can_have_is_left_to_one(standing: Standing) -> 
     assert standing.run("", (), LONG, os.environ) is None
 
 
-def test_a_fork_ends_with_all_that_it_started_and_one_that_holds_no_output_is_ended_in_time(standing: Standing) -> None:
+def test_a_fork_ends_with_all_that_it_started_and_one_that_holds_no_output_is_ended_in_time(
+    standing: WarmInterpreter,
+) -> None:
     leaves = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
     reply = standing.run(leaves, (), LONG, os.environ)
     assert reply
@@ -63,9 +67,9 @@ def test_a_fork_ends_with_all_that_it_started_and_one_that_holds_no_output_is_en
 
 
 def test_an_interpreter_that_hangs_ends_with_its_fork_and_the_program_is_not_run_again(
-    standing: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    standing: WarmInterpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("ncheck.agent.standing._LATE", 0.0)
+    monkeypatch.setattr("ncheck.agent.warm_interpreter._LATE", 0.0)
     written = tmp_path / "pid"
     stops = (
         f"import os, signal, time; open({str(written)!r}, 'w').write(str(os.getpid()))\n"
@@ -80,7 +84,7 @@ def test_an_interpreter_that_hangs_ends_with_its_fork_and_the_program_is_not_run
 def test_what_a_start_up_file_set_up_has_its_end(tmp_path: Path) -> None:
     ended = tmp_path / "ended"
     begins = f"import atexit, json, os, sys\natexit.register(lambda: open({str(ended)!r}, 'w').close())\n"
-    Standing([sys.executable, "-c", begins + SERVE], LONG, dict(os.environ)).end()
+    WarmInterpreter([sys.executable, "-c", begins + SERVE], LONG, dict(os.environ)).end()
     assert ended.exists()
 
 

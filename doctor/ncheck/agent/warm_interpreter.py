@@ -92,7 +92,7 @@ while True:
 """
 
 
-class Standing:
+class WarmInterpreter:
     """A program that ends with SERVE, and the reply to its beginning, as `commands.run` would give it."""
 
     def __init__(self, argv: "Sequence[str]", timeout: float, environment: "Environment") -> None:

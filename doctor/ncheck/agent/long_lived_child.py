@@ -21,7 +21,7 @@ _LONGEST_TEXT = 1000  # characters of a line that is no message
 _MOST_UNREAD = 10000  # unread lines; of a child that prints more, the rest is lost
 
 
-class KeptChild:
+class LongLivedChild:
     """It ends with its input, or by `end`. Other lines than its messages, also on stderr, are text for people."""
 
     def __init__(self, argv: "Sequence[str]", environment: "Environment") -> None:

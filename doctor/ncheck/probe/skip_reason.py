@@ -1,4 +1,4 @@
-"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load measurements.py."""
+"""Why nothing was measured, for the report. Most runs measure nothing, and need not load measurements.py."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
     return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.results}
 
 
-def why_none(facts: Mapping[str, Facts]) -> Probe:
-    """Return the probe of a run that measured nothing. Why nodes were not reached is told where no other reason is."""
-    told = reasons(facts)
-    of_reached = {node: why for node, why in told.items() if _reached(facts[node])}
-    return Probe(ran=False, reason=_folded(of_reached or told))
+def nothing_measured(facts: Mapping[str, Facts]) -> Probe:
+    """Return the probe of a run that measured nothing. Why nodes were not reached counts where nothing else does."""
+    by_node = reasons(facts)
+    of_reached = {node: why for node, why in by_node.items() if _reached(facts[node])}
+    return Probe(ran=False, reason=_folded(of_reached or by_node))
 
 
 def reasons(facts: Mapping[str, Facts]) -> dict[str, str]:
     """Return why nothing was begun, of the nodes that say so."""
     ran = ran_on(facts)
-    told = {node: _reason(of_node.get(ProbeFacts)) for node, of_node in facts.items() if node not in ran}
-    return {node: why for node, why in told.items() if why}
+    by_node = {node: _reason(of_node.get(ProbeFacts)) for node, of_node in facts.items() if node not in ran}
+    return {node: why for node, why in by_node.items() if why}
 
 
 def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
@@ -59,9 +59,9 @@ def _reason(fact: object) -> str:
     return fact.reason if isinstance(fact, (Absent, Unread)) else ""
 
 
-def _folded(told: Mapping[str, str]) -> str:
+def _folded(by_node: Mapping[str, str]) -> str:
     """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
-    groups = grouped(told)
+    groups = grouped(by_node)
     if len(groups) > 1:
         return with_nodes(sorted(groups, key=lambda group: -len(group[1])))
     return groups[0][0] if groups else "no check that was selected needs it"

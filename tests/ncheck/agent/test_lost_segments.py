@@ -7,7 +7,7 @@ import struct
 from contextlib import closing
 from typing import Any
 
-from ncheck.agent.resent import counted, resent, unanswered
+from ncheck.agent.lost_segments import counted, resent, unanswered
 
 
 class OldKernel:

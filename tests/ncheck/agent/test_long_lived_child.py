@@ -6,13 +6,13 @@ import os
 import sys
 import time
 
-from ncheck.agent.keeping import KeptChild
+from ncheck.agent.long_lived_child import LongLivedChild
 
 MUTE = "import os, sys; os.close(1); os.close(2); sys.stdin.read()"
 
 
 def test_a_child_that_will_say_no_more_counts_as_ended() -> None:
-    child = KeptChild([sys.executable, "-c", MUTE], dict(os.environ))
+    child = LongLivedChild([sys.executable, "-c", MUTE], dict(os.environ))
     before = child.lives
     lines = list(child.messages(time.monotonic() + 60))
     assert (before, lines, child.lives, child.process.poll()) == (True, [], False, None)

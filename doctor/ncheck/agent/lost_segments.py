@@ -1,4 +1,4 @@
-"""How many segments of a connection were lost on the way, as this side's kernel counts them (TCP_INFO, tcp(7))."""
+"""How many segments of a TCP connection were sent again, as this side's kernel counts them (TCP_INFO, tcp(7))."""
 
 import socket
 import struct

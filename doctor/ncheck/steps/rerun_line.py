@@ -1,4 +1,4 @@
-"""Commands of ncheck that a finding suggests, with the nodes and the login of this run."""
+"""The command lines of ncheck that a finding suggests: with the nodes and the login options of this run."""
 
 from __future__ import annotations
 

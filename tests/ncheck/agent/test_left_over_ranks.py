@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ncheck.agent.left_over import left_over
+from ncheck.agent.left_over_ranks import left_over
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = "0: 0100007F:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 72 1\n"

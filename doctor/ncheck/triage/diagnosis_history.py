@@ -1,4 +1,4 @@
-"""Add what triage said of a running job to the history, under the nodes that its diagnoses name."""
+"""Add the diagnoses of a running job to the history, under the nodes that they name."""
 
 from __future__ import annotations
 

@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from ncheck.agent import apart
-from ncheck.agent.apart import Child, each
+from ncheck.agent import isolated_calls
+from ncheck.agent.isolated_calls import Child, each
 
 ALONE = 0.2  # seconds of the first child
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_ALONE", ALONE)
+    monkeypatch.setattr(isolated_calls, "_ALONE", ALONE)
 
 
 def sleeps_on(item: str) -> dict[str, str]:
