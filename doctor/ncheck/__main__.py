@@ -24,7 +24,7 @@ def main() -> int:
         with suppress(OSError):
             os.write(2, b"ncheck: interrupted\n")
         return 130
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, SystemError) as error:
         return failed(error, "this machine lets ncheck use too little")
 
 

@@ -237,7 +237,7 @@ def _failure(error: BaseException) -> NoResult:
         leave_quietly(sys.stdout)
         return NoResult(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
     if (
-        isinstance(error, MemoryError)
+        isinstance(error, (MemoryError, SystemError))  # Python itself raises the latter where an import has no memory
         or (isinstance(error, OSError) and error.errno in _USED_UP)
         or (isinstance(error, RuntimeError) and str(error).startswith(("can't start new thread", "can't allocate")))
     ):
