@@ -121,6 +121,9 @@ def test_a_file_that_is_missing_added_or_a_link_is_named(releases: tuple[Path, P
     (folder / "install.sh").unlink()
     (folder / "SHA256SUMS.sigstore.json").write_text("{}")
     assert verify(folder) == (0, "all files are as released\n")
+    (folder / "SHA256SUMS.sigstore.json").unlink()
+    (folder / "SHA256SUMS.sigstore.json").mkdir()
+    assert verify(folder) == (1, "SHA256SUMS.sigstore.json is no plain file\n")
 
 
 def test_a_list_that_was_made_anew_does_not_fit_the_provenance(releases: tuple[Path, Path], tmp_path: Path) -> None:
@@ -133,10 +136,13 @@ def test_a_list_that_was_made_anew_does_not_fit_the_provenance(releases: tuple[P
     assert verify(folder) == (1, "provenance.intoto.json is about other files\n")
 
 
-@pytest.mark.parametrize("text", ["", "no list\n", f"{'0' * 64}  ../../etc/passwd\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "no list\n", f"{'0' * 64}  ../../etc/passwd\n", f"{'0' * 64}  a\n" * 2, f"{'0' * 64}  a\f{'0' * 64}  b\n"],
+)
 def test_a_list_of_another_form_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "SHA256SUMS").write_text(text)
-    assert verify(tmp_path) == (1, "SHA256SUMS is no list of SHA-256 sums and names\n")
+    assert verify(tmp_path) == (1, "SHA256SUMS is no list of SHA-256 sums and names, each once\n")
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ncheck.settings import make_settings
 from ncheck.settings.own_checks import OwnCheck
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "checks"
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100"
 
 # What a check runs, and then its outcome, its reason or message, and its evidence.
 COMMANDS: dict[str, tuple[str, str, str, list[str]]] = {
@@ -25,12 +26,15 @@ COMMANDS: dict[str, tuple[str, str, str, list[str]]] = {
     ),
     "X5": (
         "no-such-program", "unknown",
-        "it ended with exit status 127, which is no verdict (0 to 3): sh: 1: no-such-program: not found", [],
+        "it ended with exit status 127, which is no verdict (0 to 3): X5: 1: no-such-program: not found", [],
     ),
     "X6": ("kill -9 $$", "unknown", "it ended with exit status -9, which is no verdict (0 to 3)", []),
     "X7": ("""echo '{"status": "failed", "message": "bad", "evidence": ["a", "b"]}'""", "error", "bad", ["a", "b"]),
     "X8": ("""echo '{"status": "skipped", "message": "no disk"}'""", "skipped", "no disk", []),
     "X9": ("""echo '{"status": "passed", "message": "fine"}'; exit 2""", "error", "fine", []),
+    "XH": ("""echo '{"status": "warning", "message": "soft"}'; exit 2""", "error", "soft", []),
+    "XI": ("""echo '{"status": "unknown", "message": "who knows"}'; exit 1""", "unknown", "who knows", []),
+    "XJ": ("""echo '{"status": "failed", "message": "bad"}'; exit 1""", "error", "bad", []),
     "XA": ("""echo '{"message": "half"}'; exit 1""", "warning", "half", []),
     "XB": (
         """echo '{"status": "good"}'""", "unknown",
@@ -40,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str, str, list[str]]] = {
     "XD": ("exit 2", "error", "check xd", []),
     "XE": ("python3 -c 'print(\"x\" * 9999)'; exit 2", "error", "x" * 400, []),
     "XF": ("printf 'a\\033[31mb\\n'; exit 2", "error", "a\x1b[31mb", []),
-    "XG": ("sleep 60", "unknown", "sh -c sleep 60 did not end within 1 s and was killed", []),
+    "XG": ("sleep 60", "unknown", "it did not end within 1 s and was killed", []),
 }  # fmt: skip
 
 
@@ -61,6 +65,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "NCHECK_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+def refusal(folder: Path, **flags: str) -> str:
+    """Return why there are no settings."""
+    with pytest.raises(SettingsError) as error:
+        make_settings(flags, os.environ, folder)
+    return str(error.value)
 
 
 def outcomes(path: Path) -> dict[str, tuple[str, str, list[str]]]:
@@ -92,8 +103,7 @@ def test_the_exit_status_or_the_object_is_the_verdict(here: Path, capsys: pytest
 @pytest.mark.slow
 def test_a_recording_without_the_answer_is_skipped_and_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "c.toml").write_text(toml(X1="true"))
-    fixture = Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100"
-    main(["replay", str(fixture), "--config", "c.toml", "--select", "X1,NC1", "-o", "json=run.json"])
+    main(["replay", str(FIXTURE), "--config", "c.toml", "--select", "X1,NC1", "-o", "json=run.json"])
     assert outcomes(here / "run.json")["X1"] == ("skipped", "the recording was made without X1", [])
     capsys.readouterr()
 
@@ -138,9 +148,7 @@ BAD = {
 @pytest.mark.parametrize("text", BAD)
 def test_a_table_that_is_wrong_is_named_with_its_check(text: str, here: Path) -> None:
     (here / "c.toml").write_text(text)
-    with pytest.raises(SettingsError) as error:
-        make_settings({"config": "c.toml"}, os.environ, here)
-    assert str(error.value) == f"c.toml: {BAD[text]}"
+    assert refusal(here, config="c.toml") == f"c.toml: {BAD[text]}"
 
 
 def test_a_file_in_the_folder_has_checks_and_nothing_else(here: Path) -> None:
@@ -151,6 +159,63 @@ def test_a_file_in_the_folder_has_checks_and_nothing_else(here: Path) -> None:
         SettingsError, match=r"^c\.toml: checks\.d/a\.toml: 'sudo' is not allowed here, only \[\[check\]\]$"
     ):
         make_settings({"config": "c.toml"}, os.environ, here)
+
+
+def test_a_file_of_the_folder_that_another_user_could_write_is_refused_also_where_the_settings_were_named(
+    here: Path,
+) -> None:
+    (here / "c.toml").write_text("")
+    (here / "checks.d").mkdir()
+    (here / "checks.d" / "a.toml").write_text(toml(X1="true"))
+    (here / "checks.d" / "a.toml").chmod(0o666)
+    refused = "all users can write to it, and it can contain commands that run on the nodes: chmod o-w"
+    assert refusal(here, config="c.toml") == f"c.toml: checks.d/a.toml: {refused} checks.d/a.toml"
+    (here / "checks.d" / "a.toml").chmod(0o644)
+    (here / "checks.d").chmod(0o777)
+    assert refusal(here, config="c.toml") == f"c.toml: {refused} checks.d"
+
+
+def test_what_is_no_file_in_the_folder_is_named_and_an_editors_own_file_is_passed_over(here: Path) -> None:
+    (here / "ncheck.toml").write_text("port = 7\n")
+    (here / "checks.d").mkdir()
+    (here / "checks.d" / ".#a.toml").symlink_to("me@host.1:2")
+    assert make_settings({}, os.environ, here).port == 7
+    (here / "checks.d" / "b.toml").symlink_to("gone")
+    assert refusal(here) == "ncheck.toml: checks.d/b.toml: No such file or directory"
+    (here / "checks.d" / "b.toml").unlink()
+    (here / "checks.d" / "b.toml").mkdir()
+    assert refusal(here).startswith("ncheck.toml: checks.d/b.toml: ")
+
+
+@pytest.mark.parametrize("name", ["gpus", "nc2", "x1", "nccl-version-differs"])
+def test_a_name_that_means_other_checks_is_refused(name: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "c.toml").write_text(f'[[check]]\ncode = "X1"\nname = "{name}"\nrun = "true"\n')
+    assert main(["replay", str(FIXTURE), "--config", "c.toml"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"ncheck: ncheck.toml: check X1 {name}: {name} means other checks already\n")
+
+
+def test_a_check_that_takes_longer_gets_a_longer_run(here: Path) -> None:
+    (here / "c.toml").write_text(toml(X1="true") + "timeout = 120\n")
+    assert make_settings({"config": "c.toml"}, os.environ, here).deadline == 240
+    assert make_settings({"config": "c.toml", "deadline": "30"}, os.environ, here).deadline == 30
+
+
+@pytest.mark.slow
+def test_two_recordings_are_compared_by_the_checks_of_this_folder(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "ncheck.toml").write_text(
+        toml(X1="test -e fine || { echo gone; exit 2; }".replace("fine", str(here / "fine")))
+    )
+    main(["allow"])
+    (here / "fine").touch()
+    assert main(["local", "--probe", "none", "--record", "a", "--select", "X"]) == 0
+    (here / "fine").unlink()
+    assert main(["local", "--probe", "none", "--record", "b", "--select", "X"]) == 1
+    capsys.readouterr()
+    assert main(["diff", "a", "b"]) == 1
+    assert "X1" in capsys.readouterr().out
 
 
 def test_list_and_explain_know_the_checks_of_this_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,6 +249,8 @@ TOOLS: list[tuple[dict[str, str], str, tuple[str, str, list[str]]]] = [
     ({"dcgmi": f"echo '{json.dumps(DCGM_3)}'"}, "XDCGM",
      ("warning", "0 of 2 tests failed", ["NVML Library: Warn on GPU 0,1 old"])),
     ({"dcgmi": f"echo '{json.dumps(DCGM_3).replace('Warn', 'Pass')}'"}, "XDCGM", ("passed", "", [])),
+    ({"dcgmi": f"echo '{json.dumps(DCGM_3).replace('Warn', 'Skip').replace('Pass', 'Not Run')}'; exit 226"}, "XDCGM",
+     ("unknown", "dcgmi diag ran no test: is a GPU in use?", [])),
     ({"dcgmi": "echo Error: cannot connect to the host engine"}, "XDCGM",
      ("unknown", "the output of dcgmi diag cannot be read: Expecting value: line 1 column 1 (char 0)", [])),
     ({"nhc": "exit 0"}, "XNHC", ("passed", "", [])),
@@ -213,6 +280,6 @@ def test_the_examples_are_read_whole() -> None:
     made = make_settings({"config": str(EXAMPLES / "ncheck.toml")}, {}, EXAMPLES).run.own_checks
     assert [one.code for one in made] == ["X001", "XDCGM", "XNHC"]
     assert made[0] == OwnCheck(
-        "X001", "scratch-not-mounted", "mountpoint -q /scratch || { echo '/scratch is not mounted'; exit 2; }", 30.0,
-        "scratch not mounted", "sudo mount /scratch",
+        "X001", "scratch-not-mounted", "mountpoint -q /scratch || { echo '/scratch is not mounted'; exit 2; }",
+        "scratch not mounted", fix="sudo mount /scratch",
     )  # fmt: skip

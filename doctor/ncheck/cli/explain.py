@@ -49,12 +49,19 @@ def explain(what: tuple[str, ...]) -> int:
 
 
 def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:
-    """Return the [[check]] of the ncheck.toml that a run would use here, where a word may mean one or there is none."""
-    if words and not any(re.match("X", word, re.IGNORECASE) for word in words):
-        return ()
+    """Return the [[check]] of the ncheck.toml that a run would use here.
+
+    Raises SettingsError where it cannot be read and a word can only be a code in it.
+    """
+    from ncheck.errors import SettingsError
     from ncheck.settings.file import read_settings_file
 
-    return read_settings_file(None, os.environ, Path()).checks
+    try:
+        return read_settings_file(None, os.environ, Path()).checks
+    except SettingsError:
+        if any(re.fullmatch(r"X\d+", word) for word in words):
+            raise
+        return ()
 
 
 def _of_text(registry: Registry, text: str) -> str:
@@ -201,7 +208,7 @@ def allow(file: str) -> None:
         raise SettingsError(f"{printable(file)}: it has no key that needs an approval")
     approve(path, settings.approval_of(content, os.environ), os.environ)
     for name, value in settings.to_approve:
-        click.echo(f"{printable(name)} = {printable(value, 2000)}")
+        click.echo(f"{printable(name)} = {printable(value, len(value))}")
     click.echo(f"approved in {printable(str(path.resolve()), 4096)}, until the file changes")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.finding import Severity
+from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import NodeSummary, Report
 from ncheck.model.state import matters, unknown_by_cause
 from ncheck.model.system import System
@@ -28,7 +28,7 @@ class _Row:
 
     findings: Those that name it and follow from no other, the worst first: a healthy node is not to blame for a slow
         one.
-    unknown: Whether a check is, and no finding explains it.
+    unknown: Whether a check is, and no finding explains it, or none passed.
     """
 
     report: Report
@@ -48,7 +48,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def _rows(report: Report) -> list[_Row]:
     systems = report.system_of
-    unknown = set(names_in(unknown_by_cause(report)[0]))
+    passed = {node for one in report.verdicts if one.outcome is Outcome.PASSED for node in one.nodes}
+    unknown = {*names_in(unknown_by_cause(report)[0]), *(node.name for node in report.nodes if node.name not in passed)}
     findings: dict[str, list[FoldedFinding]] = {}
     for one in sorted((one for one in fold_findings(report.findings) if not one.see), key=urgency):
         for name in one.nodes:

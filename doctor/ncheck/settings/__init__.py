@@ -39,6 +39,7 @@ __all__ = [
     "make_settings",
 ]  # fmt: skip
 
+_OF_LONGEST = 2  # deadlines of the longest check in ncheck.toml: the nodes have 0.6 of a run for their own questions
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
 
 
@@ -80,6 +81,9 @@ def make_settings(
         _refuse_ssh(typed, values, overrides, sources)
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
+    longest = max((check.timeout or 0.0 for check in file.checks), default=0.0)
+    if "deadline" not in values and longest:
+        values["deadline"] = max(Settings.deadline, _OF_LONGEST * longest)
     settings = _settings(values, overrides, sources)
     run = replace(
         settings.run,

@@ -150,7 +150,7 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
                 _trusted(os.fstat(file.fileno()), environ)
             data = file.read(LARGEST + 1)
         settings = _Reading(path.parent, shown).settings(_table(data))
-        return _with_folder(settings, path.parent, environ), data
+        return _with_folder(settings, path.parent), data
     except FileNotFoundError:
         if environ is not None and not path.is_symlink():
             return FileSettings(), b""
@@ -161,28 +161,34 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
         raise SettingsError(f"{shown}: {error}") from None
 
 
-def _with_folder(settings: FileSettings, folder: Path, environ: Mapping[str, str] | None) -> FileSettings:
-    """Add the checks of the folder checks.d beside the file. Raises ValueError, OSError."""
+def _with_folder(settings: FileSettings, folder: Path) -> FileSettings:
+    """Add the checks of the folder checks.d beside the file. Raises ValueError.
+
+    Nobody named its files, so they must be this user's own, also where the settings file was named.
+    """
     if not (folder / FOLDER).is_dir():
         return settings
     from ncheck.settings.own_checks import once_each, own_checks
 
     checks, contents = [*settings.checks], []
-    for path in sorted((folder / FOLDER).glob("*.toml")):
-        with reading(path) as file:
-            if environ is not None:
-                _trusted(os.fstat(file.fileno()), environ)
-            data = file.read(LARGEST + 1)
+    _trusted((folder / FOLDER).stat(), os.environ, FOLDER)
+    for path in sorted((folder / FOLDER).glob("[!.]*.toml")):  # an editor's own files begin with a dot
+        shown = f"{FOLDER}/{printable(path.name)}"
         try:
+            with reading(path) as file:
+                _trusted(os.fstat(file.fileno()), os.environ, shown)
+                data = file.read(LARGEST + 1)
             table = _table(data)
             checks += own_checks(table.pop("check", []), *table)
+        except OSError as error:
+            raise ValueError(f"{shown}: {error.strerror or error}") from None
         except ValueError as error:
-            raise ValueError(f"{FOLDER}/{printable(path.name)}: {error}") from None
+            raise ValueError(f"{shown}: {error}") from None
         contents.append(os.fsencode(path.name) + b"\0" + data)
     return replace(settings, checks=once_each(checks), also=tuple(contents))
 
 
-def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
+def _trusted(status: os.stat_result, environ: Mapping[str, str], name: str = NAME) -> None:
     """Refuse a file that another user could have created or changed. The folder does not matter: a file that another
     user puts there is theirs. The user's own group may write: on most systems nobody else is in it.
     """
@@ -190,17 +196,17 @@ def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
     if os.getuid() == 0 and environ.get("SUDO_UID", "").isdecimal():
         mine.add(int(environ["SUDO_UID"]))
     if status.st_uid not in mine | {0}:
+        otherwise = f"; read it, then use --config {NAME} (or --config none to run without it)" if name == NAME else ""
         raise ValueError(
-            f"it belongs to user {status.st_uid}, not to you, and can contain commands that run on the nodes; read it,"
-            f" then use --config {NAME} (or --config none to run without it)"
+            f"it belongs to user {status.st_uid}, not to you, and can contain commands that run on the nodes{otherwise}"
         )
     if status.st_mode & stat.S_IWOTH:
         raise ValueError(
-            f"all users can write to it, and it can contain commands that run on the nodes: chmod o-w {NAME}"
+            f"all users can write to it, and it can contain commands that run on the nodes: chmod o-w {name}"
         )
     if status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getgid()):
         raise ValueError(
-            f"its group can write to it, and it can contain commands that run on the nodes: chmod g-w {NAME}"
+            f"its group can write to it, and it can contain commands that run on the nodes: chmod g-w {name}"
         )
 
 

@@ -4,7 +4,7 @@
     code = "X001"                    # X, then letters and digits
     name = "scratch-is-mounted"
     run = "mountpoint -q /scratch"   # a shell line: it runs on each node, as the user of the run
-    timeout = "10s"                  # and title, fix
+    timeout = 60                     # seconds; without it --command-timeout; also title, fix
 
 Its exit status is the verdict, as in the Monitoring Plugins' guidelines: 0 passed, 1 a warning, 2 failed, 3 unknown.
 The first line of its output is the message, and the others are the evidence. Or the output is one JSON object: status
@@ -27,13 +27,16 @@ _MOST, _LONGEST = 200, 2**16  # checks, and characters of a shell line: Linux ta
 
 @dataclass(frozen=True)
 class OwnCheck:
-    """One [[check]]. `timeout` is in seconds. `title` is a sentence, `fix` a command line to type on the node."""
+    """One [[check]].
+
+    `timeout` is in seconds, None that of every command. `title` is a sentence, `fix` a command line for the node.
+    """
 
     code: str
     name: str
     run: str
-    timeout: float
     title: str
+    timeout: float | None = None
     fix: str = ""
 
 
@@ -64,7 +67,6 @@ _KEYS: Mapping[str, Callable[[object], object]] = {
     "fix": read.shell_line,
 }
 _WANTED = ("code", "name", "run")
-_USUAL_TIMEOUT = 30.0
 
 
 def own_checks(table: object, *others: str) -> tuple[OwnCheck, ...]:
@@ -88,7 +90,7 @@ def _check(table: Mapping[str, object]) -> OwnCheck:
             raise ValueError(f"check {name}: {key}: {error}") from None
     if lacking := [key for key in _WANTED if key not in values]:
         raise ValueError(f"check {name}: it has no {' and no '.join(lacking)}")
-    return OwnCheck(**{"timeout": _USUAL_TIMEOUT, "title": str(values["name"]).replace("-", " "), **values})  # type: ignore[arg-type]
+    return OwnCheck(**{"title": str(values["name"]).replace("-", " "), **values})  # type: ignore[arg-type]
 
 
 def once_each(checks: Iterable[OwnCheck]) -> tuple[OwnCheck, ...]:

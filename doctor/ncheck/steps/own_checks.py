@@ -13,17 +13,17 @@ from typing import Annotated, ClassVar, Literal
 from ncheck.decode import OPTIONAL, MisfitError, decoded
 from ncheck.facts.definition import Fact, trouble
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
+from ncheck.model.check import HERE, Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Command, Evidence, Status
-from ncheck.model.fact import Read, Unread
+from ncheck.model.fact import Read
 from ncheck.model.finding import Severity
 from ncheck.settings.own_checks import OwnCheck
 from ncheck.text import LONGEST_MESSAGE
 
 Word = Literal["passed", "warning", "failed", "unknown", "skipped"]
 _BY_EXIT: tuple[Word, ...] = ("passed", "warning", "failed", "unknown")  # the Monitoring Plugins' guidelines
-_GOOD = ("passed", "skipped")
+_GRAVEST: tuple[Word, ...] = ("failed", "unknown", "warning", "skipped", "passed")
 _PAGE = """{title}
 
 ## What it finds
@@ -53,7 +53,7 @@ def made(own: Iterable[OwnCheck]) -> tuple[Check, ...]:
 
 
 def _check(own: OwnCheck) -> Check:
-    source = Command(("sh", "-c", own.run), timeout=own.timeout, slow=True)
+    source = Command(("sh", "-c", own.run, own.code), timeout=own.timeout)  # its code is its name in what sh says
     # A fact of its own: each is read, and shared by the nodes that say the same, by itself.
     answer: type[OwnAnswer] = type(f"AnswerOf{own.code}", (OwnAnswer,), {})
 
@@ -62,7 +62,9 @@ def _check(own: OwnCheck) -> Check:
 
     answer.DEFINITION = Fact(answer, (source,), parse, unrecorded=f"the recording was made without {own.code}")
 
-    look = own.run if "\n" not in own.run else f"ncheck explain {own.code}"
+    fix, where = own.fix or own.run, ""
+    if "\n" in fix:  # no line to type, but its page shows it
+        fix, where = f"ncheck explain {own.code}", HERE
 
     def judge(node: NodeView) -> Iterator[Said]:
         found: OwnAnswer = node[answer]
@@ -73,7 +75,7 @@ def _check(own: OwnCheck) -> Check:
             yield NotApplicable(message)
         elif found.status != "passed":
             severity = Severity.WARNING if found.status == "warning" else None
-            yield Problem(message, own.fix or look, found.evidence, look=not own.fix, severity=severity)
+            yield Problem(message, fix, found.evidence, where=where, look=not own.fix, severity=severity)
 
     page = _PAGE.format(title=own.title, run=own.run.strip().replace("\n", "\n    "))
     return Check(
@@ -84,23 +86,24 @@ def _check(own: OwnCheck) -> Check:
 def _answer(kind: type[OwnAnswer], source: Command, evidence: Evidence) -> Read[OwnAnswer]:
     """Read the exit status and the output into a record of this kind."""
     reply = evidence.reply(source)
-    if reply.status is not Status.OK or reply.truncated or reply.exit_status is None:
-        return trouble(source, reply) or Unread("the agent sent no exit status")
+    if reply.status is Status.TIMEOUT:
+        return kind(f"it did not end within {reply.seconds:.0f} s and was killed", "unknown")
+    if why := trouble(source, replace(reply, exit_status=0)):
+        return why
     text = reply.stdout.strip()
     lines = (text or reply.stderr.strip()).splitlines()
-    if not 0 <= reply.exit_status < len(_BY_EXIT):
-        last = f": {lines[-1][:LONGEST_MESSAGE]}" if lines else ""
-        return Unread(f"it ended with exit status {reply.exit_status}, which is no verdict (0 to 3){last}")
+    if reply.exit_status is None or not 0 <= reply.exit_status < len(_BY_EXIT):
+        last = f": {lines[-1]}" if lines else ""
+        why_not = f"it ended with exit status {reply.exit_status}, which is no verdict (0 to 3){last}"
+        return _bounded(kind(why_not, "unknown"))
     status = _BY_EXIT[reply.exit_status]
     if not text.startswith("{"):
-        return _bounded(kind(lines[0] if lines else "", status, evidence=tuple(lines[1:])))
+        return _bounded(kind(lines[0] if lines else "", status, tuple(lines[1:])))
     try:
         said: OwnAnswer = decoded(json.loads(text), kind)
     except (MisfitError, ValueError, RecursionError) as error:
-        return Unread(f"its output begins with {{ and is not the object that it should be: {error}")
-    if said.status is None or (said.status in _GOOD and status not in _GOOD):
-        said = replace(said, status=status)
-    return _bounded(said)
+        return _bounded(kind(f"its output begins with {{ and is not the object that it should be: {error}", "unknown"))
+    return _bounded(replace(said, status=min(status, said.status or status, key=_GRAVEST.index)))
 
 
 def _bounded(said: OwnAnswer) -> OwnAnswer:

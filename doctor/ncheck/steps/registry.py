@@ -124,10 +124,7 @@ def load_checks(own: Sequence[OwnCheck] = ()) -> Registry:
     broken: list[BrokenPlugIn] = []
     for entry in _plug_ins():
         _add_plug_in(entry, ours, added, broken)
-    if own:
-        from ncheck.steps.own_checks import made
-
-        added |= {check.code: check for check in made(own)}
+    added |= _of_site(own, {**ours, **{code: check.listed for code, check in added.items()}})
     listed = ours | {check.code: check.listed for check in added.values()}
     return Registry(tuple(listed[code] for code in sorted(listed)), tuple(broken), tuple(added.values()))
 
@@ -140,6 +137,20 @@ def selected_by(evidence: Sequence[Evidence], registry: Registry) -> tuple[str, 
     words = {word for one in evidence for word in one.select}
     known = tuple(sorted(word for word in words if registry.matching(word)))
     return known if all(one.select for one in evidence) else ()
+
+
+def _of_site(own: Sequence[OwnCheck], known: Mapping[str, Listed]) -> dict[str, Check]:
+    """Return the checks of ncheck.toml. Raises SettingsError where a code or a name has a meaning already."""
+    if not own:
+        return {}
+    from ncheck.steps.own_checks import made
+
+    registry = Registry(tuple(known.values()))
+    for one in own:
+        for word in (one.code, one.name):
+            if registry.matching(word) or (word == one.name and _CODE.fullmatch(word.upper())):
+                raise SettingsError(f"ncheck.toml: check {one.code} {one.name}: {word} means other checks already")
+    return {check.code: check for check in made(own)}
 
 
 def _plug_ins() -> list[EntryPoint]:

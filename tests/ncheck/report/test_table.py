@@ -6,7 +6,7 @@ import io
 import re
 from dataclasses import replace
 
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.model.system import SystemInterface, SystemPort
 from ncheck.report import show
@@ -80,3 +80,12 @@ def test_a_node_of_which_a_check_is_unknown_is_no_ready_one(reports: dict[str, R
 
 def test_what_a_node_wrote_adds_no_row_and_no_column(reports: dict[str, Report]) -> None:
     assert [len(row) for row in rows_of(reports["hostile"])] == [len(HEADS)] * len(reports["hostile"].nodes)
+
+
+def test_a_node_of_which_no_check_passed_is_unknown(reports: dict[str, Report]) -> None:
+    report = reports["healthy"]
+    skipped = tuple(
+        replace(one, outcome=Outcome.SKIPPED, reason="no GPU") if "node02" in one.nodes else one
+        for one in report.verdicts
+    )
+    assert [row[1] for row in rows_of(replace(report, verdicts=skipped))][:3] == ["ready", "unknown", "ready"]
