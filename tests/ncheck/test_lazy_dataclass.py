@@ -24,6 +24,7 @@ from importlib import import_module
 
 import ncheck, ncheck.lazy_dataclass, ncheck_checks
 
+MADE = "__replace__", "__annotations__"  # later, or where they are first read
 if sys.argv[1] == "standard":
     ncheck.lazy_dataclass.dataclass = dataclasses.dataclass
 for package in (ncheck, ncheck_checks):
@@ -35,7 +36,7 @@ for name, module in sorted(sys.modules.items()):
         if isinstance(cls, type) and cls.__module__ == name and dataclasses.is_dataclass(cls):
             fields = [(one, getattr(cls, one.name, None)) for one in dataclasses.fields(cls)]
             options = cls.__match_args__, cls.__hash__ is None, cls.__dataclass_params__
-            print(name, cls, cls.__doc__, inspect.signature(cls), options, sorted({*vars(cls), "__replace__"}), fields)
+            print(name, cls, cls.__doc__, inspect.signature(cls), options, sorted({*vars(cls), *MADE}), fields)
 """
 
 

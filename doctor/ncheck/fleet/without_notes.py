@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import threading
 from itertools import accumulate
 
+_PARSING = threading.Lock()  # Python 3.11 counts the depth of a parse for all threads together, and then refuses it
 _Placed = ast.expr | ast.stmt | ast.arg
 
 
@@ -14,7 +16,9 @@ def without_notes(text: str) -> str:
     Each line keeps its number: a traceback from a node names the line of the source.
     """
     notes = _Notes(text.encode())
-    notes.visit(ast.parse(text))
+    with _PARSING:
+        tree = ast.parse(text)
+    notes.visit(tree)
     return notes.left()
 
 

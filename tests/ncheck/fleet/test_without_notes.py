@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from ncheck.fleet.without_notes import without_notes
 
 NOTED = '''\
@@ -90,3 +94,40 @@ def bare(a, b=lambda c: c):
 def test_a_node_is_sent_no_annotations_docstrings_and_comments_and_each_line_keeps_its_number() -> None:
     assert without_notes(NOTED) == SENT
     assert without_notes(SENT) == SENT
+
+
+ALL_AT_ONCE = """
+import gc, sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import ncheck.agent
+import subprocess
+import sys
+
+import pytest
+from ncheck.fleet.without_notes import without_notes
+
+class Finalized:  # the collector of garbage lets another thread go on in the middle of a parse
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        sum(range(50))
+
+def stripped(path):
+    for _ in range(20):
+        Finalized()
+    return without_notes(path.read_text())
+
+sys.setswitchinterval(1e-6)
+gc.set_threshold(5, 2, 2)
+paths = sorted(Path(ncheck.agent.__file__).parent.glob("*.py"))
+with ThreadPoolExecutor(4) as pool:
+    print(len(list(pool.map(stripped, paths))) == len(paths))
+"""
+
+
+@pytest.mark.slow
+def test_many_nodes_may_be_sent_modules_at_once() -> None:
+    assert subprocess.check_output([sys.executable, "-c", ALL_AT_ONCE], text=True) == "True\n"

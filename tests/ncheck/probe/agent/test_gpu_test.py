@@ -247,7 +247,7 @@ def test_a_machine_with_one_gpu_is_green_or_says_why(  # noqa: PLR0913, PLR0917 
 ) -> None:
     if notes:
         (tmp_path / "libcublas.so.12").unlink()
-    facts = tested(H100 + cuda, nvml, timeout=5 if reasons is WAKES else FAR, gpus=GPUS[:1])
+    facts = tested(H100 + cuda, nvml, 0.6, 5 if reasons is WAKES else FAR, gpus=GPUS[:1])
     found = Gpu(0, "NVIDIA H100 80GB HBM3", GPUS[0]["uuid"], GPUS[0]["pci"])
     judged = judge(CHECKS, {"n1": {GpuTestFacts: facts, GpuFacts: GpuFacts((found,), "580.95", "13.0", "nvml")}})
     said = {one.check: one.reason for one in judged.verdicts if one.outcome is not Outcome.PASSED}
