@@ -102,10 +102,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ncheck.agent
-import subprocess
-import sys
-
-import pytest
 from ncheck.fleet.without_notes import without_notes
 
 class Finalized:  # the collector of garbage lets another thread go on in the middle of a parse
@@ -115,16 +111,16 @@ class Finalized:  # the collector of garbage lets another thread go on in the mi
     def __del__(self):
         sum(range(50))
 
-def stripped(path):
+def stripped(text):
     for _ in range(20):
         Finalized()
-    return without_notes(path.read_text())
+    return without_notes(text)
 
+texts = [path.read_text() for path in Path(ncheck.agent.__file__).parent.rglob("*.py")] * 4
 sys.setswitchinterval(1e-6)
 gc.set_threshold(5, 2, 2)
-paths = sorted(Path(ncheck.agent.__file__).parent.glob("*.py"))
-with ThreadPoolExecutor(4) as pool:
-    print(len(list(pool.map(stripped, paths))) == len(paths))
+with ThreadPoolExecutor(8) as pool:
+    print(len(list(pool.map(stripped, texts))) == len(texts))
 """
 
 
