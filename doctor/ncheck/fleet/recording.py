@@ -222,8 +222,8 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
     if len(content) > MAX_VALUES and _values(content) > MAX_VALUES:
         raise RecordingError(f"{name}: more values than any node's recording")
     beginning, opens, lines = content.partition(_OPENS)
-    old = bool(_FORMAT_2.search(beginning))
-    answered = (replies or _Replies()).read(lines, old=old) if opens else None
+    known, written_so = replies or _Replies(), bool(_FORMAT_2.search(beginning))
+    answered = known.read(lines, old=written_so) if opens else None
     if answered is not None:
         content = beginning + opens + _ENDS.encode()
     try:
@@ -234,7 +234,9 @@ def decode(content: bytes, name: str, replies: _Replies | None = None) -> tuple[
         raise RecordingError(f"{name}: truncated or not a recording ({error})") from None
     if too_deep(document, DEEPEST):
         raise RecordingError(f"{name}: nested deeper than any recording")
-    _hold_format(document, name)
+    old = _hold_format(document, name) < FORMAT
+    if answered is not None and old != written_so:  # another program wrote the file anew
+        answered = known.read(lines, old=old)
     position, count = document.get("position"), document.get("of")
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
         raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
@@ -335,7 +337,8 @@ def _asked_today(key: str, part: Any) -> Any:  # noqa: ANN401  JSON
     return {**part, "asked": {"method" if name == "means" else name: value for name, value in asked.items()}}
 
 
-def _hold_format(document: object, name: str) -> None:
+def _hold_format(document: object, name: str) -> int:
+    """Return the format of a file. Raises RecordingError for one that this ncheck does not read."""
     number = document.get(MARK) if isinstance(document, dict) else None
     if type(number) is not int or number < 1:
         raise RecordingError(f"{name}: not a recording of ncheck")
@@ -344,6 +347,7 @@ def _hold_format(document: object, name: str) -> None:
         raise RecordingError(f"{name}: format {number}, {why}; install the ncheck that wrote it, or record it again")
     if unknown := set(document) - {MARK, "position", "of", "evidence"}:  # type: ignore[call-overload]  # a dict by now
         raise RecordingError(f"{name}: unknown field {min(unknown)!r}")
+    return number
 
 
 def _evidence(document: object, name: str) -> Evidence:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ncheck.hook.meeting.wire import LARGEST_FROM_HUB, decoded
-from ncheck.model.report import Report
+from ncheck.model.report import Report, no_report
 
 
 class _LateReport(Report):
@@ -48,7 +48,10 @@ def unpacked(text: str) -> Report:
 
 def _load(report: _LateReport) -> Report:
     held: dict[str, Any] = object.__getattribute__(report, "__dict__")
-    whole = _read(held[_PACKED])
+    try:
+        whole = _read(held[_PACKED])
+    except Exception as error:  # noqa: BLE001  of another ncheck: the script that looks at it goes on
+        whole = no_report(f"the report of rank 0 cannot be read: {error}")
     held.clear()
     held.update(vars(whole))
     object.__setattr__(report, "__class__", Report)

@@ -81,9 +81,9 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
         on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, watch, os.environ
     )
     if options.off:
-        return _no_report("NCHECK=off")
+        return _unchecked("NCHECK=off")
     if _imports_the_script_again():
-        return _no_report("a process that a rank started imports the script again")
+        return _unchecked("a process that a rank started imports the script again")
     from ncheck.rank_variables import LauncherVariablesError, read_rank
 
     try:
@@ -237,7 +237,7 @@ def _decided(rank: Rank, options: _Options, result: Told, *, speaks: bool) -> Re
     from ncheck.hook.late_report import unpacked
 
     packed = str(verdict["report"])
-    report = unpacked(packed) if packed else _no_report("the report is too large to be sent to every rank")
+    report = unpacked(packed) if packed else _unchecked("the report is too large to be sent to every rank")
     if options.apply:
         apply_plan(rank, verdict)
     if result.ended:
@@ -311,7 +311,7 @@ def _stopped(message: str, report: Report | None, options: _Options, *, speaks: 
         raise PreflightError(message, report)
     if speaks:
         _say(message, prefix="")
-    return report or _no_report(message)
+    return report or _unchecked(message)
 
 
 def _went_wrong(message: str, options: _Options, *, speaks: bool) -> Report:
@@ -320,7 +320,7 @@ def _went_wrong(message: str, options: _Options, *, speaks: bool) -> Report:
         raise PreflightError(f"ncheck could not check this job, and strict is set: {message}")
     if speaks:
         _say(f"warning: {message}")
-    return _no_report(message)
+    return _unchecked(message)
 
 
 def _say(text: str, prefix: str = _PREFIX) -> None:
@@ -336,12 +336,10 @@ def _speaks_for_node(environ: Mapping[str, str]) -> bool:
     return next((environ[name] for name in names if environ.get(name)), "0") == "0"
 
 
-def _no_report(reason: str) -> Report:
-    from ncheck.model.plan import LaunchPlan
-    from ncheck.model.report import Probe, Report
-    from ncheck.version import __version__
+def _unchecked(reason: str) -> Report:
+    from ncheck.model.report import no_report
 
-    return Report(0, (), (), (), LaunchPlan(notes=(reason,)), (), Probe(ran=False, reason=reason), __version__, 0.0, ())
+    return no_report(reason)
 
 
 # The children

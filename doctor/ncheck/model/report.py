@@ -12,6 +12,7 @@ from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import Hardware, System
+from ncheck.version import __version__
 
 SCHEMA = "ncheck.report/2"
 LEAST_KEPT = 0.8  # scaling efficiency: the usual minimum in evaluations of clusters
@@ -457,3 +458,8 @@ class Report:
     def system_of(self) -> dict[str, System]:
         """What each node has, by its name."""
         return {node: system for system in self.systems for node in system.nodes}
+
+
+def no_report(reason: str) -> Report:
+    """Return a report that says why there is none."""
+    return Report(0, (), (), (), LaunchPlan(notes=(reason,)), (), Probe(ran=False, reason=reason), __version__, 0.0, ())

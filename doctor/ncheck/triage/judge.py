@@ -144,7 +144,8 @@ def _are_rivals(one: _Theory, other: _Theory) -> bool:
     if one.grade is not other.grade:
         return False
     if not (one.of_logs and other.of_logs):
-        return not set(one.ranks) & set(other.ranks)
+        open_ = (one.of_logs or other.of_logs) and not (one.ranks and other.ranks)  # a line need not name its rank
+        return not open_ and not set(one.ranks) & set(other.ranks)
     if other.cause in one.best.others or one.cause in other.best.others:
         return False
     first, second = one.best.lines[0], other.best.lines[0]

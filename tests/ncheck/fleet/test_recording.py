@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -219,12 +221,18 @@ PROBED = replace(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("one_a_line", [True, False])
-def test_a_recording_of_format_2_calls_a_step_a_turn_and_a_method_means(one_a_line: bool) -> None:  # noqa: FBT001
+def _anew(text: str, **form: Any) -> str:
+    return json.dumps(json.loads(text), **form)
+
+
+@pytest.mark.parametrize("written", [
+    lambda text: text, _anew, partial(_anew, separators=(",", ":")), partial(_anew, sort_keys=True, indent=1),
+    lambda text: text.replace('recording": 2', 'recording":  2', 1),
+])  # fmt: skip
+def test_a_recording_of_format_2_calls_a_step_a_turn_and_a_method_means(written: Callable[[str], str]) -> None:
     text = encode(PROBED, 0, 1).replace(f'"ncheck_recording": {recording.FORMAT}', '"ncheck_recording": 2')
     text = text.replace("answer:step", "answer:turn").replace('"method": ', '"means": ')
-    old = text if one_a_line else json.dumps(json.loads(text))
-    assert decode(old.encode(), "file") == (0, 1, replace(PROBED, recorded=True))
+    assert decode(written(text).encode(), "file") == (0, 1, replace(PROBED, recorded=True))
 
 
 @pytest.mark.parametrize(("position", "count"), [(1, 1), (-1, 1), ("0", 1), (0, None), (0, 10**9), (True, 2)])

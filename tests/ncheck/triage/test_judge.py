@@ -51,6 +51,9 @@ SEEN: dict[str, tuple[tuple[Clue, ...], list[tuple[str, float, tuple[int, ...]]]
     "what looks like another cause": (
         (clue("network_stalled", POSSIBLE, 1, others=("gpu_fault",)),),
         [("network_stalled", 0.5, (1,)), ("gpu_fault", 0.3, (1,))]),
+    "a line that names no rank, and a culprit of the dumps": (
+        (line("gpu_oom", CERTAIN), clue("collective_mismatch", CERTAIN, 3, source="flight-recorder")),
+        [("gpu_oom", 0.95, ()), ("collective_mismatch", 0.95, (3,))]),
     "an echo alone": ((line("rank_crashed", ECHO),), [("rank_crashed", 0.3, ())]),
     "an echo of what another log names": (
         (line("rank_crashed", ECHO), line("gpu_oom", CERTAIN, 3, file="other")), [("gpu_oom", 0.95, (3,))]),
