@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ncheck.cli.options import checks, files
-from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError, SettingsError
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:
 
     Raises SettingsError where it cannot be read and a word can only be a code in it.
     """
-    from ncheck.errors import SettingsError
     from ncheck.settings.file import read_settings_file
 
     try:
@@ -198,7 +197,6 @@ def allow(file: str) -> None:
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
     with this content, and with that of the ssh configuration that it names: a change of any of them ends it.
     """
-    from ncheck.errors import SettingsError
     from ncheck.settings.approval import approve
     from ncheck.settings.file import read_file
 

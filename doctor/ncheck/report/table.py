@@ -17,6 +17,7 @@ from ncheck.model.system import System
 from ncheck.report import text as words
 from ncheck.report.state import answer
 from ncheck.report.summary import names_in, origin, unreached, urgency
+from ncheck.report.tables import aligned
 from ncheck.report.text import FoldedFinding, fold_findings
 
 _NONE, _UNREAD = "-", "?"
@@ -41,8 +42,7 @@ class _Row:
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  plain lines
     """Print the table, and below it the origin and the answer."""
     rows = [tuple(name.upper() for name in COLUMNS), *(_cells(row) for row in _rows(report))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    stream.writelines("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
+    stream.writelines(f"{row.rstrip()}\n" for row in aligned(rows))
     stream.write(f"{' · '.join(origin(report))}\n{answer(report).text}\n")
 
 

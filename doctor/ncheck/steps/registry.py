@@ -40,6 +40,7 @@ OUR_FOLDER = "cluster_ncheck-"  # and the version: there the name ends
 OURS = "ncheck_checks"
 INDEX = "index.json"  # in that package, where it comes from a wheel: a record of each check
 _CODE = expression(r"NC\d*|X[0-9A-Z]*")  # the start of a code of ours, or of a site's own (steps/own_checks.py)
+_LIKE_A_CODE = expression(r"(?:nc|x)\d")  # no name of a site's check begins so
 _TOPICS = {"ib": "infiniband", "roce": "infiniband", "rdma": "infiniband", "hosts": "host", "probe": "measured"}  # too
 
 
@@ -148,7 +149,7 @@ def _of_site(own: Sequence[OwnCheck], known: Mapping[str, Listed]) -> dict[str, 
     registry = Registry(tuple(known.values()))
     for one in own:
         for word in (one.code, one.name):
-            if registry.matching(word) or (word == one.name and _CODE.fullmatch(word.upper())):
+            if registry.matching(word) or _LIKE_A_CODE.match(word):
                 raise SettingsError(f"ncheck.toml: check {one.code} {one.name}: {word} means other checks already")
     return {check.code: check for check in made(own)}
 

@@ -10,6 +10,7 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.model.system import SystemInterface, SystemPort
 from ncheck.report import show
+from rich.cells import cell_len
 
 from . import measurements
 from .test_html import evil
@@ -89,3 +90,12 @@ def test_a_node_of_which_no_check_passed_is_unknown(reports: dict[str, Report]) 
         for one in report.verdicts
     )
     assert [row[1] for row in rows_of(replace(report, verdicts=skipped))][:3] == ["ready", "unknown", "ready"]
+
+
+def test_a_wide_character_moves_no_column(reports: dict[str, Report]) -> None:
+    report = reports["healthy"]
+    first, *others = report.nodes
+    stream = io.StringIO()
+    show(replace(report, nodes=(replace(first, name="节点1"), *others)), "table", stream, {})
+    heads, wide, plain, *_ = stream.getvalue().splitlines()
+    assert (cell_len(wide.partition("unknown")[0]), plain.index("ready")) == (heads.index("STATE"),) * 2

@@ -46,7 +46,7 @@ class Attendance:
         return bool(self.evidence)
 
     def host_of(self, own: Rank, number: int) -> str:
-        """Return the host of a rank by what its launcher told `own`, or by the ranks that came; "" unknown.
+        """Return the host of a rank by the variables of the rank `own`, or by the ranks that came; "" unknown.
 
         Where each node has as many ranks as this one, and those that came are so many in a row on each node, the rest
         are too.

@@ -198,7 +198,7 @@ def host_left(guest: Guest, reason: str) -> Step:
     """Note that the connection to rank 0 is over."""
     if guest.outcome is not None:
         return _step(guest)
-    if guest.host is None and guest.place is not None:  # it turned us away, perhaps for want of room
+    if guest.host is None and guest.place is not None:  # it closed the connection: it may have no room for one more
         return _step(replace(guest, met=False))
     if reason != ENDED:
         return _step(replace(guest, outcome=NotMet("lost", "the connection to rank 0 broke")))

@@ -314,8 +314,8 @@ def came(  # noqa: PLR0913  what is known of one connection
     same = earlier is not None and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
     ending = meeting.stage >= MeetingStage.SENDING
     # It has the verdict and has started a program since, or is of another job: both meet later.
-    told = earlier is not None and ending and (same or member.rank != 0)
-    if told or entries > 2 * meeting.rank.size + _MORE_ENTRIES:
+    refused = earlier is not None and ending and (same or member.rank != 0)
+    if refused or entries > 2 * meeting.rank.size + _MORE_ENTRIES:
         return _step(replace(meeting, entries=entries), HangUp(number))
     peer, connected = Peer(number, member, sure), meeting.connected + 1
     peers = {**meeting.peers, number: peer}
