@@ -195,7 +195,7 @@ def allow(file: str) -> None:
     [[check]]) or name a file: history, and nodes, identity and requirements elsewhere.
 
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
-    with this content, and with that of the ssh configuration that it names: a change of any of them ends it.
+    with this content, with that of checks.d, and of the ssh configuration that it names: a change of any ends it.
     """
     from ncheck.settings.approval import approve
     from ncheck.settings.file import read_file
