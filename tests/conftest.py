@@ -38,6 +38,9 @@ _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 
+# jsonschema would import it to check a format that no schema here has: 38 grammars, a third of each worker's start.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None: its import fails
+
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.register(flake_rule)
