@@ -187,7 +187,8 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     files = [one.path for one in outputs if one.path]
     if len(files) == len(outputs):
         outputs.append(Output("quiet"))  # the answer is printed in any case
-    code = show_all(report, outputs, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    color = color if isinstance(color, bool) else None
+    code = show_all(report, outputs, sys.stdout, os.environ, color=color, columns=settings.columns)
     if files:
         say(f"wrote {', '.join(files)}")
     for sentence in report.news if quiet else ():  # one may be that the run was not kept

@@ -1,13 +1,14 @@
 """Readers of one Report that decide nothing: console, HTML and Markdown for people, the others for programs.
 
 A format of FORMATS (settings/values.py) is a module of this name here, with print_report(report, stream, environ, *,
-color). A program that reads exit codes of its own has exit_code(report) too. -v and -q choose other modules for the
-console: verbose, quiet.
+color); that of the table takes its columns too. A program that reads exit codes of its own has exit_code(report) too.
+-v and -q choose other modules for the console: verbose, quiet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
     from ncheck.settings import Output
 
 
-def show_all(
+def show_all(  # noqa: PLR0913  where, and how
     report: Report,
     outputs: Sequence[Output],
     stream: TextIO,
     environ: Mapping[str, str],
     *,
     color: bool | None = None,
+    columns: Sequence[str] = (),
 ) -> int:
     """Write all files, then print what goes to the stream; return the exit code.
 
@@ -36,11 +38,11 @@ def show_all(
     code, failed = report.exit_code, []
     for one in sorted(outputs, key=lambda one: one.path is None):
         if one.path is None:
-            code = show(report, one.form, stream, environ, color=color)
+            code = show(report, one.form, stream, environ, color=color, columns=columns)
             continue
-        module = _module(one.form)
+        printed = partial(_module(one.form).print_report, color=color, **_chosen(one.form, columns))
         try:
-            write_whole(one.path, "-o", lambda file, m=module: m.print_report(report, file, environ, color=color))  # type: ignore[misc]
+            write_whole(one.path, "-o", lambda file, printed=printed: printed(report, file, environ))  # type: ignore[misc]
         except NcheckError as error:
             failed.append(str(error))
     if failed:
@@ -48,16 +50,29 @@ def show_all(
     return code
 
 
-def show(report: Report, form: str, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> int:
+def show(  # noqa: PLR0913  as for show_all
+    report: Report,
+    form: str,
+    stream: TextIO,
+    environ: Mapping[str, str],
+    *,
+    color: bool | None = None,
+    columns: Sequence[str] = (),
+) -> int:
     """Print the report in this format. Return its exit code, also if the reader closed the pipe."""
     module = _module(form)
     try:
-        module.print_report(report, stream, environ, color=color)
+        module.print_report(report, stream, environ, color=color, **_chosen(form, columns))
         stream.flush()
     except BrokenPipeError:
         leave_quietly(stream)
     code: int = module.exit_code(report) if hasattr(module, "exit_code") else report.exit_code
     return code
+
+
+def _chosen(form: str, columns: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the argument that a table alone takes."""
+    return {"columns": columns} if form == "table" and columns else {}
 
 
 def _module(form: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""One row per node, always the same columns: what `kubectl get nodes` is for machines, never wrapped, for grep and awk.
+"""One row per node, always the same columns or those of --columns, never wrapped: `kubectl get nodes` of machines.
 
 Columns are apart by two spaces or more, so that a cell may have single spaces. `-`: the node does not have it, or it
 was not asked; `?`: it should have been readable and was not.
@@ -19,6 +19,7 @@ from ncheck.report.state import answer
 from ncheck.report.summary import names_in, origin, unreached, urgency
 from ncheck.report.tables import aligned
 from ncheck.report.text import FoldedFinding, fold_findings
+from ncheck.settings.values import COLUMNS
 
 _NONE, _UNREAD = "-", "?"
 
@@ -39,9 +40,16 @@ class _Row:
     unknown: bool
 
 
-def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  plain lines
+def print_report(
+    report: Report,
+    stream: TextIO,
+    environ: Mapping[str, str],  # noqa: ARG001  plain lines
+    *,
+    color: bool | None = None,  # noqa: ARG001
+    columns: Sequence[str] = COLUMNS,
+) -> None:
     """Print the table, and below it the origin and the answer."""
-    rows = [tuple(name.upper() for name in COLUMNS), *(_cells(row) for row in _rows(report))]
+    rows = [tuple(name.upper() for name in columns), *(_cells(row, columns) for row in _rows(report))]
     stream.writelines(f"{row.rstrip()}\n" for row in aligned(rows))
     stream.write(f"{' · '.join(origin(report))}\n{answer(report).text}\n")
 
@@ -60,8 +68,8 @@ def _rows(report: Report) -> list[_Row]:
     ]
 
 
-def _cells(row: _Row) -> tuple[str, ...]:
-    return tuple(words.line(cell(row)) or _NONE for cell in COLUMNS.values())
+def _cells(row: _Row, columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(words.line(_CELLS[name](row)) or _NONE for name in columns)
 
 
 def _state(row: _Row) -> str:
@@ -118,7 +126,7 @@ def _worst(row: _Row) -> str:
     return _NONE if row.node.reached else unreached(row.node)
 
 
-COLUMNS: Mapping[str, Callable[[_Row], str]] = {
+_CELLS: Mapping[str, Callable[[_Row], str]] = {
     "node": lambda row: row.node.name,
     "state": _state,
     "gpus": _shown("gpus", _gpus),

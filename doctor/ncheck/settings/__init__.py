@@ -122,6 +122,8 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...], so
     _refuse_mpirun_without_nccl(settings, sources)
     if settings.notify and not settings.history and sources["notify"] not in VARIABLES:
         raise SettingsError(f"{sources['notify']} compares with the history: add --history FILE")
+    if sources.get("columns") == OPTIONS["columns"].flag and all(one.form != "table" for one in settings.output):
+        raise SettingsError("--columns are those of -o table: add it")
     return settings
 
 

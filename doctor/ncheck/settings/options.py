@@ -16,7 +16,7 @@ from ncheck.hostlist import unfold
 from ncheck.launchers import LAUNCHERS
 from ncheck.lazy_dataclass import dataclass
 from ncheck.settings import values as read
-from ncheck.settings.values import FORMATS, Output
+from ncheck.settings.values import COLUMNS, FORMATS, Output
 
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
@@ -297,6 +297,10 @@ class Settings:
         (Output("console"),), OUTPUT, "-o", read.outputs, "FORMAT[=FILE]",
         f"Format of the report: {', '.join(FORMATS)}. Can be repeated: -o html=report.html -o console.  [console]",
         repeated=True, python=None,
+    )
+    columns: tuple[str, ...] = _row(
+        COLUMNS, OUTPUT, "--columns", read.columns, "NAMES",
+        f"Columns of -o table, in this order: {','.join(COLUMNS)}.  [all]", python=None,
     )
     record: str | None = _row(
         None, RECORD, "--record", read.path, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",

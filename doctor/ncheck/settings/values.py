@@ -24,6 +24,8 @@ FORMATS = (
     "console", "table", "concise", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm",
     "kubernetes",
 )  # fmt: skip
+# Columns of -o table, each with its cell in report/table.py.
+COLUMNS = ("node", "state", "gpus", "driver", "nccl", "nic", "rails", "busbw", "worst")
 Read = Callable[[object], object]
 _FAIL_ON = ("error", "warning", "info", "unknown")
 _NEVER = ("never", "none")
@@ -263,6 +265,15 @@ def names(value: object) -> tuple[str, ...]:
     words = tuple(part.strip() for word in value for part in word.split(","))
     if not all(is_name(word) for word in words):
         raise ValueError(f"{quoted(','.join(words))} is not a list of names, as in a,b")
+    return words
+
+
+def columns(value: object) -> tuple[str, ...]:
+    """Read "node,state", or a list of these; the order counts."""
+    words = names(value)
+    for word in words:
+        if word not in COLUMNS:
+            raise ValueError(f"{quoted(word)} is not one of {', '.join(COLUMNS)}")
     return words
 
 

@@ -47,6 +47,26 @@ def test_with_files_alone_standard_output_has_the_answer(capsys: pytest.CaptureF
     assert all(char.isprintable() or char == "\n" for char in text)
 
 
+def test_the_columns_of_the_table_are_those_that_are_named_in_that_order(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, *SICK, "-o", "table", "-o", "table=nodes.txt", "--columns", "state,node,nccl")
+    assert (code, Path("nodes.txt").read_text()) == (1, out)
+    heads, *rows, _, _ = (line.split() for line in out.splitlines())
+    assert heads == ["STATE", "NODE", "NCCL"]
+    assert rows == [
+        ["ready", "gpu01", "2.21.5"], ["ready", "gpu02", "2.21.5"], ["failed", "gpu03", "2.20.5"],
+        ["ready", "gpu04", "2.21.5"],
+    ]  # fmt: skip
+
+
+def test_columns_of_the_settings_file_are_for_each_table_and_change_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("ncheck.toml").write_text('columns = ["node", "gpus"]')
+    plain = told(capsys, *SICK, "--config", "none", "-q")
+    assert told(capsys, *SICK, "-q") == plain
+    assert told(capsys, *SICK, "-o", "table")[1].splitlines()[0].split() == ["NODE", "GPUS"]
+
+
 @pytest.mark.parametrize(("words", "why"), [
     (("-o", "json", "-o", "html"), "-o: standard output takes one format, not json and html: write the other"),
     (("-o", "yaml"), "-o: expected one of "),
@@ -54,6 +74,9 @@ def test_with_files_alone_standard_output_has_the_answer(capsys: pytest.CaptureF
     (("-o", "json="), "-o: it is empty"),
     (("-o", "json=-"), "-o: expected a file; standard output (-) is used by the report"),
     (("-o", "json=gone/report.json"), "-o: gone/report.json: the folder gone does not exist"),
+    (("-o", "table", "--columns", "node,rack"), "--columns: 'rack' is not one of node, state, gpus, driver, "),
+    (("-o", "table", "--columns", "node,"), "--columns: 'node,' is not a list of names, as in a,b"),
+    (("--columns", "node"), "--columns are those of -o table: add it"),
     (("-o", "json=a", "-o", "html=./a"), "-o: ./a is written by -o too: choose another file"),
 ])  # fmt: skip
 def test_what_cannot_be_written_is_refused_before_any_node_is_asked(
