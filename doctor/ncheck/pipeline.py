@@ -122,7 +122,10 @@ def examine(
         cluster, run.checks, earlier=assessment.judgement if assessment else None, interrupted=interrupted
     )
     watch.lap(JUDGED)
-    report = replace(report, seconds=round(watch.seconds, 3), timeline=watch.timeline)
+    report = replace(
+        report, seconds=round(watch.seconds, 3), timeline=watch.timeline, level=settings.level,
+        beside_level=settings.beside_level,
+    )  # fmt: skip
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "check")
 
@@ -144,7 +147,7 @@ def judge_again(
     heads: Sequence[Evidence] = (),
 ) -> Report:
     """Judge evidence that was collected before, as a run would. `heads` are its nodes, where it is read only once."""
-    from ncheck.fleet.recording import nodes_of
+    from ncheck.fleet.recording import level_of, nodes_of
 
     began, registry = clock(), load_checks(settings.run.own_checks)
     if not heads:
@@ -154,6 +157,8 @@ def judge_again(
     cluster = learn(run.listed(nodes_of(heads)), evidence, run.wanted)
     cluster = complete(cluster, run.wanted, _NOT_RECORDED, recorded=True)
     report = run.concluded(cluster, run.checks, seconds=clock() - began, recorded=True)
+    level, *beside = level_of(heads)
+    report = replace(report, level=level, beside_level=tuple(beside))
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
 
@@ -264,11 +269,12 @@ def _recorded(settings: Settings, nodes: tuple[Node, ...], observer: Observer, b
     from ncheck.fleet.recording import Recorder
 
     recorder = Recorder(settings.record or "", [node.name for node in nodes])
+    level = (settings.level, *settings.beside_level)
 
     def passing(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         for one in evidence:
             try:
-                recorder.save(replace(one, select=settings.select, began=began))
+                recorder.save(replace(one, select=settings.select, level=level, began=began))
             except RecordingError as error:
                 observer.not_recorded(one.node, str(error))
             yield one

@@ -34,7 +34,8 @@ def test_settings_have_the_names_of_ncheck_toml() -> None:
 
 
 def test_this_machine_is_checked_where_no_nodes_are_named() -> None:
-    report = ncheck.run(select=["clock-differs", "memlock-limited"], probe="none", deadline=240)
+    report = ncheck.run(select=["clock-differs", "memlock-limited"], level="quick", deadline=240)
+    assert (report.level, report.beside_level) == ("quick", ("deadline 240",))
     assert [(node.reached, node.transport) for node in report.nodes] == [(True, "local")]
     assert {verdict.check for verdict in report.verdicts} == {"clock-differs", "memlock-limited"}
 

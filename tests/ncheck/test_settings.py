@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,36 @@ def test_a_flag_outweighs_a_variable_and_that_the_file(tmp_path: Path) -> None:
     toml = "port = 1\nwidth = 2\ndeadline = 3\nuser = 'four'"
     environ = {"NCHECK_PORT": "10", "NCHECK_WIDTH": "20", "NCHECK_CORPUS": "not ours to judge"}
     assert made(tmp_path, toml, environ, port=100) == Settings(port=100, width=20, deadline=3.0, user="four")
+
+
+QUICK = Settings(probe="none")
+ACCEPTANCE = Settings(
+    level="acceptance", gpu_test="long", repeats=20, mesh="all", storage_probe=True, deadline=300.0, probe_time=600.0
+)
+
+
+def test_a_level_sets_what_nothing_else_sets_wherever_either_is_set(tmp_path: Path) -> None:
+    assert made(tmp_path, level="standard") == Settings()
+    assert (
+        made(tmp_path, level="quick") == made(tmp_path, "", {"NCHECK_LEVEL": "quick"}) == replace(QUICK, level="quick")
+    )
+    assert made(tmp_path, "level = 'acceptance'") == ACCEPTANCE
+    assert made(tmp_path, "level = 'quick'", {"NCHECK_LEVEL": "standard"}, level="acceptance") == ACCEPTANCE
+    toml, environ = "probe = 'tcp'\nmesh = 'none'\nstorage-probe = false", {"NCHECK_REPEATS": "7"}
+    settings = made(tmp_path, toml, environ, level="acceptance", deadline=50)
+    assert settings == replace(ACCEPTANCE, probe="tcp", mesh="none", storage_probe=False, repeats=7, deadline=50.0)
+    assert settings.beside_level == ("probe tcp", "repeats 7", "mesh none", "storage-probe false", "deadline 50")
+    assert made(tmp_path, "", level="acceptance", storage_probe=False) == replace(ACCEPTANCE, storage_probe=False)
+    assert made(tmp_path, "level = 'quick'", probe="gloo").beside_level == ("probe gloo",)
+    assert (ACCEPTANCE.beside_level, QUICK.beside_level) == ((), ("probe none",))
+    assert refused(tmp_path, "level = 4") == "ncheck.toml: level: expected one of quick, standard, acceptance, not '4'"
+
+
+def test_a_slow_check_of_the_site_shortens_no_level(tmp_path: Path) -> None:
+    check = "[[check]]\ncode = 'X1'\nname = 'slow'\nrun = 'true'\ntimeout = "
+    (tmp_path / "ncheck.toml").write_text(f"level = 'acceptance'\n{check}100")
+    assert made(tmp_path, config="ncheck.toml").deadline == 300
+    assert made(tmp_path, level="quick", config="ncheck.toml").deadline == 200
 
 
 def test_via_srun_the_launcher_is_srun_unless_another_is_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, se
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
+    DEPTH,
     FOR_HIDDEN,
     FORCE,
     GOOD,
@@ -53,7 +54,7 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @NODES
-@options(WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
+@options(DEPTH, WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
@@ -64,7 +65,7 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 
 @click.command(cls=GroupedCommand)
-@options(JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
+@options(DEPTH, JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
     return _run_and_show(examined, {**flags, "local": True})
@@ -72,7 +73,9 @@ def local(**flags: object) -> int:
 
 @click.command(cls=GroupedCommand, short_help="Measure the bandwidth between the nodes.")
 @NODES
-@options(PROBE, WHICH, SSH, JOB, RANKS, FORCE, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
+@options(
+    DEPTH, PROBE, WHICH, SSH, JOB, RANKS, FORCE, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, HISTORY, RECORD
+)
 @click.pass_context
 def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Measure the bandwidth inside the nodes of a file, between pairs of them and between all, using the launch plan.
@@ -86,6 +89,8 @@ def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
     """  # noqa: D301  click ends a paragraph's folding at \b
     if flags.get("probe") == "none":
         raise click.UsageError("--probe none measures nothing: remove it, or run ncheck check", context)
+    if flags.get("level") == "quick":
+        raise click.UsageError("--level quick measures nothing: remove it, or run ncheck check", context)
     return _run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)}, probe_settings)
 
 

@@ -30,9 +30,11 @@ _LONGEST = LONGEST_COMMAND + 100  # characters of one message on standard error:
 
 def settings_of(given: Mapping[str, object]) -> Settings:
     """Make settings from options; those that were not given are None or empty. Refuse an --ignore of no known check."""
-    options = {name: value for name, value in given.items() if value not in (None, ())}
-    from ncheck.settings import make_settings
+    from ncheck.settings import Settings, make_settings
 
+    options = {name: value for name, value in given.items() if value not in (None, ())}
+    if "level" not in given:  # a command without --level is not made deeper by NCHECK_LEVEL or ncheck.toml
+        options["level"] = Settings.level
     folder = _current_folder()
     settings = make_settings(options, os.environ, folder, say)
     settings = replace(settings, run=replace(settings.run, started_in=_shared(folder, settings.environment)))

@@ -147,6 +147,8 @@ def _setting(name: str, *flags: str, **others: Any) -> Decorator[Any]:  # noqa: 
     row = rows.OPTIONS[name]
     words: dict[str, Any] = {"metavar": row.metavar, "help": row.help, "multiple": row.repeated}
     if row.read is read.flag:
+        if any(name in level for level in rows.LEVELS.values()):
+            flags = (f"{row.flag}/--no-{row.flag.removeprefix('--')}",)  # what a level turns on can be turned off
         words = {"is_flag": True, "default": None, "help": row.help}
     elif isinstance(row.read, read.OneOf):
         words["type"] = click.Choice(row.read.choices)
@@ -161,7 +163,7 @@ NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=file
 
 # The options that several commands share, in the order of --help.
 HOSTS = (_setting("hosts"), _setting("via"))
-WHICH, SSH, JOB, STORAGE = map(_group, (rows.WHICH, rows.SSH, rows.JOB, rows.STORAGE))
+DEPTH, WHICH, SSH, JOB, STORAGE = map(_group, (rows.DEPTH, rows.WHICH, rows.SSH, rows.JOB, rows.STORAGE))
 NETWORK, RANKS, KEPT, FORCE = map(_group, (rows.NETWORK, rows.RANKS, rows.KEPT, rows.FORCE))
 FOR = (_setting("launcher", "--for", "--with"),)
 FOR_HIDDEN = (_setting("launcher", "--for", "--with", hidden=True),)

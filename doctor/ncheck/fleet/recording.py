@@ -22,6 +22,7 @@ from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Evidence, Reply, too_deep
 from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
+from ncheck.settings.options import LEVELS
 
 FORMAT, OLDEST = 3, 2  # what is written, and the oldest that is read
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
@@ -445,6 +446,13 @@ def _read(path: Path, *, first_line: bool = False) -> bytes:
 def nodes_of(evidence: Iterable[Evidence]) -> tuple[Node, ...]:
     """Return the nodes of a recording, as they were listed."""
     return tuple(Node(one.node, slots=one.slots, places=one.places) for one in evidence)
+
+
+def level_of(evidence: Iterable[Evidence]) -> tuple[str, ...]:
+    """Return the level of the recorded run and what was not as it has it; ("",) where the files do not say one."""
+    found = {one.level for one in evidence}
+    level = found.pop() if len(found) == 1 else ()
+    return level if level[:1] and level[0] in LEVELS else ("",)
 
 
 def trusted(where: str, recorded: Iterable[Evidence]) -> tuple[Evidence, ...]:

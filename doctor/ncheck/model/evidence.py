@@ -248,6 +248,7 @@ class Evidence:
     places: tuple[str, ...] = ()  # where the node is listed: "nodes.txt:3"
     slots: int | None = None
     select: tuple[str, ...] = ()  # what --select named, or the command itself: what else there is was not asked
+    level: tuple[str, ...] = ()  # --level of its run, and the settings that were not as the level has them
     began: float | None = None  # when its run began, seconds since 1970 by the clock of the machine that asked
     recorded: bool = False  # it was read from a file, not from a live node
     notes: Mapping[str, Note] = field(default_factory=dict)

@@ -416,6 +416,8 @@ class Report:
     timeline: Where these seconds went, part by part. Empty for a recording.
     milder: Settings of an ncheck.toml that was only found, and that may hide what is wrong.
     news: What the history says of this run's findings (--history), a sentence each.
+    level: How deep the run looked (--level): quick, standard or acceptance; empty: the recording does not say.
+    beside_level: The settings that were not as the level has them, such as probe tcp.
     state: The answer, in the words that every format has. Ready is only what was verified: all nodes were reached, some
         check passed, and none is unknown.
     schema: This format. New members may be added under the same number; none is changed or removed.
@@ -451,6 +453,8 @@ class Report:
     timeline: tuple[RunPart, ...] = ()  # where the seconds went; none for a recording
     milder: tuple[str, ...] = ()  # what an ncheck.toml that was only found says, and may hide: "fail-on never"
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
+    level: str = ""  # --level; "" where a recording does not say
+    beside_level: tuple[str, ...] = ()  # what was not as the level has it: "probe tcp"
     state: State = State.NOT_VERIFIED
     schema: str = SCHEMA
 

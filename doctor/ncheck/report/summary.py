@@ -186,6 +186,9 @@ def origin(report: Report) -> Iterator[str]:
     yield f"ncheck {report.version}"
     partly = f", {reached} reached" if reached < len(names) else ""
     yield f"{words.count(len(names), 'node')}: {words.node_set(names)}{partly}"
+    if report.level not in ("", "standard"):
+        beside = f" but {', '.join(report.beside_level)}" if report.beside_level else ""
+        yield words.line(f"level {report.level}{beside}")
     if report.time:
         yield words.line(report.time).replace("T", " ", 1)
     if report.command:

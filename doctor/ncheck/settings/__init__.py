@@ -18,6 +18,7 @@ from ncheck.files import reading
 from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
 from ncheck.settings.options import (
     ENVIRONMENT,
+    LEVELS,
     MOST_AT_ONCE,
     OPTIONS,
     SSH,
@@ -51,15 +52,15 @@ def make_settings(
     *,
     named: Callable[[str], str] = lambda name: OPTIONS[name].flag,
 ) -> Settings:
-    """Make the settings of one run. Precedence: options, environment variables, ncheck.toml, defaults.
+    """Make the settings of one run. Precedence: options, environment variables, ncheck.toml, the level, defaults.
 
     `flags` maps fields of Settings and of JobEnvironment, and `config`, to text or to what click made of it;
-    None, False and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text. `warn` gets a line
+    None and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text. `warn` gets a line
     about keys of ncheck.toml that are ignored. `named` is what messages call one of the flags: the option, or in Python
     the parameter.
     Raises SettingsError: one line that names the option, the variable or the file and key, and a valid value.
     """
-    given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
+    given = {name: value for name, value in flags.items() if value is not None and value != ()}
     config = given.pop("config", None)
     file = read_settings_file(str(config) if config else None, environ, cwd)
     if file.ignored:
@@ -72,7 +73,7 @@ def make_settings(
     typed = {name: _read(name, value, sources[name]) for name, value in given.items()}
     if "workdir" in typed:
         typed["workdir"] = anchored(cwd, str(typed["workdir"]))
-    if len(rivals := [sources[name] for name in _SOURCES if name in typed]) > 1:
+    if len(rivals := [sources[name] for name in _SOURCES if typed.get(name)]) > 1:
         raise SettingsError(f"{' and '.join(rivals)} both select the nodes: use only one of them")
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
     values = {**_without_rivals(file.values, typed), **variables, **typed}
@@ -82,9 +83,10 @@ def make_settings(
         values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
         values.setdefault("launcher", "srun")  # such nodes often allow no ssh, which mpirun may need
     longest = max((check.timeout or 0.0 for check in file.checks), default=0.0)
+    of_level = LEVELS[str(values.get("level", Settings.level))]
     if "deadline" not in values and longest:
-        values["deadline"] = max(Settings.deadline, _OF_LONGEST * longest)
-    settings = _settings(values, overrides, sources)
+        values["deadline"] = max(cast("float", of_level.get("deadline", Settings.deadline)), _OF_LONGEST * longest)
+    settings = _settings({**of_level, **values}, overrides, sources)
     run = replace(
         settings.run,
         own_checks=file.checks,
@@ -149,18 +151,21 @@ def _read(name: str, value: object, source: str) -> object:
         raise SettingsError(f"{source}: {error}") from None
 
 
-def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[str, object]:
+def _without_rivals(values: Mapping[str, object], typed: Mapping[str, object]) -> dict[str, object]:
     """Drop the nodes of the file if the command line selects nodes."""
-    rivals = _SOURCES if any(name in typed for name in _SOURCES) else ()
+    rivals = _SOURCES if any(map(typed.get, _SOURCES)) else ()
     return {name: value for name, value in values.items() if name not in rivals}
 
 
 def _refuse_ssh(
-    typed: Iterable[str], values: Mapping[str, object], overrides: Iterable[HostOverride], sources: Mapping[str, str]
+    typed: Mapping[str, object],
+    values: Mapping[str, object],
+    overrides: Iterable[HostOverride],
+    sources: Mapping[str, str],
 ) -> None:
     """Refuse what contradicts --via srun: options of an ssh login, and a command in place of ssh."""
     via = "--via srun" if sources["via"] == OPTIONS["via"].flag else f"{sources['via']}=srun"
-    if named := [sources[name] for name, row in OPTIONS.items() if name in typed and row.group is SSH]:
+    if named := [sources[name] for name, row in OPTIONS.items() if typed.get(name) and row.group is SSH]:
         raise SettingsError(f"{via} uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh")
     if values.get("rsh") or any(override.environment.rsh for override in overrides):
         rsh = sources.get("rsh", "rsh of a [host] table")

@@ -12,6 +12,7 @@ OnePath = str | PathLike[str]
 class Given(TypedDict, total=False):
     """The settings that a call may give, named as in ncheck.toml. Times are in seconds, sizes in bytes."""
 
+    level: Literal["quick", "standard", "acceptance"]
     port: int
     user: str
     identity: OnePath

@@ -35,8 +35,16 @@ class Group:
     heading: str = ""
 
 
+# How deep a run looks: what each level sets. An option, a variable or a key that sets the same still wins.
+LEVELS: Mapping[str, Mapping[str, object]] = {
+    "quick": {"probe": "none"},
+    "standard": {},
+    "acceptance": {
+        "gpu_test": "long", "repeats": 20, "mesh": "all", "storage_probe": True, "deadline": 300.0, "probe_time": 600.0,
+    },
+}  # fmt: skip
 NOWHERE = Group()  # no command has an option for these
-WHICH, SSH = Group("Nodes"), Group("SSH")
+DEPTH, WHICH, SSH = Group("Depth"), Group("Nodes"), Group("SSH")
 JOB, STORAGE = Group("Job environment"), Group("Job environment")
 FOR, RANKS, NETWORK, KEPT, FORCE = (Group("Job launch") for _ in range(5))
 PACE, LIMITS = Group("Limits"), Group("Limits")
@@ -166,6 +174,13 @@ class Settings:
     """All settings of one run. Times are in seconds."""
 
     # fmt: off
+    level: str = _row(
+        "standard", DEPTH, "--level", read.OneOf(tuple(LEVELS)), None,
+        "How deep to look. quick: no bandwidth test and no other load, some seconds. standard: about a minute. "
+        "acceptance: also --gpu-test long, --storage-probe, --mesh all, --repeats 20; some minutes, 15 at most. Each "
+        "of these options, where it is given, still counts.  [standard]",
+        variable="NCHECK_LEVEL",
+    )
     nodes_file: str | None = _row(  # "-" is standard input
         None, NOWHERE, "the nodes file", read.path, None, "", key="nodes", approval=OUTSIDE, python=None,
     )
@@ -385,6 +400,15 @@ class Settings:
         """The seconds that the run may take: its deadline, and the bandwidth test after it."""
         return self.deadline + (0.0 if self.probe == "none" else self.probe_time)
 
+    @property
+    def beside_level(self) -> tuple[str, ...]:
+        """The settings that are not as the level has them: "probe tcp"."""
+        usual = {name: getattr(Settings, name) for level in LEVELS.values() for name in level} | dict(
+            LEVELS[self.level]
+        )
+        own = {name: getattr(self, name) for name in usual}
+        return tuple(f"{OPTIONS[name].key} {_toml(value)}" for name, value in own.items() if value != usual[name])
+
     def environment_of(self, node: str) -> JobEnvironment:
         """Return how to enter the environment of the job on this node.
 
@@ -394,6 +418,10 @@ class Settings:
             if node in _members(override.nodes):
                 return _entered(override.environment, self.environment)
         return self.environment
+
+
+def _toml(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
 
 
 @lru_cache(maxsize=256)

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from ncheck.cli.check import probe_settings
+from ncheck.cli.examine import settings_of
 from ncheck.cli.main import main
 from ncheck.errors import EXIT_USAGE
-from ncheck.settings import VARIABLES
+from ncheck.settings import VARIABLES, Settings
 from ncheck.settings.options import OPTIONS
 from ncheck.version import __version__
 
@@ -105,6 +107,28 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
 @pytest.mark.parametrize("name", ["check", "local", "probe", "plan", "launch", "replay"])
 def test_whatever_measures_or_plans_can_be_forced(name: str) -> None:
     assert "force" in options_of(name)
+
+
+def test_a_command_without_the_option_level_is_made_no_deeper_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCHECK_LEVEL", "acceptance")
+    assert {name for name in names() if "level" in options_of(name)} == {"check", "local", "probe"}
+    assert settings_of({"local": True, "level": None}).deadline == 300
+    assert settings_of({"local": True}) == Settings(local=True)
+
+
+def test_a_level_that_measures_nothing_is_no_probe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "--level quick measures nothing: remove it, or run ncheck check (see ncheck probe --help)"
+    assert refused(capsys, "probe", "--level", "quick") == f"ncheck: {why}\n"
+    monkeypatch.setenv("NCHECK_LEVEL", "quick")
+    assert probe_settings(settings_of({"local": True, "level": None})).probe == "auto"
+
+
+def test_what_a_level_turns_on_is_turned_off_by_an_option() -> None:
+    with command_of("check").make_context("check", ["--level", "acceptance", "--no-storage-probe"]) as context:
+        given = {name: context.params[name] for name in ("level", "storage_probe")}
+    assert settings_of({**given, "local": True}).beside_level == ("storage-probe false",)
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])

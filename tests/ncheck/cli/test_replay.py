@@ -64,6 +64,29 @@ def test_a_recording_of_some_checks_is_judged_by_these_and_by_others_where_they_
     assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC202"}
 
 
+@pytest.mark.parametrize(("level", "known", "in_words"), [
+    (("quick",), True, "level quick · "),
+    (("acceptance", "probe \x1b[2Jtcp", "repeats 7"), True, "level acceptance but probe tcp, repeats 7 · "),
+    (("standard", "probe none"), True, ""),
+    ((), False, ""),
+    (("utter", "probe none"), False, ""),
+])  # fmt: skip
+def test_a_replay_says_the_level_of_the_recorded_run(  # noqa: PLR0913, PLR0917  a row
+    level: tuple[str, ...], known: bool, in_words: str,  # noqa: FBT001
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("NCHECK_LEVEL", "acceptance")
+    nodes = load(FIXTURES / "healthy-4x8-h100")
+    save(tmp_path / "kept", (replace(node, recorded=False, select=("NC201",), level=level) for node in nodes))
+    assert main(["replay", str(tmp_path / "kept"), "-o", f"json={tmp_path}/report.json", "-o", "concise"]) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [report["level"], *report["beside_level"]] == ([*level] if known else [""])
+    *_, origin, _ = capsys.readouterr().out.splitlines()
+    words = origin.partition("gpu[01-04] · ")[2]
+    assert words.startswith(in_words)
+    assert words.count("level") == bool(in_words)
+
+
 def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_to_lack_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
