@@ -234,7 +234,10 @@ def settings() -> str:
 def _in_python(help: str) -> str:  # noqa: A002
     """Return the help of an option in the words of Python: setup='module load nccl', without how to repeat it."""
     text = re.sub(r" Can be repeated[^.]*\.", "", help.partition("  [")[0]).rstrip(".")
-    return re.sub(r"--([a-z]+)\b( '[^']*')?", lambda flag: f"`{flag[1]}{(flag[2] or '').replace(' ', '=', 1)}`", text)
+    return re.sub(
+        r"--([a-z-]+)\b( '[^']*')?",
+        lambda flag: f"`{flag[1].replace('-', '_')}{(flag[2] or '').replace(' ', '=', 1)}`", text,
+    )  # fmt: skip
 
 
 def declarations() -> str:
