@@ -23,6 +23,7 @@ from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.judge import MOST_EVIDENCE, diagnoses_of, headline, place
 from ncheck.triage.live import SourceReader, readers
 from ncheck.triage.sources import Unreadable
+from ncheck.triage.wait_limits import limited, shown_of
 
 
 class Work(str, Enum):
@@ -97,6 +98,8 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
         diagnoses = tuple(_unexplained(job, seen)) if work is Work.STILL else ()
     else:
         diagnoses = diagnoses_of(clues, job)
+    wait = shown_of(job, cluster)
+    diagnoses = limited(diagnoses, wait)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
         gaps = (one for one in signs if isinstance(one, Clue) and one.cause == "rank_missing")
@@ -107,7 +110,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     ranks = tuple(SeenRank(one.rank, one.node, one.pid) for one in job.ranks)
     return LiveReport(
         diagnoses, healthy, _summary(diagnoses, work, unread), job.key, job.size, ranks, job.missing, unread,
-        tuple(_notes(cluster, job)), work,
+        (*_notes(cluster, job), *((wait.note,) if wait and wait.note and diagnoses else ())), work,
     )  # fmt: skip
 
 

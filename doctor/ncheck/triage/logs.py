@@ -20,6 +20,7 @@ from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clue_of_trouble, clues_of
 from ncheck.triage.scan import Scan, ScannedLog
 from ncheck.triage.sources import LogSource, Unreadable, UnreadableError, sources
+from ncheck.triage.wait_limits import limited, shown_in
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,16 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
             unread.append(source)
         else:
             _read(scan, source, unread)
-    diagnoses = diagnoses_of((*_of_logs(scan), *_of_dumps(recorded)))
+    wait = shown_in(scan, recorded.dumps.values())
+    diagnoses = limited(diagnoses_of((*_of_logs(scan), *_of_dumps(recorded))), wait)
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
-    note = "" if any(one.cause == "ibverbs_missing" for one in diagnoses) else verbs_note(scan.context)
+    notes = ("" if any(one.cause == "ibverbs_missing" for one in diagnoses) else verbs_note(scan.context),
+             wait.note if wait and any(one.limit for one in diagnoses) else "")  # fmt: skip
     return LogReport(
-        diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, (note,) if note else ()
+        diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, tuple(filter(None, notes))
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from ncheck.report.json import without_delete
 from ncheck.text import printable
 from ncheck.triage.logs import LogReport
+from ncheck.triage.wait_limits import sentence
 
 if TYPE_CHECKING:
     from ncheck.triage.diagnosis import Diagnosis
@@ -46,15 +47,25 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
         for line in lines:
             place = f"{_name(line.file)}:{line.line}" if line.line else line.file
             page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
-        if found.fix:
-            page.verbatim(f"  fix: {printable(found.fix, 300)}")
-        for command in found.next if number == 0 else found.next[: not found.fix]:
-            page.verbatim(f"  look: {printable(command, 300)}")
+        for words in _to_type(found, best=number == 0):
+            page.verbatim(f"  {printable(words, 310)}")
     page.gap()
     for note in _notes(report):
         page.say(printable(note, 600), style="dim")
     if sum(2 + len(found.evidence) + len(found.next) for found in report.diagnoses) > _FEW_LINES:
         page.say(Text(_headline(report), f"bold {color}"))
+
+
+def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:
+    """Yield what limits the wait, what changes something, and what shows more."""
+    fixes, do = [found.fix], ""
+    if limit := found.limit:
+        yield f"limit: {sentence(limit, works=found.works)}"
+        fixes, do = [found.fix, limit.fix], limit.do
+    yield from (f"fix: {line}" for line in fixes if line)
+    if do:
+        yield f"do: {do}"
+    yield from (f"look: {line}" for line in (found.next if best else found.next[: not found.fix]))
 
 
 def _headline(report: TriageReport) -> str:

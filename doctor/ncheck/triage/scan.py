@@ -18,6 +18,8 @@ from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
 from ncheck.triage.lines import LONGEST, LogLine, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import WordIndex, literals
 from ncheck.triage.signature import LineClue, Signature
+from ncheck.triage.wait_settings import WORDS as WORDS_OF_FRAMEWORKS
+from ncheck.triage.wait_settings import WORDS_OF_SETTINGS, frameworks_in
 
 CHUNK = 2**19  # bytes that are searched at once
 AT_EACH_END = 500  # hits of one kind that are kept, from the beginning and from the end
@@ -205,6 +207,7 @@ class Scan:
         self.logs: list[ScannedLog] = []
         self.world_size = 0  # of the largest communicator, 0 if no line says it
         self.timed_out: set[str] = set()  # ranks
+        self.frameworks: set[str] = set()  # as wait_limits.py names them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
         self._seen: list[_Template] = []  # in the log that is read now
@@ -308,6 +311,8 @@ class Scan:
                 return None
             if _REPORT_BEGINS.search(text):
                 return _Template(own="begins")
+        if "framework" in marks:
+            self.frameworks.update(frameworks_in(text))
         harmless = _is_harmless(text)
         if harmless:
             signatures = ()
@@ -519,7 +524,8 @@ def _index() -> WordIndex[Signature | str]:
         "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED), "bad": literals(_BAD),
         "level": _any_of(*_LEVEL_WORDS),
         "connected": _any_of(" via "), "ranks": _any_of(" nranks "), "ignored": _any_of("exception ignored in"),
-        "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
+        "context": _any_of(*WORDS_ACROSS_LINES, *WORDS_OF_SETTINGS),
+        "framework": _any_of(*WORDS_OF_FRAMEWORKS), "program": _any_of(*_PROGRAMS),
         "own": _any_of("ncheck ", "ncheck: ", "exit code ", "nc "),
     }  # fmt: skip
     return WordIndex(

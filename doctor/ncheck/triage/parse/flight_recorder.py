@@ -69,12 +69,16 @@ class DumpGroup:
 
 @dataclass(frozen=True)
 class Dump:
-    """One rank's dump. `cut`: why it is not whole: its newest entries are missing. `entries` were read."""
+    """One rank's dump. `cut`: why it is not whole: its newest entries are missing. `entries` were read.
+
+    `limit`: the least seconds after which one of those that are not completed ends the job, None if it is not recorded.
+    """
 
     version: str
     groups: tuple[DumpGroup, ...]
     entries: int
     cut: str = ""
+    limit: float | None = None
 
 
 ENDED = "it ends in the middle"  # a dump that the rank itself did not write to its end
@@ -366,7 +370,13 @@ def _dump(value: object, cut: str) -> Dump:
     chosen = sorted(by_group.items(), key=lambda one: -len(one[1]))[:_MOST_GROUPS]
     groups = tuple(_group(name, _members(config, name), held) for name, held in sorted(chosen, key=lambda one: one[0]))
     version = printable(_text(value.get("version")), 40)
-    return Dump(version, groups, sum(map(len, by_group.values())), cut)
+    limits = [limit for held in by_group.values() for one in held if not _is_done(one) and (limit := _limit(one))]
+    return Dump(version, groups, sum(map(len, by_group.values())), cut, min(limits, default=None))
+
+
+def _limit(entry: _Entry) -> float | None:
+    found = entry.get("timeout_ms")
+    return found / 1000 if type(found) is int and 0 < found < _LARGEST else None
 
 
 def _group_of(entry: _Entry) -> tuple[str, str]:
