@@ -17,6 +17,7 @@ from ncheck.text import span
 from ncheck.triage.certainty import NAMED, Grade
 from ncheck.triage.diagnosis import Diagnosis, WaitLimit
 from ncheck.triage.facts.flight_recorder import DumpFile, FlightRecorderFacts
+from ncheck.triage.facts.log_tails import LogTailsFacts
 from ncheck.triage.facts.stacks import StacksFacts
 from ncheck.triage.wait_settings import (
     LINES,
@@ -57,7 +58,7 @@ class Shown:
 def shown_in(scan: Scan, recorded: Iterable[Dump] = ()) -> Shown | None:
     """Return which limit the failures in logs, and dumps of the flight recorder, name; None if none does."""
     hits = scan.hits
-    words = [line.text for line in scan.context if any(word in line.text.lower() for word in WORDS_OF_SETTINGS)]
+    words = [line.text for line in scan.context if _is_of_setting(line.text)]
     for line in LINES:
         for hit in hits:
             if match := line.pattern.search(hit.line.text):
@@ -91,7 +92,8 @@ def shown_of(job: Job, cluster: Cluster) -> Shown | None:
     """Return what limits the waits of a running job, as far as its processes show it; None if nothing does."""
     around = [one for held in job.launchers.values() for one in held]
     commands = [one.command for one in (*(rank.process for rank in job.ranks), *around)]
-    words = list(dict.fromkeys([*commands, *(word for rank in job.ranks for word in _as_words(rank.variables))]))
+    variables = (word for rank in job.ranks for word in _as_words(rank.variables))
+    words = list(dict.fromkeys([*commands, *variables, *_lines_of_settings(cluster)]))
     files = dict.fromkeys(file for facts in cluster.facts(StacksFacts).values() for file in _files(facts))
     names = {name for text in dict.fromkeys((*commands, *files)) for name in frameworks_in(text.lower())}
     read = (one for facts in cluster.facts(FlightRecorderFacts).values() for one in facts.dumps.values())
@@ -109,6 +111,18 @@ def _files(facts: StacksFacts) -> Iterator[str]:
     for process in facts.processes.values():
         for threads in process.looks if isinstance(process.looks, tuple) else ():
             yield from (frame.file for thread in threads for frame in thread.frames)
+
+
+def _lines_of_settings(cluster: Cluster) -> Iterator[str]:
+    """Yield the lines of the job's logs that may say how a limit is set, as a list of arguments does."""
+    for facts in cluster.facts(LogTailsFacts).values():
+        for tail in facts.tails:
+            if isinstance(tail.text, str) and _is_of_setting(tail.text):
+                yield from filter(_is_of_setting, tail.text.splitlines())
+
+
+def _is_of_setting(line: str) -> bool:
+    return any(word in line.lower() for word in WORDS_OF_SETTINGS)
 
 
 def _as_words(variables: Mapping[str, str]) -> Iterator[str]:

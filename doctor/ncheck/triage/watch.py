@@ -51,6 +51,7 @@ _FIND_EVERY = 10  # looks: ranks that came later, and what they have started
 _GRACE = 2  # looks: the ranks of a job that ends do so one after the other
 _SILENT = 3  # looks without an answer, after which a node is no longer watched
 _RETRY = 60.0  # seconds after which all nodes are logged in to again, where one was lost
+_NEAR = 0.8  # of the limit of a wait, after which people hear of it
 _EACH = 20.0  # seconds in which a node must answer
 _SESSION = 3600.0  # seconds: an agent whose head was lost without a word ends by then
 
@@ -127,6 +128,8 @@ class Examinations:
     slow      the job is slow, and an event has said so
     reported  causes and ranks that made it slow: each is an alarm once
     puzzled   it stands still and nothing shows why, and a note has said so
+    still     since when the job has stood still, as long as it does
+    near      the limit of this wait that a note has said to be near, in seconds
     """
 
     last: LiveReport | None = None
@@ -136,6 +139,8 @@ class Examinations:
     slow: bool = False
     reported: frozenset[tuple[str, tuple[int, ...]]] = frozenset()
     puzzled: bool = False
+    still: float | None = None
+    near: float | None = None
 
 
 @dataclass(frozen=True)
@@ -403,12 +408,37 @@ def _looked(watch: Watch, job: Job, pulses: Mapping[str, PulseFacts], now: float
         examined = replace(examined, slow=False)
     if stands is None and not watch.ended and progress.slower is None:
         examined = replace(examined, last=None, puzzled=False)  # what was suspected before has passed
-    watch = replace(watch, examined=examined)
+    watch = _within_limit(replace(watch, examined=examined), stands, now)
+    examined = watch.examined
     reasons = _reasons(watch, now)
     if not reasons or examined.alarm or now < examined.next_at:
         return watch.later(now)
     reason, since = next(iter(reasons.items()))
     return replace(watch, step=WatchStep(Do.EXAMINE, 0.0, reason, _target(watch, job), now, since))
+
+
+def _within_limit(watch: Watch, stands: float | None, now: float) -> Watch:
+    """Say once of a wait for a rank that works that it comes near to its limit, and how long it was in the end.
+
+    `stands`: since when the job stands still, as far back as its looks are remembered.
+    """
+    examined = watch.examined
+    if stands is None:
+        waited = None if examined.still is None else now - examined.still
+        if examined.near and waited:
+            watch = watch.saying(f"the job goes on after a wait of {span(waited)}; its limit is {span(examined.near)}")
+        return replace(watch, examined=replace(examined, still=None, near=None))
+    since = min(stands, stands if examined.still is None else examined.still)
+    best = next(iter(examined.last.diagnoses), None) if examined.last else None
+    limit = best.limit if best and best.works else None
+    near = None
+    if best and limit and limit.seconds and not examined.near and now - since >= _NEAR * limit.seconds:
+        near, work = limit.seconds, best.evidence[0].text if best.evidence else best.meaning
+        watch = watch.saying(
+            f"the job has waited for {span(now - since)} of the {span(near)} that {limit.setting} ({limit.framework})"
+            f" allows: {work}; shorten this work, or raise the limit"
+        )
+    return replace(watch, examined=replace(examined, still=since, near=near or examined.near))
 
 
 def _reasons(watch: Watch, now: float) -> dict[Reason, float]:

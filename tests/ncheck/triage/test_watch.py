@@ -18,7 +18,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Process, Target
 from ncheck.observer import Silent
 from ncheck.settings import Settings
-from ncheck.triage.diagnosis import Diagnosis
+from ncheck.triage.diagnosis import Diagnosis, EvidenceLine, WaitLimit
 from ncheck.triage.facts.jobs import job_of
 from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.facts.pulse import PulseFacts, RankPulse
@@ -168,11 +168,13 @@ WHOLE = "2 ranks on nodes gpu01, gpu02"
      {**LOOKED, "ended": {SECOND: NOW - 40},
       "step": WatchStep(Do.EXAMINE, 0.0, Reason.ENDED, Target(pid=100, node="gpu01"), NOW, NOW - 40)}, ()),
     (replace(LOOK, progress=STANDS), seen(pulses=BOTH),
-     {**LOOKED, "step": WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW, NOW - 140)}, ()),
+     {**LOOKED, "examined": Examinations(still=NOW - 140),
+      "step": WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=100, node="gpu01"), NOW, NOW - 140)}, ()),
     (replace(LOOK, progress=STANDS, unreached={"gpu01": BROKE}), seen(pulses={"gpu02": pulse(101)}),
-     {"looks": 4, "silent": {"gpu02": 0},
+     {"looks": 4, "silent": {"gpu02": 0}, "examined": Examinations(still=NOW - 140),
       "step": WatchStep(Do.EXAMINE, 0.0, Reason.STILL, Target(pid=101, node="gpu02"), NOW, NOW - 140)}, ()),
-    *[(replace(LOOK, progress=STANDS, examined=examined), seen(pulses=BOTH), LOOKED, ())
+    *[(replace(LOOK, progress=STANDS, examined=examined), seen(pulses=BOTH),
+       {**LOOKED, "examined": replace(examined, still=NOW - 140)}, ())
       for examined in (Examinations(next_at=NOW + 1), Examinations(alarm=Reason.STILL))],
     (replace(LOOK, progress=MOVES, examined=Examinations(alarm=Reason.STILL, next_at=9e9, puzzled=True)),
      seen(pulses={**BOTH, "gpu01": pulse(100, moved=31 * 10**8)}), {**LOOKED, "examined": Examinations()},
@@ -278,3 +280,40 @@ def test_what_a_watch_makes_of_an_examination(
     assert after_examination(given, found, job(ranks()), NOW) == replace(
         given, events=tuple(events), examined=examined, step=TO_LOOK
     )
+
+
+# Limits
+
+NEAR = (
+    "the job has waited for 24 min of the 30 min that --ddp_timeout (transformers) allows: rank 0 saves; shorten this"
+    " work, or raise the limit"
+)
+OVER = "the job goes on after a wait of 24 min; its limit is 30 min"
+SAVES = Diagnosis("checkpoint_write", 0.4, "", "", (EvidenceLine("gpu01", 0, "rank 0 saves"),), (0,), (), "", ())
+
+
+def waits(seconds: float | None, *, works: bool = True, near: float | None = None) -> Examinations:
+    """Return the examinations of a job that has waited for 24 minutes, for rank 0 to save, with that limit."""
+    saves = replace(SAVES, works=works, limit=WaitLimit("transformers", "--ddp_timeout", seconds))
+    return Examinations(last=report(Work.STILL, saves), next_at=HOUR, still=NOW - 1440, near=near)
+
+
+@pytest.mark.parametrize(("moved", "examined", "near", "notes"), [
+    (STANDS, waits(1800.0), 1800.0, [NEAR]),
+    (STANDS, waits(1800.0, near=1800.0), 1800.0, []),  # it was said
+    (STANDS, waits(1801.0), None, []),  # there is time
+    (STANDS, waits(None), None, []),
+    (STANDS, waits(1800.0, works=False), None, []),  # it hangs, which is another matter
+    (STANDS, replace(waits(1800.0), last=None), None, []),
+    (STANDS, Examinations(next_at=HOUR), None, []),
+    (MOVES, waits(1800.0, near=1800.0), None, [OVER]),
+    (MOVES, waits(5400.0), None, []),
+])  # fmt: skip
+def test_a_wait_that_comes_near_to_its_limit_is_named_before_it_fails(
+    moved: JobProgress, examined: Examinations, near: float | None, notes: list[str]
+) -> None:
+    pulses = {**BOTH, "gpu01": pulse(100, moved=31 * 10**8 if moved is MOVES else 0)}
+    got = next_look(replace(LOOK, progress=moved, examined=examined), seen(pulses=pulses), NOW)
+    still = None if moved is MOVES else NOW - 140 if examined.still is None else examined.still
+    assert ([getattr(one, "text", "") for one in got.events], got.step) == (notes, TO_LOOK)
+    assert (got.examined.still, got.examined.near) == (still, near)
