@@ -29,7 +29,8 @@ class Clue:
     works. `slow`: it counts where the job works, and says what slows it down.
     `works`: the ranks named were seen to work, and the others wait for them: this accuses nobody.
     `others` are causes that look the same. `meaning`, `fix` and `next` replace those of the cause; a `fix` of None
-    says that the cause's is no help. `kind` says more of a program's failure.
+    says that the cause's is no help. `do` is a sentence, where what to type is known in part only. `kind` says more of
+    a program's failure.
     """
 
     source: Source
@@ -47,6 +48,7 @@ class Clue:
     fix: str | None = ""
     next: tuple[str, ...] = ()
     lines: tuple[LogLine, ...] = field(default=(), compare=False)
+    do: str = ""
 
     @property
     def echo(self) -> bool:

@@ -21,16 +21,14 @@ class WaitLimit:
     """What limits a wait for other ranks. `setting`: what sets it in the job's `framework`.
 
     `seconds`: its value in this job, None if it is not known. `needs`: seconds that the work takes that the others wait
-    for, None if that is not known. More time is proposed for work that needs it alone, as a rank that died never comes.
-    `fix`: a command that gives it, "" if there is none. `do`: a sentence that says how, "" if there is none.
+    for, None if that is not known. `helps`: work was seen that more time lets end; a rank that died never comes.
     """
 
     framework: str
     setting: str
     seconds: float | None
     needs: float | None = None
-    fix: str = ""
-    do: str = ""
+    helps: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,10 @@ class Diagnosis:
     """A cause and how sure it is. `confidence`: 0 to 1 (certainty.py).
 
     `ranks` and `nodes` are those that failed, the first one first.
-    `fix` is one command that changes something, "" if none does; `next` are commands that show whether it is this
-    cause. `works`: the ranks were seen to work, and the others wait for them, which is no fault. `limit`: what ends the
-    wait for them, None where nothing waits or that is not known.
+    `fix` is one command that changes something, "" if none does. `do` is a sentence where what to type is known in part
+    only, else "". `next` are commands that show whether it is this cause. `works`: the ranks were seen to work, and the
+    others wait for them, which is no fault. `limit`: what ends the wait for them, None where nothing waits or that is
+    not known.
     """
 
     cause: str
@@ -54,3 +53,4 @@ class Diagnosis:
     next: tuple[str, ...]
     works: bool = False
     limit: WaitLimit | None = None
+    do: str = ""

@@ -191,6 +191,7 @@ def _diagnosis(theory: _Theory, score: float, job: Job | None) -> Diagnosis:
         redact(_filled("" if best.fix is None else best.fix or cause.fix, theory.ranks, job)),
         tuple(map(redact, looks))[:MOST_NEXT],
         theory.works,
+        do=best.do,
     )
 
 

@@ -258,7 +258,7 @@ def _clue(hits: list[Hit], scan: Scan) -> Clue:
     return Clue(
         "logs", best.cause, best.grade, "", _numbers(ranks), tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
         others=best.others, kind=best.kind, meaning=meaning, fix=best.fix or (None if best.look else cause.fix),
-        next=(look,) if look else (), lines=tuple(islice(evidence.values(), MOST_EVIDENCE)),
+        next=(look,) if look else (), lines=tuple(islice(evidence.values(), MOST_EVIDENCE)), do=best.do,
     )  # fmt: skip
 
 

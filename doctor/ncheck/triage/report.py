@@ -58,13 +58,12 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
 
 def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:
     """Yield what limits the wait, what changes something, and what shows more."""
-    fixes, do = [found.fix], ""
-    if limit := found.limit:
-        yield f"limit: {sentence(limit, works=found.works)}"
-        fixes, do = [found.fix, limit.fix], limit.do
-    yield from (f"fix: {line}" for line in fixes if line)
-    if do:
-        yield f"do: {do}"
+    if found.limit:
+        yield f"limit: {sentence(found.limit, works=found.works)}"
+    if found.fix:
+        yield f"fix: {found.fix}"
+    if found.do:
+        yield f"do: {found.do}"
     yield from (f"look: {line}" for line in (found.next if best else found.next[: not found.fix]))
 
 

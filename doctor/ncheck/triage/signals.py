@@ -10,8 +10,9 @@ from ncheck.triage.signature import LineClue
 
 _OOM = "sudo journalctl -k -g oom"
 
-_HANGUP = LineClue("job_ended", Grade.LIKELY, kind="hangup", meaning="the terminal or ssh session in which the job was"
-                   " started was closed (SIGHUP): start it in tmux, or by setsid nohup", look="last -5")  # fmt: skip
+HANGUP = LineClue("job_ended", Grade.LIKELY, kind="hangup", meaning="the terminal or ssh session in which the job was"
+                  " started was closed (SIGHUP)", look="last -5", do="start it outside of the terminal's session, with"
+                  " setsid before the same command: setsid COMMAND > job.log 2>&1 < /dev/null &")  # fmt: skip
 _INTERRUPTED = LineClue("job_ended", Grade.POSSIBLE, ("rank_crashed",), kind="cancelled",
                         meaning="somebody pressed ^C, or sent SIGINT")  # fmt: skip
 _CRASHED = LineClue("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
@@ -28,7 +29,7 @@ _TERMINATED = LineClue("job_ended", Grade.ECHO, ("rank_crashed", "node_failed"),
                        " failed")  # fmt: skip
 
 _BY_NUMBER: Mapping[int, LineClue] = {
-    1: _HANGUP, 2: _INTERRUPTED, 6: _ABORTED, 15: _TERMINATED, **dict.fromkeys((4, 8, 11), _CRASHED),
+    1: HANGUP, 2: _INTERRUPTED, 6: _ABORTED, 15: _TERMINATED, **dict.fromkeys((4, 8, 11), _CRASHED),
     7: LineClue("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
     **dict.fromkeys((10, 12), replace(
         _INTERRUPTED, meaning="a scheduler or somebody sent SIGUSR1 or SIGUSR2, as Slurm does before a time limit")),

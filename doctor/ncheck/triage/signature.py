@@ -27,7 +27,7 @@ class LineClue:
     those that wrote the line.
     `meaning`, `fix` and `look` replace those of the cause. The last two are one command each, and {names} in them are
     groups of the pattern: a `fix` changes something, a `look` only shows. With a `look` of its own and no `fix`, the
-    cause's fix is no help here.
+    cause's fix is no help here. `do` is a sentence, where what to type is known in part only.
     """
 
     cause: str
@@ -45,6 +45,7 @@ class LineClue:
     meaning: str = ""
     fix: str = ""
     look: str = ""
+    do: str = ""
 
 
 @dataclass(frozen=True)

@@ -155,43 +155,40 @@ def _clock(text: str) -> float:
 
 
 def limited(diagnoses: Iterable[Diagnosis], shown: Shown | None) -> tuple[Diagnosis, ...]:
-    """Return diagnoses with what limits the wait of those that are about one.
+    """Return diagnoses with what limits the wait of those that are about one, and how to give it more time.
 
     Beside another cause that is as sure, the wait may be for a rank that died of it.
     """
     found = tuple(diagnoses)
     if shown is None:
         return found
-    alone = all(one.cause in shown.causes for one in found if one.confidence >= NAMED)
+    helps = shown.works and all(one.cause in shown.causes for one in found if one.confidence >= NAMED)
+    limit = WaitLimit(shown.setting.framework, shown.setting.name, shown.seconds, shown.needs, helps)
+    fix, do = _more_time(shown) if helps else ("", "")
     return tuple(
-        replace(one, limit=_limit(shown, works=alone and shown.works))
-        if one.cause in shown.causes else one
+        replace(one, limit=limit, fix=one.fix or fix, do=one.do or do) if one.cause in shown.causes else one
         for one in found
-    )  # fmt: skip
+    )
 
 
-def _limit(shown: Shown, *, works: bool) -> WaitLimit:
-    setting, seconds = shown.setting, shown.seconds
-    too_short = shown.needs is None or seconds is None or shown.needs > seconds
-    line, typed = "", False
-    if works and too_short and setting.change:
-        enough = max(_MARGIN * (shown.needs or 0.0), 2 * (seconds or 0.0))
-        number = math.ceil(enough / (10 * MINUTE)) * 10 * MINUTE // setting.unit
-        line = setting.change.format(n=number or ("SECONDS" if setting.unit == 1 else "MINUTES"))
-        typed = setting.typed and bool(number)
-    fix, do = (line, "") if typed else ("", line)
-    return WaitLimit(setting.framework, setting.name, seconds, shown.needs, fix, do)
+def _more_time(shown: Shown) -> tuple[str, str]:
+    """Return a command or a sentence that gives a wait the time of the work that it is for."""
+    setting = shown.setting
+    enough = max(_MARGIN * (shown.needs or 0.0), 2 * (shown.seconds or 0.0))
+    number = math.ceil(enough / (10 * MINUTE)) * 10 * MINUTE // setting.unit
+    line = setting.change.format(n=number or ("SECONDS" if setting.unit == 1 else "MINUTES"))
+    return (line, "") if setting.typed and number else ("", line)
 
 
 def sentence(limit: WaitLimit, *, works: bool = False) -> str:
     """Return what a report says of a limit: "30 min, set by --ddp_timeout (transformers); the work takes 33 min".
 
-    `works`: the wait is for a rank that works.
+    `works`: the rank that the others wait for was seen to work.
     """
     value = span(limit.seconds) if limit.seconds is not None else "not known here"
     needs = f"; the work takes about {span(limit.needs)}" if limit.needs else ""
     doubt = "; the work must end within it" if works else "; more time helps only if the late rank still works"
-    return f"{value}, set by {limit.setting} ({limit.framework}){needs}{'' if limit.fix or limit.do else doubt}"
+    return f"{value}, set by {limit.setting} ({limit.framework}){needs}{'' if limit.helps else doubt}"
 
 
 # What people set to get more time, and what limits no wait: export NCCL_TIMEOUT=3600

@@ -280,6 +280,30 @@ def test_each_signal_is_read_in_each_launchers_form(tmp_path: Path, form: str, n
     assert (found.cause, found.confidence, found.kind) == end
 
 
+SETSID = (
+    "start it outside of the terminal's session, with setsid before the same command: setsid COMMAND > job.log 2>&1"
+    " < /dev/null &"
+)
+NOHUP = "; torchrun handles this signal itself, so that nohup alone does not keep it away"
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "do"),
+    [
+        ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 1", NOHUP, SETSID),
+        ("W1030 17:53:58.738 1404 api.py:704] Received Signals.SIGHUP death signal, shutting down", NOHUP, SETSID),
+        ("prterun noticed that process rank 3 with PID 4021 on node n2 exited on signal 1 (Hangup).", "", SETSID),
+        ("srun: error: node03: task 12: Hangup", "", "submit the job by sbatch, which needs no terminal"),
+    ],
+)  # fmt: skip
+def test_a_job_that_ended_with_its_terminal_is_to_be_started_without_one(
+    tmp_path: Path, line: str, more: str, do: str
+) -> None:
+    found = report(tmp_path, "step 1 loss 0.5", line).diagnoses[0]
+    meaning = "the terminal or ssh session in which the job was started was closed (SIGHUP)"
+    assert (found.kind, found.meaning, found.do, found.fix) == ("hangup", meaning + more, do, "")
+
+
 @pytest.mark.parametrize(
     ("lines", "end"),
     [
@@ -309,14 +333,6 @@ def test_who_ended_a_job_is_told_from_those_that_were_ended_with_it(
 ) -> None:
     found = report(tmp_path, "step 1 loss 0.5", *lines).diagnoses[0]
     assert (found.cause, found.confidence, found.kind) == end
-
-
-def test_a_terminal_that_was_closed_is_said_with_what_outlives_it(tmp_path: Path) -> None:
-    (found, *_) = report(tmp_path, "SignalException: Process 7 got signal: 1").diagnoses
-    assert found.meaning == (
-        "the terminal or ssh session in which the job was started was closed (SIGHUP): start it in tmux, or by"
-        " setsid nohup"
-    )
 
 
 MPIRUN = "mpirun -np 4 -H 10.240.209.120:2,10.240.208.206:2 python train.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,6 @@ WATCHDOG = (
 )
 BAR = "Running tokenizer on dataset:  88%|########8 | 383700/433643 [29:55<03:25, 2432.70 examples/s]"
 TRACEBACK = '  File "/opt/site-packages/{}.py", line 14, in main'
-LATE = "; more time helps only if the late rank still works"
 
 
 def report(folder: Path, *lines: str) -> LogReport:
@@ -34,47 +34,47 @@ def report(folder: Path, *lines: str) -> LogReport:
     return examine_logs([str(folder / "job.log")], io.BytesIO())
 
 
-def limit(folder: Path, *lines: str) -> WaitLimit | None:
-    return report(folder, *lines).diagnoses[0].limit
+def limit(folder: Path, *lines: str) -> tuple[WaitLimit | None, str]:
+    """Return the limit of the best diagnosis of a log, and what it proposes."""
+    best = report(folder, *lines).diagnoses[0]
+    return best.limit, best.do
 
 
 @pytest.mark.parametrize(
-    ("lines", "expected"),
+    ("lines", "framework", "setting", "do"),
     [
-        ((TRACEBACK.format("llamafactory/train/tuner"),),
-         ("LLaMA-Factory", "ddp_timeout", "", "set ddp_timeout: 3600 in the YAML of the job, or --ddp_timeout 3600")),
-        ((TRACEBACK.format("transformers/trainer"), TRACEBACK.format("accelerate/state")),
-         ("transformers", "--ddp_timeout", "",
-          "start the job with --ddp_timeout 3600, or pass ddp_timeout=3600 to TrainingArguments")),
+        ((TRACEBACK.format("llamafactory/train/tuner"),), "LLaMA-Factory", "ddp_timeout",
+         "set ddp_timeout: 3600 in the YAML of the job, or --ddp_timeout 3600"),
+        ((TRACEBACK.format("transformers/trainer"), TRACEBACK.format("accelerate/state")), "transformers",
+         "--ddp_timeout", "start the job with --ddp_timeout 3600, or pass ddp_timeout=3600 to TrainingArguments"),
         (("  distributed_timeout_minutes ..................... 30", "[INFO] [DeepSpeed info version=0.14.4"),
-         ("Megatron", "--distributed-timeout-minutes", "", "start the job with --distributed-timeout-minutes 60")),
-        (("  distributed_timeout_minutes ..................... 10", "[INFO] [DeepSpeed info version=0.14.4",
-          "export DEEPSPEED_TIMEOUT=30"),
-         ("DeepSpeed", "DEEPSPEED_TIMEOUT", "", ("set DEEPSPEED_TIMEOUT=60 (minutes) on every node, as in"
-          " ~/.deepspeed_env, or pass timeout= to deepspeed.init_distributed()"))),
+         "Megatron", "--distributed-timeout-minutes", "start the job with --distributed-timeout-minutes 60"),
+        (("  distributed_timeout_minutes ..................... 10", "export DEEPSPEED_TIMEOUT=30"), "DeepSpeed",
+         "DEEPSPEED_TIMEOUT", (
+            "set DEEPSPEED_TIMEOUT=60 (minutes) on every node, as in ~/.deepspeed_env, or pass timeout= to"
+            " deepspeed.init_distributed()")),
         (("(RayTrainWorker pid=77, ip=10.1.0.3) Setting up process group", TRACEBACK.format("transformers/trainer")),
-         ("Ray Train", "TorchConfig(timeout_s=)", "", "give the trainer torch_config=TorchConfig(timeout_s=3600)")),
-        ((TRACEBACK.format("torch/utils/data"),),
-         ("PyTorch", "init_process_group(timeout=)", "", ("pass timeout=timedelta(seconds=3600) to"
-          " init_process_group(), or set what your framework passes to it"))),
+         "Ray Train", "TorchConfig(timeout_s=)", "give the trainer torch_config=TorchConfig(timeout_s=3600)"),
+        ((TRACEBACK.format("torch/utils/data"),), "PyTorch", "init_process_group(timeout=)", (
+            "pass timeout=timedelta(seconds=3600) to init_process_group(), or set what your framework passes to it")),
     ],
 )  # fmt: skip
 def test_a_framework_is_given_its_own_setting(
-    tmp_path: Path, lines: tuple[str, ...], expected: tuple[str, str, str, str]
+    tmp_path: Path, lines: tuple[str, ...], framework: str, setting: str, do: str
 ) -> None:
-    framework, setting, fix, do = expected
-    found = limit(tmp_path, BAR, *lines, WATCHDOG.format(1800000))
-    assert found == WaitLimit(framework, setting, 1800.0, 2000.0, fix, do)
-    assert sentence(found) == f"30 min, set by {setting} ({framework}); the work takes about 33 min"
+    expected = WaitLimit(framework, setting, 1800.0, 2000.0, helps=True)
+    assert limit(tmp_path, BAR, *lines, WATCHDOG.format(1800000)) == (expected, do)
+    assert sentence(expected) == f"30 min, set by {setting} ({framework}); the work takes about 33 min"
 
 
 def test_work_that_is_seen_without_a_line_of_the_limit_has_the_setting_all_the_same(tmp_path: Path) -> None:
     frame = "    with training_args.main_process_first(desc='dataset map pre-processing'):"
-    do = "start the job with --ddp_timeout SECONDS, or pass ddp_timeout=SECONDS to TrainingArguments"
-    assert limit(tmp_path, frame) == WaitLimit("transformers", "--ddp_timeout", None, None, "", do)
-    (given,) = [limit(tmp_path, frame, "torchrun train.py --ddp_timeout 5400")]
-    assert given
-    assert (given.seconds, sentence(given)) == (5400.0, "90 min, set by --ddp_timeout (transformers)")
+    known = WaitLimit("transformers", "--ddp_timeout", None, helps=True)
+    do = "start the job with --ddp_timeout {0}, or pass ddp_timeout={0} to TrainingArguments"
+    assert limit(tmp_path, frame) == (known, do.format("SECONDS"))
+    given = replace(known, seconds=5400.0)
+    assert limit(tmp_path, frame, "torchrun train.py --ddp_timeout 5400") == (given, do.format(10800))
+    assert sentence(given) == "90 min, set by --ddp_timeout (transformers)"
 
 
 @pytest.mark.parametrize(
@@ -108,24 +108,24 @@ def test_work_that_is_seen_without_a_line_of_the_limit_has_the_setting_all_the_s
 def test_a_wait_that_may_be_for_a_rank_that_died_is_given_no_more_time(
     tmp_path: Path, line: str, framework: str, setting: str, seconds: float | None
 ) -> None:
-    found = limit(tmp_path, line)
-    assert found == WaitLimit(framework, setting, seconds)
-    assert sentence(found).endswith(LATE)
+    known = WaitLimit(framework, setting, seconds)
+    assert limit(tmp_path, line) == (known, "")
+    assert sentence(known).endswith("; more time helps only if the late rank still works")
 
 
 def test_a_rank_that_died_is_no_matter_of_time(tmp_path: Path) -> None:
     died = "[rank3]: ValueError: no more data"
     found = report(tmp_path, WATCHDOG.format(1800000), died).diagnoses
     assert [(one.cause, one.limit) for one in found] == [("rank_crashed", None)]
-    beside = {one.cause: one.limit for one in report(tmp_path, BAR, WATCHDOG.format(1800000), died).diagnoses}
+    beside = {one.cause: (one.limit, one.do) for one in report(tmp_path, BAR, WATCHDOG.format(1800000), died).diagnoses}
     bare = WaitLimit("PyTorch", "init_process_group(timeout=)", 1800.0, 2000.0)
-    assert beside == {"slow_rank_timeout": bare, "rank_crashed": None}
+    assert beside == {"slow_rank_timeout": (bare, ""), "rank_crashed": (None, "")}
 
 
 def test_work_that_ended_in_time_or_before_the_training_is_not_what_the_others_wait_for(tmp_path: Path) -> None:
     quick = "Running tokenizer on dataset: 100%|##########| 433643/433643 [03:20<00:00, 2432.70 examples/s]"
     step = "{'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}"
-    bare = WaitLimit("PyTorch", "init_process_group(timeout=)", 1800.0)
+    bare = WaitLimit("PyTorch", "init_process_group(timeout=)", 1800.0), ""
     assert limit(tmp_path, quick, WATCHDOG.format(1800000)) == bare
     assert limit(tmp_path, BAR, step, WATCHDOG.format(1800000)) == bare
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.parse.kernel_lines import EDAC_UNCORRECTED, HARD_LOCKUP, RCU_STALL, SOFT_LOCKUP
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signals import NAMES, of_exit_code, of_signal
+from ncheck.triage.signals import HANGUP, NAMES, of_exit_code, of_signal
 from ncheck.triage.signature import LineClue, Signature, row
 
 _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
@@ -20,6 +21,7 @@ _REFUSED = (
     r"NodeAffinity|SMTAlignmentError|NodePorts|MatchNodeSelector|VolumeAttachmentLimitExceeded"
 )
 
+_HANGUP = replace(HANGUP, do="submit the job by sbatch, which needs no terminal")
 _EXITED = LineClue("rank_crashed", Grade.ECHO, kind="exit")
 _OOM_KILLED = LineClue("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
                        meaning="Slurm killed a task that used more host memory than the job asked for",
@@ -36,7 +38,8 @@ def _task(match: re.Match[str]) -> LineClue:
     end = _END.search(match["end"])
     if end is None:
         return _EXITED
-    return of_signal(end["signal"]) if end["signal"] else of_exit_code(int(end["code"])) or _EXITED
+    clue = of_signal(end["signal"]) if end["signal"] else of_exit_code(int(end["code"])) or _EXITED
+    return _HANGUP if clue is HANGUP else clue
 
 
 # By the text of Slurm's error.

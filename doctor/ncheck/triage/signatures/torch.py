@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.triage.certainty import Grade
-from ncheck.triage.signals import of_exit_code, of_signal
+from ncheck.triage.signals import HANGUP, of_exit_code, of_signal
 from ncheck.triage.signature import LineClue, Signature, row
 
 _GLOO = frozenset({"gloo"})
@@ -37,6 +38,16 @@ def _exit(match: re.Match[str]) -> LineClue | None:
     if code == 0:
         return None
     return of_exit_code(code) or _EXITED
+
+
+_HANGUP_OF_AGENT = replace(HANGUP, meaning=f"{HANGUP.meaning}; torchrun handles this signal itself, so that nohup alone"
+                           " does not keep it away")  # fmt: skip
+
+
+def _of_agent(match: re.Match[str]) -> LineClue:
+    """Return the clue of a signal that ended torchrun, which has handlers of its own (elastic/multiprocessing)."""
+    clue = of_signal(match["signal"])
+    return _HANGUP_OF_AGENT if clue is HANGUP else clue
 
 
 def _barrier(match: re.Match[str]) -> LineClue:
@@ -194,11 +205,9 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
         meaning="a collective was called with a tensor that the backend cannot send"),
     # WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers
-    Signature(expression(r"Received (?P<signal>[\w.]{1,20}) death signal, shutting down"),
-              lambda match: of_signal(match["signal"])),
+    Signature(expression(r"Received (?P<signal>[\w.]{1,20}) death signal, shutting down"), _of_agent),
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4021 got signal: 1
-    Signature(expression(r"SignalException: Process \d+ got signal: (?P<signal>\w{1,20})"),
-              lambda match: of_signal(match["signal"])),
+    Signature(expression(r"SignalException: Process \d+ got signal: (?P<signal>\w{1,20})"), _of_agent),
     # torch/distributed/elastic/multiprocessing/api.py:897] Sending process 18562 closing signal SIGTERM
     Signature(expression(r"Sending process \d+ closing signal (?P<signal>SIG\w{1,10})"),
               lambda match: of_signal(match["signal"])),
