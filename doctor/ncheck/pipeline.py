@@ -147,6 +147,21 @@ def judge_again(
     heads: Sequence[Evidence] = (),
 ) -> Report:
     """Judge evidence that was collected before, as a run would. `heads` are its nodes, where it is read only once."""
+    return _judged_again(evidence, settings, observer, clock, heads)[0]
+
+
+def known_again(directory: str, settings: Settings) -> tuple[Report, Cluster]:
+    """Judge a recording, and return what is known of its nodes too. Raises RecordingError."""
+    from ncheck.fleet.recording import Recording
+    from ncheck.observer import Silent
+
+    recording = Recording(directory)
+    return _judged_again(recording.evidence(), settings, Silent(), time.monotonic, recording.heads)
+
+
+def _judged_again(
+    evidence: Iterable[Evidence], settings: Settings, observer: Observer, clock: Clock, heads: Sequence[Evidence]
+) -> tuple[Report, Cluster]:
     from ncheck.fleet.recording import level_of, nodes_of
 
     began, registry = clock(), load_checks(settings.run.own_checks)
@@ -160,7 +175,8 @@ def judge_again(
     level, *beside = level_of(heads)
     report = replace(report, level=level, beside_level=tuple(beside))
     observer.judged(report.findings)
-    return _remembered(report, run, cluster, "replay", min((one.began or 0.0 for one in heads), default=0.0))
+    began_at = min((one.began or 0.0 for one in heads), default=0.0)
+    return _remembered(report, run, cluster, "replay", began_at), cluster
 
 
 def _ssh_from_here(

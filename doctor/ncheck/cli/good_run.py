@@ -45,7 +45,7 @@ def init(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> 
 @click.argument("new", metavar="NEW", shell_complete=files)
 @click.option("-o", "output", type=click.Choice(["console", "json"]), default="console", help="Output format.")
 def diff(old: str, new: str, output: str) -> int:
-    """Show what changed between two recordings of --record, by node, worst first: findings, versions, counts, links.
+    """Show what changed between two recordings of --record: what got worse, then what can explain it best.
 
     \b
     ncheck nodes.txt --record monday/
@@ -53,15 +53,14 @@ def diff(old: str, new: str, output: str) -> int:
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage error.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.observer import Silent
-    from ncheck.pipeline import replay
+    from ncheck.pipeline import known_again
     from ncheck.report.changes import WORSE, changes, changes_json, changes_text
     from ncheck.settings.file import read_settings_file
 
     settings = settings_of({"local": True, "config": "none"})
     own = read_settings_file(None, os.environ, Path()).checks  # what they recorded is judged by their tables
     settings = replace(settings, run=replace(settings.run, own_checks=own))
-    before, after = (replay(one, settings, Silent()) for one in (old, new))
-    found = changes(before, after)
+    (before, were), (after, are) = (known_again(one, settings) for one in (old, new))
+    found = changes(before, after, were.known, are.known)
     sys.stdout.write(changes_json(found) if output == "json" else changes_text(found))
     return EXIT_FINDINGS if any(one.how == WORSE for one in found) else EXIT_CLEAN

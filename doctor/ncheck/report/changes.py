@@ -1,18 +1,23 @@
-"""`ncheck diff OLD NEW`: what changed between two recordings, by node, worst first."""
+"""`ncheck diff OLD NEW`: what changed between two recordings: what got worse, and what can explain it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
+from ncheck.differences import Topic, Value, differences
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.model.report import NodeSummary, Report
-from ncheck.model.system import System, SystemInterface
 from ncheck.report.json import without_delete
+from ncheck.report.text import count, joined
 from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Facts
+    from ncheck.model.report import Report
 
 _SERIOUS = {severity.value: at for at, severity in enumerate(Severity)}
 WORSE, OTHER, BETTER = "worse", "other", "better"
@@ -20,25 +25,31 @@ WORSE, OTHER, BETTER = "worse", "other", "better"
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs. `how`: worse, better, or other (a version, a count: neither by itself)."""
+    """One thing that differs. `how`: worse, better, or other (a version, a count: neither by itself). `severity`: of
+    the finding that came or went. `topic`: of a value, what it is of: see ncheck.differences.
+    """
 
     how: str
     nodes: tuple[str, ...]
     what: str
-    severity: str = ""  # of the finding that came or went
+    severity: str = ""
+    topic: str = ""
 
 
-def changes(old: Report, new: Report) -> tuple[Change, ...]:
-    """Return what changed, worst first; the same change on several nodes is one."""
-    found = [*_reached(old, new), *_findings(old, new), *_systems(old, new)]
+def changes(old: Report, new: Report, were: Mapping[str, Facts], are: Mapping[str, Facts]) -> tuple[Change, ...]:
+    """Return what changed: what is worse, then the values that can explain it, then what is better. The same change on
+    several nodes is one. `were` and `are`: the facts of each node.
+    """
     merged: dict[tuple[str, str, str], list[str]] = {}
-    for one in found:
+    for one in (*_reached(old, new), *_findings(old, new)):
         merged.setdefault((one.how, one.severity, one.what), []).extend(one.nodes)
     folded = [
         Change(how, tuple(dict.fromkeys(nodes)), what, severity) for (how, severity, what), nodes in merged.items()
     ]
     order = (WORSE, OTHER, BETTER)
-    return tuple(sorted(folded, key=lambda one: (order.index(one.how), _SERIOUS.get(one.severity, -1))))
+    folded.sort(key=lambda one: _SERIOUS.get(one.severity, -1))
+    values = _values(were, are, got_worse(old, new))
+    return tuple(sorted((*folded, *values), key=lambda one: order.index(one.how)))
 
 
 def _reached(old: Report, new: Report) -> Iterator[Change]:
@@ -77,42 +88,104 @@ def _shown(finding: Finding) -> str:
     return f"{finding.code} {finding.check}: {finding.summary or finding.message}"
 
 
-def _systems(old: Report, new: Report) -> Iterator[Change]:
-    """Yield the values of a node that are others now; one that could not be read once is not compared."""
-    after, were, are = {node.name: node for node in new.nodes if node.reached}, old.system_of, new.system_of
-    for node in old.nodes:
-        if not node.reached or node.name not in after:
-            continue
-        was, is_ = were[node.name], are[node.name]
-        before, now = _flat(was, node), _flat(is_, after[node.name])
-        for name in dict.fromkeys((*before, *now)):
-            if name.partition(" ")[0] in {**was.unknown, **is_.unknown} or before.get(name) == now.get(name):
-                continue
-            yield Change(OTHER, (node.name,), f"{name}: {before.get(name, 'none')} -> {now.get(name, 'none')}")
+_MOST_PARTS = 4  # of a node, in one line
 
 
-def _flat(system: System, node: NodeSummary) -> dict[str, str]:
-    """Return the values of a node by name, one a line: "ports mlx5_0:1 rate"."""
-    flat: dict[str, str] = {}
-    for field in fields(System):
-        value = getattr(system, field.name)
-        if field.name in ("nodes", "absent", "unknown") or value is None:
-            continue
-        if field.name == "system_cudnn":
-            flat[field.name] = ", ".join(value)
-        elif isinstance(value, tuple):
-            for one in value:
-                held = {key: held for key, held in vars(one).items() if key not in ("name", "network")}
-                if isinstance(one, SystemInterface):
-                    held["addresses"] = node.addresses.get(one.name, ())
-                flat |= {f"{field.name} {one.name} {key}": str(inner) for key, inner in held.items()}
-        elif isinstance(value, Mapping):
-            flat |= {f"{field.name} {key}": str(held) for key, held in value.items()}
-        elif isinstance(value, str):
-            flat[field.name] = value
-        else:
-            flat |= {f"{field.name} {key}": str(held) for key, held in asdict(value).items()}
-    return flat
+def _values(old: Mapping[str, Facts], new: Mapping[str, Facts], worse: Worse) -> Iterator[Change]:
+    """Yield the values of nodes that are others: first what can explain most. What differs in each run is one line."""
+    alike: dict[tuple[Topic, str, str], list[str]] = {}
+    idle: dict[Value, list[str]] = {}
+    for node in (one for one in new if one in old):
+        parts: dict[tuple[Topic, str, str], list[str]] = {}
+        for one in differences(old[node], new[node]):
+            topic, name = one.value.explained
+            if topic is Topic.ITSELF:
+                idle.setdefault(one.value, []).append(node)
+            else:
+                parts.setdefault((topic, name, f"{one.old or 'none'} -> {one.new or 'none'}"), []).append(
+                    one.value.part
+                )
+        for (topic, name, values), of in parts.items():
+            what = " ".join(filter(None, (name, joined([*dict.fromkeys(filter(None, of))], _MOST_PARTS))))
+            alike.setdefault((topic, what, values), []).append(node)
+    ranked = sorted(alike.items(), key=lambda one: (-_explains(one[0][0], one[1], worse), one[0]))
+    for (topic, what, values), nodes in ranked:
+        yield Change(OTHER, tuple(nodes), f"{what}: {values}", topic=topic.value)
+    if idle:
+        what = f"{count(len(idle), 'value')} of the kind that differs in each run, such as free memory and temperatures"
+        restless = tuple(node for node in new if any(node in of for of in idle.values()))
+        yield Change(OTHER, restless, what, topic=Topic.ITSELF.value)
+
+
+# How much a change of this topic can explain where nothing is known to be slower; and what counts more where a
+# bandwidth between nodes is lower, or one inside a node. These are our own choice: bench/changes.py counts how often
+# the change that was planted comes first.
+_CAN_EXPLAIN: Mapping[Topic, int] = {
+    Topic.NETWORK: 12, Topic.GPU: 12, Topic.JOB: 10, Topic.VERSION: 8, Topic.CODE: 8, Topic.SYSTEM: 7,
+    Topic.NEIGHBOURS: 6, Topic.COUNTER: 5, Topic.MACHINE: 4, Topic.OTHER: 1,
+}  # fmt: skip
+_BETWEEN, _INSIDE = (Topic.NETWORK, Topic.JOB, Topic.COUNTER), (Topic.GPU, Topic.SYSTEM, Topic.NEIGHBOURS)
+_OF_TERM, _OF_PLACE = 4, 6
+
+
+def _explains(topic: Topic, nodes: Sequence[str], worse: Worse) -> int:
+    """Return how much a change on these nodes can explain of what got worse. What is only on the slow nodes explains
+    more than what is everywhere, and what is only on the others least.
+    """
+    points = _CAN_EXPLAIN[topic]
+    if worse.between and not worse.inside:
+        points += _OF_TERM * (topic in _BETWEEN) - _OF_TERM * (topic is Topic.GPU)
+    if worse.inside:
+        points += _OF_TERM * (topic in _INSIDE) - _OF_TERM * (topic is Topic.NETWORK)
+    if worse.nodes:
+        points += _OF_PLACE * worse.nodes.issuperset(nodes) - 2 * _OF_PLACE * worse.nodes.isdisjoint(nodes)
+    return points
+
+
+@dataclass(frozen=True)
+class Worse:
+    """What is slower than it was: between nodes, inside a node; on which nodes, none where all are, or nobody knows."""
+
+    between: bool = False
+    inside: bool = False
+    nodes: frozenset[str] = frozenset()
+
+
+def got_worse(old: Report, new: Report) -> Worse:
+    """Compare what both measured. A node is slow where the best of its pairs is, one of its GPUs, or what is inside."""
+    before = {(one.stage, one.what, one.nodes, one.unit): one.measured for one in old.measurements}
+    slower = [
+        one for one in new.measurements
+        if _lower(before.get((one.stage, one.what, one.nodes, one.unit)), one.measured)
+    ]  # fmt: skip
+    gpus = {(one.node, one.pci, figure.what): figure.value for one in old.gpus_alone for figure in one.figures}
+    slow_gpus = {
+        one.node for one in new.gpus_alone for figure in one.figures if figure.unit != "us"
+        and _lower(gpus.get((one.node, one.pci, figure.what)), figure.value)
+    }  # fmt: skip
+    best, now = _best_of_pairs(old), _best_of_pairs(new)
+    slow_pairs = {node for node, value in now.items() if _lower(best.get(node), value)}
+    inside = {node for one in slower if one.stage == _ALONE for node in one.nodes} | slow_gpus
+    nodes = slow_pairs | inside
+    between = bool(slow_pairs) or any(one.stage != _ALONE for one in slower)
+    everywhere = len(nodes) == sum(node.reached for node in new.nodes)
+    return Worse(between, bool(inside), frozenset() if everywhere else frozenset(nodes))
+
+
+_ALONE = "inside"  # a stage of the bandwidth test: one node by itself
+_KEPT = 0.95  # of a bandwidth: below it is lower
+
+
+def _lower(before: float | None, now: float | None) -> bool:
+    return before is not None and (now is None or now < before * _KEPT)
+
+
+def _best_of_pairs(report: Report) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for pair in report.probe.pairs:
+        for node in pair.nodes:
+            best[node] = max(best.get(node, 0.0), pair.busbw or 0.0)
+    return best
 
 
 def changes_json(found: tuple[Change, ...]) -> str:

@@ -12,14 +12,21 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.fleet.recording import load, save
 from ncheck.model.evidence import Cause, Login
+from ncheck.pipeline import known_again
 from ncheck.report.changes import BETTER, OTHER, WORSE, Change, changes
 from ncheck.report.expected import expectations
+from ncheck.settings import Settings
 from ncheck.settings.file import read_file
 
 from tests.recorded.replayed import FIXTURES, replayed
 
 GOOD, MIXED = str(FIXTURES / "healthy-4x8-h100"), str(FIXTURES / "mixed-nccl")
 NCCL = "NC201 nccl-version-differs: NCCL differs"
+
+
+def changed(old: str, new: str) -> tuple[Change, ...]:
+    (before, were), (after, are) = (known_again(one, Settings()) for one in (old, new))
+    return changes(before, after, were.known, are.known)
 
 
 def test_what_all_nodes_have_is_a_table_that_a_later_run_reads(tmp_path: Path) -> None:
@@ -70,15 +77,15 @@ def test_a_run_that_is_not_good_is_no_model(capsys: pytest.CaptureFixture[str]) 
 
 def test_what_got_worse_comes_first() -> None:
     path = "/usr/lib/x86_64-linux-gnu/libnccl.so"
-    assert changes(replayed("healthy-4x8-h100"), replayed("mixed-nccl")) == (
+    assert changed(GOOD, MIXED) == (
         Change(WORSE, ("gpu03",), NCCL, "error"),
-        Change(OTHER, ("gpu03",), "nccl: 2.21.5 -> 2.20.5"),
-        Change(OTHER, ("gpu03",), f"nccl_path: {path}.2.21.5 -> {path}.2.20.5"),
+        Change(OTHER, ("gpu03",), "NCCL: 2.21.5 -> 2.20.5", topic="versions"),
+        Change(OTHER, ("gpu03",), f"NCCL path: {path}.2.21.5 -> {path}.2.20.5", topic="other"),
     )
 
 
 def test_what_was_mended_is_better() -> None:
-    found = changes(replayed("mixed-nccl"), replayed("healthy-4x8-h100"))
+    found = changed(MIXED, GOOD)
     assert found[-1] == Change(BETTER, ("gpu03",), f"no longer: {NCCL}", "error")
 
 
@@ -89,7 +96,7 @@ def test_a_node_that_is_lost_is_worse_and_its_findings_are_not_better(tmp_path: 
         for one in load(Path(MIXED))
     ]
     save(tmp_path / "new", [replace(one, recorded=False) for one in nodes])
-    found = changes(replayed("mixed-nccl"), ncheck.replay(str(tmp_path / "new")))
+    found = changed(MIXED, str(tmp_path / "new"))
     assert Change(WORSE, ("gpu03",), "is not reached: refused") in found
     assert Change(OTHER, ("gpu03",), f"cannot be seen any longer: {NCCL}", "error") in found
     assert [one for one in found if one.how == BETTER] == []
