@@ -57,8 +57,10 @@ class Launcher:
     `package` is the Python package that provides it. `port` is where the ranks meet on the job's first node: the
     launcher's default, or what its users usually write if it has no default; 0 if it needs none. `uses_ssh`: it logs
     in to the nodes over ssh. `one_command`: one command starts all ranks; otherwise every node has its own.
-    `by_mpi`: it needs an MPI. `port_everywhere`: every node opens that port, not the first one alone. `programs` and
-    `modules` are regular expressions of its programs and daemons, and of what it is called after `python -m`.
+    `by_mpi`: it needs an MPI. `port_everywhere`: every node opens that port, not the first one alone.
+    `own_address`: the variable with each node's own address, of a server that chooses one by itself otherwise.
+    `programs` and `modules` are regular expressions of its programs and daemons, and of what it is called after
+    `python -m`.
     """
 
     package: str = ""
@@ -67,6 +69,7 @@ class Launcher:
     one_command: bool = False
     by_mpi: bool = False
     port_everywhere: bool = False
+    own_address: str = ""
     programs: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     variables: tuple[RankVariables, ...] = ()
@@ -149,6 +152,9 @@ LAUNCHER_TABLE: Mapping[str, Launcher] = {
         "oneflow", port=9988, port_everywhere=True, modules=(r"oneflow\.distributed\.launch",),
     ),
     "tensorflow": Launcher("tensorflow", port=2222, port_everywhere=True),
+    "vllm": Launcher("vllm", port=6379, own_address="VLLM_HOST_IP"),  # Ray's port
+    "sglang": Launcher("sglang", port=20000, own_address="SGLANG_HOST_IP"),
+    "ray": Launcher("ray", port=6379),
 }  # fmt: skip
 
 # What a plan can be printed for: a launcher, exports for a shell, or the lines of a configuration file.

@@ -33,6 +33,7 @@ _ON_PATH, _ON_HEADS_PATH = "python3 on PATH", "active python on PATH"
 PACKAGES = (
     "torch", "tensorflow", "tensorflow-gpu", "horovod", "jax", "jaxlib", "oneflow", "paddlepaddle", "paddlepaddle-gpu",
     "deepspeed", "mpi4py", "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core",
+    "vllm", "sglang", "ray",
     "mxnet", "mxnet-cu*", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "jax-cuda*-plugin", "jax-rocm*-plugin",
     "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-cudnn-cu*", "nvidia-cublas",
     "nvidia-cublas-cu*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu*", "nvidia-dali-cuda*", "apex", "flash-attn",

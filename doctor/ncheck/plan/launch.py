@@ -76,7 +76,8 @@ class Launch:
     interfaces of each node. `out_of_band` is the network of Open MPI's own daemons, `pass_library_path` whether
     LD_LIBRARY_PATH is set anywhere, and `local_host` the machine on which the line is typed. `excluding` are Open MPI's
     lists of interfaces to leave out that every node has (btl_tcp_if_exclude). `slurm_left_over`: where the line is
-    typed, Slurm's variables are set, and the nodes are not taken from them.
+    typed, Slurm's variables are set, and the nodes are not taken from them. `releases` of the launcher's own package
+    are those of all nodes, () where it is unknown.
     """
 
     hosts: tuple[LaunchHost, ...]
@@ -95,6 +96,7 @@ class Launch:
     local_host: LocalHost | None = None
     excluding: frozenset[str] = frozenset()
     slurm_left_over: bool = False
+    releases: frozenset[tuple[int, ...]] = frozenset()
 
     @property
     def ranks(self) -> int:
@@ -238,7 +240,7 @@ def script(program: tuple[str, ...], module: str, bare: str) -> list[str]:
     Anything but a script of a python on PATH follows the option `bare`, word for word.
     """
     first, *rest = program
-    if _INTERPRETER.fullmatch(first):
+    if is_interpreter(first):
         rest = rest[1:] if rest[:1] == ["-u"] else rest  # these launchers all add it
         if rest[:1] == ["-m"] and len(rest) > 1 and module:
             return [module, *rest[1:]]
@@ -247,9 +249,14 @@ def script(program: tuple[str, ...], module: str, bare: str) -> list[str]:
     return list(program) if first.endswith(".py") else [*([bare] if bare else []), *program]
 
 
+def is_interpreter(word: str) -> bool:
+    """Tell whether a command without its folder is a python: python3.11."""
+    return _INTERPRETER.fullmatch(word) is not None
+
+
 def interpreter(program: tuple[str, ...]) -> str:
     """Return the program's own python, for a launcher that is a module."""
-    return program[0] if _INTERPRETER.fullmatch(program[0].rpartition("/")[2]) else "python3"
+    return program[0] if is_interpreter(program[0].rpartition("/")[2]) else "python3"
 
 
 @dataclass(frozen=True)

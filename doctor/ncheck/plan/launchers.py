@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ncheck.facts.environment import IFNAME
 from ncheck.hostlist import fold, quoted, slurm_list
+from ncheck.launchers import MEETING_PORTS
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.plan.launch import (
+    PROGRAM,
     Launch,
     LaunchHost,
     LaunchLine,
@@ -24,12 +26,14 @@ from ncheck.plan.launch import (
     env_words,
     exported,
     interpreter,
+    is_interpreter,
     line_per_node,
     one_command,
     script,
     typed,
     values_in,
 )
+from ncheck.text import printable
 
 # The line of each launcher by its name, and mpirun's by MPI implementation with the command's own name.
 LINES: dict[str, LineMaker] = {}
@@ -423,6 +427,122 @@ def tensorflow(launch: Launch) -> LaunchLine:
     line = line_per_node(launch, words)
     workers = "1 worker" if len(launch.hosts) == 1 else f"{len(launch.hosts)} workers"
     return LaunchLine(line.text, line.reasons, f"{workers}, one per node, using all of its GPUs")
+
+
+@launcher("ray")
+def ray(launch: Launch) -> LaunchLine:
+    """Return the lines that start Ray on each node, and then the program on the first one.
+
+    On several networks Ray would take the address on the route to the internet, and each node would be known by an
+    address of its own choice, so each one is named. What a worker inherits is the environment of `ray start` on its
+    node (Ray documentation: cluster/vms/user-guides/launching-clusters/on-premises, ray-core/configure; RAY_ADDRESS in
+    ray.init). Alone, a node needs no cluster: ray.init() starts one.
+    """
+    if launch.program[0].rpartition("/")[2] == "vllm":
+        raise NoLineError("vLLM needs each node's address besides: --for vllm prints its lines, with ray start")
+    if not launch.several:
+        return LaunchLine(typed([*launch.environment, *launch.program]))
+    head = {"RAY_ADDRESS": endpoint(launch.meeting, launch.meeting_port)}
+    return _over_ray(launch, [*env_words({**launch.variables, **head}), *launch.program])
+
+
+def _over_ray(launch: Launch, program: list[str]) -> LaunchLine:
+    """Return `ray start` for each node, and then the program on the first one. Raises NoLineError for no address."""
+    head = endpoint(launch.meeting, launch.meeting_port)
+    lines: list[str] = []
+    for host, address in zip(launch.hosts, launch.addresses, strict=True):
+        joins = [f"--address={head}"] if lines else ["--head", f"--port={launch.meeting_port}"]
+        gpus = [f"--num-gpus={host.slots}"] if host.slots < host.gpus else []  # Ray finds all of them by itself
+        words = [*launch.environment_of(host), "ray", "start", *joins, f"--node-ip-address={address}", *gpus]
+        lines.append(f"# on {printable(host.name)}:\n{typed(words)}")
+    first = printable(launch.hosts[0].name)
+    reasons = [f"type each line on its own node, {first} first; ray status shows whether all are there"]
+    if ":" in launch.meeting:
+        reasons.append("the nodes share IPv6 only, for which old releases of Ray have no support")
+    return LaunchLine("\n".join([*lines, f"# then on {first}:\n{typed(program)}"]), tuple(reasons))
+
+
+_MODEL = "MODEL"  # what to replace where no program was given
+_WITHOUT_RAY = (0, 12)  # the first release of vLLM whose `serve` surely has --nnodes (vllm-project/vllm, PR 23691)
+
+
+@launcher("vllm")
+def vllm(launch: Launch) -> LaunchLine:
+    """Return vLLM's lines: without Ray where every node's release can do so, else `ray start` and one server.
+
+    Tensor parallel in a node, pipeline parallel over the nodes. VLLM_HOST_IP must be the address under which Ray knows
+    the node: vLLM asks Ray for the resource node:ADDRESS, and waits for ever if there is none (vLLM documentation:
+    serving/parallelism_scaling, configuration/env_vars). The workers have the variables of `ray start`. vLLM copies
+    those of its server to them, so the server is started without those that differ, but for its addresses.
+    """
+    slots = [host.slots for host in launch.hosts]
+    in_node = math.gcd(*slots)
+    size = ["--tensor-parallel-size", str(in_node)]
+    if launch.several:
+        size += ["--pipeline-parallel-size", str(launch.ranks // in_node)]
+    begin, rest = _served(launch.program, "vllm", ["vllm", "serve"])
+    if not launch.several:
+        return LaunchLine(typed([*launch.environment, *begin, *size, *rest]))
+    if launch.releases and min(launch.releases) >= _WITHOUT_RAY and len(set(slots)) == 1:
+        port = ["--master-port", str(launch.meeting_port)] if launch.meeting_port != MEETING_PORTS["vllm"] else []
+
+        def words(rank: int, host: LaunchHost) -> list[str]:
+            place = [
+                "--nnodes",
+                str(len(launch.hosts)),
+                "--node-rank",
+                str(rank),
+                "--master-addr",
+                launch.meeting,
+                *port,
+            ]
+            headless = ["--headless"] if rank else []
+            return [*launch.environment_of(host), *begin, *size, *place, *headless, *rest]
+
+        return line_per_node(launch, words)
+    own = {name: value for name, value in launch.hosts[0].own.items() if name.startswith("VLLM_")}
+    server = [*env_words({**launch.variables, **own}), *begin, *size, "--distributed-executor-backend", "ray", *rest]
+    line = _over_ray(launch, server)
+    uneven = (
+        [f"{in_node} is the greatest number of GPUs that divides those of every node"] if len(set(slots)) > 1 else []
+    )
+    return LaunchLine(line.text, (*line.reasons, *uneven))
+
+
+@launcher("sglang")
+def sglang(launch: Launch) -> LaunchLine:
+    """Return the line of each node; only the first one serves (SGLang documentation: multi_node_deployment)."""
+    launch.equal_slots("SGLang", "--tp")
+    begin, rest = _served(launch.program, "sglang", ["python3", "-m", "sglang.launch_server", "--model-path"])
+
+    def words(rank: int, host: LaunchHost) -> list[str]:
+        size = ["--tp", str(launch.ranks)]
+        if launch.several:
+            size += ["--nnodes", str(len(launch.hosts)), "--node-rank", str(rank)]
+            size += ["--dist-init-addr", endpoint(launch.meeting, launch.meeting_port)]
+        return [*launch.environment_of(host), *begin, *size, *rest]
+
+    return line_per_node(launch, words)
+
+
+def _served(program: tuple[str, ...], tool: str, command: list[str]) -> tuple[list[str], list[str]]:
+    """Return a server's command with its model, and the words after it: they come last, so that the user's own win.
+
+    The program is the whole command, or the model with its options. Raises NoLineError for another program.
+    """
+    if program == PROGRAM:
+        return [*command, _MODEL], []
+    first, second, third = (*program, "", "")[:3]
+    first = first.rpartition("/")[2]
+    if first == tool and second == "serve":
+        begins = 3 if third and not third.startswith("-") else 2
+    elif is_interpreter(first) and second == "-m" and third.startswith(f"{tool}."):
+        begins = 3
+    elif first == tool or is_interpreter(first) or first.endswith((".py", ".sh")):
+        raise NoLineError(f"after -- write the model and its options, or the whole command that serves it with {tool}")
+    else:
+        return [*command, program[0]], list(program[1:])
+    return list(program[:begins]), list(program[begins:])
 
 
 NOTHING = "# ncheck: nothing need be set"

@@ -21,7 +21,7 @@ from ncheck.launchers import LAUNCHER_TABLE, MEETING_PORTS
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.mpi import prefix_for
-from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
+from ncheck.nccl.settings import LINK_STATE_COUNTS, release_of, settings_in_force
 from ncheck.parity import split
 from ncheck.plan.advice import Advice
 from ncheck.plan.inputs import each_node_once, gpu_counts, logged_in, slots_per_node, unreachable, unread_reasons
@@ -56,10 +56,10 @@ def propose(
     """
     if not logged_in(cluster).nodes:
         return _ALL_UNREACHABLE
-    advice = advise(cluster)
+    launcher = settings.launcher or default_launcher(cluster)
+    advice = advise(cluster, launcher, settings.program or ())
     notes = (*_assumptions(cluster, settings.slots), *advice.notes)
     plan = LaunchPlan(advice.env, notes=notes, per_node=advice.per_node)
-    launcher = settings.launcher or default_launcher(cluster)
     try:
         if launcher in FILES:
             return replace(plan, lines={launcher: FILES[launcher](plan, host_names(cluster))})
@@ -150,7 +150,15 @@ def _launch(  # noqa: PLR0913  what a plan is made of
         local_host=local_host,
         excluding=excluded_everywhere(reached.facts(MpiSettingsFacts)),
         slurm_left_over=settings.via != "srun" and _slurm_left_over(cluster, local_host),
+        releases=_package_releases(reached, launcher),
     )
+
+
+def _package_releases(reached: Cluster, launcher: str) -> frozenset[tuple[int, ...]]:
+    """Return the first two numbers of the launcher's package on each node; () where there is none."""
+    package, known = LAUNCHER_TABLE[launcher].package, reached.facts(InterpreterFacts)
+    versions = (known[node].frameworks.get(package, "") if node in known else "" for node in reached.names)
+    return frozenset(release_of(".".join(version.split(".")[:2])) for version in versions)
 
 
 def _slurm_left_over(cluster: Cluster, local_host: LocalHost | None) -> bool:

@@ -5,7 +5,7 @@ Except in `advise`, clusters here hold only nodes that were logged in to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.interpreter import InterpreterFacts
@@ -14,20 +14,23 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
+from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.nccl.choice import MOST_ENTRIES, Choice, choices, nccl_choice
 from ncheck.nccl.dead_ends import over_tcp
+from ncheck.nccl.hca import value_for
 from ncheck.nccl.requested_interface import subnet_and_addresses, unusable, why_not_connected
 from ncheck.nccl.settings import EXACT_NAMES, GLOO, LINK_STATE_COUNTS, release_of, releases_of, settings_in_force
 from ncheck.network.subnets import speed
 from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import PER_NODE, Advice, commands_to_set, merged, per_node_values
-from ncheck.plan.hca import advise_hcas
+from ncheck.plan.hca import advise_hcas, sort_ports
 from ncheck.plan.inputs import (
     each_node_once,
     environments,
     logged_in,
+    rdma_everywhere,
     requested_interface,
     unread_reasons,
 )
@@ -42,12 +45,14 @@ THREADS, SOCKETS = "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"
 FAST = 25000  # Mb/s: more than one thread with one socket can fill
 _TUNED_BY_NCCL = frozenset({"ena", "gve"})  # for these drivers NCCL uses more by default (NCCL source, net_socket.cc)
 
+NIXL_HOST = "VLLM_NIXL_SIDE_CHANNEL_HOST"
+
 _NAMED = 3  # different choices of NCCL in a reason
 Picks = Mapping[str, tuple[Choice, ...]]
 
 
-def advise(cluster: Cluster) -> Advice:
-    """Return the settings of NCCL and gloo for all listed nodes."""
+def advise(cluster: Cluster, launcher: str = "", program: Sequence[str] = ()) -> Advice:
+    """Return the settings of NCCL and gloo for all listed nodes, and of the server that this launcher starts."""
     if len(each_node_once(cluster)) == 1:
         return Advice({IFNAME: Setting(None, "one node alone needs no network between nodes")})
     cluster = logged_in(cluster)
@@ -62,11 +67,13 @@ def advise(cluster: Cluster) -> Advice:
     if choice.network is None:
         return _undecided(choice.reason, choice.not_used, choice.notes)
     interfaces = _advise_interface(cluster, choice.network, picks, choice.not_used)
+    server = _advise_server(cluster, choice.network, launcher, program)
     parts = (
         interfaces,
         advise_family(cluster, choice.network, interfaces),
-        _advise_gloo(cluster, choice.network),
+        _advise_gloo(cluster, choice.network, serves=bool(server.env)),
         advise_hcas(cluster),
+        server,
     )
     env = {name: setting for part in parts for name, setting in part.env.items()}
     return Advice(
@@ -185,10 +192,47 @@ def _pick_with_reason(choice: Choice) -> str:
     return f"{choice.stray or choice.name or 'none'} ({'; '.join((choice.why, *choice.answer))})"
 
 
-def _advise_gloo(cluster: Cluster, network: Network) -> Advice:
-    """Set GLOO_SOCKET_IFNAME if a framework that uses gloo is installed: one exact name, or a separate one per node."""
+def _advise_server(cluster: Cluster, network: Network, launcher: str, program: Sequence[str]) -> Advice:
+    """Set each node's own address for a server that takes, by itself, the one on the route to the internet.
+
+    vLLM: vllm/utils get_ip, docs/serving/parallelism_scaling.md (unique on each node). SGLang: get_local_ip_auto. A
+    program that moves its KV cache with NIXL goes by UCX, which reads no variable of NCCL; vLLM's side of it meets
+    others on localhost by default (vLLM documentation: features/nixl_connector_usage).
+    """
+    own_address = LAUNCHER_TABLE[launcher].own_address if launcher in LAUNCHER_TABLE else ""
+    if not own_address:
+        return Advice({})
+    addresses = {node: members[0].ip for node, members in network.members.items()}
+    why = f"the node's own address in {network.label}"
+    parts = [_for_each_node(own_address, addresses, why)]
+    if any("nixl" in word.lower() for word in program):
+        hcas = sort_ports(cluster).used if rdma_everywhere(cluster) else {}
+        devices = {
+            node: value_for(hcas[node]).removeprefix("=") if node in hcas else members[0].interface.name
+            for node, members in network.members.items()
+        }
+        parts.append(_for_each_node("UCX_NET_DEVICES", devices, "NIXL uses UCX, which would try every device"))
+        parts += [_for_each_node(NIXL_HOST, addresses, why)] if launcher == "vllm" else []
+    env = {name: setting for part in parts for name, setting in part.env.items()}
+    return Advice(env, per_node=merged(*(part.per_node for part in parts)))
+
+
+def _for_each_node(variable: str, values: Mapping[str, str], reason: str) -> Advice:
+    """Set one value, or a separate one on each node where they differ."""
+    if len(set(values.values())) == 1:
+        return Advice({variable: Setting(next(iter(values.values())), reason)})
+    return Advice(
+        {variable: Setting(None, f"{reason}: {PER_NODE}")}, per_node=per_node_values(variable, values, reason)
+    )
+
+
+def _advise_gloo(cluster: Cluster, network: Network, *, serves: bool) -> Advice:
+    """Set GLOO_SOCKET_IFNAME if a framework that uses gloo is installed: one exact name, or a separate one per node.
+
+    vLLM and SGLang (`serves`) always use it; they are often in a container that ncheck does not see.
+    """
     installed = {name for python in cluster.facts(InterpreterFacts).values() for name in python.frameworks}
-    if not installed & USES_GLOO:
+    if not (serves or installed & USES_GLOO):
         return Advice({})
     requested = requested_interface(cluster)
     if not requested and _host_names_resolve_into(cluster, network):

@@ -192,7 +192,7 @@ def _bandwidth(value: object) -> float:
 _VERSIONS = ("driver", "cuda", "nccl", "mpi", "horovod", "python")
 FRAMEWORKS = (
     "torch", "tensorflow", "jax", "oneflow", "paddlepaddle", "paddlepaddle-gpu", "mxnet", "deepspeed", "mpi4py",
-    "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core",
+    "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core", "vllm", "sglang", "ray",
 )  # fmt: skip
 _MOST_OF_ONE = 1024  # GPUs or HCAs of a node
 

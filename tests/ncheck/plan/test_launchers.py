@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ncheck.facts.mpi import MpiFacts
@@ -112,6 +113,20 @@ def worker(index: int) -> str:
      f"# on n2:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 1 "
      "--master_addr 10.1.0.1 --master_port 9988 train.py")),
     ("tensorflow", f"# on n1:\n{FRONT}'{worker(0)}' python train.py\n# on n2:\n{FRONT}'{worker(1)}' python train.py"),
+    ("vllm",
+     (f"# on n1:\n{FRONT}ray start --head --port=6379 --node-ip-address=10.1.0.1\n"
+      f"# on n2:\n{FRONT}ray start --address=10.1.0.1:6379 --node-ip-address=10.1.0.2\n"
+      f"# then on n1:\n{FRONT}vllm serve MODEL --tensor-parallel-size 2 --pipeline-parallel-size 2 "
+      "--distributed-executor-backend ray")),
+    ("sglang",
+     (f"# on n1:\n{FRONT}python3 -m sglang.launch_server --model-path MODEL --tp 4 --nnodes 2 --node-rank 0 "
+      "--dist-init-addr 10.1.0.1:20000\n"
+      f"# on n2:\n{FRONT}python3 -m sglang.launch_server --model-path MODEL --tp 4 --nnodes 2 --node-rank 1 "
+      "--dist-init-addr 10.1.0.1:20000")),
+    ("ray",
+     (f"# on n1:\n{FRONT}ray start --head --port=6379 --node-ip-address=10.1.0.1\n"
+      f"# on n2:\n{FRONT}ray start --address=10.1.0.1:6379 --node-ip-address=10.1.0.2\n"
+      f"# then on n1:\n{FRONT}RAY_ADDRESS=10.1.0.1:6379 python train.py")),
 ])  # fmt: skip
 def test_each_launcher_has_its_own_line(launcher: str, wanted: str) -> None:
     assert line(launcher, launch()) == wanted
@@ -156,6 +171,9 @@ def test_where_each_node_has_a_line_of_its_own_there_is_no_one_command(launcher:
      ("env NCCL_DEBUG=WARN python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 1 --node_rank 0 "
      "--master_addr 127.0.0.1 --master_port 9988 train.py")),
     ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
+    ("vllm", "env NCCL_DEBUG=WARN vllm serve MODEL --tensor-parallel-size 2"),
+    ("sglang", "env NCCL_DEBUG=WARN python3 -m sglang.launch_server --model-path MODEL --tp 2"),
+    ("ray", "env NCCL_DEBUG=WARN python train.py"),
 ])  # fmt: skip
 def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
     alone = Launch((LaunchHost("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
@@ -269,12 +287,14 @@ def test_hosts_that_are_listed_by_ipv6_have_no_line_where_colons_mean_slots(laun
 def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
     assert "--master_addr=fd00::1 --master_port=29400" in line("torchrun", six(launch()))
     assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
+    assert "ray start '--address=[fd00::1]:6379' --node-ip-address=fd00::2" in line("ray", six(launch()))
+    assert "--dist-init-addr '[fd00::1]:20000'" in line("sglang", six(launch()))
     with pytest.raises(NoLineError, match="takes no IPv6 address"):
         line("paddle", six(launch()))
 
 
-@pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow",
-                                                           "tensorflow", "deepspeed")])  # fmt: skip
+@pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow", "tensorflow",
+                                                           "deepspeed", "vllm", "sglang", "ray")])  # fmt: skip
 def test_without_an_address_there_is_no_meeting_and_no_line(maker: LineMaker) -> None:
     job = launch()
     nowhere = replace(job, hosts=(replace(job.hosts[0], address=""), job.hosts[1]))
@@ -286,9 +306,80 @@ def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
     job = launch()
     uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
     assert "--nproc_per_node=4" in line("torchrun", uneven)
-    for launcher in ("srun", "accelerate", "oneflow"):
+    for launcher in ("srun", "accelerate", "oneflow", "sglang"):
         with pytest.raises(NoLineError, match="for all nodes, but their slots differ"):
             line(launcher, uneven)
+
+
+OF_EACH = (
+    {"VLLM_HOST_IP": "10.1.0.1", "NCCL_SOCKET_IFNAME": "=eth0"},
+    {"VLLM_HOST_IP": "10.1.0.2", "NCCL_SOCKET_IFNAME": "=ib0"},
+)
+
+
+def served(**changed: Any) -> Launch:
+    """Return a job of two nodes whose interfaces have different names, so that they have values of their own."""
+    job = launch(**{"cards": ("eth0", "ib0"), "variables": {"NCCL_DEBUG": "WARN"}, **changed})
+    return replace(job, hosts=tuple(replace(host, own=own) for host, own in zip(job.hosts, OF_EACH, strict=True)))
+
+
+def test_vllm_needs_no_ray_where_every_node_has_a_release_that_can_do_without() -> None:
+    with_port = served(releases=frozenset({(0, 12), (1, 0)}), meeting_port=7000, program=("org/model", "-tp", "1"))
+    front = "env NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.{0} NCCL_SOCKET_IFNAME={1} vllm serve org/model "
+    size = "--tensor-parallel-size 2 --pipeline-parallel-size 2 --nnodes 2 --node-rank {} --master-addr 10.1.0.1"
+    assert line("vllm", with_port) == (
+        f"# on n1:\n{front.format(1, '=eth0')}{size.format(0)} --master-port 7000 -tp 1\n"
+        f"# on n2:\n{front.format(2, '=ib0')}{size.format(1)} --master-port 7000 --headless -tp 1"
+    )
+    assert "--master-port" not in line("vllm", replace(with_port, meeting_port=0))  # vLLM's own default
+    for releases in ({(0, 12), (0, 11)}, {(0, 12), ()}):
+        assert "ray start" in line("vllm", replace(with_port, releases=frozenset(releases)))
+
+
+def test_the_server_itself_has_no_value_that_is_right_on_its_own_node_alone_but_for_its_address() -> None:
+    front = "env NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.{0} NCCL_SOCKET_IFNAME={1} ray start "
+    assert line("vllm", served()) == (
+        f"# on n1:\n{front.format(1, '=eth0')}--head --port=6379 --node-ip-address=10.1.0.1\n"
+        f"# on n2:\n{front.format(2, '=ib0')}--address=10.1.0.1:6379 --node-ip-address=10.1.0.2\n"
+        "# then on n1:\nenv NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.1 vllm serve MODEL --tensor-parallel-size 2 "
+        "--pipeline-parallel-size 2 --distributed-executor-backend ray"
+    )
+
+
+def test_vllm_divides_what_differs_and_ray_is_told_of_fewer_slots_than_gpus() -> None:
+    job = launch(releases=frozenset({(0, 12)}))
+    uneven = replace(job, hosts=(replace(job.hosts[0], slots=8, gpus=8), replace(job.hosts[1], slots=4, gpus=8)))
+    text = line("vllm", uneven)
+    assert "--tensor-parallel-size 4 --pipeline-parallel-size 3 --distributed-executor-backend ray" in text
+    assert "--address=10.1.0.1:6379 --node-ip-address=10.1.0.2 --num-gpus=4" in text
+    assert LINES["vllm"](replace(uneven, meeting_port=6379)).reasons == (
+        "type each line on its own node, n1 first; ray status shows whether all are there",
+        "4 is the greatest number of GPUs that divides those of every node",
+    )
+
+
+@pytest.mark.parametrize(("launcher", "program", "wanted"), [
+    ("vllm", ("vllm", "serve", "m", "--port", "80"), "vllm serve m --tensor-parallel-size 2 --port 80"),
+    ("vllm", ("/opt/vllm", "serve", "--config", "c"), "/opt/vllm serve --tensor-parallel-size 2 --config c"),
+    ("vllm", ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "m"),
+     "python3 -m vllm.entrypoints.openai.api_server --tensor-parallel-size 2 --model m"),
+    ("sglang", ("python", "-m", "sglang.launch_server", "--model-path", "m"),
+     "python -m sglang.launch_server --tp 2 --model-path m"),
+    ("sglang", ("/models/a b", "--port", "80"),
+     "python3 -m sglang.launch_server --model-path '/models/a b' --tp 2 --port 80"),
+])  # fmt: skip
+def test_a_server_takes_its_whole_command_or_its_model(launcher: str, program: tuple[str, ...], wanted: str) -> None:
+    assert line(launcher, Launch((LaunchHost("localhost", 2, 2),), None, {}, SshOptions(), program=program)) == wanted
+
+
+@pytest.mark.parametrize(
+    "program", [("python", "serve.py"), ("vllm", "bench"), ("python", "-m", "sglang.x"), ("s.sh",)]
+)
+def test_another_program_is_no_model(program: tuple[str, ...]) -> None:
+    with pytest.raises(NoLineError, match="after -- write the model and its options, or the whole command"):
+        line("vllm", launch(program=program))
+    with pytest.raises(NoLineError, match="--for vllm prints its lines"):
+        line("ray", launch(program=("vllm", "serve", "m")))
 
 
 def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:

@@ -430,3 +430,66 @@ def test_ports_that_differ_do_not_matter_to_srun_nor_on_this_machine_itself() ->
 def test_gpus_that_the_slots_leave_idle_are_told() -> None:
     made = plan(host(1, gpus=8), host(2, gpus=8), nodes=(Node("n1", slots=8), Node("n2", slots=4)))
     assert made.notes == ("n2 has fewer slots than GPUs: the other GPUs stay idle",)
+
+
+def test_a_server_gets_each_nodes_own_address_and_cards_of_different_names() -> None:
+    made = plan(node(DOCKER, "eno1 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2"), launcher="vllm", program=("org/model",))
+    why = "the node's own address in 10.1.0.0/24"
+    gloo = "gloo uses the address that the hostname resolves to, often 127.0.1.1"
+    names = "the interfaces in 10.1.0.0/24 have different names"
+    assert {name: (one.value, one.reason) for name, one in made.env.items() if name != "NCCL_SOCKET_IFNAME"} == {
+        "GLOO_SOCKET_IFNAME": (None, f"{gloo}; {names}: set on each node separately"),
+        "VLLM_HOST_IP": (None, f"{why}: set on each node separately"),
+    }
+    assert made.per_node == {
+        "n1": {"GLOO_SOCKET_IFNAME": Setting("eno1", "it is in 10.1.0.0/24"), "VLLM_HOST_IP": Setting("10.1.0.1", why)},
+        "n2": {"GLOO_SOCKET_IFNAME": Setting("eth0", "it is in 10.1.0.0/24"), "VLLM_HOST_IP": Setting("10.1.0.2", why)},
+    }
+    first, second = (
+        f"env NCCL_DEBUG=WARN GLOO_SOCKET_IFNAME={name} VLLM_HOST_IP={ip} ray start "
+        for name, ip in (("eno1", "10.1.0.1"), ("eth0", "10.1.0.2"))
+    )
+    assert made.lines == {
+        "vllm": f"# on n1:\n{first}--head --port=6379 --node-ip-address=10.1.0.1\n"
+        f"# on n2:\n{second}--address=10.1.0.1:6379 --node-ip-address=10.1.0.2\n"
+        "# then on n1:\nenv NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.1 vllm serve org/model --tensor-parallel-size 8 "
+        "--pipeline-parallel-size 2 --distributed-executor-backend ray"
+    }
+
+
+def test_a_release_of_vllm_is_read_on_every_node() -> None:
+    new, old = (
+        InterpreterFacts("/usr/bin/python3", "3.11.2", "", {"vllm": version}) for version in ("0.12.0rc1", "0.9.2")
+    )
+    nics = ("eth0 10.1.0.1", "eth0 10.1.0.2")
+    both = plan(*(node(nic, InterpreterFacts=new) for nic in nics), launcher="vllm")
+    one = plan(*(node(nic, InterpreterFacts=own) for nic, own in zip(nics, (new, old), strict=True)), launcher="vllm")
+    assert ("--nnodes 2 --node-rank 1" in both.lines["vllm"], "ray start" in one.lines["vllm"]) == (True, True)
+
+
+@pytest.mark.parametrize(("launcher", "hcas", "wanted"), [
+    ("vllm", None, {"UCX_NET_DEVICES": "eth0", "VLLM_HOST_IP": None, "VLLM_NIXL_SIDE_CHANNEL_HOST": None}),
+    ("vllm", ACTIVE, {"UCX_NET_DEVICES": "mlx5_0:1", "VLLM_HOST_IP": None, "VLLM_NIXL_SIDE_CHANNEL_HOST": None}),
+    ("sglang", ACTIVE, {"UCX_NET_DEVICES": "mlx5_0:1", "SGLANG_HOST_IP": None}),
+    ("torchrun", ACTIVE, {}),
+])  # fmt: skip
+def test_nixl_has_variables_of_its_own(launcher: str, hcas: object, wanted: dict[str, str | None]) -> None:
+    program = ("m.py" if launcher == "torchrun" else "org/model", "--kv", '{"kv_connector": "NixlConnector"}')
+    made = plan(*(node(f"eth0 10.1.0.{own}", infiniband=hcas) for own in (1, 2)), launcher=launcher, program=program)
+    others = {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"}
+    assert {name: one.value for name, one in made.env.items() if name not in others} == wanted
+    assert all(made.per_node[n][name].value == f"10.1.0.{n[1]}" for n in made.per_node for name in made.per_node[n])
+
+
+def test_a_server_has_no_line_while_the_address_of_a_node_is_unknown() -> None:
+    down: Facts = {fact: Unread("unreachable") for fact in PLAN_FACTS}
+    down = {**down, LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED, detail=""))}
+    made = plan(node("eth0 10.1.0.1"), down, launcher="vllm")
+    assert (made.lines, made.notes[-1]) == (
+        {}, "no vllm line: the address of n2 in a network of all nodes is unknown",
+    )  # fmt: skip
+
+
+def test_one_node_serves_alone_and_needs_no_address() -> None:
+    made = plan(node("eth0 10.1.0.1"), nodes=NODES[:1], launcher="vllm")
+    assert made.lines == {"vllm": "env NCCL_DEBUG=WARN vllm serve MODEL --tensor-parallel-size 8"}
