@@ -8,16 +8,18 @@ color); that of the table takes its columns too. A program that reads exit codes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.errors import NcheckError
+from ncheck.report.language import ENGLISH, speaking, spoken
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
     from ncheck.settings import Output
+
+_FOR_PEOPLE = frozenset({"console", "verbose", "quiet", "html", "markdown", "table", "concise"})
 
 
 def show_all(  # noqa: PLR0913  where, and how
@@ -40,9 +42,12 @@ def show_all(  # noqa: PLR0913  where, and how
         if one.path is None:
             code = show(report, one.form, stream, environ, color=color, columns=columns)
             continue
-        printed = partial(_module(one.form).print_report, color=color, **_chosen(one.form, columns))
         try:
-            write_whole(one.path, "-o", lambda file, printed=printed: printed(report, file, environ))  # type: ignore[misc]
+            write_whole(
+                one.path,
+                "-o",
+                lambda file, f=one.form: _write(report, f, file, environ, color, columns),  # type: ignore[misc]
+            )
         except NcheckError as error:
             failed.append(str(error))
     if failed:
@@ -60,19 +65,28 @@ def show(  # noqa: PLR0913  as for show_all
     columns: Sequence[str] = (),
 ) -> int:
     """Print the report in this format. Return its exit code, also if the reader closed the pipe."""
-    module = _module(form)
     try:
-        module.print_report(report, stream, environ, color=color, **_chosen(form, columns))
+        _write(report, form, stream, environ, color, columns)
         stream.flush()
     except BrokenPipeError:
         leave_quietly(stream)
+    module = _module(form)
     code: int = module.exit_code(report) if hasattr(module, "exit_code") else report.exit_code
     return code
 
 
-def _chosen(form: str, columns: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return the argument that a table alone takes."""
-    return {"columns": columns} if form == "table" and columns else {}
+def _write(  # noqa: PLR0913, PLR0917  as for show_all
+    report: Report,
+    form: str,
+    stream: TextIO,
+    environ: Mapping[str, str],
+    color: bool | None,  # noqa: FBT001  three-valued
+    columns: Sequence[str],
+) -> None:
+    """Write the report: for people in the language that is spoken, for programs in English."""
+    chosen = {"columns": columns} if form == "table" and columns else {}
+    with speaking(spoken() if form in _FOR_PEOPLE else ENGLISH):
+        _module(form).print_report(report, stream, environ, color=color, **chosen)
 
 
 def _module(form: str) -> ModuleType:

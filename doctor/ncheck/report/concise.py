@@ -13,11 +13,16 @@ from typing import TextIO
 from ncheck.hostlist import fold
 from ncheck.model.report import Report
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import nodes_of, origin, urgency
 from ncheck.report.text import FoldedFinding, counted, fold_findings
 
-_TO_TYPE = {"fix": "a fix", "look": "a command that shows more", "do": "a sentence that says what to do"}
+_TO_TYPE = {
+    "fix": "{number} with a fix",
+    "look": "{number} with a command that shows more",
+    "do": "{number} with a sentence that says what to do",
+}
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  plain lines
@@ -28,13 +33,14 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 def _lines(report: Report) -> Iterator[str]:
     findings = sorted(fold_findings(report.findings), key=urgency)
     for one in findings:
-        nodes = words.line(fold(one.nodes)) or "this machine"
-        kinds = ", ".join([one.label, *([one.kind] if one.fix else [])])
-        yield f"{nodes}: {one.code} {one.check}: {words.line(one.message)} [{kinds}]"
+        nodes = words.line(fold(one.nodes)) or tr("this machine")
+        kinds = ", ".join([tr(one.label), *([tr(one.kind)] if one.fix else [])])
+        title = f"{one.title}: " if one.title else ""
+        yield f"{nodes}: {one.code} {one.check}: {title}{words.line(one.message)} [{kinds}]"
     named = nodes_of(one for one in findings if one.counts)
-    yield from (f"not checked: {sentence}" for sentence in not_checked(report, named))
+    yield from (tr("not checked: {sentence}", sentence=sentence) for sentence in not_checked(report, named))
     if findings:
-        yield "; ".join([str(counted(findings)), *_to_type(findings)])
+        yield tr("; ").join([str(counted(findings)), *_to_type(findings)])
     yield " · ".join(origin(report))
     yield answer(report).text
 
@@ -43,5 +49,5 @@ def _to_type(findings: Iterable[FoldedFinding]) -> Iterator[str]:
     """Yield how many of the findings have something to type, and where it is shown."""
     kinds = Counter(one.kind for one in findings if one.fix)
     if kinds:
-        yield ", ".join(f"{kinds[kind]} with {what}" for kind, what in _TO_TYPE.items() if kinds[kind])
-        yield "-o console shows them"
+        yield tr(", ").join(tr(what, number=kinds[kind]) for kind, what in _TO_TYPE.items() if kinds[kind])
+        yield tr("-o console shows them")

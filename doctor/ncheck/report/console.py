@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.model.state import unknown_by_cause
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.measured import BAD, UNJUDGED, WARNED, WELL
 from ncheck.report.page import Page
 from ncheck.report.parts import (
@@ -39,6 +41,7 @@ from ncheck.report.summary import (
     unreached,
     urgency,
 )
+from ncheck.report.tables import padded
 from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, so_also
 from ncheck.report.topics import SKIPPED, topic_lines
 
@@ -61,7 +64,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
         _launch(page, report)
     page.gap()
     counts, _, seconds = totals(report, findings)
-    page.say(f" {page.signs.dot} ".join((counts, seconds, "-v shows all")), style="dim")
+    page.say(f" {page.signs.dot} ".join((counts, seconds, tr("-v shows all"))), style="dim")
     print_read_more(page, findings)
     page.say(exit_code_meaning(report))
     print_headline(page, answer)
@@ -100,14 +103,21 @@ def _findings(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> 
     for finding in noted[:FINDINGS]:
         _one_row(page, finding)
     if more := len(worth_it[FINDINGS:]) + len(noted[FINDINGS:]):
-        page.say(f"and {words.count(more, 'more finding')}: -v shows all", "  ", style="dim")
+        _more(page, words.count(more, "more finding"))
+
+
+def _more(page: Page, what: str) -> None:
+    page.say(tr("and {what}: -v shows all", what=what), "  ", style="dim")
 
 
 def _one_row(page: Page, finding: FoldedFinding) -> None:
     style = severity_style(finding)
-    title = f"{finding.label} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
+    title = f"{tr(finding.label)} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
     first = Text(f"{severity_sign(page, finding)} ", style)
-    page.say(Text.assemble((title, style), words.line(finding.message)), first)
+    message = words.line(finding.message)
+    if finding.title:
+        message = tr("{title}: {message}", title=finding.title, message=message)
+    page.say(Text.assemble((title, style), message), first)
 
 
 def _unknown(page: Page, report: Report) -> None:
@@ -117,15 +127,26 @@ def _unknown(page: Page, report: Report) -> None:
         page.gap()
     groups = fold_verdicts(one for one in unknown if one.outcome is Outcome.UNKNOWN)
     crashed = fold_verdicts(one for one in unknown if one.outcome is Outcome.CRASHED)
-    lines = [(f"{_checks(group.checks)} {outcome} on {words.node_set(group.nodes)}: {words.line(group.reason)}")
+    lines = [_no_answer(outcome, group.checks, group.nodes, words.line(group.reason))
              for outcome, same in (("crashed", crashed), ("unknown", groups)) for group in same]  # fmt: skip
     for codes, verdicts in explained.items():
         checks = tuple(dict.fromkeys(one.check for one in verdicts))
-        lines.append(f"{_checks(checks)} unknown on {words.node_set(names_in(verdicts))}: see {', '.join(codes)}")
+        lines.append(_no_answer("unknown", checks, names_in(verdicts), tr("see {codes}", codes=", ".join(codes))))
     for line in lines[:ROWS]:
         page.say(line, Text(f"{page.signs.doubtful} ", "bold magenta"))
     if more := len(lines[ROWS:]):
-        page.say(f"and {words.count(more, 'other reason')}: -v shows all", "  ", style="dim")
+        _more(page, words.count(more, "other reason"))
+
+
+def _no_answer(outcome: str, checks: Sequence[str], nodes: Sequence[str], reason: str) -> str:
+    return tr(NO_ANSWER[outcome], checks=_checks(checks), nodes=words.node_set(nodes), reason=reason)
+
+
+NO_ANSWER = {
+    "crashed": "{checks} crashed on {nodes}: {reason}",
+    "unknown": "{checks} unknown on {nodes}: {reason}",
+    "not run": "{checks} not run on {nodes}: {reason}",
+}
 
 
 def _checks(names: Sequence[str]) -> str:
@@ -139,13 +160,14 @@ def _nodes(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> Non
         return
     page.gap()
     names = [words.node_set(nodes) for _, nodes in rows[:ROWS]]
-    width = max(map(len, names))
+    width = max(map(cell_len, names))
     for name, (row, _) in zip(names, rows, strict=False):
-        page.say(row, Text(f"  {name:<{width}}  ", "bold magenta"))
+        page.say(row, Text(f"  {padded(name, width)}  ", "bold magenta"))
     if more := [node for _, nodes in rows[ROWS:] for node in nodes]:
-        page.say(f"and {words.count(len(more), 'more node')}: -v shows all", "  ", style="dim")
+        _more(page, words.count(len(more), "more node"))
     if fine := len(report.nodes) - sum(len(nodes) for _, nodes in rows):
-        page.say("the other node is fine" if fine == 1 else f"the other {fine} nodes are fine", "  ", style="dim")
+        others = tr("the other {number} nodes are fine", number=fine)
+        page.say(tr("the other node is fine") if fine == 1 else others, "  ", style="dim")
 
 
 def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, str]:
@@ -157,12 +179,12 @@ def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, st
                 parts[name][f"{finding.code} {finding.summary}"] = None
     unknown, _ = unknown_by_cause(report)
     for name, number in checks_of(unknown).items():
-        parts[name][f"{words.count(number, 'check')} unknown"] = None
+        parts[name][tr("{checks} unknown", checks=words.count(number, "check"))] = None
     for node in report.nodes:
         if not node.examined:
-            why = [] if node.reached else ["unreachable" if parts[node.name] else unreached(node)]
-            parts[node.name][", ".join([*why, "no other check ran"])] = None
-    return {name: ", ".join(row) for name, row in parts.items()}
+            why = [] if node.reached else [tr("unreachable") if parts[node.name] else unreached(node)]
+            parts[node.name][tr(", ").join([*why, tr("no other check ran")])] = None
+    return {name: tr(", ").join(row) for name, row in parts.items()}
 
 
 def _topics(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> None:
@@ -173,12 +195,12 @@ def _topics(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> No
         UNJUDGED: (signs.dot, "cyan"), WELL: (signs.well, "green"), SKIPPED: (signs.skipped, "dim"),
     }  # fmt: skip
     lines = topic_lines(report, findings)
-    width = max((len(line.topic) for line in lines), default=0)
+    width = max((cell_len(line.topic) for line in lines), default=0)
     if lines:
         page.gap()
     for line in lines:
         sign, style = signed[line.mark]
-        page.say(line.text, Text.assemble((f"{sign} ", style), f"{line.topic:<{width}}  "))
+        page.say(line.text, Text.assemble((f"{sign} ", style), f"{padded(line.topic, width)}  "))
 
 
 def _launch(page: Page, report: Report) -> None:
@@ -188,11 +210,14 @@ def _launch(page: Page, report: Report) -> None:
         launcher, line = next(iter(plan.lines.items()))
         unusable = blocked(plan)
         page.gap()
-        page.say(f"launch with {words.line(launcher)}{unusable}:", style="bold")
+        with_ = tr("launch with {launcher}", launcher=words.line(launcher))
+        page.say(f"{tr('{what} ({note})', what=with_, note=unusable) if unusable else with_}:", style="bold")
         for part in words.lines(line):
             page.verbatim(part, style="dim" if unusable else "bold green")
         for names, reason in reasons_to_set(plan):
-            page.say(f"{names}: {reason}", "  ", style="dim")
+            page.say(tr("{names}: {reason}", names=names, reason=reason), "  ", style="dim")
     elif plan.notes:
         page.gap()
-        page.say(f"no launch line: {words.line(plan.notes[0])}", Text(f"{page.signs.warned} ", "yellow"))
+        page.say(
+            tr("no launch line: {reason}", reason=words.line(plan.notes[0])), Text(f"{page.signs.warned} ", "yellow")
+        )

@@ -9,6 +9,7 @@ from rich.text import Text
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import GpuAlone, Report, Standing
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.measured import BAD, STYLES, short_figure, tone
 from ncheck.report.page import Page
 from ncheck.report.tables import aligned
@@ -74,7 +75,7 @@ def print_gpus(page: Page, report: Report) -> None:
     table = gpu_table(report)
     if table is None:
         return
-    page.say("GPUs alone", "  ", style="bold")
+    page.say(tr("GPUs alone"), "  ", style="bold")
     above = (("", *line) for line in zip(*table.heads, strict=True))
     named = ((words.line(f"{row.node} {row.gpu}"), *row.cells) for row in table.rows)
     lines = aligned((*above, *named), left=1)
@@ -88,4 +89,5 @@ def print_gpus(page: Page, report: Report) -> None:
     for note in table.notes:
         page.say(words.line(note), "    ", style="dim")
     if table.left_out:
-        page.say(f"and {table.left_out} more: -o json has them all", "    ", style="dim")
+        more = tr("and {number} more", number=table.left_out)
+        page.say(tr("{what}: -o json has them all", what=more), "    ", style="dim")

@@ -25,6 +25,7 @@ from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.gpus_alone import GpuTable, gpu_table
+from ncheck.report.language import spoken, tr
 from ncheck.report.measured import HeatMap, TrafficLine, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     DOUBTFUL,
@@ -60,20 +61,23 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def as_html(report: Report) -> str:
     """Return the page. Text from nodes is escaped, whatever it looks like."""
-    style, script = Markup(_own("page.css")), Markup(_own("page.js"))  # noqa: S704  our own files
+    own_script = _template("page.js").render().encode("ascii", "backslashreplace").decode("ascii")
+    style, script = Markup(_own("page.css")), Markup(own_script)  # noqa: S704  our own files
     allowed = b64encode(sha256(script.encode("ascii")).digest()).decode()
-    text = _template().render(view=view_of(report), style=style, script=script, allowed=allowed)
+    text = _template("page.html").render(view=view_of(report), style=style, script=script, allowed=allowed)
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # the same in every encoding
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
         autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters.update(folded=node_set, fix_label=fix_label, label=attrgetter("label"), place=_place, cut=_cut)
-    return environment.from_string(_own("page.html"))
+    environment.filters.update(tr=tr, count=words.count)
+    environment.globals.update(tr=tr, lang=spoken)
+    return environment.from_string(_own(name))
 
 
 def _own(name: str) -> str:
@@ -147,13 +151,18 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
     frame = _Frame(log2(sizes[0]), log2(sizes[-1]), log10(ticks[0]), log10(ticks[-1]))
     lines = [_line(one.curve, frame, in_place=in_place) for in_place in (False, True)]
     return Curve(
-        title=f"Bus bandwidth by size: {title}",
-        description=f"From {size_text(sizes[0])} to {size_text(sizes[-1])} per rank. {say.verdict(one)}.",
+        title=tr("Bus bandwidth by size: {title}", title=title),
+        description=tr(
+            "From {least} to {most} per rank. {verdict}.",
+            least=size_text(sizes[0]),
+            most=size_text(sizes[-1]),
+            verdict=say.verdict(one),
+        ),
         lines=tuple(line for line in lines if line.dots),
         across=tuple((frame.x(size), size_text(size)) for size in _labelled(sizes, frame)),
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
-        expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
+        expected_words=tr("expected {rate}", rate=f"{say.rate(one.expected)} {one.unit}") if one.expected else "",
         tone=say.tone_of(one),
     )
 
@@ -178,13 +187,17 @@ class _Frame:
 def _line(curve: Sequence[Point], frame: _Frame, *, in_place: bool) -> CurveLine:
     points = sorted((p for p in curve if p.in_place is in_place and p.size > 0), key=lambda point: point.size)
     dots = tuple(Dot(frame.x(p.size), frame.y(p.busbw), _description(p), bool(p.wrong)) for p in points)
-    return CurveLine("in place" if in_place else "out of place", in_place, dots)
+    return CurveLine(tr("in place") if in_place else tr("out of place"), in_place, dots)
 
 
 def _description(point: Point) -> str:
-    wrong = f", {point.wrong} wrong" if point.wrong else ""
-    place = "in place" if point.in_place else "out of place"
-    return f"{size_text(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
+    parts = [
+        f"{say.rate(point.busbw)} GB/s",
+        say.time(point.seconds),
+        tr("in place" if point.in_place else "out of place"),
+    ]
+    parts += [tr("{number} wrong", number=point.wrong)] if point.wrong else []
+    return f"{size_text(point.size)}{tr(': ')}{tr(', ').join(parts)}"
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
@@ -294,6 +307,7 @@ class View:
     foremost: MeasuredSection | None
     measured: tuple[MeasuredSection, ...]
     gpus: GpuTable | None
+    how_measured: str  # or why nothing was
     timed: str  # how often each size was timed, or nothing
     pairs: Pairs | None
     carried: tuple[TrafficLine, ...]
@@ -326,11 +340,12 @@ def view_of(report: Report) -> View:
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         gpus=gpu_table(report),
+        how_measured=say.how_measured(report.probe),
         timed=say.protocol(report.measurements),
         pairs=_pairs(report),
         carried=carried(report.probe.traffic),
         settings=tuple(_settings(report)),
-        unusable=blocked(report.plan).strip(" ()"),
+        unusable=blocked(report.plan),
         lines=tuple(
             (launcher, line, report.plan.reasons.get(launcher, ())) for launcher, line in report.plan.lines.items()
         ),
@@ -379,19 +394,27 @@ def _figures(
         if first.ratio is not None and first.expected is not None:
             yield (
                 say.percent(first.ratio),
-                f"of {say.rate(first.expected)} {first.unit} expected",
+                tr("of {rate} expected", rate=f"{say.rate(first.expected)} {first.unit}"),
                 say.tone_of(first),
             )
     reached = sum(node.reached for node in report.nodes)
-    yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
+    yield (
+        tr("{number} of {total}", number=reached, total=len(report.nodes)),
+        tr("nodes reached"),
+        say.WELL if reached == len(report.nodes) else say.BAD,
+    )
     counts = counted(findings)
     for number, noun, tone in ((counts.errors, "error", say.BAD), (counts.warnings, "warning", say.WARNED)):
-        yield str(number), f"{noun}{'' if number == 1 else 's'}", tone if number else say.WELL
+        yield str(number), tr(noun if number == 1 else f"{noun}s"), tone if number else say.WELL
     outcomes = counts_of_outcomes(report)
     for word in (Outcome.CRASHED.value, NOT_RUN, Outcome.UNKNOWN.value):
         number = outcomes.get(word, 0)
         if number or word == Outcome.UNKNOWN.value:
-            yield str(number), f"{'verdict' if number == 1 else 'verdicts'} {word}", DOUBTFUL if number else say.WELL
+            yield (
+                str(number),
+                tr(f"{'verdict' if number == 1 else 'verdicts'} {word}"),
+                DOUBTFUL if number else say.WELL,
+            )
 
 
 def _measured(one: Measurement, by: str) -> MeasuredSection:
@@ -399,8 +422,10 @@ def _measured(one: Measurement, by: str) -> MeasuredSection:
     sizes = sorted({point.size for point in one.curve})
     rows = tuple(SizeRow(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
-    kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
-    return MeasuredSection(title, say.verdict(one) + kept, say.tone_of(one), one.ratio, curve_of(one, title), rows)
+    kept = [tr("keeps {share} of what fewer nodes have", share=share)] if (share := say.kept(one)) else []
+    return MeasuredSection(
+        title, tr("; ").join([say.verdict(one), *kept]), say.tone_of(one), one.ratio, curve_of(one, title), rows
+    )
 
 
 def _pairs(report: Report) -> Pairs | None:
@@ -414,18 +439,22 @@ def _pairs(report: Report) -> Pairs | None:
         if (pair := drawn.cells.get((one, other)))
     )
     odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
-    usual = f"{say.rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
+    usual = tr("{rate} is expected" if drawn.expected else "{rate} is usual here", rate=f"{say.rate(drawn.usual)} GB/s")
     return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
 
 
 def _cell(drawn: HeatMap, column: int, row: int, pair: Pair) -> Cell:
     share = drawn.share(pair)
-    pair_name = f"{drawn.names[row]} and {drawn.names[column]}"
+    pair_name = tr(" and ").join((drawn.names[row], drawn.names[column]))
     if pair.busbw is None or share is None:
-        return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{pair_name}: failed", say.BAD)
+        return Cell(column, row, "\N{MULTIPLICATION SIGN}", tr("{nodes}: failed", nodes=pair_name), say.BAD)
     shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
     return Cell(
-        column, row, shown, f"{pair_name}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(pair.standing)
+        column,
+        row,
+        shown,
+        tr("{nodes}: {rate}, {share}", nodes=pair_name, rate=f"{say.rate(pair.busbw)} GB/s", share=say.percent(share)),
+        say.tone(pair.standing),
     )
 
 
@@ -434,16 +463,16 @@ def _settings(report: Report) -> Iterator[tuple[str, str]]:
     for exports, sentence, reason in plan_settings(report.plan):
         yield from ((line, reason) for line in exports)
         if not exports:
-            yield "", f"{sentence}: {reason}"
+            yield "", tr("{sentence}: {reason}", sentence=sentence, reason=reason)
 
 
 def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
     """Yield what the nodes have by topic: each value with its nodes, the most common first."""
     python = {node.name: interpreter(node) for node in report.nodes if node.reached}
-    lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
+    lost = {node.name: node.cause or tr("cause unknown") for node in report.nodes if not node.reached}
     for topic, values in {"python": python, **node_topics(report), "unreachable": lost}.items():
         if values:
-            yield topic, tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
+            yield tr(topic), tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
 
 
 def _outcomes(report: Report) -> Iterator[Outcomes]:

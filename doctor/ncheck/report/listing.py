@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from ncheck.report.language import tr
+
 if TYPE_CHECKING:
     from ncheck.model.check import Listed
     from ncheck.steps.registry import Registry
@@ -63,12 +65,16 @@ def as_json(checks: Sequence[Listed]) -> str:
 
 def print_list(checks: Sequence[Listed], stream: TextIO, environ: Mapping[str, str]) -> None:
     """Print the checks as a table with aligned columns; titles are wrapped under themselves."""
+    from rich.cells import cell_len
     from rich.text import Text
 
     from ncheck.report.page import Page
+    from ncheck.report.tables import padded
     from ncheck.report.text import count
 
     page = Page(stream, environ)
+    severities = {check.severity: tr(check.severity.value) for check in checks}
+    longest = max(map(cell_len, severities.values()), default=0)
     widest = max((len(check.name) for check in checks), default=0)
     topic = ""
     for check in checks:
@@ -76,19 +82,23 @@ def print_list(checks: Sequence[Listed], stream: TextIO, environ: Mapping[str, s
             if topic:
                 page.gap()
             topic = topic_of(check.code)
-            page.say(Text.assemble((topic, "bold underline"), (f"  --select {check.code[:3]}", "dim")))
+            page.say(Text.assemble((tr(topic), "bold underline"), (f"  --select {check.code[:3]}", "dim")))
         name = (f" {check.name:<{widest}} ", "bold")
-        page.say(check.title, Text.assemble("  ", check.code, name, f"{check.severity.value:<8}"))
+        page.say(
+            tr(check.title),
+            Text.assemble("  ", check.code, name, padded(severities[check.severity], max(longest + 1, 8))),
+        )
     page.gap()
-    page.say(f"{count(len(checks), 'check')}. Explain one: ncheck explain CODE", style="dim")
+    page.say(tr("{checks}. Explain one: ncheck explain CODE", checks=count(len(checks), "check")), style="dim")
 
 
 def page_of(registry: Registry, word: str) -> str:
     """Return the page of the check of this code or name, as Markdown. Raises SettingsError with similar names."""
     (check,) = registry.select((registry.one(word.strip()).code,))
     title, _, body = check.page.strip().partition("\n")
-    heading = f"# {check.code} {check.name}\n\n*{check.severity.value}, {topic_of(check.code)}*"
-    return f"{heading}\n\n**{title}**\n\n{body.strip()}\n"
+    severity = tr(check.severity.value)
+    heading = f"# {check.code} {check.name}\n\n*{severity}{tr(', ')}{tr(topic_of(check.code))}*"
+    return f"{heading}\n\n**{tr(title)}**\n\n{body.strip()}\n"
 
 
 def show_page(page: str, stream: TextIO, environ: Mapping[str, str]) -> None:

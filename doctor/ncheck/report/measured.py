@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.page import Page
 from ncheck.report.text import grouped
 from ncheck.text import moved
@@ -51,10 +53,12 @@ def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
 def title(one: Measurement, by: str) -> str:
     """Return "all-reduce on 4 nodes, 32 ranks", with what carried the data if that differs from `by`."""
     nodes = words.node_set(one.nodes)
-    where = "" if one.stage == "all" or not nodes else f" ({nodes})" if one.stage == "scaling" else f" on {nodes}"
-    ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
-    other = f", by {one.by}" if one.by and one.by != by else ""
-    return words.line(f"{one.what}{where}{ranks}{other}")
+    on = tr(" on {nodes}", nodes=nodes)
+    where = "" if one.stage == "all" or not nodes else f" ({nodes})" if one.stage == "scaling" else on
+    parts = [f"{one.what}{where}"]
+    parts += [words.count(one.ranks, "rank")] if one.stage in ("all", "scaling") and one.ranks else []
+    parts += [tr("by {carrier}", carrier=one.by)] if one.by and one.by != by else []
+    return words.line(tr(", ").join(parts))
 
 
 def kept(one: Measurement) -> str:
@@ -71,38 +75,60 @@ def kept(one: Measurement) -> str:
 def verdict(one: Measurement) -> str:
     """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is no comparison."""
     if one.failed or one.measured is None:
-        return words.line(f"failed: {one.failed}" if one.failed else "not measured")
+        return words.line(tr("failed: {reason}", reason=one.failed) if one.failed else tr("not measured"))
     seen = f"{rate(one.measured)} {one.unit}"
-    doubts = "".join(f"; {doubt}" for doubt in _doubts(one))
+    doubts = "".join(f"{tr('; ')}{doubt}" for doubt in _doubts(one))
     if one.expected is None or one.ratio is None:
-        unknown = f" (unknown: {'; '.join(one.unknown)})" if one.unknown else ""
-        return words.line(f"{seen}; no expected value{unknown}{doubts}")
+        why = "; ".join(one.unknown)
+        unknown = tr("no expected value (unknown: {reasons})", reasons=why) if why else tr("no expected value")
+        return words.line(tr("; ").join((seen, unknown)) + doubts)
     named = one.limited_by.startswith("--")  # the option --expect
-    terms = [f"{'set by' if named else 'limited by'} {one.limited_by}"] if one.limited_by else []
-    why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
-    share = f"expected ({percent(one.ratio)})"
-    return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} {share}{why}{doubts}")
+    limit = tr("set by {limit}", limit=one.limited_by) if named else tr("limited by {limit}", limit=one.limited_by)
+    terms = [limit] if one.limited_by else []
+    why = tr(": ") + tr("; ").join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
+    compared = tr(
+        "{measured} of {expected} {unit} expected ({share})",
+        measured=rate(one.measured), expected=rate(one.expected), unit=one.unit, share=percent(one.ratio),
+    )  # fmt: skip
+    return words.line(f"{compared}{why}{doubts}")
 
 
 def _doubts(one: Measurement) -> list[str]:
     """Return what makes a value less sure: repeats that there was no time for, and repeats that differ."""
     timed = one.protocol
-    fewer = f"{timed.repeats} of {timed.wanted} repeats: no time for more" if timed and timed.cut else ""
-    noisy = f"noisy: spread {percent(timed.spread)}" if timed and timed.spread and timed.noisy else ""
-    return [doubt for doubt in (fewer, noisy) if doubt]
+    doubts = []
+    if timed and timed.cut:
+        text = "{number} of {wanted} repeats: no time for more"
+        doubts.append(tr(text, number=timed.repeats, wanted=timed.wanted))
+    if timed and timed.spread and timed.noisy:
+        doubts.append(tr("noisy: spread {share}", share=percent(timed.spread)))
+    return doubts
 
 
 def protocol(measurements: Sequence[Measurement]) -> str:
     """Return "median of 5 repeats after 2 warm-ups; spread 1 % to 4 %", "" if it is unknown."""
     known = [one.protocol for one in measurements if one.protocol]
     hows = dict.fromkeys(
-        f"{one.statistic} of {words.count(one.wanted or one.repeats, 'repeat')}"
-        f" after {words.count(one.warm_ups, 'warm-up')}"
+        tr(
+            "{statistic} of {repeats} after {warm_ups}",
+            statistic=tr(one.statistic), repeats=words.count(one.wanted or one.repeats, "repeat"),
+            warm_ups=words.count(one.warm_ups, "warm-up"),
+        )
         for one in known
-    )
+    )  # fmt: skip
     spreads = [one.spread for one in known if one.spread is not None]
-    ends = dict.fromkeys(percent(pick(spreads)) for pick in (min, max) if spreads)
-    return "; ".join([*hows, *([f"spread {' to '.join(ends)}"] if ends else [])])
+    return tr("; ").join([*hows, *([_spread(percent(min(spreads)), percent(max(spreads)))] if spreads else [])])
+
+
+def _spread(least: str, most: str) -> str:
+    return (
+        tr("spread {share}", share=least) if least == most else tr("spread {least} to {most}", least=least, most=most)
+    )
+
+
+def how_measured(probe: Probe) -> str:
+    """Return what was measured and how, or that nothing was, and why."""
+    return probe.reason if probe.ran else tr("no bandwidth was measured: {reason}", reason=probe.reason)
 
 
 def percent(share: float) -> str:
@@ -158,8 +184,8 @@ def print_measured(page: Page, report: Report) -> None:
     if not report.probe.ran:
         return
     page.gap()
-    page.say("Measured", style="bold underline")
-    recorded = " (recorded, not measured now)" if report.recorded else ""
+    page.say(tr("Measured"), style="bold underline")
+    recorded = f" {tr('(recorded, not measured now)')}" if report.recorded else ""
     page.say(f"{words.line(report.probe.reason)}{recorded}", "  ", style="dim")
     for note in report.probe.notes:
         page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
@@ -192,26 +218,31 @@ def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
     for one in same[:SHOWN]:
         _sentence(page, one, by)
     if len(same) > SHOWN:
-        page.say(f"and {len(same) - SHOWN} more of these: -o json has them all", "    ", style="dim")
+        _left_out(page, tr("and {number} more of these", number=len(same) - SHOWN))
+
+
+def _left_out(page: Page, what: str) -> None:
+    page.say(tr("{what}: -o json has them all", what=what), "    ", style="dim")
 
 
 def _sentence(page: Page, one: Measurement, by: str) -> None:
     judged = tone_of(one)
     sign = {WELL: page.signs.well, WARNED: page.signs.warned, BAD: page.signs.bad}
     style = STYLES[judged]
-    text = Text.assemble((title(one, by), "bold"), ": ", (verdict(one), style if not one.failed else "red"))
+    text = Text.assemble((title(one, by), "bold"), tr(": "), (verdict(one), style if not one.failed else "red"))
     page.say(text, Text(f"  {sign.get(judged, page.signs.dot)} ", style=style))
 
 
 def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
     """Print "by number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (efficiency 98 %)"."""
-    relative = " (efficiency relative to what the links give)" if any(kept(one) and one.ratio for one in steps) else ""
-    parts: list[str | tuple[str, str]] = [(f"by number of nodes{relative}: ", "bold")]
+    relative = any(kept(one) and one.ratio for one in steps)
+    by_number = tr("by number of nodes (efficiency relative to what the links give): ")
+    parts: list[str | tuple[str, str]] = [(by_number if relative else tr("by number of nodes: "), "bold")]
     for place, one in enumerate(steps):
-        share_kept = f" (efficiency {share})" if (share := kept(one)) else ""
+        share_kept = tr(" (efficiency {share})", share=share) if (share := kept(one)) else ""
         style = STYLES[WARNED if one.scales_poorly else UNJUDGED]
-        nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
-        parts += [", "] if place else []
+        nodes = words.count(1 if one.stage == "inside" else len(one.nodes), "node")
+        parts += [tr(", ")] if place else []
         parts.append((f"{nodes} {rate(one.measured or 0.0)} {one.unit}{share_kept}", style))
     page.say(Text.assemble(*parts), "  ")
 
@@ -232,9 +263,10 @@ def _curve(page: Page, one: Measurement) -> None:
     wrong = any(point.wrong for point in shown)
     room = page.width - 35 - (14 if wrong else 0)
     mark = max(round(room * one.expected / top), 1) if one.expected else None
-    expected = f"{page.signs.upright} = {rate(one.expected)} expected" if one.expected else ""
-    heading = f"    {'bytes / rank':>12}  {'time':>7}  {'GB/s':>6}  "
-    page.verbatim(f"{heading}{expected:>{room}}".rstrip(), style="dim")
+    expected = tr("{sign} = {rate} expected", sign=page.signs.upright, rate=rate(one.expected)) if one.expected else ""
+    heads = ((tr("bytes / rank"), 12), (tr("time"), 7), ("GB/s", 6), (expected, room))
+    heading = "  ".join(" " * (width - cell_len(head)) + head for head, width in heads)
+    page.verbatim(f"    {heading}".rstrip(), style="dim")
     for point in shown:
         last = point is shown[-1]
         style = STYLES[tone_of(one)] if last else "cyan"
@@ -244,7 +276,7 @@ def _curve(page: Page, one: Measurement) -> None:
 
 
 def _wrong(point: Point) -> str:
-    return f"  {point.wrong} wrong" if point.wrong else ""
+    return f"  {tr('{number} wrong', number=point.wrong)}" if point.wrong else ""
 
 
 def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
@@ -258,17 +290,18 @@ def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
 
 
 def _heat(page: Page, drawn: HeatMap, pairs: Sequence[Pair]) -> None:
-    usual = f"{'expected' if drawn.expected else 'usual here'}: {rate(drawn.usual)} GB/s"
-    page.say(f"between nodes, one rank each, in GB/s ({usual}):", "  ", style="bold")
+    pairs_of = "between nodes, one rank each, in GB/s "
+    known = pairs_of + ("(expected: {rate} GB/s):" if drawn.expected else "(usual here: {rate} GB/s):")
+    page.say(tr(known, rate=rate(drawn.usual)), "  ", style="bold")
     if drawn.names:
         _matrix(page, drawn)
     if drawn.left_out:
-        page.say(f"{words.count(drawn.left_out, 'further pair')} not shown: -o json has them all", "    ", style="dim")
+        _left_out(page, tr("{pairs} not shown", pairs=words.count(drawn.left_out, "further pair")))
     every = gathered(drawn, pairs)
     for odd in every[:ODD_PAIRS]:
         page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[odd.tone]))
     if len(every) > ODD_PAIRS:
-        page.say(f"and {len(every) - ODD_PAIRS} more: -o json has them all", "    ", style="dim")
+        _left_out(page, tr("and {number} more", number=len(every) - ODD_PAIRS))
 
 
 def _matrix(page: Page, drawn: HeatMap) -> None:
@@ -295,7 +328,7 @@ def _carried(page: Page, report: Report) -> None:
     for line in lines[:SHOWN]:
         page.say(line.text, Text(f"  {page.signs.warned} ", "bold yellow") if line.odd else "  ")
     if len(lines) > SHOWN:
-        page.say(f"and {len(lines) - SHOWN} more devices: -o json has them all", "    ", style="dim")
+        _left_out(page, tr("and {number} more devices", number=len(lines) - SHOWN))
 
 
 @dataclass(frozen=True)
@@ -324,32 +357,40 @@ def _well(same: Sequence[Traffic]) -> list[TrafficLine]:
     if not same:
         return []
     if any(one.sent for one in same):
-        return [TrafficLine(f"sent by {_devices(same)}: {_amount(same)}")]
-    return [TrafficLine(f"sent by {_devices(same)}: nothing", odd=True)]
+        return [_sent(_devices(same), _amount(same))]
+    return [_sent(_devices(same), tr("nothing"), odd=True)]
+
+
+def _sent(devices: str, amount: str, *, odd: bool = False) -> TrafficLine:
+    return TrafficLine(words.line(tr("sent by {devices}: {amount}", devices=devices, amount=amount)), odd)
 
 
 def _less(same: Sequence[Traffic], usual: float) -> list[TrafficLine]:
-    sent = {f"{one.node} {one.device}": moved(one.sent) if one.sent else "nothing" for one in same}
-    return [TrafficLine(words.line(f"sent by {device}: {amount} (the others: {moved(usual)})"), odd=True)
+    sent = {f"{one.node} {one.device}": moved(one.sent) if one.sent else tr("nothing") for one in same}
+    others = moved(usual)
+    return [_sent(device, tr("{amount} (the others: {others})", amount=amount, others=others), odd=True)
             for device, amount in sent.items()]  # fmt: skip
 
 
 def _others(same: Sequence[Traffic], planned: bool) -> list[TrafficLine]:  # noqa: FBT001  whether there was a plan
     if not same:
         return []
-    stray = " (not in the plan)" if planned else ""
-    return [TrafficLine(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
+    amount = tr("{amount} (not in the plan)", amount=_amount(same)) if planned else _amount(same)
+    return [_sent(_devices(same), amount, odd=planned)]
 
 
 def _within(same: Sequence[Traffic]) -> list[TrafficLine]:
     """Report loopback separately: its traffic uses no NIC."""
-    return [TrafficLine(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
+    if not same:
+        return []
+    inside = tr("sent inside the node, by {devices}: {amount}", devices=_devices(same), amount=_amount(same))
+    return [TrafficLine(inside)]
 
 
 def _amount(same: Sequence[Traffic]) -> str:
     least, most = (moved(pick(one.sent for one in same)) for pick in (min, max))
-    each = " each" if len(same) > 1 else ""
-    return f"{least}{each}" if least == most else f"{least} to {most}{each}"
+    amount = least if least == most else tr("{least} to {most}", least=least, most=most)
+    return tr("{amount} each", amount=amount) if len(same) > 1 else amount
 
 
 def _devices(same: Sequence[Traffic]) -> str:
@@ -358,7 +399,10 @@ def _devices(same: Sequence[Traffic]) -> str:
     for one in same:
         by_node.setdefault(one.node, []).append(one.device)
     folded = {node: _folded(devices) for node, devices in by_node.items()}
-    return "; ".join(f"{words.line(devices)} on {words.node_set(nodes)}" for devices, nodes in grouped(folded))
+    return tr("; ").join(
+        tr("{devices} on {nodes}", devices=words.line(devices), nodes=words.node_set(nodes))
+        for devices, nodes in grouped(folded)
+    )
 
 
 def _folded(devices: Sequence[str]) -> str:
@@ -458,12 +502,19 @@ def gathered(drawn: HeatMap, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
 
 def odd_words(drawn: HeatMap, odd: Odd) -> str:
     """Return "gpu03 with each of 3 others: 21.4 GB/s at best, 43 % of the usual"."""
-    nodes = f"{odd.nodes[0]} with each of {len(odd.pairs)} others" if len(odd.nodes) == 1 else " and ".join(odd.nodes)
+    nodes = tr(" and ").join(odd.nodes)
+    if len(odd.nodes) == 1:
+        nodes = tr("{node} with each of {number} others", node=nodes, number=len(odd.pairs))
     if odd.best is None:
-        return f"{nodes}: failed"
-    best = " at best" if len(odd.pairs) > 1 else ""
-    reference = "expected value" if drawn.expected else "usual value"
-    return f"{nodes}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of the {reference}"
+        return tr("{nodes}: failed", nodes=nodes)
+    best = tr("{rate} GB/s at best", rate=rate(odd.best)) if len(odd.pairs) > 1 else f"{rate(odd.best)} GB/s"
+    share = percent(odd.best / drawn.usual)
+    of = (
+        tr("{share} of the expected value", share=share)
+        if drawn.expected
+        else tr("{share} of the usual value", share=share)
+    )
+    return tr("{nodes}: {rate}, {share}", nodes=nodes, rate=best, share=of)
 
 
 def _ever_well(drawn: HeatMap, pairs: Sequence[Pair]) -> frozenset[str]:

@@ -27,7 +27,7 @@
         details.open ||= [...details.querySelectorAll("[data-find]")].some((item) => !item.hidden);
       }
     }
-    count.textContent = words.length || off.size ? `${shown} of ${items.length}` : "";
+    count.textContent = words.length || off.size ? `{{ tr('{number} of {total}', number='${shown}', total='${items.length}') }}` : "";
   };
   search.addEventListener("input", filter);
   for (const kind of kinds) {
@@ -52,11 +52,11 @@
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    const name = unusable ? unusable.dataset.unusable : "copy";
+    const name = unusable ? unusable.dataset.unusable : "{{ tr('copy') }}";
     button.textContent = name;
     button.disabled = Boolean(unusable);
     button.addEventListener("click", async () => {
-      button.textContent = (await copied(block)) ? "copied" : "select and copy";
+      button.textContent = (await copied(block)) ? "{{ tr('copied') }}" : "{{ tr('select and copy') }}";
       setTimeout(() => { button.textContent = name; }, 2000);
     });
     block.before(button);

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TextIO
@@ -13,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 
 PIPED_WIDTH = 80
@@ -82,10 +82,14 @@ class Page:
         self.console.print()
 
 
+# A line of Chinese may end after any character that no closing sign follows, and before an opening bracket.
+_WORD = expression(r"（?(?:[一-鿿]|[^\s一-鿿（]+)[，。；：、）]*|\S")
+
+
 def _breaks(plain: str, room: int) -> list[int]:
     """Return where lines of at most `room` cells end, always before a word."""
     breaks, start = [], 0
-    for word in re.finditer(r"\S+", plain):  # "gives", "no", "answer"
+    for word in _WORD.finditer(plain):  # "gives", "no", "answer"
         if word.start() > start and cell_len(plain[start : word.end()]) > room:
             start = word.start()
             breaks.append(start)

@@ -9,6 +9,7 @@ from rich.text import Text
 from ncheck.model.finding import DO, Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.page import Page
 from ncheck.report.summary import BAD, DOUBTFUL, WARNED, WELL, Headline, caveats, origin, read_more
 from ncheck.report.text import FoldedFinding, fix_label
@@ -38,18 +39,20 @@ def print_news(page: Page, report: Report, most: int = 99) -> None:
     if report.news:
         page.gap()
     for sentence in report.news[:most]:
-        page.say(words.line(sentence), Text(f"{page.signs.dot} history: ", "dim"))
+        page.say(words.line(sentence), Text(f"{page.signs.dot} {tr('history: ')}", "dim"))
 
 
 def print_title(page: Page, finding: FoldedFinding) -> None:
-    """Print "✗ error NC402 ib-port-polling  gpu04"."""
+    """Print "✗ error NC402 ib-port-polling  gpu04"; in another language, the check's title below it."""
     style = severity_style(finding)
     code = (f"{finding.code} {finding.check}", "bold")
     nodes = words.node_set(finding.nodes)
     page.say(
-        Text.assemble((f"{finding.label} ", style), code, "  ", (nodes, "bold magenta")),
+        Text.assemble((f"{tr(finding.label)} ", style), code, "  ", (nodes, "bold magenta")),
         Text(f"{severity_sign(page, finding)} ", style=style),
     )
+    if finding.title:
+        page.say(finding.title, "  ", style="bold")
 
 
 def print_read_more(page: Page, findings: Sequence[FoldedFinding]) -> None:
@@ -71,9 +74,12 @@ def severity_sign(page: Page, finding: FoldedFinding) -> str:
 def print_fix(page: Page, finding: FoldedFinding) -> None:
     """Print "→ fix on gpu04: COMMAND", the command whole and on one line; a sentence has no arrow."""
     if finding.kind == DO:
-        page.say(words.line(finding.fix), Text(f"  {fix_label(finding)}: ", "dim"))
+        page.say(words.line(finding.fix), Text("  " + tr("{label}: ", label=fix_label(finding)), "dim"))
     for line in words.lines(finding.fix) if finding.kind != DO else ():
-        first = Text.assemble((f"  {page.signs.type_this} ", "green"), (f"{fix_label(finding)}: ", "dim"))
+        first = Text.assemble(
+            (f"  {page.signs.type_this} ", "green"), (tr("{label}: ", label=fix_label(finding)), "dim")
+        )
         page.verbatim(line, first, style="bold green")
     if finding.example and len(finding.nodes) > 1:
-        page.say(f"shown for {words.line(finding.example)}; repeat for the other nodes", "    ", style="dim")
+        shown = tr("shown for {node}; repeat for the other nodes", node=words.line(finding.example))
+        page.say(shown, "    ", style="dim")

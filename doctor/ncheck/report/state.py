@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from ncheck.model.report import Report
 from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.summary import Headline, checks_of, headline
 from ncheck.report.text import fold_findings, fold_verdicts, grouped
 
@@ -16,7 +17,7 @@ def answer(report: Report) -> Headline:
     made = headline(report, fold_findings(report.findings))
     details = tuple(map(words.line, made.details))
     if report.recorded:
-        details = (*details[:-1], f"{details[-1]} (recorded data, not live)")
+        details = (*details[:-1], tr("{details} (recorded data, not live)", details=details[-1]))
     return Headline(made.state, details)
 
 
@@ -27,11 +28,12 @@ def not_checked(report: Report, explained: Collection[str] = ()) -> Iterator[str
     """
     not_run, unknown = unreached_and_unknown(report)
     codes = checks_of(not_run)
-    lost = {node.name: node.cause or "cause unknown" for node in report.nodes
+    lost = {node.name: node.cause or tr("cause unknown") for node in report.nodes
             if not node.reached and node.name not in explained}  # fmt: skip
     for cause, nodes in grouped(lost):
-        checks = max(codes[node] for node in nodes)
-        yield f"{words.node_set(nodes)} not reached ({words.line(cause)}): {words.count(checks, 'check')} not run"
+        checks = words.count(max(codes[node] for node in nodes), "check")
+        text = "{nodes} not reached ({cause}): {checks} not run"
+        yield tr(text, nodes=words.node_set(nodes), cause=words.line(cause), checks=checks)
     for group in fold_verdicts(unknown):
-        names = words.joined(group.checks, 3)
-        yield f"{names} unknown on {words.node_set(group.nodes)}: {words.line(group.reason)}"
+        names, on = words.joined(group.checks, 3), words.node_set(group.nodes)
+        yield tr("{checks} unknown on {nodes}: {reason}", checks=names, nodes=on, reason=words.line(group.reason))

@@ -18,6 +18,7 @@ from ncheck.model.state import matters, state_of, unknown_by_cause
 from ncheck.model.system import System
 from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.listing import topic_of
 from ncheck.report.text import FoldedFinding, counted, grouped
 from ncheck.text import export_line
@@ -42,7 +43,8 @@ class Headline:
 
     @property
     def text(self) -> str:
-        return f"{self.state.value}{'' if self.state is State.INTERRUPTED else ':'} {'; '.join(self.details)}"
+        whole = "{state} {details}" if self.state is State.INTERRUPTED else "{state}: {details}"
+        return tr(whole, state=tr(self.state.value), details=tr("; ").join(self.details))
 
     @property
     def kind(self) -> str:
@@ -61,10 +63,12 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     rest = [*(dropped if report.dropped else ()), *_milder(report)]
     causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
     if state is State.INTERRUPTED:
-        answered = f"{sum(node.reached for node in report.nodes)} of {words.count(len(report.nodes), 'node')} answered"
+        nodes = words.count(len(report.nodes), "node")
+        answered = tr("{number} of {nodes} answered", number=sum(node.reached for node in report.nodes), nodes=nodes)
         culprits = _culprits([one for one in errors if one.counts])
-        found = [f"found so far: {'; '.join(culprits)}"] if culprits else []
-        return Headline(state, (f"after {report.seconds:.1f} s: {answered}", *found, *rest))
+        found = [tr("found so far: {culprits}", culprits=tr("; ").join(culprits))] if culprits else []
+        after = tr("after {seconds} s: {answered}", seconds=f"{report.seconds:.1f}", answered=answered)
+        return Headline(state, (after, *found, *rest))
     if state is State.ONLY_WITH_PLAN:
         return Headline(state, (*_culprits([one for one in errors if one.counts]), *rest))
     rest = [
@@ -82,7 +86,7 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     if state is State.READY:
         return Headline(state, (_passed(report), *rest))
     found = [*lost, *unknown, *_culprits([one for one in others if one.counts])]
-    nothing = ["no check passed"] if state is State.NOT_VERIFIED and not found else []
+    nothing = [tr("no check passed")] if state is State.NOT_VERIFIED and not found else []
     return Headline(state, (*found, *nothing, *rest))
 
 
@@ -94,9 +98,13 @@ def _culprits(causes: Sequence[FoldedFinding]) -> list[str]:
     causes_of: dict[tuple[str, ...], list[str]] = {}
     for cause, nodes in nodes_of_cause.items():
         causes_of.setdefault(tuple(nodes), []).append(cause)
-    named = [f"{words.node_set(nodes)}: {words.joined(same, _CAUSES)}" for nodes, same in causes_of.items()]
+    named = [_on(nodes, words.joined(same, _CAUSES)) for nodes, same in causes_of.items()]
     more = len(named) - _CULPRITS
-    return named if more <= 0 else [*named[:_CULPRITS], f"{more} more"]
+    return named if more <= 0 else [*named[:_CULPRITS], tr("{number} more", number=more)]
+
+
+def _on(nodes: Sequence[str], what: str) -> str:
+    return tr("{nodes}: {what}", nodes=words.node_set(nodes), what=what)
 
 
 def unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]:
@@ -104,20 +112,21 @@ def unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]:
     errors = (one for one in findings if one.severity is Severity.ERROR and not one.ignored)
     named = set(nodes_of(errors))
     lost = [node for node in report.nodes if not node.reached and node.name not in named]
-    return [f"{words.node_set(nodes)}: {why}" for why, nodes in grouped({node.name: unreached(node) for node in lost})]
+    return [_on(nodes, why) for why, nodes in grouped({node.name: unreached(node) for node in lost})]
 
 
 def unreached(node: NodeSummary) -> str:
     """Return "unreachable (refused)", or "not tried": then nothing is known of the node."""
     if node.cause == Cause.NOT_TRIED.value:
-        return "not tried"
-    return f"unreachable ({words.line(node.cause) or 'cause unknown'})"
+        return tr("not tried")
+    return tr("unreachable ({cause})", cause=words.line(node.cause) or tr("cause unknown"))
 
 
 def _unknown(verdicts: Sequence[Verdict]) -> list[str]:
     """Return "6 checks unknown on node04"."""
     checks = words.count(len({verdict.code for verdict in verdicts}), "check")
-    return [f"{checks} unknown on {words.node_set(names_in(verdicts))}"] if verdicts else []
+    nodes = words.node_set(names_in(verdicts))
+    return [tr("{checks} unknown on {nodes}", checks=checks, nodes=nodes)] if verdicts else []
 
 
 def names_in(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
@@ -131,52 +140,57 @@ def checks_of(verdicts: Iterable[Verdict]) -> Counter[str]:
 
 
 def _alone(report: Report) -> list[str]:
-    return ["this machine alone"] if [node.transport for node in report.nodes] == ["local"] else []
+    return [tr("this machine alone")] if [node.transport for node in report.nodes] == ["local"] else []
 
 
 def _cpus_only(report: Report) -> list[str]:
-    return ["no GPU on any node, so only CPU checks ran"] if report.cpus_only else []
+    return [tr("no GPU on any node, so only CPU checks ran")] if report.cpus_only else []
 
 
 def python_not_judged(report: Report) -> list[str]:
     """Return that no framework was found to judge, and what to type; or nothing."""
-    return [f"not judged: the Python of the job (here: {report.name_python})"] if report.name_python else []
+    typed = report.name_python
+    return [tr("not judged: the Python of the job (here: {command})", command=typed)] if typed else []
 
 
 def _plan(report: Report, *, errors: bool) -> list[str]:
     if not report.plan.made:
         return []
     if report.plan.blockers:
-        return ["launch plan not usable"]
-    return ["launch plan usable once this is fixed" if errors else "launch plan usable"]
+        return [tr("launch plan not usable")]
+    return [tr("launch plan usable once this is fixed") if errors else tr("launch plan usable")]
 
 
 def _milder(report: Report) -> list[str]:
-    return [f"{words.line(', '.join(report.milder))} by the ncheck.toml of this folder"] if report.milder else []
+    settings = words.line(", ".join(report.milder))
+    return [tr("{settings} by the ncheck.toml of this folder", settings=settings)] if settings else []
 
 
 def _passed(report: Report) -> str:
     """Return "23 checks passed, 4 skipped"."""
     every = {verdict.code for verdict in report.verdicts}
     passed = {verdict.code for verdict in report.verdicts if verdict.outcome is Outcome.PASSED}
-    skipped = f", {len(every - passed)} skipped" if every - passed else ""
-    return words.count(len(passed), "check") + f" passed{skipped}"
+    checks = words.count(len(passed), "check")
+    skipped = len(every - passed)
+    if not skipped:
+        return tr("{checks} passed", checks=checks)
+    return tr("{checks} passed, {number} skipped", checks=checks, number=skipped)
 
 
 def caveats(report: Report) -> Iterator[str]:
     """Yield what limits everything else in the report."""
     if report.recorded:
         recorded = [node.name for node in report.nodes if node.recorded]
-        some = f" on {words.node_set(recorded)}" if 0 < len(recorded) < len(report.nodes) else ""
-        yield f"Recorded data{some}, not live."
+        some = 0 < len(recorded) < len(report.nodes)
+        on = tr("Recorded data on {nodes}, not live.", nodes=words.node_set(recorded))
+        yield on if some else tr("Recorded data, not live.")
 
 
 def left_out(bad: Mapping[str, str], total: int) -> str:
     """Return "15 of 16 nodes, without node07: NC402 ...". Nodes that are left out for one reason share it."""
-    reasons = "; ".join(
-        f"{words.node_set(nodes)}: {words.line(reason)[:_LONGEST_REASON]}" for reason, nodes in grouped(dict(bad))
-    )
-    return f"{total - len(bad)} of {words.count(total, 'node')}, without {reasons}"
+    reasons = tr("; ").join(_on(nodes, words.line(reason)[:_LONGEST_REASON]) for reason, nodes in grouped(dict(bad)))
+    nodes = words.count(total, "node")
+    return tr("{number} of {nodes}, without {reasons}", number=total - len(bad), nodes=nodes, reasons=reasons)
 
 
 def origin(report: Report) -> Iterator[str]:
@@ -184,11 +198,16 @@ def origin(report: Report) -> Iterator[str]:
     names = [node.name for node in report.nodes]
     reached = sum(node.reached for node in report.nodes)
     yield f"ncheck {report.version}"
-    partly = f", {reached} reached" if reached < len(names) else ""
-    yield f"{words.count(len(names), 'node')}: {words.node_set(names)}{partly}"
+    listed = tr("{number}: {nodes}", number=words.count(len(names), "node"), nodes=words.node_set(names))
+    yield tr("{listed}, {number} reached", listed=listed, number=reached) if reached < len(names) else listed
     if report.level not in ("", "standard"):
-        beside = f" but {', '.join(report.beside_level)}" if report.beside_level else ""
-        yield words.line(f"level {report.level}{beside}")
+        beside = ", ".join(report.beside_level)
+        level = words.line(report.level)
+        yield (
+            tr("level {level} but {beside}", level=level, beside=words.line(beside))
+            if beside
+            else tr("level {level}", level=level)
+        )
     if report.time:
         yield words.line(report.time).replace("T", " ", 1)
     if report.command:
@@ -242,7 +261,9 @@ def read_more(findings: Sequence[FoldedFinding]) -> str:
         return ""
     nodes = fold(worst.nodes)
     which = f"{worst.code}={nodes}" if worst.nodes and len(nodes) <= words.LONGEST_SET else worst.code
-    return f"to read more: ncheck explain {worst.code}; to let it pass: --ignore {shlex.quote(words.line(which))}"
+    ignored = f"--ignore {shlex.quote(words.line(which))}"
+    explained = f"ncheck explain {worst.code}"
+    return tr("to read more: {explained}; to let it pass: {ignored}", explained=explained, ignored=ignored)
 
 
 def nodes_of(findings: Iterable[FoldedFinding]) -> tuple[str, ...]:
@@ -267,18 +288,18 @@ def _lines(system: System) -> dict[str, str]:
         for port in system.ports or ()
     )
     wires = (f"{wire.name} {wire.network}" for wire in system.interfaces or () if wire.network)
-    gpus = f"{_times(system.gpus.models)}, driver {system.gpus.driver}" if system.gpus else ""
+    gpus = f"{_times(system.gpus.models)}, {tr('driver {version}', version=system.gpus.driver)}" if system.gpus else ""
     lines = (
         ("GPUs", "gpus", gpus),
-        ("NCCL", "nccl", f"{system.nccl} from {system.nccl_path}"),
+        ("NCCL", "nccl", tr("{version} from {path}", version=system.nccl, path=system.nccl_path)),
         ("MPI", "mpi", f"{system.mpi} {system.mpi_version}"),
         ("Horovod", "horovod", system.horovod),
         ("InfiniBand", "ports", _times(Counter(ports))),
-        ("network", "interfaces", ", ".join(wires) or "none usable"),
+        ("network", "interfaces", ", ".join(wires) or tr("none usable")),
     )
     missing = {
-        **dict.fromkeys(system.absent, "none"),
-        **{key: f"unknown: {why}" for key, why in system.unknown.items()},
+        **dict.fromkeys(system.absent, tr("none")),
+        **{key: tr("unknown: {reason}", reason=why) for key, why in system.unknown.items()},
     }
     by_topic = {
         topic: missing.get(key, line if getattr(system, key) is not None else None) for topic, key, line in lines
@@ -292,7 +313,8 @@ def _times(counts: Mapping[str, int]) -> str:
 
 def interpreter(node: NodeSummary) -> str:
     """Return the job's interpreter, and its container if there is one."""
-    return (node.interpreter or "unknown") + (f", in {node.container}" if node.container else "")
+    python = node.interpreter or tr("unknown")
+    return tr("{python}, in {container}", python=python, container=node.container) if node.container else python
 
 
 def plan_settings(plan: LaunchPlan) -> Iterator[tuple[tuple[str, ...], str, str]]:
@@ -301,9 +323,10 @@ def plan_settings(plan: LaunchPlan) -> Iterator[tuple[tuple[str, ...], str, str]
         own = {node: values[name].value or "" for node, values in plan.per_node.items() if name in values}
         exports = nodes_by_value(own) if setting.value is None else {setting.value: ()}
         lines = [(export_line(words.line(name), words.line(value)), nodes) for value, nodes in exports.items()]
-        state = "leave it unset" if setting.decided else "undecided"
+        state = tr("leave it unset") if setting.decided else tr("undecided")
         typed = tuple(f"{line}  # on {words.node_set(nodes)}" if nodes else line for line, nodes in lines)
-        yield typed, "" if typed else f"{words.line(name)}: {state}", setting.reason
+        sentence = tr("{name}: {state}", name=words.line(name), state=state)
+        yield typed, "" if typed else sentence, setting.reason
 
 
 def reasons_to_set(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
@@ -315,19 +338,21 @@ def reasons_to_set(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
 
 
 def blocked(plan: LaunchPlan) -> str:
-    """Return " (not usable: fix NC111 and NC402 first)", or nothing."""
+    """Return "not usable: fix NC111 and NC402 first", or nothing."""
     codes = tuple(dict.fromkeys(one.code for one in plan.blockers if one.code))
     if not plan.blockers or not plan.made:
         return ""
-    first = f"fix {words.joined(codes, _CULPRITS)} first" if codes else "what it depends on is unknown"
-    return f" (not usable: {first})"
+    if not codes:
+        return tr("not usable: what it depends on is unknown")
+    return tr("not usable: fix {codes} first", codes=words.joined(codes, _CULPRITS))
 
 
 def totals(report: Report, findings: Sequence[FoldedFinding]) -> tuple[str, ...]:
     """Return "2 errors, 0 warnings · 468 verdicts: 2 failed, ... · 0.1 s", in its three parts."""
-    outcomes = ", ".join(_outcomes(report))
-    verdicts = sum(len(verdict.nodes) for verdict in report.verdicts)
-    return str(counted(findings)), f"{words.count(verdicts, 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
+    outcomes = tr(", ").join(_outcomes(report))
+    verdicts = words.count(sum(len(verdict.nodes) for verdict in report.verdicts), "verdict")
+    listed = tr("{verdicts}: {outcomes}", verdicts=verdicts, outcomes=outcomes)
+    return str(counted(findings)), listed, tr("{seconds} s", seconds=f"{report.seconds:.1f}")
 
 
 _SHORTEST = 0.05  # seconds of a part that is printed
@@ -335,17 +360,19 @@ _SHORTEST = 0.05  # seconds of a part that is printed
 
 def timeline(report: Report) -> str:
     """Return "2.1 s: start 0.3, log in 0.1, questions 0.7 (slowest: nccl 0.3 s on n2), measured 0.4"; "" if unknown."""
-    parts = ", ".join(_part(one) for one in report.timeline if one.seconds >= _SHORTEST)
-    return f"{report.seconds:.1f} s: {parts}" if parts else ""
+    parts = tr(", ").join(_part(one) for one in report.timeline if one.seconds >= _SHORTEST)
+    return tr("{seconds} s: {parts}", seconds=f"{report.seconds:.1f}", parts=parts) if parts else ""
 
 
 def _part(part: RunPart) -> str:
     asked = part.question_seconds >= _SHORTEST
-    slowest = f"slowest: {words.line(part.question)} {part.question_seconds:.1f} s on {part.node}" if asked else ""
-    late = words.node_set(list(part.late))
-    waited = f"{late} made the others wait {max(part.late.values()):.1f} s" if part.late else ""
-    notes = "; ".join(filter(None, (slowest, waited)))
-    return f"{part.part} {part.seconds:.1f}" + (f" ({notes})" if notes else "")
+    question, seconds = words.line(part.question), f"{part.question_seconds:.1f}"
+    slowest = tr("slowest: {question} {seconds} s on {node}", question=question, seconds=seconds, node=part.node)
+    late, longest = words.node_set(list(part.late)), f"{max(part.late.values(), default=0.0):.1f}"
+    waited = tr("{nodes} made the others wait {seconds} s", nodes=late, seconds=longest)
+    notes = tr("; ").join([*([slowest] if asked else []), *([waited] if part.late else [])])
+    took = f"{tr(part.part)} {part.seconds:.1f}"
+    return tr("{what} ({note})", what=took, note=notes) if notes else took
 
 
 def _outcomes(report: Report) -> Iterator[str]:
@@ -353,16 +380,19 @@ def _outcomes(report: Report) -> Iterator[str]:
     counts = counts_of_outcomes(report)
     root = sum(len(verdict.nodes) for verdict in report.verdicts if verdict.needs_root)
     mute = any(node.reached and not node.examined for node in report.nodes)
-    not_run = " (unreachable, or no agent started)" if mute else " (unreachable)"
-    notes = {SKIPPED: f" ({root} need root: {root_by(report)})" if root else "", NOT_RUN: not_run}
+    not_run = tr("unreachable, or no agent started") if mute else tr("unreachable")
+    need_root = tr("{number} need root: {how}", number=root, how=root_by(report))
+    notes = {SKIPPED: need_root if root else "", NOT_RUN: not_run}
     for word, number in counts.items():
-        yield f"{number} {word}{notes.get(word, '')}"
+        what = tr("{number} {outcome}", number=number, outcome=tr(word))
+        note = notes.get(word)
+        yield tr("{what} ({note})", what=what, note=note) if note else what
 
 
 def root_by(report: Report) -> str:
     """Return how to get the rights that checks need. Root in a container lacks them, and so does sudo there."""
     reached = [node for node in report.nodes if node.reached]
-    return "on the host, outside of the container" if all(node.container for node in reached) else "--sudo"
+    return tr("on the host, outside of the container") if all(node.container for node in reached) else "--sudo"
 
 
 INFO, NOT_RUN, SKIPPED = "info", "not run", Outcome.SKIPPED.value
@@ -403,19 +433,20 @@ def by_outcome(report: Report) -> Iterator[tuple[str, Verdict]]:
 
 def exit_code_meaning(report: Report) -> str:
     """Return the exit code with its reason, such as "exit code 0: clean"."""
-    return f"exit code {report.exit_code}: {_meaning(report)}"
+    return tr("exit code {code}: {meaning}", code=report.exit_code, meaning=_meaning(report))
 
 
 def _meaning(report: Report) -> str:
-    rule = f"(--fail-on {','.join(report.fail_on) or 'none'})"
+    rule = f"--fail-on {','.join(report.fail_on) or 'none'}"
     unknown = any(verdict.outcome is Outcome.UNKNOWN for verdict in report.verdicts)
     findings = [finding for finding in report.findings if not finding.ignored]
     if report.exit_code == EXIT_INTERRUPTED:
-        return "interrupted"
+        return tr("interrupted")
     if report.exit_code == EXIT_CLEAN and report.verdicts and state_of(report) is State.NOT_VERIFIED and not unknown:
-        return "nothing failed, and no check passed"
+        return tr("nothing failed, and no check passed")
     if report.exit_code == EXIT_CLEAN:
-        return f"nothing above counts as a failure {rule}" if findings or unknown else "clean"
+        nothing = tr("nothing above counts as a failure ({rule})", rule=rule)
+        return nothing if findings or unknown else tr("clean")
     if any(finding.severity.value in report.fail_on for finding in findings) or not unknown:
-        return f"the findings above count as failures {rule}"
-    return f"unknown results count as failures {rule}"
+        return tr("the findings above count as failures ({rule})", rule=rule)
+    return tr("unknown results count as failures ({rule})", rule=rule)

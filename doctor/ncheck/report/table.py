@@ -15,6 +15,7 @@ from ncheck.model.report import NodeSummary, Report
 from ncheck.model.state import matters, unknown_by_cause
 from ncheck.model.system import System
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.state import answer
 from ncheck.report.summary import names_in, origin, unreached, urgency
 from ncheck.report.tables import aligned
@@ -49,7 +50,7 @@ def print_report(
     columns: Sequence[str] = COLUMNS,
 ) -> None:
     """Print the table, and below it the origin and the answer."""
-    rows = [tuple(name.upper() for name in columns), *(_cells(row, columns) for row in _rows(report))]
+    rows = [tuple(tr(name.upper()) for name in columns), *(_cells(row, columns) for row in _rows(report))]
     stream.writelines(f"{row.rstrip()}\n" for row in aligned(rows))
     stream.write(f"{' · '.join(origin(report))}\n{answer(report).text}\n")
 
@@ -128,7 +129,7 @@ def _worst(row: _Row) -> str:
 
 _CELLS: Mapping[str, Callable[[_Row], str]] = {
     "node": lambda row: row.node.name,
-    "state": _state,
+    "state": lambda row: tr(_state(row)),
     "gpus": _shown("gpus", _gpus),
     "driver": _shown("gpus", lambda system: system.gpus.driver if system.gpus else ""),
     "nccl": _shown("nccl", lambda system: system.nccl or ""),

@@ -12,6 +12,7 @@ from ncheck.model.check import HERE
 from ncheck.model.finding import DO, Finding, Severity, Verdict
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
+from ncheck.report.language import tr, translation
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
 _ESCAPE = expression(
@@ -47,8 +48,9 @@ def size(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return "1 check" or "3 checks"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return "1 check" or "3 checks"; a language whose catalogue has the plural needs no other form."""
+    several = f"{{number}} {noun}s"
+    return f"{number} {noun}" if number == 1 and not translation(several) else tr(several, number=number)
 
 
 def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
@@ -56,18 +58,18 @@ def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
 
     What is on no node is on the machine that runs ncheck.
     """
-    folded = line(fold(names)) if names else "this machine"
+    folded = line(fold(names)) if names else tr("this machine")
     if len(folded) <= longest:
         return folded
     cut = folded[:longest].rsplit(",", 1)[0]
     bracket = "]" if cut.rfind("[") > cut.rfind("]") else ""
-    return f"{cut},...{bracket} ({len(names)} nodes)"
+    return tr("{cut} ({number} nodes)", cut=f"{cut},...{bracket}", number=len(names))
 
 
 def joined(items: Sequence[str], most: int) -> str:
     """Return up to `most` items as a list, and the number of the others: "a, b and 3 more"."""
     shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+    return shown if len(items) <= most else tr("{shown} and {number} more", shown=shown, number=len(items) - most)
 
 
 _OWN_NAME = "\0"  # stands for the name of a finding's only node while texts are compared
@@ -77,7 +79,10 @@ _WORD = expression(r"[\w-]+(?:\.[\w-]+)*")  # "node01", "gpu-17.cluster", "10.0.
 
 @dataclass(frozen=True)
 class FoldedFinding:
-    """One finding as it is shown. `example` is the node that `fix` is written for, if the fix names each node."""
+    """One finding as it is shown. `example` is the node that `fix` is written for, if the fix names each node.
+
+    `title`: that of the check's page, in a report of another language than the message; else "".
+    """
 
     code: str
     check: str
@@ -93,6 +98,7 @@ class FoldedFinding:
     kind: str = "fix"
     summary: str = ""
     ask: bool = False
+    title: str = ""
 
     @property
     def counts(self) -> bool:
@@ -128,8 +134,8 @@ class Counts:
         parts = [count(self.errors, "error"), count(self.warnings, "warning")]
         parts += [count(self.infos, "info finding")] if self.infos else []
         parts += [count(self.consequences, "consequence")] if self.consequences else []
-        parts += [f"{self.ignored} ignored"] if self.ignored else []
-        return ", ".join(parts)
+        parts += [tr("{number} ignored", number=self.ignored)] if self.ignored else []
+        return tr(", ").join(parts)
 
 
 def counted(findings: Iterable[FoldedFinding]) -> Counts:
@@ -171,12 +177,17 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
         example = first.nodes[0] if _OWN_NAME in _nameless(first, first.fix) else ""
     return FoldedFinding(
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
-        first.see, example, first.where, first.kind, _summary(first), first.ask,
+        first.see, example, first.where, first.kind, _summary(first), first.ask, line(translation(first.title)),
     )  # fmt: skip
 
 
 def _summary(finding: Finding) -> str:
-    """Return the problem in a few words: the check's own, or the message if it is short, else the title of its page."""
+    """Return the problem in a few words: the check's own, or the message if it is short, else the title of its page.
+
+    In another language it is the title.
+    """
+    if translated := translation(finding.title):
+        return line(translated)
     if finding.summary or (len(finding.message) <= _SHORT and not any(map(finding.message.count, finding.nodes[:1]))):
         return line(finding.summary or finding.message)
     first = finding.title.partition(" ")[0]
@@ -194,20 +205,28 @@ def fix_label(finding: FoldedFinding | Blocker) -> str:
 
     Of a command that only root may type: "ask the admin of gpu04 to run".
     """
-    kind = "" if finding.kind == DO else f"{finding.kind} "
     if finding.where == HERE:
-        return f"{kind}here"
+        return tr(_HERE[finding.kind])
     example = finding.example if isinstance(finding, FoldedFinding) else ""
     place = line(finding.where or example) or node_set(finding.nodes)
     if finding.ask:
-        return f"ask the admin of {place} to run{'' if finding.kind == 'fix' else ', and what it shows'}"
-    return f"{kind}on {place}"
+        return tr(_ASK[finding.kind], place=place)
+    return tr(_ON[finding.kind], place=place)
+
+
+_HERE = {"fix": "fix here", "look": "look here", DO: "here"}
+_ON = {"fix": "fix on {place}", "look": "look on {place}", DO: "on {place}"}
+_ASK = {
+    "fix": "ask the admin of {place} to run",
+    "look": "ask the admin of {place} to run, and what it shows",
+    DO: "ask the admin of {place} to run, and what it shows",
+}
 
 
 def so_also(finding: FoldedFinding) -> str:
     """Return a consequence in one line."""
     nodes = node_set(finding.nodes)
-    return f"so also {finding.code} {finding.check}  {nodes}  {line(finding.message)}"
+    return tr("so also {what}", what=f"{finding.code} {finding.check}  {nodes}  {line(finding.message)}")
 
 
 def body_of(finding: FoldedFinding, following: Iterable[FoldedFinding] = ()) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from ncheck.model.report import Report
 from ncheck.model.system import System
 from ncheck.report import measured as say
 from ncheck.report import text as words
+from ncheck.report.language import tr
 from ncheck.report.listing import MEASURED, OWN, VERSIONS, short_topic
 from ncheck.report.measured import BAD, WARNED, WELL
 from ncheck.report.summary import DOUBTFUL, python_not_judged
@@ -51,7 +52,7 @@ def topic_lines(report: Report, findings: Sequence[FoldedFinding]) -> tuple[Topi
         mark, text = _answer(report, topic, same, causes.get(topic, ()), systems)
         if topic == OWN and mark in (WELL, SKIPPED):
             continue  # that ncheck itself worked is no news
-        lines.append(TopicLine(mark, topic, words.line(text), len({verdict.code for verdict in same})))
+        lines.append(TopicLine(mark, tr(topic), words.line(text), len({verdict.code for verdict in same})))
     return tuple(lines[:MOST])
 
 
@@ -62,15 +63,17 @@ def _answer(
     unknown = [one for one in verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)]
     mark = BAD if any(one.severity is Severity.ERROR for one in causes) else WARNED
     if topic == MEASURED and report.probe.ran and (first := say.foremost(report.measurements)):
-        text = f"{say.title(first, '')}: {say.verdict(first)}"
+        text = tr("{title}: {verdict}", title=say.title(first, ""), verdict=say.verdict(first))
         return mark if causes else DOUBTFUL if unknown else say.tone_of(first), text
     if causes:
         codes = words.joined(sorted({one.code for one in causes}), _NAMED)
         nodes = words.node_set(tuple(dict.fromkeys(node for one in causes for node in one.nodes)))
-        return mark, f"{', '.join(counted(causes).problems)}: {codes} on {nodes}"
+        problems = tr(", ").join(counted(causes).problems)
+        return mark, tr("{problems}: {codes} on {nodes}", problems=problems, codes=codes, nodes=nodes)
     if unknown:
         nodes = words.node_set(tuple(dict.fromkeys(node for one in unknown for node in one.nodes)))
-        return DOUBTFUL, f"{words.count(len({one.code for one in unknown}), 'check')} unknown on {nodes}"
+        checks = words.count(len({one.code for one in unknown}), "check")
+        return DOUBTFUL, tr("{checks} unknown on {nodes}", checks=checks, nodes=nodes)
     return _what_there_is(report, topic, verdicts, systems)
 
 
@@ -79,34 +82,34 @@ def _what_there_is(
 ) -> tuple[str, str]:
     """Return the mark and the text of a topic without a problem."""
     if topic == MEASURED:
-        return SKIPPED, f"nothing: {report.probe.reason}"
+        return SKIPPED, tr("nothing: {reason}", reason=report.probe.reason)
     if systems and all(_PART.get(topic) in system.absent for system in systems):
-        return SKIPPED, "none on any node"
+        return SKIPPED, tr("none on any node")
     if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:
-        summary = ", ".join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
-        text = summary or f"{words.count(len(passed), 'check')} passed"
+        summary = tr(", ").join(_TELLING[topic](report, systems)) if topic in _TELLING else ""
+        text = summary or tr("{checks} passed", checks=words.count(len(passed), "check"))
         if topic == VERSIONS and (missing := python_not_judged(report)):
-            return DOUBTFUL, f"{text}; {missing[0]}"
+            return DOUBTFUL, tr("; ").join((text, missing[0]))
         return WELL, text
     reasons = Counter(one.reason for one in verdicts if one.outcome is Outcome.SKIPPED)
-    return SKIPPED, reasons.most_common(1)[0][0] if reasons else "nothing to check"
+    return SKIPPED, reasons.most_common(1)[0][0] if reasons else tr("nothing to check")
 
 
 def _ssh(report: Report, _systems: Sequence[System]) -> Iterator[str]:
     """Yield "4 nodes reached", "port 10001", "as root"."""
     nodes = [node for node in report.nodes if node.reached]
-    yield f"{words.count(len(nodes), 'node')} reached"
+    yield tr("{nodes} reached", nodes=words.count(len(nodes), "node"))
     if ports := {node.port for node in nodes if node.port}:
-        yield f"port {ports.pop()}" if len(ports) == 1 else f"{len(ports)} ports"
+        yield tr("port {port}", port=ports.pop()) if len(ports) == 1 else words.count(len(ports), "port")
     if users := {node.user for node in nodes if node.user}:
-        yield f"as {users.pop()}" if len(users) == 1 else f"as {len(users)} users"
+        yield tr("as {user}", user=users.pop()) if len(users) == 1 else tr("as {number} users", number=len(users))
 
 
 def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     """Yield "the same on 4 nodes: NCCL 2.21.5", "Open MPI 4.1.5", "torch 2.4.0"."""
     values: dict[str, list[str | None]] = {
         "NCCL": [system.nccl for system in systems],
-        "network plug-in": [system.net_plugin for system in systems],
+        tr("network plug-in"): [system.net_plugin for system in systems],
         **{name: [system.mpi_version if system.mpi == name else None for system in systems]
            for name in dict.fromkeys(system.mpi for system in systems) if name},
         "Horovod": [system.horovod for system in systems],
@@ -115,11 +118,15 @@ def _versions(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     for name in names[:_NAMED]:
         values[name] = [(system.frameworks or {}).get(name) for system in systems]
     found = {name: set(those) for name, those in values.items() if any(those)}
-    parts = [f"{name} {min(map(str, those))}" if len(those) == 1 else f"{name} in {len(those)} versions"
-            for name, those in found.items()]  # fmt: skip
+    parts = [
+        f"{name} {min(map(str, those))}"
+        if len(those) == 1
+        else tr("{name} in {number} versions", name=name, number=len(those))
+        for name, those in found.items()
+    ]
     yield from _everywhere(systems, parts) if len(found) == sum(map(len, found.values())) else parts
     if not found:
-        yield "no NCCL, MPI or framework found"
+        yield tr("no NCCL, MPI or framework found")
 
 
 def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
@@ -136,9 +143,9 @@ def _network(report: Report, systems: Sequence[System]) -> Iterator[str]:
         yield report.mesh.sentence
     setting = report.plan.env.get("NCCL_SOCKET_IFNAME")
     if setting and setting.value:
-        yield f"NCCL takes {setting.value.lstrip('=')}"
+        yield tr("NCCL takes {interface}", interface=setting.value.lstrip("="))
     elif setting and setting.decided and any(system.nccl for system in systems):
-        yield "NCCL picks the right one by itself"
+        yield tr("NCCL picks the right one by itself")
 
 
 def _infiniband(_report: Report, systems: Sequence[System]) -> Iterator[str]:
@@ -146,9 +153,11 @@ def _infiniband(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     ports = Counter[tuple[str, str]]()
     for system in systems:
         for port in system.ports or ():
-            state = f"{port.state} at {port.rate:g} Gb/s" if port.rate else port.state
-            ports["EFA port" if port.link_layer == "EFA" else "port", state] += len(system.nodes)
-    yield from (f"{words.count(number, noun)} {state}" for (noun, state), number in ports.items())
+            at = tr("{state} at {rate}", state=port.state, rate=f"{port.rate:g} Gb/s") if port.rate else port.state
+            ports["EFA port" if port.link_layer == "EFA" else "port", at] += len(system.nodes)
+    yield from (
+        tr("{ports} {state}", ports=words.count(number, noun), state=state) for (noun, state), number in ports.items()
+    )
 
 
 def _gpus(_report: Report, systems: Sequence[System]) -> Iterator[str]:
@@ -161,7 +170,9 @@ def _gpus(_report: Report, systems: Sequence[System]) -> Iterator[str]:
             for name, number in system.gpus.models.items():
                 models[name] = number if len(alike) == 1 else models[name] + number * len(system.nodes)
     parts = [f"{number} x {name}" for name, number in models.items()]
-    parts += [f"driver {drivers.pop()}" if len(drivers) == 1 else f"{len(drivers)} drivers"] if drivers else []
+    one = len(drivers) == 1
+    driver = tr("driver {version}", version=min(drivers)) if one else words.count(len(drivers), "driver")
+    parts += [driver] if drivers else []
     yield from _everywhere(systems, parts) if len(alike) == 1 else parts
 
 
@@ -170,8 +181,8 @@ def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
     machines = [system.machine for system in systems if system.machine]
     values: tuple[tuple[str, Iterable[str | None]], ...] = (
         ("{}", (system.os for system in systems)),
-        ("kernel {}", (machine.kernel for machine in machines)),
-        ("{} of memory", (words.size(machine.memory) if machine.memory else None for machine in machines)),
+        (tr("kernel {}"), (machine.kernel for machine in machines)),
+        (tr("{} of memory"), (words.size(machine.memory) if machine.memory else None for machine in machines)),
     )
     parts = [form.format(*same) for form, those in values if len(same := set(those)) == 1 and all(same)]
     yield from _everywhere(systems, parts)
@@ -180,7 +191,7 @@ def _host(_report: Report, systems: Sequence[System]) -> Iterator[str]:
 def _everywhere(systems: Sequence[System], parts: Sequence[str]) -> Iterator[str]:
     """Yield what was said, with the number of nodes of which it is true."""
     number = sum(len(system.nodes) for system in systems)
-    first = f"the same on {number} nodes: " if number > 1 else ""
+    first = tr("the same on {number} nodes: ", number=number) if number > 1 else ""
     yield from (f"{'' if place else first}{one}" for place, one in enumerate(parts))
 
 

@@ -12,8 +12,10 @@ from ncheck.model.finding import Outcome, Verdict
 from ncheck.model.report import Report
 from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
+from ncheck.report.console import NO_ANSWER
 from ncheck.report.gpus_alone import print_gpus
-from ncheck.report.measured import print_measured
+from ncheck.report.language import tr
+from ncheck.report.measured import how_measured, print_measured
 from ncheck.report.page import Page
 from ncheck.report.parts import print_fix, print_headline, print_news, print_origin, print_read_more, print_title
 from ncheck.report.summary import (
@@ -30,9 +32,14 @@ from ncheck.report.summary import (
     timeline,
     totals,
 )
+from ncheck.report.tables import padded
 from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped
 
 _ALL_IN_JSON = "(all in -o json)"
+_MORE_OF_CHECK = (
+    "and {number} more {check} finding on {nodes}, with other messages",
+    "and {number} more {check} findings on {nodes}, with other messages",
+)
 
 EVIDENCE_LINES = 4
 FINDINGS_PER_CHECK = 3
@@ -53,7 +60,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     answer = headline(report, findings)
     print_headline(page, answer)
     print_origin(page, report)
-    _topic(page, "python", {node.name: interpreter(node) for node in report.nodes if node.reached})
+    _topic(page, tr("python"), {node.name: interpreter(node) for node in report.nodes if node.reached})
     _findings(page, findings)
     print_news(page, report)
     _verdicts(page, report)
@@ -63,7 +70,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     _plan(page, report)
     if not report.probe.ran:
         page.gap()
-        _dim(page, words.line(report.probe.sentence))
+        _dim(page, words.line(how_measured(report.probe)))
     page.gap()
     page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
     print_read_more(page, findings)
@@ -77,7 +84,7 @@ def _findings(page: Page, findings: Sequence[FoldedFinding]) -> None:
     topics = by_topic(findings)
     for topic, members in topics.items():
         page.gap()
-        page.say(topic, style="bold underline")
+        page.say(tr(topic), style="bold underline")
         by_check: dict[tuple[str, bool], list[FoldedFinding]] = {}
         for finding in members:
             by_check.setdefault((finding.code, finding.ignored), []).append(finding)
@@ -89,17 +96,16 @@ def _check(page: Page, same: Sequence[FoldedFinding]) -> None:
     """Print a check's findings. Those that follow from other findings are one line, with the codes of the others."""
     if all(finding.see for finding in same):
         print_title(page, replace(same[0], nodes=nodes_of(same)))
-        page.say(
-            f"see {', '.join(dict.fromkeys(code for finding in same for code in finding.see))}", "    ", style="dim"
-        )
+        codes = ", ".join(dict.fromkeys(code for finding in same for code in finding.see))
+        page.say(tr("see {codes}", codes=codes), "    ", style="dim")
         return
     for finding in same[:FINDINGS_PER_CHECK]:
         print_title(page, finding)
         _body(page, finding)
     if rest := same[FINDINGS_PER_CHECK:]:
-        more = words.count(len(rest), f"more {rest[0].check} finding")
         where = words.node_set(nodes_of(rest))
-        page.say(f"and {more} on {where}, with other messages {_ALL_IN_JSON}", "    ", style="dim")
+        more = tr(_MORE_OF_CHECK[len(rest) > 1], number=len(rest), check=rest[0].check, nodes=where)
+        page.say(f"{more} {tr(_ALL_IN_JSON)}", "    ", style="dim")
 
 
 def _body(page: Page, finding: FoldedFinding) -> None:
@@ -109,7 +115,7 @@ def _body(page: Page, finding: FoldedFinding) -> None:
             page.say(line, "    ", style="dim")
     if len(finding.evidence) > EVIDENCE_LINES:
         more = words.count(len(finding.evidence) - EVIDENCE_LINES, "more line")
-        page.say(f"... {more} {_ALL_IN_JSON}", "    ", style="dim")
+        page.say(f"... {more} {tr(_ALL_IN_JSON)}", "    ", style="dim")
     print_fix(page, finding)
 
 
@@ -136,20 +142,30 @@ def _unknown(page: Page, sign: Text, groups: Sequence[FoldedVerdicts], outcome: 
         names = ", ".join(group.checks)
         if len(group.checks) > CHECK_NAMES:
             names = words.count(len(group.checks), "check")
-        page.say(f"{names} {outcome} on {words.node_set(group.nodes)}: {words.line(group.reason)}", sign)
+        nodes, reason = words.node_set(group.nodes), words.line(group.reason)
+        page.say(tr(NO_ANSWER[outcome], checks=names, nodes=nodes, reason=reason), sign)
     if rest := groups[UNKNOWN_REASONS:]:
         checks = words.count(len({check for group in rest for check in group.checks}), "check")
-        nodes = tuple(dict.fromkeys(node for group in rest for node in group.nodes))
+        nodes = words.node_set(tuple(dict.fromkeys(node for group in rest for node in group.nodes)))
         reasons = words.count(len(rest), "other reason")
-        page.say(f"{checks} {outcome} on {words.node_set(nodes)} for {reasons} {_ALL_IN_JSON}", sign)
+        page.say(f"{tr(_FOR_OTHERS[outcome], checks=checks, nodes=nodes, reasons=reasons)} {tr(_ALL_IN_JSON)}", sign)
+
+
+_FOR_OTHERS = {
+    "crashed": "{checks} crashed on {nodes} for {reasons}",
+    "unknown": "{checks} unknown on {nodes} for {reasons}",
+    "not run": "{checks} not run on {nodes} for {reasons}",
+}
 
 
 def _need_root(page: Page, verdicts: Sequence[Verdict], how: str) -> None:
     if verdicts:
         checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
         nodes = words.node_set(names_in(verdicts))
-        need = "check needs" if len(checks) == 1 else "checks need"
-        _dim(page, f"{len(checks)} {need} root on {nodes} ({how}): {words.joined(checks, CHECK_NAMES)}")
+        need = "{number} check needs" if len(checks) == 1 else "{number} checks need"
+        named = words.joined(checks, CHECK_NAMES)
+        text = f"{need} root on {{nodes}} ({{how}}): {{checks}}"
+        _dim(page, tr(text, number=len(checks), nodes=nodes, how=how, checks=named))
 
 
 def _skipped(page: Page, groups: Sequence[FoldedVerdicts]) -> None:
@@ -160,19 +176,22 @@ def _skipped(page: Page, groups: Sequence[FoldedVerdicts]) -> None:
     ordered = sorted(by_nodes.items(), key=lambda item: -sum(len(group.checks) for group in item[1]))
     for nodes, same in ordered[:NODE_SETS]:
         checks = words.count(sum(len(group.checks) for group in same), "check")
-        _dim(page, f"{checks} skipped on {words.node_set(nodes)}{_skip_reasons(same)}")
+        skipped = tr("{checks} skipped on {nodes}", checks=checks, nodes=words.node_set(nodes))
+        _dim(page, f"{skipped}{_skip_reasons(same)}")
     if rest := {check for _, same in ordered[NODE_SETS:] for group in same for check in group.checks}:
-        _dim(page, f"{words.count(len(rest), 'check')} skipped on other nodes {_ALL_IN_JSON}")
+        skipped = tr("{checks} skipped on other nodes", checks=words.count(len(rest), "check"))
+        _dim(page, f"{skipped} {tr(_ALL_IN_JSON)}")
 
 
 def _skip_reasons(same: Sequence[FoldedVerdicts]) -> str:
     """Return the reasons that several checks share, such as missing hardware, with the number of checks."""
     shared = [group for group in same if len(group.checks) > 1][:SKIP_REASONS]
     if not shared:
-        return " (reasons in -o json)"
+        return f" {tr('(reasons in -o json)')}"
     reasons = [f"{_short(words.line(group.reason))} ({len(group.checks)})" for group in shared]
     others = sum(len(group.checks) for group in same) - sum(len(group.checks) for group in shared)
-    return f": {'; '.join([*reasons, *([f'other reasons ({others})'] if others else [])])}"
+    rest = [tr("other reasons ({number})", number=others)] if others else []
+    return tr(": ") + tr("; ").join([*reasons, *rest])
 
 
 def _short(reason: str) -> str:
@@ -184,10 +203,11 @@ def _passed(page: Page, groups: Sequence[FoldedVerdicts]) -> None:
     ordered = sorted(groups, key=lambda group: (-len(group.nodes), -len(group.checks)))
     shown = ordered if len(ordered) <= NODE_SETS else ordered[:1]
     for group in shown:
-        page.say(f"{words.count(len(group.checks), 'check')} passed on {words.node_set(group.nodes)}", sign)
+        checks = words.count(len(group.checks), "check")
+        page.say(tr("{checks} passed on {nodes}", checks=checks, nodes=words.node_set(group.nodes)), sign)
     if rest := ordered[len(shown) :]:
         more = words.count(sum(len(group.checks) for group in rest), "more check")
-        page.say(f"{more} passed on some nodes only", sign)
+        page.say(tr("{checks} passed on some nodes only", checks=more), sign)
 
 
 def _dim(page: Page, text: str) -> None:
@@ -197,26 +217,27 @@ def _dim(page: Page, text: str) -> None:
 def _nodes(page: Page, report: Report) -> None:
     """Print what the nodes have, one line per topic."""
     page.gap()
-    page.say("Nodes", style="bold underline")
+    page.say(tr("Nodes"), style="bold underline")
     for topic, values in node_topics(report).items():
-        _topic(page, topic, values)
-    lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
-    _topic(page, "unreachable", lost, always_named=True)
+        _topic(page, tr(topic), values)
+    lost = {node.name: node.cause or tr("cause unknown") for node in report.nodes if not node.reached}
+    _topic(page, tr("unreachable"), lost, always_named=True)
 
 
 def _topic(page: Page, topic: str, values: Mapping[str, str], *, always_named: bool = False) -> None:
     """Print one topic: a value that all nodes share in one line, else each value with its nodes, most common first."""
     groups = grouped({name: words.line(value) for name, value in values.items()})
     if len(groups) > MANY_VALUES or (len(groups) == len(values) > VALUES_PER_TOPIC):
-        groups = ((f"{len(groups)} different values, such as {groups[0][0]}", groups[0][1]),)
+        several = tr("{number} different values, such as {value}", number=len(groups), value=groups[0][0])
+        groups = ((several, groups[0][1]),)
     for number, (value, nodes) in enumerate(groups[:VALUES_PER_TOPIC]):
-        where = f"{words.node_set(nodes)}: " if len(groups) > 1 or always_named else ""
+        where = tr("{nodes}: ", nodes=words.node_set(nodes)) if len(groups) > 1 or always_named else ""
         label = words.line(topic) if number == 0 else ""
-        page.say(Text.assemble((where, "magenta"), value), Text(f"  {label:<{_LABEL}} ", "dim"))
+        page.say(Text.assemble((where, "magenta"), value), Text(f"  {padded(label, _LABEL)} ", "dim"))
     if rest := groups[VALUES_PER_TOPIC:]:
         others = [node for _, nodes in rest for node in nodes]
         more = words.count(len(rest), "other value")
-        page.say(f"{more} on {words.node_set(others)}", " " * (_LABEL + 3), style="dim")
+        page.say(tr("{values} on {nodes}", values=more, nodes=words.node_set(others)), " " * (_LABEL + 3), style="dim")
 
 
 def _plan(page: Page, report: Report) -> None:
@@ -224,7 +245,9 @@ def _plan(page: Page, report: Report) -> None:
     if not (plan.env or plan.lines or plan.notes):
         return
     page.gap()
-    page.say(f"Launch plan{blocked(plan)}", style="bold underline")
+    unusable = blocked(plan)
+    title = tr("{what} ({note})", what=tr("Launch plan"), note=unusable) if unusable else tr("Launch plan")
+    page.say(title, style="bold underline")
     for exports, sentence, reason in plan_settings(plan):
         for line in exports:
             page.verbatim(line, "  ", style="bold")

@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
+import jinja2
 import pytest
 from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -23,6 +24,7 @@ from ncheck.model.report import Pair, Report, Traffic
 from ncheck.model.system import System
 from ncheck.report import show
 from ncheck.report.html import as_html, curve_of
+from ncheck.report.language import tr
 
 from .measurements import MEASURED, everywhere, probe, slow_node
 
@@ -128,9 +130,11 @@ def test_every_page_is_well_formed_and_needs_nothing_but_itself(reports: dict[st
 
 @pytest.mark.slow
 def test_the_page_runs_our_own_script_by_its_hash_and_no_other(reports: dict[str, Report]) -> None:
+    source = files("ncheck.report").joinpath("page.js").read_text()
+    ours = jinja2.Template(source, keep_trailing_newline=True).render(tr=tr)
     for text in every_page(reports).values():
         (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
-        assert script == files("ncheck.report").joinpath("page.js").read_text()
+        assert script == ours
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = next(one["content"] for one in Page(text).named("meta") if one.get("http-equiv"))
         assert policy == (
