@@ -62,7 +62,7 @@ class Breakdown:
     @property
     def command(self) -> str:
         """The command to type: what changes something only where the cause is known."""
-        return (self.clue.fix if self.mends else next(iter(self.clue.next), "")) or _TEST_ALL_LINKS
+        return (self.clue.fix if self.mends else next(iter(self.clue.looks), "")) or _TEST_ALL_LINKS
 
     @property
     def mends(self) -> bool:
@@ -195,7 +195,7 @@ def _by_end(
         undecided = (dial for report in rest for dial in failed[report.node] if not dial.blamed(context.culprits))
         ends = {node for dial in undecided for node in dial.ends}
         nodes = tuple(node for node in one.step.group if node in ends)
-        clue = replace(_shared(rest, named=True), fix=None, next=(_TEST_ALL_LINKS,))
+        clue = replace(_shared(rest, named=True), fix=None, looks=(_TEST_ALL_LINKS,))
         at = next((report.failure.step for report in rest if report.failure.step), "")
         yield replace(_breakdown(one, nodes, clue, reports), at=at, open=True)
 
@@ -222,7 +222,7 @@ def _side_by_side(reports: list[FailureReport]) -> Clue | None:
 
 def _clue(cause: str, meaning: str, look: str) -> Clue:
     """Return what no line of a log says, and only that ranks ended or hung."""
-    return Clue("logs", cause, Grade.POSSIBLE, "", meaning=meaning, next=(look,))
+    return Clue("logs", cause, Grade.POSSIBLE, "", meaning=meaning, looks=(look,))
 
 
 _GONE = _clue(

@@ -260,11 +260,11 @@ def _signalled(signal: int, words: str) -> Clue:
     killed = f"a rank was killed by signal {signal}"
     if signal == _BUS_ERROR:
         return Clue(
-            "logs", "shm_too_small", Grade.LIKELY, words, others=("rank_crashed",), next=("df -h /dev/shm",),
+            "logs", "shm_too_small", Grade.LIKELY, words, others=("rank_crashed",), looks=("df -h /dev/shm",),
             meaning=f"{killed} (SIGBUS): it wrote to shared memory that the node does not have",
         )  # fmt: skip
     look = "sudo journalctl -k -g 'oom|segfault|Xid'"
-    return Clue("logs", "rank_crashed", Grade.LIKELY, words, meaning=killed, next=(look,))
+    return Clue("logs", "rank_crashed", Grade.LIKELY, words, meaning=killed, looks=(look,))
 
 
 def _idle(result: NodeResult) -> float:

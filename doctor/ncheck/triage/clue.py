@@ -28,7 +28,7 @@ class Clue:
     `still`: it counts only where the job stands still; a rank that waits in a collective is no fault in a job that
     works. `slow`: it counts where the job works, and says what slows it down.
     `works`: the ranks named were seen to work, and the others wait for them: this accuses nobody.
-    `others` are causes that look the same. `meaning`, `fix` and `next` replace those of the cause; a `fix` of None
+    `others` are causes that look the same. `meaning`, `fix` and `looks` replace those of the cause; a `fix` of None
     says that the cause's is no help. `do` is a sentence, where what to type is known in part only. `kind` says more of
     a program's failure.
     """
@@ -46,7 +46,7 @@ class Clue:
     kind: str = ""
     meaning: str = ""
     fix: str | None = ""
-    next: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
     lines: tuple[LogLine, ...] = field(default=(), compare=False)
     do: str = ""
 
@@ -63,7 +63,7 @@ class Clue:
     @property
     def command(self) -> str:
         """The first command to type: what changes something, or else what shows more; "" for neither."""
-        return self.fix or next(iter(self.next), "")
+        return self.fix or next(iter(self.looks), "")
 
 
 @dataclass(frozen=True)

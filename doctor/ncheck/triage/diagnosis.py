@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ncheck.lazy_dataclass import dataclass
 
-MOST_DIAGNOSES, MOST_NEXT = 8, 4
+MOST_DIAGNOSES, MOST_LOOKS = 8, 4
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Diagnosis:
 
     `ranks` and `nodes` are those that failed, the first one first.
     `fix` is one command that changes something, "" if none does. `do` is a sentence where what to type is known in part
-    only, else "". `next` are commands that show whether it is this cause. `works`: the ranks were seen to work, and the
-    others wait for them, which is no fault. `limit`: what ends the wait for them, None where nothing waits or that is
-    not known.
+    only, else "". `looks` are commands that show whether it is this cause. `works`: the ranks were seen to work, and
+    the others wait for them, which is no fault. `limit`: what ends the wait for them, None where nothing waits or that
+    is not known.
     """
 
     cause: str
@@ -50,7 +50,7 @@ class Diagnosis:
     ranks: tuple[int, ...]
     nodes: tuple[str, ...]
     fix: str
-    next: tuple[str, ...]
+    looks: tuple[str, ...]
     works: bool = False
     limit: WaitLimit | None = None
     do: str = ""

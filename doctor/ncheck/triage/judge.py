@@ -16,7 +16,7 @@ from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
 from ncheck.triage.certainty import SURE, Grade
 from ncheck.triage.clue import Clue
-from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_NEXT, Diagnosis, EvidenceLine
+from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_LOOKS, Diagnosis, EvidenceLine
 
 MOST_EVIDENCE = 8
 
@@ -178,7 +178,7 @@ def _diagnosis(theory: _Theory, score: float, job: Job | None) -> Diagnosis:
     cause, best = CAUSES.get(theory.cause, SYMPTOM), theory.best
     ordered = sorted(theory.clues, key=lambda clue: -clue.grade) + list(theory.explained)
     evidence = dict.fromkeys(line for clue in ordered for line in _evidence(clue))
-    looks = dict.fromkeys([word for clue in ordered for word in clue.next] or [look_of(theory.cause, best.kind)])
+    looks = dict.fromkeys([word for clue in ordered for word in clue.looks] or [look_of(theory.cause, best.kind)])
     looks = dict.fromkeys(filter(None, (_filled(look, theory.ranks, job) for look in looks)))
     return Diagnosis(
         theory.cause or UNKNOWN,
@@ -189,7 +189,7 @@ def _diagnosis(theory: _Theory, score: float, job: Job | None) -> Diagnosis:
         theory.ranks,
         theory.nodes or _nodes_of(theory.ranks, job),
         redact(_filled("" if best.fix is None else best.fix or cause.fix, theory.ranks, job)),
-        tuple(map(redact, looks))[:MOST_NEXT],
+        tuple(map(redact, looks))[:MOST_LOOKS],
         theory.works,
         do=best.do,
     )

@@ -48,7 +48,7 @@ def clue_of_trouble(line: LogLine) -> Clue:
     """Return the clue of a line that sounds like a failure, and that no signature knows."""
     return Clue(
         "logs", "", Grade.ECHO, "", _numbers((line.rank,)), (line.host,) if line.host else (), fix=SYMPTOM.fix,
-        meaning="a line sounds like a failure, and it is none that ncheck knows", next=(SYMPTOM.look,),
+        meaning="a line sounds like a failure, and it is none that ncheck knows", looks=(SYMPTOM.look,),
         lines=(_shortened(line),),
     )  # fmt: skip
 
@@ -258,7 +258,7 @@ def _clue(hits: list[Hit], scan: Scan) -> Clue:
     return Clue(
         "logs", best.cause, best.grade, "", _numbers(ranks), tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
         others=best.others, kind=best.kind, meaning=meaning, fix=best.fix or (None if best.look else cause.fix),
-        next=(look,) if look else (), lines=tuple(islice(evidence.values(), MOST_EVIDENCE)), do=best.do,
+        looks=(look,) if look else (), lines=tuple(islice(evidence.values(), MOST_EVIDENCE)), do=best.do,
     )  # fmt: skip
 
 

@@ -115,8 +115,8 @@ def _with_looks(clue: Clue) -> Clue:
     own = above if clue.kind in ("exception", "assertion") and line.file.isprintable() else ""
     # Where it is sure, the others have nothing to do with this failure.
     others = clue.others if clue.grade <= Grade.POSSIBLE else ()
-    looks = (own, *clue.next, *(look_of(name, clue.kind) for name in others))
-    return replace(clue, next=tuple(filter(None, dict.fromkeys(looks))))
+    looks = (own, *clue.looks, *(look_of(name, clue.kind) for name in others))
+    return replace(clue, looks=tuple(filter(None, dict.fromkeys(looks))))
 
 
 def _summary(scan: Scan, diagnoses: tuple[Diagnosis, ...], unread: list[Unreadable], *, healthy: bool) -> str:

@@ -52,7 +52,7 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
     page.gap()
     for note in _notes(report):
         page.say(printable(note, 600), style="dim")
-    if sum(2 + len(found.evidence) + len(found.next) for found in report.diagnoses) > _FEW_LINES:
+    if sum(2 + len(found.evidence) + len(found.looks) for found in report.diagnoses) > _FEW_LINES:
         page.say(Text(_headline(report), f"bold {color}"))
 
 
@@ -64,7 +64,7 @@ def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:
         yield f"fix: {found.fix}"
     if found.do:
         yield f"do: {found.do}"
-    yield from (f"look: {line}" for line in (found.next if best else found.next[: not found.fix]))
+    yield from (f"look: {line}" for line in (found.looks if best else found.looks[: not found.fix]))
 
 
 def _headline(report: TriageReport) -> str:

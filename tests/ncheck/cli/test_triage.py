@@ -169,7 +169,7 @@ def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], t
     found = json.loads(run(capsys, "--logs", str(path), "-o", "json")[1])
     assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread", "notes"]
     assert list(found["diagnoses"][0]) == [
-        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "next", "works",
+        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "looks", "works",
     ]  # fmt: skip
     assert found["diagnoses"][0]["evidence"] == [{"file": str(path), "line": 1, "text": OOM.strip()}]
 

@@ -100,5 +100,5 @@ def test_what_follows_from_a_cause_stands_beneath_it() -> None:
     ("", "export NCCL_P2P_DISABLE=1"), (None, ""), ("kill -CONT PID", "kill -CONT 4003"),
 ])  # fmt: skip
 def test_a_fix_is_that_of_the_clue_or_of_its_cause_and_names_the_process(own: str | None, fix: str) -> None:
-    (found,) = diagnoses_of([clue("p2p_acs_iommu", CERTAIN, 3, fix=own, next=("cat /proc/PID/stack",))], JOB)
-    assert (found.fix, found.next) == (fix, ("cat /proc/4003/stack",))
+    (found,) = diagnoses_of([clue("p2p_acs_iommu", CERTAIN, 3, fix=own, looks=("cat /proc/PID/stack",))], JOB)
+    assert (found.fix, found.looks) == (fix, ("cat /proc/4003/stack",))

@@ -52,18 +52,18 @@ def test_a_diagnosis_has_a_meaning_its_evidence_a_confidence_and_a_fix() -> None
     (found,) = clues_in(["n2:77:78 [0] NCCL INFO Using network IB", line])
     assert found == Clue(
         "logs", "ib_fabric", Grade.POSSIBLE, "", nodes=("n2",), others=("roce_gid", "ib_wrong_hca", "routing"),
-        meaning="the other HCA does not answer at its address: rail, cable, GID or route", next=("ibstat",),
+        meaning="the other HCA does not answer at its address: rail, cable, GID or route", looks=("ibstat",),
     )  # fmt: skip
     assert found.lines == (LogLine(2, line, "n2", order=(0, 2)),)
 
 
 def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:
     (found,) = clues_in(["ModuleNotFoundError: No module named 'torch.distributed'"])
-    assert (found.cause, found.fix, found.next) == ("rank_crashed", None, ("python3 -m pip check",))
+    assert (found.cause, found.fix, found.looks) == ("rank_crashed", None, ("python3 -m pip check",))
     (found,) = clues_in(["ValueError: could not convert string to float"])
-    assert (found.cause, found.kind, found.next) == ("rank_crashed", "exception", ())
+    assert (found.cause, found.kind, found.looks) == ("rank_crashed", "exception", ())
     (found,) = clues_in(["train.py: error: unrecognized arguments: --local-rank=0"])
-    assert (found.cause, found.next) == ("launcher_mismatch", ("python3 -m torch.distributed.run --help",))
+    assert (found.cause, found.looks) == ("launcher_mismatch", ("python3 -m torch.distributed.run --help",))
 
 
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:

@@ -186,7 +186,7 @@ def test_an_answer_that_is_not_sure_has_candidates_and_what_tells_them_apart(tmp
     assert [(candidate.cause, candidate.confidence) for candidate in found.diagnoses] == [
         ("ib_fabric", 0.5), ("roce_gid", 0.3), ("ib_wrong_hca", 0.3), ("routing", 0.3), ("rank_crashed", 0.3),
     ]  # fmt: skip
-    assert found.diagnoses[0].next == ("ibstat", "show_gids", "ibdev2netdev", "ip route")  # fmt: skip
+    assert found.diagnoses[0].looks == ("ibstat", "show_gids", "ibdev2netdev", "ip route")  # fmt: skip
 
 
 def test_progress_and_an_end_are_healthy(tmp_path: Path) -> None:

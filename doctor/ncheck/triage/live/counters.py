@@ -137,7 +137,7 @@ def _nic_errors(node: str, name: str, nic: NicTraffic) -> Iterator[Clue]:
         yield Clue(
             "counters", "network_stalled", Grade.POSSIBLE,
             f"{name} of {node} counted {count} {what} in 2 s, of {nic.packets} packets", nodes=(node,), still=False,
-            slow=True, meaning="an interface loses packets, which slows the job", next=(f"ethtool -S {name}",),
+            slow=True, meaning="an interface loses packets, which slows the job", looks=(f"ethtool -S {name}",),
         )  # fmt: skip
 
 

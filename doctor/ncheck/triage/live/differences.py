@@ -129,7 +129,7 @@ def _addresses(job: Job, ranks: Sequence[RankProcess]) -> Iterator[Sign]:
         nodes = tuple(dict.fromkeys(one.node for one, _ in lost))
         text = f"MASTER_ADDR is {clean(lost[0][1])} on {listed('', nodes)}, and rank 0 runs on {first.node}"
         yield Clue(SOURCE, "rendezvous_misconfig", Grade.LIKELY, text, tuple(_numbers(one for one, _ in lost)), nodes,
-                   next=('echo "$MASTER_ADDR"',))  # fmt: skip
+                   looks=('echo "$MASTER_ADDR"',))  # fmt: skip
     else:
         others = [(one, address) for one, address in named if not _LOOPBACK.match(address)]
         yield from _odd([one for one, _ in others], [address for _, address in others], "MASTER_ADDR",

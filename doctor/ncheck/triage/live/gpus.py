@@ -125,10 +125,10 @@ def _slow(one: _UsedGpu, used: Sequence[_UsedGpu]) -> Iterator[Sign]:
     pace = f"{one.shown} runs at {clock} MHz of {most} MHz"
     if reasons and clock <= _LOW * most:
         yield one.clue("slow_rank", Grade.LIKELY, f"{pace}: slowed by {', '.join(sorted(reasons))}", still=False,
-                       slow=True, next=("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",))  # fmt: skip
+                       slow=True, looks=("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",))  # fmt: skip
     elif len(others) > 1 and clock <= _LOW * median(others):
         text = f"{pace}, the others at {median(others):.0f} MHz"
-        yield one.clue("slow_rank", Grade.POSSIBLE, text, still=False, slow=True, next=("nvidia-smi -q -d CLOCK",))
+        yield one.clue("slow_rank", Grade.POSSIBLE, text, still=False, slow=True, looks=("nvidia-smi -q -d CLOCK",))
 
 
 _FULL, _SHARE = 0.97, 0.05
@@ -142,7 +142,7 @@ def _full(one: _UsedGpu, job: Job) -> Iterator[Sign]:
     if total and used >= _FULL * total and held >= _SHARE * total:
         pids = ", ".join(map(str, sorted(strangers)[:4]))
         text = f"the memory of {one.shown} is full, and pid {pids}, not of this job, has {size(held)} of {size(total)}"
-        yield one.clue("gpu_oom", Grade.LIKELY, text, next=("nvidia-smi",))
+        yield one.clue("gpu_oom", Grade.LIKELY, text, looks=("nvidia-smi",))
 
 
 def _idle(used: Sequence[_UsedGpu]) -> Iterator[Sign]:

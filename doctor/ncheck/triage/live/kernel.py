@@ -224,5 +224,5 @@ def _clue(node: str, found: _RankMessage, times: int, here: _Here, *, sure: bool
     return Clue(
         "kernel", clue.cause, clue.grade, text, ranks, (node,), still=not certain, others=clue.others,
         kind=clue.kind, meaning=clue.meaning, fix=clue.fix,
-        next=(clue.look,) if clue.look else (),
+        looks=(clue.look,) if clue.look else (),
     )  # fmt: skip

@@ -262,7 +262,7 @@ def _chosen_interfaces(job: Job, facts: Mapping[str, SocketsFacts], seen: Connec
             yield Clue("sockets", "wrong_nic", Grade.ECHO if done else Grade.LIKELY, text, numbers, (node,))
         else:
             text = f"{setting} names no interface of {node}"
-            yield Clue("sockets", "no_interface", Grade.LIKELY, text, numbers, (node,), next=("ip -br address",))
+            yield Clue("sockets", "no_interface", Grade.LIKELY, text, numbers, (node,), looks=("ip -br address",))
 
 
 def _selected(variable: str, value: str, names: Sequence[str], addresses: Mapping[str, str]) -> tuple[str, ...]:

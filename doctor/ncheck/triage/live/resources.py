@@ -53,7 +53,7 @@ def _room(one: Watched) -> Iterator[Sign]:
             if space.size and (full or no_files):
                 what = f"{size(space.free)} of {size(space.size)}" if full else f"none of {space.files} files"
                 yield one.clue("disk_full", Grade.LIKELY if path in written else Grade.POSSIBLE, f"{clean(path)}, where"
-                               f" {one.rank.shown} writes, is full: {what} free", next=("df -h .",))  # fmt: skip
+                               f" {one.rank.shown} writes, is full: {what} free", looks=("df -h .",))  # fmt: skip
 
 
 _MANY_FAULTS, _MUCH_SWAPPED = 200, 0.25  # reads from disk for memory, per second; share of a rank's memory
@@ -86,7 +86,7 @@ def _memory_of_group(one: Watched, group: Group) -> Iterator[Sign]:
     if group.killed:
         count = "a process" if group.killed == 1 else f"{group.killed} processes"
         yield one.clue("host_memory", Grade.LIKELY, f"the kernel has killed {count} of {place} for lack of memory",
-                       others=("rank_crashed", "data_loader"), next=("sudo journalctl -k -g oom",))  # fmt: skip
+                       others=("rank_crashed", "data_loader"), looks=("sudo journalctl -k -g oom",))  # fmt: skip
     elif group.used is not None and group.used >= _AT_LIMIT * group.limit:
         yield one.clue("host_memory", Grade.LIKELY, f"{place} is full: {size(group.used)} used, without cached files")
 
@@ -104,7 +104,8 @@ def _limits(one: Watched) -> Iterator[Sign]:
     beneath = sum(it.cpu_seconds for it in one.beneath) / max(one.facts.seconds, 0.1)
     if one.own.cpus == 1 and one.facts.cpus > 1 and beneath > _SOME and one.share + beneath >= _SATURATED:
         text = f"{one.rank.shown} and {len(one.beneath)} processes beneath it share one CPU of {one.facts.cpus}"
-        yield one.clue("slow_rank", Grade.POSSIBLE, text, still=False, slow=True, next=(f"taskset -cp {one.rank.pid}",),
+        yield one.clue("slow_rank", Grade.POSSIBLE, text, still=False, slow=True,
+                       looks=(f"taskset -cp {one.rank.pid}",),
                        meaning="a rank is bound to one CPU, with all its data loaders")  # fmt: skip
     if one.own.files and one.own.files_limit and one.own.files >= _AT_LIMIT * one.own.files_limit:
         text = f"{one.rank.shown} has {one.own.files} files open, of {one.own.files_limit} allowed"

@@ -270,7 +270,7 @@ def _not_read(seen: Connections, *, alone: bool) -> Iterator[Clue]:
             "sockets", "slow_rank_timeout", Grade.LIKELY if sure else Grade.POSSIBLE, text, party.ranks, (party.node,),
             others=("deadlock", "rank_stopped", "data_loader", "checkpoint_write", "collective_mismatch"),
             meaning="a rank does not read what the others have sent it: it is stopped, busy or stuck",
-            next=("py-spy dump --pid PID",),
+            looks=("py-spy dump --pid PID",),
         )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def _stopped(state: RankState) -> Clue:
     traced = state.stopped == "t"
     return _clue(
         "rank_stopped", Grade.CERTAIN, f"{state.shown} is stopped (state {state.stopped})", [state], still=False,
-        fix="" if traced else "kill -CONT PID", next=("grep TracerPid /proc/PID/status",) if traced else (),
+        fix="" if traced else "kill -CONT PID", looks=("grep TracerPid /proc/PID/status",) if traced else (),
     )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def _suspected(suspects: Sequence[RankState], waiting: Sequence[RankState], job:
             fault.cause, fault.grade if sure else min(fault.grade, Grade.POSSIBLE),
             f"{_named(group)} {first.doing}{fault.detail}{_while(waiting)}",
             [*group, first.holder] if first.holder else group, still=not slow, slow=slow,
-            works=fault.works, others=fault.others, meaning=fault.meaning, fix=fault.fix, next=_dump(first),
+            works=fault.works, others=fault.others, meaning=fault.meaning, fix=fault.fix, looks=_dump(first),
         )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _working(working: Sequence[RankState], waiting: Sequence[RankState]) -> Iter
         for state in working:
             fault, text = work_of(state), f"{state.shown} works, last seen at {state.position.where}{_while(waiting)}"
             yield _clue(
-                fault.cause, fault.grade, text, [state], works=True, meaning=fault.meaning, next=_dump(state)
+                fault.cause, fault.grade, text, [state], works=True, meaning=fault.meaning, looks=_dump(state)
             )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def _slow(judged: Sequence[RankState], job: Job) -> Iterator[Clue]:
         loads = state.position.kind is Kind.LOADER
         yield _clue(
             "data_loader" if loads else SLOW_RANK, Grade.LIKELY, text, [state], still=False, slow=True,
-            others=(SLOW_RANK,) if loads else (), next=_dump(state),
+            others=(SLOW_RANK,) if loads else (), looks=_dump(state),
         )  # fmt: skip
 
 
