@@ -31,7 +31,7 @@ ALLOWED = {
 }
 
 # What runs things: no part that knows, judges, plans or prints may reach it.
-RUNS = {"ncheck.fleet", "ncheck.agent", "ncheck.pipeline", "ncheck.cli", "ncheck.demo"}
+RUNS = {"ncheck.fleet", "ncheck.agent", "ncheck.pipeline", "ncheck.cli", "ncheck.demo", "ncheck.mcp"}
 FORBIDDEN = {
     "ncheck.facts": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
     "ncheck.network": RUNS | {"ncheck.steps.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
@@ -55,7 +55,15 @@ OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
 ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup")
-OPENERS = ("ncheck", "ncheck.api", "ncheck.cli", "ncheck.steps.conclude", "ncheck.demo", "ncheck.pipeline")
+OPENERS = (
+    "ncheck",
+    "ncheck.api",
+    "ncheck.cli",
+    "ncheck.steps.conclude",
+    "ncheck.demo",
+    "ncheck.mcp",
+    "ncheck.pipeline",
+)
 
 # What a room uses of another one.
 BETWEEN_ROOMS = {

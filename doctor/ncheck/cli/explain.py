@@ -32,20 +32,26 @@ def explain(what: tuple[str, ...]) -> int:
     ncheck explain busbw                      a word: NV18, PIX, busbw, rail, GID, Xid, verdict, rendezvous, slots ...
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.report.listing import show_page
+
+    show_page(page_about(" ".join(what).strip()), sys.stdout, os.environ)
+    return EXIT_CLEAN
+
+
+def page_about(text: str) -> str:
+    """Return the page of a check, a word or an error text, as Markdown. Raises NcheckError with similar names."""
     from ncheck.glossary import word_of
-    from ncheck.report.listing import page_of, show_page
+    from ncheck.report.listing import page_of
     from ncheck.steps.registry import load_checks
 
-    text, page = " ".join(what).strip(), ""
     registry = load_checks(_of_this_site(text))
     if registry.find(text):
-        page = page_of(registry, text)
-    elif word := word_of(text):
-        page = f"# {word.name}\n\n{word.meaning}\n{_checks(registry, word.codes)}"
-    elif " " in text or not (registry.matching(text) or re.search(r"^NC\d|^X\d|-", text, re.IGNORECASE)):
-        page = _of_text(registry, text)
-    show_page(page or page_of(registry, text), sys.stdout, os.environ)  # raises with similar names
-    return EXIT_CLEAN
+        return page_of(registry, text)
+    if word := word_of(text):
+        return f"# {word.name}\n\n{word.meaning}\n{_checks(registry, word.codes)}"
+    if " " in text or not (registry.matching(text) or re.search(r"^NC\d|^X\d|-", text, re.IGNORECASE)):
+        return _of_text(registry, text)
+    return page_of(registry, text)  # raises with similar names
 
 
 def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:

@@ -55,7 +55,8 @@ _PLACES = {
     "plan": ("plan", "plan"),
     "launch": ("launch", "launch"), "triage": ("triage", "triage"), "explain": ("explain", "explain"),
     "list": ("explain", "list_checks"), "read": ("explain", "read"),
-    "schema": ("explain", "schema"), "allow": ("explain", "allow"), "speedup": ("speedup", "speedup"),
+    "mcp": ("mcp", "mcp"), "schema": ("explain", "schema"), "allow": ("explain", "allow"),
+    "speedup": ("speedup", "speedup"),
 }  # fmt: skip
 
 

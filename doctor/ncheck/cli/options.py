@@ -142,7 +142,7 @@ def _option(heading: str, *flags: str, **words: Any) -> Decorator[Any]:  # noqa:
     return click.option(*flags, cls=GroupedOption, heading=heading, shell_complete=completed, **words)
 
 
-def _setting(name: str, *flags: str, **others: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
+def _setting(name: str, *flags: str, heading: str = "", **others: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
     """Return the option of a setting, with other flags or words of click where a command has its own."""
     row = rows.OPTIONS[name]
     words: dict[str, Any] = {"metavar": row.metavar, "help": row.help, "multiple": row.repeated}
@@ -152,7 +152,7 @@ def _setting(name: str, *flags: str, **others: Any) -> Decorator[Any]:  # noqa: 
         words = {"is_flag": True, "default": None, "help": row.help}
     elif isinstance(row.read, read.OneOf):
         words["type"] = click.Choice(row.read.choices)
-    return _option(row.group.heading, *(flags or row.flags), name, **{**words, **others})
+    return _option(heading or row.group.heading, *(flags or row.flags), name, **{**words, **others})
 
 
 def _group(group: rows.Group) -> tuple[Decorator[Any], ...]:
@@ -178,7 +178,8 @@ WITH = (
 )  # fmt: skip
 PACE = _group(rows.PACE)
 TIME = (*PACE, *_group(rows.LIMITS))
-PROBE = (*_group(rows.PROBE), *_group(rows.EXPECTED))
+EXPECTED = _group(rows.EXPECTED)
+PROBE = (*_group(rows.PROBE), *EXPECTED)
 COUNTS = _group(rows.COUNTS)
 JUDGE = (*_group(rows.SELECT), *COUNTS)
 CONFIG = (
@@ -199,6 +200,16 @@ OUTPUT = (
     ),
 )  # fmt: skip
 GOOD, HISTORY = _group(rows.GOOD), _group(rows.HISTORY)
+ASSISTANT = (
+    _option(
+        "Assistant", "--files", metavar="DIR", multiple=True,
+        help="Folder whose logs and recordings may be read. Can be repeated.  [the current folder]",
+    ),
+    _setting(
+        "history", heading="Assistant",
+        help="The history that may be read: a file that runs with --history FILE were added to.",
+    ),
+)  # fmt: skip
 PLANNED = (
     _setting(
         "output", type=click.Choice(["line", "json"]), metavar=None, multiple=False,

@@ -27,14 +27,19 @@ def start_child(  # noqa: PLR0913  words of one call
 
     `site` is for a child that must find plug-ins which are installed in some unusual way.
     """
-    code = _START.format(separator=os.pathsep, module=module, call=call)
-    alone = "-s" if os.environ.get("PYTHONHOME") else "-I"  # without that variable such a Python finds no library
-    flags = [alone, "-B"] if site else [alone, "-B", "-S"]
     return subprocess.Popen(
-        [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
+        command_of(module, call, arguments, site=site),
         stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else stderr,
         start_new_session=True, cwd="/", env=environ, pass_fds=pass_fds,
     )  # fmt: skip
+
+
+def command_of(module: str, call: str, arguments: Sequence[str], *, site: bool = True) -> list[str]:
+    """Return the command that runs a module's main in a Python like this one."""
+    code = _START.format(separator=os.pathsep, module=module, call=call)
+    alone = "-s" if os.environ.get("PYTHONHOME") else "-I"  # without that variable such a Python finds no library
+    flags = [alone, "-B"] if site else [alone, "-B", "-S"]
+    return [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments]
 
 
 def _paths() -> list[str]:

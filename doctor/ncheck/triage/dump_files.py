@@ -12,7 +12,7 @@ from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Unread
 from ncheck.triage.parse.flight_recorder import MOST, Dump, is_dump, read
-from ncheck.triage.sources import MOST_FILES, Unreadable
+from ncheck.triage.sources import MOST_FILES, Refusal, Unreadable, not_refused, opened_path
 
 # nccl_trace_rank_12, nccl_trace_rank_12.json, comm_lib_trace_rank_0.pkl
 _RANK = expression(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?$")
@@ -29,14 +29,14 @@ class DumpFiles:
     paths: set[str] = field(default_factory=set)  # as the user named them: they are no logs
 
 
-def dump_files(paths: Sequence[str]) -> DumpFiles:
+def dump_files(paths: Sequence[str], refusal: Refusal = not_refused) -> DumpFiles:
     """Read the dumps that these paths name, or that lie in these folders; of two of one rank the newer one."""
     found = DumpFiles()
     newest: dict[int, float] = {}
     for path in paths:
         for name in islice(_files(path), MOST_FILES):
             match = _RANK.search(name)
-            opened = _dump(name) if match else None
+            opened = _dump(name, refusal) if match else None
             if match is None or opened is None:
                 continue
             found.paths.add(name)
@@ -65,10 +65,12 @@ def _files(path: str) -> Iterator[str]:
         yield from (os.path.join(place, name) for name in sorted(names))  # noqa: PTH118  as the user wrote the folder
 
 
-def _dump(name: str) -> tuple[Dump | Unread, float] | None:
+def _dump(name: str, refusal: Refusal) -> tuple[Dump | Unread, float] | None:
     """Read a dump and its time; None if the file is none, or cannot be opened: the reader of logs says why."""
     try:
         with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123  a descriptor
+            if refusal(opened_path(file.fileno())):
+                return None
             found = os.fstat(file.fileno())
             head = file.read(_HEAD) if stat.S_ISREG(found.st_mode) else b""
             return (read(head + file.read(MOST + 1 - len(head))), found.st_mtime) if is_dump(head) else None

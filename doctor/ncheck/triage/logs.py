@@ -19,7 +19,7 @@ from ncheck.triage.judge import diagnoses_of, headline
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clue_of_trouble, clues_of
 from ncheck.triage.scan import Scan, ScannedLog
-from ncheck.triage.sources import LogSource, Unreadable, UnreadableError, sources
+from ncheck.triage.sources import LogSource, Refusal, Unreadable, UnreadableError, not_refused, sources
 from ncheck.triage.wait_limits import limited, shown_in
 
 
@@ -44,12 +44,15 @@ class LogReport:
         return bool(self.diagnoses or self.unread or not self.lines)
 
 
-def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
-    """Read these logs and return what they show. Raises NcheckError for a path that does not exist."""
+def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_refused) -> LogReport:
+    """Read these logs and return what they show. Raises NcheckError for a path that does not exist.
+
+    `refusal` says of the real path of a file that was opened why it must not be read, or "".
+    """
     scan, named = Scan(), tuple(paths)
-    recorded = dump_files(named)
+    recorded = dump_files(named, refusal)
     unread: list[Unreadable] = [*recorded.unread.values()]
-    for source in list(sources(named, stdin)):
+    for source in list(sources(named, stdin, refusal)):
         if source.name in recorded.paths:
             continue
         if isinstance(source, Unreadable):

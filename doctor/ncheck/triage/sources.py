@@ -46,7 +46,15 @@ class Unreadable:
     reason: str
 
 
-def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[LogSource | Unreadable]:
+Refusal = Callable[[str], str]  # why a file of this real path must not be read, or ""
+
+
+def not_refused(_path: str) -> str:
+    """Refuse no file."""
+    return ""
+
+
+def sources(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_refused) -> Iterator[LogSource | Unreadable]:
     """Yield the logs that these paths name; `-` is standard input. Raises NcheckError for one that does not exist."""
     for path in paths:
         if path == "-":
@@ -54,9 +62,9 @@ def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[LogSource | Unrea
         elif problem := _refused(path):
             yield Unreadable(path, problem)
         elif Path(path).is_dir():
-            yield from _in_folder(path)
+            yield from _in_folder(path, refusal)
         else:
-            yield LogSource(path, _opener(path))
+            yield LogSource(path, _opener(path, refusal))
 
 
 def _refused(path: str) -> str:
@@ -81,7 +89,7 @@ _NO_LOGS = frozenset({
 })  # fmt: skip
 
 
-def _in_folder(folder: str) -> Iterator[LogSource | Unreadable]:
+def _in_folder(folder: str, refusal: Refusal) -> Iterator[LogSource | Unreadable]:
     """Yield the logs below a folder in the order of their names. Links to folders are not followed."""
     count = 0
     refused: list[OSError] = []
@@ -103,22 +111,29 @@ def _in_folder(folder: str) -> Iterator[LogSource | Unreadable]:
             if count > MOST_FILES:
                 yield Unreadable(folder, f"more than {MOST_FILES} files: the others were not read")
                 return
-            yield LogSource(path, _opener(path), chosen=False)
+            yield LogSource(path, _opener(path, refusal), chosen=False)
     yield from (Unreadable(str(error.filename), error.strerror or "cannot be read") for error in refused)
 
 
-def _opener(path: str) -> Callable[[], AbstractContextManager[Iterator[bytes]]]:
-    return lambda: _opened(path)
+def _opener(path: str, refusal: Refusal) -> Callable[[], AbstractContextManager[Iterator[bytes]]]:
+    return lambda: _opened(path, refusal)
+
+
+def opened_path(descriptor: int) -> str:
+    """Return the real path of a file that is open: nobody can change what it leads to any more."""
+    return os.path.realpath(f"/proc/self/fd/{descriptor}")
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Iterator[bytes]]:
+def _opened(path: str, refusal: Refusal) -> Iterator[Iterator[bytes]]:
     """Open a file or a pipe. A file that grows is read as far as it was when it was opened."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise UnreadableError(error.strerror or "cannot be opened") from None
     with open(descriptor, "rb", buffering=0) as stream:  # noqa: PTH123  a descriptor has no path
+        if reason := refusal(opened_path(descriptor)):
+            raise UnreadableError(reason)
         found = os.fstat(descriptor)
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
             raise UnreadableError("is a device, not a log")
