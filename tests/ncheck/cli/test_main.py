@@ -56,6 +56,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "launch",
         "list",
         "local",
+        "mcp",
         "plan",
         "probe",
         "read",
