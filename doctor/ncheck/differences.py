@@ -59,7 +59,7 @@ class Value:
         return Topic.OTHER, " ".join([self.fact.removesuffix("Facts"), *words[1:]]).replace("_", " ")
 
 
-_THERE = "there"
+THERE = "there"
 _NAMES = ("address", "pci", "name", "path", "point", "target", "ip", "source", "hca", "index")
 _MOST = 20_000  # values of one fact
 _PASSING = (Kind.LOOPBACK, Kind.VETH, Kind.TUN, Kind.OVERLAY, Kind.CONTAINER_BRIDGE)  # come and go with containers
@@ -197,7 +197,7 @@ def _flat(value: object, member: str, part: str) -> Iterator[tuple[str, str, str
     for key, inner in parts:
         name = f"{part} {key}".strip()
         if is_dataclass(inner) and not isinstance(inner, (Absent, Unread)):
-            yield member, name, _THERE
+            yield member, name, THERE
         yield from _flat(inner, member, name)
     if isinstance(value, (frozenset, set)):
         yield member, part, ", ".join(sorted(map(str, value)))
@@ -245,7 +245,7 @@ def differences(old: Facts, new: Facts) -> Iterator[Difference]:
     before, after = values_of(old), values_of(new)
     both = {name_of(kind) for kind in old} & {name_of(kind) for kind in new}
     moved = {
-        value for value, text in {**before, **after}.items() if text == _THERE and (value in before) != (value in after)
+        value for value, text in {**before, **after}.items() if text == THERE and (value in before) != (value in after)
     }
     for value in dict.fromkeys((*before, *after)):
         was, is_ = before.get(value), after.get(value)

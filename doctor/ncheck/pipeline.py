@@ -219,7 +219,7 @@ def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded:
     if report.dropped:  # the history is about all nodes
         every = replace(run, settings=replace(settings, drop_bad=False))
         judged = every.concluded(cluster, run.checks, interrupted=report.interrupted, recorded=report.recorded)
-    return replace(report, news=remembered(judged, settings, kind, recorded).news)
+    return replace(report, news=remembered(judged, settings, kind, recorded, cluster.known).news)
 
 
 _JUDGING = 0.5  # seconds of a CPU: what judging and printing take

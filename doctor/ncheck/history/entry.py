@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from ncheck.differences import THERE, Topic, unread_in, values_of
+from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Outcome, Severity
+from ncheck.redact import redact
+from ncheck.text import printable, size
 
 if TYPE_CHECKING:
+    from ncheck.model.cluster import Facts
     from ncheck.model.report import Report
 
 
 STATES = ("good", "bad", "unknown", "unreached")
 EXAMINED = STATES[:3]
 TRIAGE = "triage"  # a kind of run
+SETUP = "setup"  # a kind of what is kept
 _RAN = (Outcome.PASSED, Outcome.FAILED)
 
 
@@ -35,10 +42,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Kept:
-    """What stays the same from run to run until something changes. `kind`: host, boot, machine, gpu, hca, or counter.
+    """What stays the same from run to run until something changes. `kind`: host, boot, machine, gpu, hca, counter, or
+    setup.
 
     `place`: of a GPU its PCI address, of an HCA or a counter its name. `value`: of a GPU its UUID, of an HCA its GUID.
-    `detail`: the serial number of a GPU, where it says it.
+    `detail`: the serial number of a GPU, where it says it. A setup is of all nodes of a run together (`node` is their
+    folded list): a version or a setting, with the fact that says it (`detail`); without `place`: all of them could read
+    that fact.
     """
 
     node: str
@@ -51,7 +61,8 @@ class Kept:
 @dataclass(frozen=True)
 class Figure:
     """A bandwidth or another figure that was measured, in the unit. `place`: the PCI address of one GPU, "" for the
-    nodes together. `usual`: what was expected, None if nothing was.
+    nodes together. `what` ends with what else must be the same to compare it: ranks, size and method. `usual`: what was
+    expected, None if nothing was.
     """
 
     nodes: tuple[str, ...]
@@ -86,8 +97,12 @@ class Entry:
         return self.nodes.get(state, ())
 
 
-def entry_of(report: Report, kind: str = "check", time: float | None = None) -> Entry:
-    """Return what the history keeps of a report. `time`: when the nodes answered, in place of the report's time."""
+def entry_of(
+    report: Report, kind: str = "check", time: float | None = None, known: Mapping[str, Facts] | None = None
+) -> Entry:
+    """Return what the history keeps of a report. `time`: when the nodes answered, in place of the report's time.
+    `known`: the facts of the nodes.
+    """
     states: dict[str, list[str]] = {}
     for name, state in _states(report).items():
         states.setdefault(state, []).append(name)
@@ -101,7 +116,8 @@ def entry_of(report: Report, kind: str = "check", time: float | None = None) -> 
         kind, report.host, report.version, report.exit_code,
         nodes={state: tuple(names) for state, names in states.items()},
         checks=tuple(sorted({one.code for one in report.verdicts if one.outcome in _RAN})),
-        findings=findings, kept=tuple(_kept(report)), figures=tuple(_figures(report)),
+        findings=findings, kept=(*_kept(report), *_setups(list(states.values()), known or {})),
+        figures=tuple(_figures(report)),
     )  # fmt: skip
 
 
@@ -130,9 +146,45 @@ def _kept(report: Report) -> Iterator[Kept]:
         yield from (Kept(one.node, "counter", name, str(count)) for name, count in one.counters.items())
 
 
+_SETUPS = (Topic.VERSION, Topic.JOB, Topic.CODE, Topic.SYSTEM, Topic.NETWORK, Topic.GPU)
+_IDENTITIES = ("uuid", "serial", "node_guid", "mac", "address", "gids", "ip", "pci", "hca", "name", "port", "netdev")
+_LONGEST, _MOST_SETUPS = 200, 400  # characters of a value; values
+
+
+def _setups(lists: Sequence[Sequence[str]], known: Mapping[str, Facts]) -> Iterator[Kept]:
+    """Yield versions and settings of all nodes of the run together, of each fact that none of them could not read."""
+    names = sorted(name for names in lists for name in names)
+    facts = [known[name] for name in names if name in known]
+    unread = {fact for one in facts for fact in unread_in(one)}
+    nodes = fold(names)
+    texts: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for name in names:
+        parts: dict[tuple[str, str], Counter[str]] = {}
+        values = values_of(known.get(name, {}))
+        records = {(value.fact, value.part) for value, text in values.items() if text == THERE}
+        for value, text in values.items():
+            topic, what = value.explained
+            member = value.member.rpartition(".")[2]
+            if topic in _SETUPS and member not in _IDENTITIES and value.fact not in unread and text != THERE:
+                of = value.part if (value.fact, value.part) not in records else ""  # not of one of several alike
+                parts.setdefault((f"{what} {of}".strip(), value.fact), Counter())[text] += 1
+        for key, counts in parts.items():
+            shown = ", ".join(text if number == 1 else f"{number} x {text}" for text, number in sorted(counts.items()))
+            texts.setdefault(key, {}).setdefault(shown, []).append(name)
+    for fact in {fact for _, fact in texts}:
+        yield Kept(nodes, SETUP, "", fact, fact)
+    for (what, fact), by_text in list(texts.items())[:_MOST_SETUPS]:
+        alike = len(by_text) == 1
+        text = "; ".join(text if alike else f"{text} on {fold(of)}" for text, of in by_text.items())
+        yield Kept(nodes, SETUP, what, printable(redact(text), _LONGEST), fact)
+
+
 def _figures(report: Report) -> Iterator[Figure]:
     for one in report.measurements:
         if one.measured is not None and isfinite(one.measured):
-            yield Figure(one.nodes, "", f"{one.stage} {one.what}".strip(), one.measured, one.unit, one.expected)
+            alike = [f"{one.ranks} ranks"] if one.ranks else []
+            alike += [size(max(point.size for point in one.curve))] if one.curve else []
+            what = ", ".join([f"{one.stage} {one.what}".strip(), *alike, *filter(None, (report.probe.means,))])
+            yield Figure(one.nodes, "", what, one.measured, one.unit, one.expected)
     for gpu in report.gpus_alone:
         yield from (Figure((gpu.node,), gpu.pci, one.what, one.value, one.unit, one.usual) for one in gpu.figures)

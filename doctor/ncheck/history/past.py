@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from ncheck.history.entry import EXAMINED, STATES, TRIAGE, Entry, Kept, Seen
 from ncheck.history.lemons import lemons
+from ncheck.history.slower import NotCompared, Slower, slower
 from ncheck.history.store import Span
 from ncheck.lazy_dataclass import dataclass
 
@@ -87,10 +88,14 @@ class NodePast:
 
 @dataclass(frozen=True)
 class Past:
-    """All nodes: those that stand out first, then by how often they were bad."""
+    """All nodes: those that stand out first, then by how often they were bad. `slower`: what fell, by the newest run;
+    `not_compared`: what it measured too seldom before.
+    """
 
     runs: tuple[Entry, ...]
     nodes: tuple[NodePast, ...]
+    slower: tuple[Slower, ...] = ()
+    not_compared: NotCompared | None = None
 
     def of(self, node: str) -> NodePast | None:
         """Return the past of one node."""
@@ -125,7 +130,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
         for node, (tried, state) in {**dict.fromkeys(incidents, (0.0, "")), **last}.items()
     ]
     nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
-    return Past(tuple(runs), tuple(nodes))
+    return Past(tuple(runs), tuple(nodes), *slower(runs, spans))
 
 
 def _last(runs: Sequence[Entry], states: Sequence[str]) -> dict[str, tuple[float, str]]:

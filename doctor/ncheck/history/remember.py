@@ -4,32 +4,41 @@ sentence in the report, and never the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from ncheck.history.entry import Entry, entry_of
 from ncheck.history.past import OF_PART, NodePast, past_of
+from ncheck.history.slower import FEWEST, NotCompared, Slower
 from ncheck.history.store import History, HistoryError
-from ncheck.history.times_in_words import PART, day, ordinal
+from ncheck.history.times_in_words import PART, day, minute, ordinal
 from ncheck.hostlist import fold
 from ncheck.text import span
 
 if TYPE_CHECKING:
+    from ncheck.model.cluster import Facts
     from ncheck.model.report import Report, State
     from ncheck.settings import Settings
 
 MOST_NEWS = 12  # sentences
 
 
-def remembered(report: Report, settings: Settings, kind: str, time: float | None = None) -> Report:
-    """Return the report with its news, once the run is in the history. `time`: when a recorded run began.
+def remembered(
+    report: Report,
+    settings: Settings,
+    kind: str,
+    time: float | None = None,
+    known: Mapping[str, Facts] | None = None,
+) -> Report:
+    """Return the report with its news, once the run is in the history. `time`: when a recorded run began. `known`: the
+    facts of its nodes.
 
     Where it is the newest run, what it changes is posted to --notify.
     """
     history = History(settings.history or "")
-    entry = entry_of(report, kind, time)
+    entry = entry_of(report, kind, time, known)
     try:
         added = history.add(entry, settings.keep_days)
         runs = history.runs()
@@ -44,6 +53,7 @@ def remembered(report: Report, settings: Settings, kind: str, time: float | None
         for sentence in _news(node, entry, history.path):
             sentences.setdefault(sentence, []).append(node.node)
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
+    news += slower_news(past.slower, past.not_compared)
     more = (
         [f"and {len(news) - MOST_NEWS} more: ncheck history --history {quote(history.path)}"]
         if len(news) > MOST_NEWS
@@ -88,3 +98,25 @@ def _news(node: NodePast, entry: Entry, path: str) -> Iterator[str]:
             )
         elif any(last.ended is None and last.seen.code.startswith(OF_PART[one.kind]) for last in node.incidents):
             yield f"the {PART[one.kind]} at {one.place} was replaced on {day(one.time)}"
+
+
+def slower_news(found: Sequence[Slower], not_compared: NotCompared | None) -> Iterator[str]:
+    """Yield what fell, one sentence for figures of the same nodes that fell at one time; and what was not compared."""
+    alike: dict[tuple[tuple[str, ...], float], list[Slower]] = {}
+    for one in found:
+        alike.setdefault((one.figure.nodes, one.began), []).append(one)
+    for (nodes, began), same in alike.items():
+        worst = same[0]
+        others = f" (and {len(same) - 1} more figures)" if len(same) > 1 else ""
+        when = f"since {minute(began)}" + (f", when {worst.meanwhile}" if worst.meanwhile else "")
+        yield f"{fold(nodes)}: {worst.what}{others}: {worst.how}, {when}"
+    if not_compared and not found:
+        runs = not_compared.runs
+        other = f"; others measured {' or '.join(not_compared.others[:_MOST_OTHERS])}" if not_compared.others else ""
+        yield (
+            f"{fold(not_compared.figure.nodes)}: not compared with the past, which needs {FEWEST} earlier runs that "
+            f"measured the same: there {'is' if runs == 1 else 'are'} {runs}{other}"
+        )
+
+
+_MOST_OTHERS = 3

@@ -62,6 +62,13 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     ]
     if grown:
         yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
+    slow = [
+        (fold(one.figure.nodes), one.what, one.how, minute(one.began), one.meanwhile)
+        for one in past.slower
+        if not names or not names.isdisjoint(one.figure.nodes)
+    ]
+    if slow:
+        yield Table("Slower than before", ("nodes", "what", "last", "since", "at that time"), tuple(slow))
     yield from _figures(past, names)
 
 
@@ -203,7 +210,8 @@ def as_json(past: Past, names: AbstractSet[str]) -> str:
          "figures": [asdict(one) for one in run.figures if not names or not names.isdisjoint(one.nodes)]}
         for run in past.runs
     ]  # fmt: skip
-    return json.dumps({"schema": "ncheck.history/1", "runs": runs, "nodes": nodes}, indent=2) + "\n"
+    slow = [asdict(one) for one in past.slower if not names or not names.isdisjoint(one.figure.nodes)]
+    return json.dumps({"schema": "ncheck.history/1", "runs": runs, "nodes": nodes, "slower": slow}, indent=2) + "\n"
 
 
 def _clean(text: str) -> str:

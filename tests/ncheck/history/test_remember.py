@@ -14,7 +14,7 @@ from shutil import copy
 
 import pytest
 from ncheck.cli.main import main
-from ncheck.history.entry import Entry, entry_of
+from ncheck.history.entry import SETUP, Entry, entry_of
 from ncheck.history.store import History
 from ncheck.hook import examiner
 
@@ -65,9 +65,20 @@ def test_a_run_says_what_is_new_and_the_history_shows_all_of_it(tmp_path: Path, 
         (0, []),
         (1, []),
         (1, ["gpu02: NC402 since 2026-11-03"]),
-        (0, ["gpu02: no longer NC402, which it had since 2026-11-03"]),
+        (0, [
+            "gpu02: no longer NC402, which it had since 2026-11-03",
+            "gpu[01-04]: not compared with the past, which needs 8 earlier runs that measured the same: there is 1",
+        ]),
         (1, ["gpu02: second NC402 in 10 days"]),
-    ]
+    ]  # fmt: skip
+    setups = {
+        (one.kept.place, one.kept.value): (one.first - BEGAN, one.last - BEGAN)
+        for one in History(str(path)).spans()
+        if (one.kept.node, one.kept.kind) == ("gpu[01-04]", SETUP)
+    }
+    assert setups["GPU driver", "550.127.08"] == (0, 12 * DAY)
+    assert setups["HCA port rate", "8 x 400"] == (0, 4 * DAY)
+    assert setups["HCA port rate", "8 x 400 on gpu[01,03-04]; 10, 7 x 400 on gpu02"] == (2 * DAY, 12 * DAY)
     _, text = ncheck("history", "--history", path)
     assert text.startswith("5 runs from 2026-11-01 12:00 to 2026-11-13 12:00, 4 nodes\n")
     assert "NC402 ib-port-polling 2 times (last 2026-11-13)" in text
