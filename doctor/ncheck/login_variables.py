@@ -40,6 +40,11 @@ def changed(places: Collection[Assignment], name: str, value: str) -> Fix:
     return _edited(places, (name,), rf"s/^(export +)?{name}=.*/\1{name}={value}/")
 
 
+def renamed(places: Collection[Assignment], name: str, wanted: str) -> Fix:
+    """Return the command that gives a variable there another name."""
+    return _edited(places, (name,), rf"s/^(export +)?{name}=/\1{wanted}=/")
+
+
 def parameter_removed(setting: MpiSetting) -> Fix:
     """Return the command that removes a parameter of Open MPI from a node: its variable, or its line of a file."""
     if setting.variable:

@@ -80,6 +80,13 @@ class PlacedSetting:
         change = f"s/^{self.variable}=.*/{self.variable}={plain}/" if plain else f"/^{self.variable}=/d"
         return Fix(f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}")
 
+    def renamed(self, wanted: str) -> Fix:
+        """Return the command that gives the setting another name in the same place."""
+        if not self.file:
+            return login_variables.renamed(self.start_up, self.variable, wanted)
+        change = quote(f"s/^{self.variable}=/{wanted}=/")
+        return Fix(f"{sudo_for(self.file)}sed -i {change} {quote(self.file)}")
+
 
 @lru_cache(maxsize=256)
 def release_of(version: str) -> Release:
