@@ -25,7 +25,9 @@ TYPED: Mapping[str, str] = {
     ),
     "NC327": "test_fast_network.py",
     "NC337": "test_nccl_pick.py",
-    **dict.fromkeys(("NC339", "NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"), "test_network.py"),
+    **dict.fromkeys(
+        ("NC339", "NC341", "NC350", "NC352", "NC353", "NC355", "NC358", "NC371", "NC372"), "test_network.py"
+    ),
     **dict.fromkeys(("NC607", "NC610"), "test_sick.py"),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from .ward import Row, Ward, hold, hold_whole, on, sh, ward
 from .wiring import ip
 
 MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
-OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (339, *range(350, 363), 371, 372)))
+OF_SETTINGS = ("--select", ",".join(f"NC{number}" for number in (*range(339, 344), *range(350, 363), 371, 372)))
 
 
 def second_card(lab: Lab, node: Node) -> None:
@@ -41,14 +41,29 @@ def name_first_astray(node: Node) -> None:
 
 def leave_rank(node: Node) -> None:
     for user in layers.USERS:
-        line = "export RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost\n"
+        line = "export RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost\nexport VLLM_HOST_IP=10.77.0.1\n"
         node.write(f"{user.home}/.bashrc", line, 0o644, user)
+    raylet(node, node.address)
+
+
+def raylet(node: Node, address: str) -> None:
+    """Let a process of each user look like Ray's daemon; it ends with its node."""
+    node.write("/run/raylet", "#!/bin/sh\nsleep 3600; :\n", 0o755)
+    for user in layers.USERS:
+        as_user = f"setsid setpriv --reuid={user.uid} --regid={user.uid} --clear-groups"
+        node.sh(f"({as_user} /run/raylet --node_ip_address={address} --x > /dev/null 2>&1 < /dev/null &)")
+
+
+def few_ports_and_ray(node: Node) -> None:
+    node.sh("sysctl -qw net.ipv4.ip_local_port_range='50000 51000'")
+    raylet(node, "127.0.0.1")
 
 
 ROWS = (
     Row("a smaller MTU", "NC350", sh("ip link set eth0 mtu 1400")),
     Row("rp_filter drops", "NC352 NC353", second_card),
-    Row("few ephemeral ports", "NC355", sh("sysctl -qw net.ipv4.ip_local_port_range='50000 51000'")),
+    Row("few ephemeral ports, and Ray at a loopback address", "NC342 NC355", on(few_ports_and_ray),
+        "Ray knows this node by 127.0.0.1, which leads every other node to itself"),
     Row("small TCP buffers", "NC371",
         sh("sysctl -qw net.ipv4.tcp_rmem='4096 4096 4096' net.ipv4.tcp_wmem='4096 4096 4096'")),
     Row("an active firewall", "NC358 NC311",
@@ -56,7 +71,8 @@ ROWS = (
     Row("an own name that is loopback", "NC360", lambda _, node: name_astray(node, node.name, "127.0.1.1")),
     Row("a name that resolves to another address", "NC361", on(name_astray, "node03", "10.77.0.99"),
         "node03 resolves to 10.77.0.99, which is not its address"),
-    Row("RANK left over in a start-up file", "NC372", on(leave_rank)),
+    Row("RANK and VLLM_HOST_IP left over in a start-up file", "NC341 NC343 NC372", on(leave_rank),
+        "VLLM_HOST_IP=10.77.0.1, which is the address of node01"),
     Row("a name that resolves first to a dead address", "NC339", on(name_first_astray),
         "node02 resolves to 10.77.0.15 (/etc/hosts, line 1), which does not answer and is no listed node's; "
         "10.77.0.2 answers"),
@@ -116,7 +132,7 @@ def test_each_fix_mends_what_it_was_given_for(sick: Ward, run: Run, by_ada: Run)
 
     mended = sick.examined(*OF_SETTINGS)
 
-    assert set(mended.failed()) == {"NC360", "NC361"}  # /etc/hosts is for a person to look at
+    assert set(mended.failed()) == {"NC342", "NC360", "NC361"}  # Ray and /etc/hosts are for a person to look at
 
 
 def test_strict_filters_are_no_finding_where_each_card_has_a_way_back_of_its_own(lab: Lab) -> None:

@@ -21,13 +21,12 @@ _PATIENCE = 0.5  # seconds for the files of one process: a stuck one may hold up
 _MOST, _MOST_HELD = 16, 8
 
 
-def left_over(root: str = proc.ROOT) -> "List[Dict[str, Any]]":
+def left_over(table: "Mapping[int, proc.Stat]", root: str = proc.ROOT) -> "List[Dict[str, Any]]":
     """Return [{"pid", "name", "variable", "holds"}] of processes that a launcher started and that init has adopted.
 
     None is named while another process of the same launcher's variable is there that is not beneath one of them: its
     launcher may live. What a job left on purpose (a server) holds none of this, or is named rightly.
     """
-    table = {pid: now for pid, now in ((pid, proc.stat(pid, root)) for pid in proc.pids(root)) if now}
     adopters = {pid for pid, now in table.items() if now.parent == 1 and now.name in _SECOND}
     adopters |= {1} if 1 in table and table[1].name in _FIRST else set()
     adopted = [pid for pid, now in table.items() if now.parent in adopters and now.state in "SRT"]

@@ -63,6 +63,11 @@ def stat(pid: "Pid", root: str = ROOT, thread: "Optional[int]" = None) -> "Optio
         return None
 
 
+def table(root: str = ROOT) -> "Dict[int, Stat]":
+    """Return the figures of all processes that this user is shown. OSError without /proc."""
+    return {pid: now for pid, now in ((pid, stat(pid, root)) for pid in pids(root)) if now}
+
+
 def is_still(pid: int, started: int) -> bool:
     """Return whether this process is the one that began then, and goes on: numbers are used again."""
     now = stat(pid)
@@ -102,10 +107,10 @@ def text(pid: "Pid", name: str, most: int = _PAGE, root: str = ROOT) -> str:
     return (_data(path(pid, name, root=root), most) or b"").decode("utf-8", "backslashreplace")
 
 
-def link(pid: "Pid", name: str) -> str:
+def link(pid: "Pid", name: str, root: str = ROOT) -> str:
     """Return what a link leads to, such as cwd, exe, fd/3 or ns/net; "" also where it may not be read."""
     try:
-        return os.readlink(path(pid, name))
+        return os.readlink(path(pid, name, root=root))
     except OSError:
         return ""
 
@@ -129,9 +134,9 @@ def environment(pid: "Pid", root: str = ROOT, errors: str = "backslashreplace") 
     return {name: value for name, equals, value in pairs if equals}
 
 
-def command(pid: "Pid") -> "List[str]":
+def command(pid: "Pid", root: str = ROOT) -> "List[str]":
     """Return its words: the program and its arguments. A kernel thread has none."""
-    words = text(pid, "cmdline", _LARGEST).rstrip("\0").split("\0")
+    words = text(pid, "cmdline", _LARGEST, root).rstrip("\0").split("\0")
     return words if words != [""] else []
 
 

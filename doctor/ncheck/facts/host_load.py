@@ -50,6 +50,15 @@ class LeftOver:
 
 
 @dataclass(frozen=True)
+class Raylet:
+    """A daemon of Ray. `address`: that by which Ray knows the node; `host_ip`: its VLLM_HOST_IP, "" unset."""
+
+    pid: Count
+    address: Annotated[str, _name]
+    host_ip: Annotated[str, _name] = ""
+
+
+@dataclass(frozen=True)
 class HostLoadFacts:
     """What the node is busy with; None is what could not be read.
 
@@ -60,7 +69,7 @@ class HostLoadFacts:
     `cpus`: how many run. `load`: processes that ran or waited, the average of the last five minutes; `stalled`: 0
     to 1, the share of the last minute in which every process that ran waited for memory. `files` and `threads` of
     the whole node. `stuck_more`: how many others are stuck; `hidden`: this user is shown only its own processes.
-    `left_over`: ranks of an earlier job.
+    `left_over`: ranks of an earlier job; `raylets`: Ray's daemons of this user.
     """
 
     cpus: int
@@ -76,6 +85,7 @@ class HostLoadFacts:
     stuck_more: int = 0
     hidden: bool = False
     left_over: tuple[LeftOver, ...] = ()
+    raylets: tuple[Raylet, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,7 @@ class HostLoadAnswer:
     stuck: tuple[Stuck, ...]
     stuck_more: Count
     left_over: Annotated[tuple[LeftOver, ...], OPTIONAL] = ()
+    raylets: Annotated[tuple[Raylet, ...], OPTIONAL] = ()
 
 
 HOST_LOAD = Answer("host-load", shape=HostLoadAnswer, slow=True)
@@ -128,6 +139,7 @@ def host_load(answer: HostLoadAnswer) -> HostLoadFacts:
         stuck_more=answer.stuck_more,
         hidden=answer.hidden,
         left_over=answer.left_over,
+        raylets=answer.raylets,
     )
 
 

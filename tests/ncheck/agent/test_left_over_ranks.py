@@ -1,11 +1,13 @@
-"""Ranks without a launcher, in a /proc that is laid out by hand."""
+"""Ranks without a launcher, and raylets, in a /proc that is laid out by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from ncheck.agent.answers.host_load import raylets
 from ncheck.agent.left_over_ranks import left_over
+from ncheck.agent.proc import table
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = "0: 0100007F:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 72 1\n"
@@ -43,7 +45,7 @@ def test_adopted_ranks_that_hold_something_are_named_with_it(proc: Path) -> None
     )
     lay(proc, 42, "(python3) S 40", "OMPI_COMM_WORLD_RANK=3", opened="/dev/kfd /dev/null")
     lay(proc, 43, "(loader) S 41", TORCH)
-    assert left_over(str(proc)) == [
+    assert left_over(table(str(proc)), str(proc)) == [
         {"pid": 41, "name": "python3 (a)", "variable": "TORCHELASTIC_RUN_ID",
          "holds": ["/dev/nvidia0", "/dev/shm/nccl-x", "port 29500"]},  # noqa: S108
         {"pid": 42, "name": "python3", "variable": "OMPI_COMM_WORLD_RANK", "holds": ["/dev/kfd"]},
@@ -58,10 +60,27 @@ def test_a_job_with_its_launcher_and_what_holds_nothing_are_well(proc: Path) -> 
     lay(proc, 54, "(python3) Z 1", "PMI_RANK=0", opened="/dev/nvidia0")
     lay(proc, 55, "(python3) S 1", "RANK=0", opened="/dev/nvidia0")
     lay(proc, 56, "(watch) S 1", "PMI_RANK=0", "NCHECK_WATCHER=1", opened="/dev/nvidia0")
-    assert left_over(str(proc)) == []
+    assert left_over(table(str(proc)), str(proc)) == []
 
 
 def test_in_a_container_the_first_process_may_be_the_launcher(tmp_path: Path) -> None:
     lay(tmp_path, 1, "(torchrun) S 0")
     lay(tmp_path, 7, "(python3) S 1", TORCH, opened="/dev/nvidia0")
-    assert left_over(str(tmp_path)) == []
+    assert left_over(table(str(tmp_path)), str(tmp_path)) == []
+
+
+def test_a_raylet_is_named_with_its_address_if_it_sees_this_network(proc: Path) -> None:
+    options = ("--node_ip_address=10.1.0.1", "--node-ip-address=fd00::1", "--node_ip_address=172.17.0.2", "--nothing=")
+    for pid, option in enumerate(options, 60):
+        network = 2 if "172" in option else 1
+        lay(proc, pid, "(raylet) S 1", "VLLM_HOST_IP=10.1.0.9")
+        (proc / f"{pid}/cmdline").write_text(f"/opt/ray/raylet\0--x\0{option}\0--labels=node_ip_address=9\0")
+        (proc / f"{pid}/ns").mkdir()
+        (proc / f"{pid}/ns/net").symlink_to(f"net:[{network}]")
+    (proc / "61/environ").write_text("")
+    (proc / "self/ns").mkdir(parents=True)
+    (proc / "self/ns/net").symlink_to("net:[1]")
+    assert raylets(table(str(proc)), str(proc)) == [
+        {"pid": 60, "address": "10.1.0.1", "host_ip": "10.1.0.9"},
+        {"pid": 61, "address": "fd00::1", "host_ip": ""},
+    ]

@@ -6,10 +6,11 @@ import time
 from ncheck.agent import proc
 from ncheck.agent.files import line_of, number_in
 from ncheck.agent.left_over_ranks import VARIABLES, left_over
+from ncheck.agent.sources import within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Sequence
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence
 
 # Seconds after the first look at which processes in uninterruptible sleep are looked at again, as long as one of them
 # is still in the same sleep. Most read a disk for a few milliseconds; one that stays for 3 s is stuck.
@@ -18,6 +19,9 @@ _MOST = 16  # of them, in the answer
 _MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
 _ZFS = "/proc/spl/kstat/zfs/arcstats"
 
+HOST_IP = "VLLM_HOST_IP"
+_PATIENCE = 0.5  # seconds for the files of one process: a stuck one may hold up its readers
+
 READS = (
     "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}, "
     + _ZFS,
@@ -25,12 +29,13 @@ READS = (
     "/proc/*/{stat,environ,fd} of processes whose parent has ended: whether one has "
     + ", ".join(VARIABLES)
     + ", and what it holds",
+    "/proc/*/{cmdline,environ,ns/net} of Ray's raylet: the address by which Ray knows this node, and " + HOST_IP,
 )
 
 
 def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any]":
     """Return the figures, and the processes that stay in one uninterruptible sleep."""
-    stuck = stuck_processes()
+    stuck, table = stuck_processes(), proc.table()
     return {
         "memory": dict(_memory(), ZfsCache=_zfs_cache()),
         "pressure": line_of("/proc/pressure/memory"),
@@ -42,8 +47,26 @@ def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any
         "hidden": proc.stat(1) is None,
         "stuck": stuck[:_MOST],
         "stuck_more": max(0, len(stuck) - _MOST),
-        "left_over": left_over(),
+        "left_over": left_over(table),
+        "raylets": raylets(table),
     }
+
+
+def raylets(table: "Mapping[int, proc.Stat]", root: str = proc.ROOT) -> "List[Dict[str, Any]]":
+    """Return [{"pid", "address", "host_ip"}] of Ray's daemons that this user may look at and that see this network.
+
+    Ray's releases write --node_ip_address and --node-ip-address. One in a container with a network of its own is left
+    out: its address is none of this node.
+    """
+    rows: "List[Dict[str, Any]]" = []
+    for pid in sorted(pid for pid, now in table.items() if now.name == "raylet" and not now.ended):
+        found = within(_PATIENCE, proc.environment, pid, root)
+        variables = found[0] if found else None
+        options = (word.replace("_", "-").partition("=") for word in proc.command(pid, root))
+        address = next((value for name, _, value in options if name == "--node-ip-address"), "")
+        if variables is not None and address and proc.link(pid, "ns/net", root) == proc.link("self", "ns/net", root):
+            rows.append({"pid": pid, "address": address, "host_ip": variables.get(HOST_IP, "")})
+    return rows[:_MOST]
 
 
 def _memory() -> "Dict[str, int]":
