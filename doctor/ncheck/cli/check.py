@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, settings_of
+from ncheck.cli.examine import examined, language_for, nodes_file, say, say_unused_ignores, settings_of
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
@@ -184,6 +184,7 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     from ncheck.cli.examine import observer_for
     from ncheck.observer import Silent
     from ncheck.report import show_all
+    from ncheck.report.language import speaking
     from ncheck.settings import Output
 
     report = work(settings, Silent() if quiet else observer_for(sys.stderr, os.environ, settings.longest))
@@ -193,7 +194,8 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     if len(files) == len(outputs):
         outputs.append(Output("quiet"))  # the answer is printed in any case
     color = color if isinstance(color, bool) else None
-    code = show_all(report, outputs, sys.stdout, os.environ, color=color, columns=settings.columns)
+    with speaking(language_for(settings.lang, sys.stdout)):
+        code = show_all(report, outputs, sys.stdout, os.environ, color=color, columns=settings.columns)
     if files:
         say(f"wrote {', '.join(files)}")
     for sentence in report.news if quiet else ():  # one may be that the run was not kept

@@ -208,11 +208,14 @@ def all_dropped(report: Report) -> bool:
 
 def blocking_reasons(report: Report) -> list[str]:
     """Return why the launch plan must not be used, in lines to print."""
+    from ncheck.report.language import tr
     from ncheck.report.text import fix_label
 
     if all_dropped(report):
-        return ["no node is left"]
-    fixes = {one: [f"  {fix_label(one)}: {one.fix}"] if one.fix else [] for one in report.plan.blockers}
+        return [tr("no node is left")]
+    fixes = {
+        one: ["  " + tr("{label}: ", label=fix_label(one)) + one.fix] if one.fix else [] for one in report.plan.blockers
+    }
     return [line for one, fix in fixes.items() for line in (one.message, *fix)]
 
 
@@ -223,6 +226,18 @@ def say_unused_ignores(ignores: Sequence[Ignore], report: Report) -> None:
         unknown = set(unfold(ignore.nodes)) - here if ignore.nodes else set()
         if unknown:
             say(f"ignore {ignore.check}={ignore.nodes}: {fold(unknown)} is not among the nodes {fold(here)}")
+
+
+def language_for(wanted: str, stream: TextIO) -> str:
+    """Return the language to print on this stream; say so where it is not the one that was wanted."""
+    if wanted == "en":
+        return wanted
+    from ncheck.report.language import language_of
+
+    language, why = language_of(wanted, os.environ, stream)
+    if why:
+        say(why)
+    return language
 
 
 def say(message: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.options import checks, files
+from ncheck.cli.options import SPOKEN, checks, files, options
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError, SettingsError
 from ncheck.text import printable
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Explain a check, a word of a report, or an error text.")
 @click.argument("what", nargs=-1, required=True, metavar="CODE|NAME|WORD|TEXT", shell_complete=checks)
-def explain(what: tuple[str, ...]) -> int:
+@options(SPOKEN)
+def explain(what: tuple[str, ...], lang: str) -> int:
     """Print the page of a check, given by code or name: what it finds, why it matters, what to type.
 
     \b
@@ -32,9 +33,12 @@ def explain(what: tuple[str, ...]) -> int:
     ncheck explain busbw                      a word: NV18, PIX, busbw, rail, GID, Xid, verdict, rendezvous, slots ...
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.cli.examine import language_for
+    from ncheck.report.language import speaking
     from ncheck.report.listing import show_page
 
-    show_page(page_about(" ".join(what).strip()), sys.stdout, os.environ)
+    with speaking(language_for(lang, sys.stdout)):
+        show_page(page_about(" ".join(what).strip()), sys.stdout, os.environ)
     return EXIT_CLEAN
 
 
@@ -72,34 +76,43 @@ def _of_this_site(*words: str) -> tuple[OwnCheck, ...]:
 def _of_text(registry: Registry, text: str) -> str:
     """Return what an error text means in a job's log, and the checks that are near to it, those that it names first."""
     from ncheck.glossary import found, names, near
+    from ncheck.report.language import tr
     from ncheck.triage.log_clues import clues_in
 
     causes, codes = [_cause(one) for one in clues_in([text])], found(registry, text)
     if not causes and not codes:
         more = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
         raise NcheckError(f"{printable(text)!r} is no check, cause or error that ncheck knows; {more}")
-    parts = ["\n## In the log of a job\n\n" + "\n".join(causes) + "\n" if causes else "", _checks(registry, codes)]
+    heading = tr("In the log of a job")
+    parts = [f"\n## {heading}\n\n" + "\n".join(causes) + "\n" if causes else "", _checks(registry, codes)]
     named = codes and names(registry.select(codes[:1])[0], text)
     body = "".join(reversed(parts) if named else parts)
-    return f"# {printable(text)}\n{body}\nTo find the cause of a job: ncheck triage --logs DIR\n"
+    return f"# {printable(text)}\n{body}\n{tr('To find the cause of a job: ncheck triage --logs DIR')}\n"
 
 
 def _cause(clue: Clue) -> str:
-    others = f", or: {', '.join(clue.others)}" if clue.others else ""
-    typed = f"; to type: `{clue.command}`" if clue.command else ""
-    return f"- {clue.cause or 'no cause by itself'}: {clue.meaning}{others}{typed}"
+    from ncheck.report.language import tr, translation
+    from ncheck.triage.causes import CAUSES
+
+    known = translation(CAUSES[clue.cause].meaning) if clue.cause in CAUSES else ""
+    others = tr(", or: {causes}", causes=", ".join(clue.others)) if clue.others else ""
+    typed = tr("; to type: `{command}`", command=clue.command) if clue.command else ""
+    return f"- {clue.cause or tr('no cause by itself')}{tr(': ')}{known or clue.meaning}{others}{typed}"
 
 
 def _checks(registry: Registry, codes: Sequence[str]) -> str:
+    from ncheck.report.language import tr
+
     rows = [registry.one(code) for code in codes]
-    listed = "".join(f"- {check.code} {check.name}: {check.title}\n" for check in rows)
-    return f"\n## Checks\n\n{listed}" if rows else ""
+    listed = "".join(f"- {check.code} {check.name}{tr(': ')}{tr(check.title)}\n" for check in rows)
+    return f"\n## {tr('Checks')}\n\n{listed}" if rows else ""
 
 
 @click.command("list", short_help="List the checks: all, of a topic, or by code.")
 @click.argument("words", nargs=-1, metavar="[CODE|TOPIC ...]", shell_complete=checks)
 @click.option("-o", "output", type=click.Choice(["console", "json"]), default="console", help="Output format.")
-def list_checks(words: tuple[str, ...], output: str) -> None:
+@options(SPOKEN)
+def list_checks(words: tuple[str, ...], output: str, lang: str) -> None:
     """List the checks by topic: code, name, severity and title.
 
     \b
@@ -107,6 +120,8 @@ def list_checks(words: tuple[str, ...], output: str) -> None:
     ncheck list NC2        those whose code begins so
     ncheck list versions   those of a topic: ssh, versions, network, infiniband, gpus, host, measured, ranks, expected
     """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.cli.examine import language_for
+    from ncheck.report.language import speaking
     from ncheck.report.listing import as_json, print_list
     from ncheck.steps.registry import load_checks
 
@@ -116,7 +131,8 @@ def list_checks(words: tuple[str, ...], output: str) -> None:
     if output == "json":
         click.echo(as_json(listed), nl=False)
     else:
-        print_list(listed, sys.stdout, os.environ)
+        with speaking(language_for(lang, sys.stdout)):
+            print_list(listed, sys.stdout, os.environ)
 
 
 @click.command(

@@ -17,6 +17,7 @@ from ncheck.cli.examine import (
     all_dropped,
     blocking_reasons,
     examined,
+    language_for,
     nodes_file,
     say,
     say_unused_ignores,
@@ -30,6 +31,7 @@ from ncheck.cli.options import (
     HISTORY,
     JOB,
     KEPT,
+    LANGUAGE,
     NETWORK,
     NODES,
     RANKS,
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
 @NODES
-@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, HISTORY, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG)
+@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, HISTORY, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, LANGUAGE)
 @click.pass_context
 def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes, then start the job on them from this machine, with the line that ncheck plan prints.
@@ -81,10 +83,12 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     files = resource.getrlimit(resource.RLIMIT_NOFILE)  # raised for the connections; the job gets the original limit
     from ncheck.cli.examine import observer_for
     from ncheck.report.console import print_brief
+    from ncheck.report.language import speaking
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings.ignore, report)
-    print_brief(report, sys.stderr, os.environ)
+    with speaking(language_for(settings.lang, sys.stderr)):
+        print_brief(report, sys.stderr, os.environ)
     if report.interrupted:
         say("interrupted: nothing was started")
         return report.exit_code

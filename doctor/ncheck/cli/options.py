@@ -187,8 +187,13 @@ CONFIG = (
         "Output", "--config", metavar="FILE", help="Use this settings file instead of ./ncheck.toml. none: no file."
     ),
 )
+LANGUAGE = _group(rows.LANGUAGE)
+SPOKEN = (  # of a command without settings
+    _setting("lang", envvar=rows.OPTIONS["lang"].variable, show_envvar=True, default="en"),
+)
 OUTPUT = (
     *_group(rows.OUTPUT),
+    *LANGUAGE,
     _option(
         "Output", "-v", "--verbose", is_flag=True,
         help="Print all findings, evidence, reasons and measurements.  [one screen]",
@@ -215,6 +220,7 @@ PLANNED = (
         "output", type=click.Choice(["line", "json"]), metavar=None, multiple=False,
         help="line: the command line; json: the whole plan with reasons.  [line]",
     ),
+    *LANGUAGE,
 )  # fmt: skip
 RECORD = (
     *_group(rows.RECORD),

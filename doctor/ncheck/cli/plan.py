@@ -15,6 +15,7 @@ from ncheck.cli.examine import (
     all_dropped,
     blocking_reasons,
     examined,
+    language_for,
     nodes_file,
     say,
     say_dropped,
@@ -101,6 +102,14 @@ def plan_from(directory: str, given: Mapping[str, object], *, as_json: bool) -> 
 
 def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:
     """Print the plan, unless errors affect it."""
+    from ncheck.report.language import speaking
+
+    with speaking(language_for(settings.lang, sys.stderr)):
+        return _printed(report, settings, as_json=as_json)
+
+
+def _printed(report: Report, settings: Settings, *, as_json: bool) -> int:
+    from ncheck.report.language import tr
     from ncheck.report.summary import python_not_judged
 
     reasons = blocking_reasons(report)
@@ -109,13 +118,14 @@ def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:
         say(message)
     if text is None or all_dropped(report) or (reasons and not settings.force):
         possible = text is not None and not all_dropped(report)
-        say("no plan printed" + ("; --force prints it anyway" if possible else ""))
+        say(tr("no plan printed; --force prints it anyway") if possible else tr("no plan printed"))
         return EXIT_FINDINGS
-    say(f"plan for {launcher}" + ("" if settings.launcher else " (choose another with --for)"))
+    chosen = tr("plan for {launcher}", launcher=launcher)
+    say(chosen if settings.launcher else tr("{plan} (choose another with --for)", plan=chosen))
     for reason in report.plan.reasons.get(launcher, ()):
         say(reason)
     if reasons:
-        say("printed because of --force")
+        say(tr("printed because of --force"))
     click.echo(text)
     return EXIT_CLEAN
 

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ncheck.api import TRIAGE_DEADLINE
-from ncheck.cli.options import CONFIG, HISTORY, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
+from ncheck.cli.options import (
+    CONFIG,
+    HISTORY,
+    HOSTS,
+    JOB,
+    PACE,
+    SPOKEN,
+    SSH,
+    GroupedCommand,
+    GroupedOption,
+    files,
+    options,
+)
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, InventoryError
 from ncheck.model.job import Target, target_of
 
@@ -62,7 +74,7 @@ LIMIT = _option(
 
 @click.command(cls=GroupedCommand, short_help="Find the cause of a job that hangs or fails.")
 @click.argument("paths", nargs=-1, metavar="[NODES | FILE | PATH...]", shell_complete=files)
-@options(RUNNING, WATCH, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), HISTORY[:2], CONFIG, (OUTPUT,))
+@options(RUNNING, WATCH, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), HISTORY[:2], CONFIG, (OUTPUT,), SPOKEN)
 @click.pass_context
 def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, output: str, **given: Any) -> int:  # noqa: ANN401
     """Find the cause of a job that hangs, fails or crawls: cause, rank, node, evidence, fix.
@@ -85,15 +97,19 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
     50 % or more, the job stands still and nothing shows why, or something could not be looked at or was empty; of logs,
     any diagnosis. 2 usage error.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    if given["watch"]:
-        return _watched(context, paths, given, logs=logs, output=output)
-    report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
-    from ncheck.triage.report import as_json, print_triage
+    from ncheck.cli.examine import language_for
+    from ncheck.report.language import speaking
 
-    if output == "json":
-        click.echo(as_json(report), nl=False)
-    else:
-        print_triage(report, sys.stdout, os.environ)
+    with speaking(language_for(given.pop("lang"), sys.stdout)):
+        if given["watch"]:
+            return _watched(context, paths, given, logs=logs, output=output)
+        report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
+        from ncheck.triage.report import as_json, print_triage
+
+        if output == "json":
+            click.echo(as_json(report), nl=False)
+        else:
+            print_triage(report, sys.stdout, os.environ)
     return EXIT_FINDINGS if report.wrong else EXIT_CLEAN
 
 

@@ -13,15 +13,15 @@ from typing import TextIO
 from ncheck.hostlist import fold
 from ncheck.model.report import Report
 from ncheck.report import text as words
-from ncheck.report.language import tr
+from ncheck.report.language import marked, tr
 from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import nodes_of, origin, urgency
 from ncheck.report.text import FoldedFinding, counted, fold_findings
 
 _TO_TYPE = {
-    "fix": "{number} with a fix",
-    "look": "{number} with a command that shows more",
-    "do": "{number} with a sentence that says what to do",
+    "fix": marked("{number} with a fix"),
+    "look": marked("{number} with a command that shows more"),
+    "do": marked("{number} with a sentence that says what to do"),
 }
 
 

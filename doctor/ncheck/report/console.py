@@ -15,7 +15,7 @@ from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.model.state import unknown_by_cause
 from ncheck.report import text as words
-from ncheck.report.language import tr
+from ncheck.report.language import marked, tr
 from ncheck.report.measured import BAD, UNJUDGED, WARNED, WELL
 from ncheck.report.page import Page
 from ncheck.report.parts import (
@@ -143,9 +143,9 @@ def _no_answer(outcome: str, checks: Sequence[str], nodes: Sequence[str], reason
 
 
 NO_ANSWER = {
-    "crashed": "{checks} crashed on {nodes}: {reason}",
-    "unknown": "{checks} unknown on {nodes}: {reason}",
-    "not run": "{checks} not run on {nodes}: {reason}",
+    "crashed": marked("{checks} crashed on {nodes}: {reason}"),
+    "unknown": marked("{checks} unknown on {nodes}: {reason}"),
+    "not run": marked("{checks} not run on {nodes}: {reason}"),
 }
 
 
@@ -210,8 +210,9 @@ def _launch(page: Page, report: Report) -> None:
         launcher, line = next(iter(plan.lines.items()))
         unusable = blocked(plan)
         page.gap()
-        with_ = tr("launch with {launcher}", launcher=words.line(launcher))
-        page.say(f"{tr('{what} ({note})', what=with_, note=unusable) if unusable else with_}:", style="bold")
+        title = tr("launch with {launcher}", launcher=words.line(launcher))
+        title = tr("{what} ({note})", what=title, note=unusable) if unusable else title
+        page.say(tr("{label}: ", label=title).rstrip(), style="bold")
         for part in words.lines(line):
             page.verbatim(part, style="dim" if unusable else "bold green")
         for names, reason in reasons_to_set(plan):

@@ -25,7 +25,7 @@ from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.check_matrix import CheckMatrix, check_matrix
 from ncheck.report.gpus_alone import GpuTable, gpu_table
-from ncheck.report.language import spoken, tr
+from ncheck.report.language import marked, spoken, tr
 from ncheck.report.measured import HeatMap, TrafficLine, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     DOUBTFUL,
@@ -404,15 +404,19 @@ def _figures(
         say.WELL if reached == len(report.nodes) else say.BAD,
     )
     counts = counted(findings)
-    for number, noun, tone in ((counts.errors, "error", say.BAD), (counts.warnings, "warning", say.WARNED)):
-        yield str(number), tr(noun if number == 1 else f"{noun}s"), tone if number else say.WELL
+    shown = (
+        (counts.errors, "error", marked("errors"), say.BAD),
+        (counts.warnings, "warning", marked("warnings"), say.WARNED),
+    )
+    for number, noun, several, tone in shown:
+        yield str(number), tr(noun if number == 1 else several), tone if number else say.WELL
     outcomes = counts_of_outcomes(report)
     for word in (Outcome.CRASHED.value, NOT_RUN, Outcome.UNKNOWN.value):
         number = outcomes.get(word, 0)
         if number or word == Outcome.UNKNOWN.value:
             yield (
                 str(number),
-                tr(f"{'verdict' if number == 1 else 'verdicts'} {word}"),
+                tr("verdict {outcome}" if number == 1 else "verdicts {outcome}", outcome=tr(word)),
                 DOUBTFUL if number else say.WELL,
             )
 

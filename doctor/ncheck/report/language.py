@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.lazy_dataclass import dataclass
@@ -38,6 +37,11 @@ def tr(text: str, /, **values: object) -> str:
     if spoken and text:  # the entry of "" is the catalogue's header
         text = spoken.translated(text)
     return text.format(**values) if values else text
+
+
+def marked(text: str) -> str:
+    """Return the text as it is: it is in the catalogue, and `tr` gets it where it is printed."""
+    return text
 
 
 def translation(text: str) -> str:
@@ -77,8 +81,10 @@ def language_of(wanted: str, environ: Mapping[str, str], stream: TextIO) -> tupl
     try:
         _SAMPLE.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return ENGLISH, f"--lang {name}: the encoding {encoding} lacks its characters, so this is in English; to see "
-        "them, on a terminal with UTF-8: export LC_ALL=C.UTF-8"
+        return ENGLISH, (
+            f"--lang {name}: the encoding {encoding} lacks its characters, so this is in English; to see them, on a "
+            "terminal with UTF-8: export LC_ALL=C.UTF-8"
+        )
     if not _catalogue(name).is_file():
         return (
             ENGLISH,
@@ -88,6 +94,8 @@ def language_of(wanted: str, environ: Mapping[str, str], stream: TextIO) -> tupl
 
 
 def _catalogue(name: str) -> Traversable:
+    from importlib.resources import files
+
     return files("ncheck.report").joinpath(f"{name}.mo")
 
 

@@ -98,8 +98,7 @@ def _doubts(one: Measurement) -> list[str]:
     timed = one.protocol
     doubts = []
     if timed and timed.cut:
-        text = "{number} of {wanted} repeats: no time for more"
-        doubts.append(tr(text, number=timed.repeats, wanted=timed.wanted))
+        doubts.append(tr("{number} of {wanted} repeats: no time for more", number=timed.repeats, wanted=timed.wanted))
     if timed and timed.spread and timed.noisy:
         doubts.append(tr("noisy: spread {share}", share=percent(timed.spread)))
     return doubts
@@ -290,9 +289,9 @@ def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
 
 
 def _heat(page: Page, drawn: HeatMap, pairs: Sequence[Pair]) -> None:
-    pairs_of = "between nodes, one rank each, in GB/s "
-    known = pairs_of + ("(expected: {rate} GB/s):" if drawn.expected else "(usual here: {rate} GB/s):")
-    page.say(tr(known, rate=rate(drawn.usual)), "  ", style="bold")
+    usual = rate(drawn.usual)
+    known = tr("expected: {rate} GB/s", rate=usual) if drawn.expected else tr("usual here: {rate} GB/s", rate=usual)
+    page.say(tr("between nodes, one rank each, in GB/s ({known}):", known=known), "  ", style="bold")
     if drawn.names:
         _matrix(page, drawn)
     if drawn.left_out:

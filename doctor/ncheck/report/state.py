@@ -32,8 +32,10 @@ def not_checked(report: Report, explained: Collection[str] = ()) -> Iterator[str
             if not node.reached and node.name not in explained}  # fmt: skip
     for cause, nodes in grouped(lost):
         checks = words.count(max(codes[node] for node in nodes), "check")
-        text = "{nodes} not reached ({cause}): {checks} not run"
-        yield tr(text, nodes=words.node_set(nodes), cause=words.line(cause), checks=checks)
+        yield tr(
+            "{nodes} not reached ({cause}): {checks} not run",
+            nodes=words.node_set(nodes), cause=words.line(cause), checks=checks,
+        )  # fmt: skip
     for group in fold_verdicts(unknown):
         names, on = words.joined(group.checks, 3), words.node_set(group.nodes)
         yield tr("{checks} unknown on {nodes}: {reason}", checks=names, nodes=on, reason=words.line(group.reason))

@@ -43,8 +43,10 @@ class Headline:
 
     @property
     def text(self) -> str:
-        whole = "{state} {details}" if self.state is State.INTERRUPTED else "{state}: {details}"
-        return tr(whole, state=tr(self.state.value), details=tr("; ").join(self.details))
+        state, details = tr(self.state.value), tr("; ").join(self.details)
+        if self.state is State.INTERRUPTED:
+            return tr("{state} {details}", state=state, details=details)
+        return tr("{state}: {details}", state=state, details=details)
 
     @property
     def kind(self) -> str:

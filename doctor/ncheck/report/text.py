@@ -12,7 +12,7 @@ from ncheck.model.check import HERE
 from ncheck.model.finding import DO, Finding, Severity, Verdict
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
-from ncheck.report.language import tr, translation
+from ncheck.report.language import marked, tr, translation
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
 _ESCAPE = expression(
@@ -214,12 +214,12 @@ def fix_label(finding: FoldedFinding | Blocker) -> str:
     return tr(_ON[finding.kind], place=place)
 
 
-_HERE = {"fix": "fix here", "look": "look here", DO: "here"}
-_ON = {"fix": "fix on {place}", "look": "look on {place}", DO: "on {place}"}
+_HERE = {"fix": marked("fix here"), "look": marked("look here"), DO: marked("here")}
+_ON = {"fix": marked("fix on {place}"), "look": marked("look on {place}"), DO: marked("on {place}")}
 _ASK = {
-    "fix": "ask the admin of {place} to run",
-    "look": "ask the admin of {place} to run, and what it shows",
-    DO: "ask the admin of {place} to run, and what it shows",
+    "fix": marked("ask the admin of {place} to run"),
+    "look": marked("ask the admin of {place} to run, and what it shows"),
+    DO: marked("ask the admin of {place} to run, and what it shows"),
 }
 
 

@@ -14,7 +14,7 @@ from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
 from ncheck.report.console import NO_ANSWER
 from ncheck.report.gpus_alone import print_gpus
-from ncheck.report.language import tr
+from ncheck.report.language import marked, tr
 from ncheck.report.measured import how_measured, print_measured
 from ncheck.report.page import Page
 from ncheck.report.parts import print_fix, print_headline, print_news, print_origin, print_read_more, print_title
@@ -35,10 +35,10 @@ from ncheck.report.summary import (
 from ncheck.report.tables import padded
 from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped
 
-_ALL_IN_JSON = "(all in -o json)"
+_ALL_IN_JSON = marked("(all in -o json)")
 _MORE_OF_CHECK = (
-    "and {number} more {check} finding on {nodes}, with other messages",
-    "and {number} more {check} findings on {nodes}, with other messages",
+    marked("and {number} more {check} finding on {nodes}, with other messages"),
+    marked("and {number} more {check} findings on {nodes}, with other messages"),
 )
 
 EVIDENCE_LINES = 4
@@ -60,7 +60,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     answer = headline(report, findings)
     print_headline(page, answer)
     print_origin(page, report)
-    _topic(page, tr("python"), {node.name: interpreter(node) for node in report.nodes if node.reached})
+    _topic(page, "python", {node.name: interpreter(node) for node in report.nodes if node.reached})
     _findings(page, findings)
     print_news(page, report)
     _verdicts(page, report)
@@ -152,9 +152,9 @@ def _unknown(page: Page, sign: Text, groups: Sequence[FoldedVerdicts], outcome: 
 
 
 _FOR_OTHERS = {
-    "crashed": "{checks} crashed on {nodes} for {reasons}",
-    "unknown": "{checks} unknown on {nodes} for {reasons}",
-    "not run": "{checks} not run on {nodes} for {reasons}",
+    "crashed": marked("{checks} crashed on {nodes} for {reasons}"),
+    "unknown": marked("{checks} unknown on {nodes} for {reasons}"),
+    "not run": marked("{checks} not run on {nodes} for {reasons}"),
 }
 
 
@@ -162,10 +162,9 @@ def _need_root(page: Page, verdicts: Sequence[Verdict], how: str) -> None:
     if verdicts:
         checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
         nodes = words.node_set(names_in(verdicts))
-        need = "{number} check needs" if len(checks) == 1 else "{number} checks need"
-        named = words.joined(checks, CHECK_NAMES)
-        text = f"{need} root on {{nodes}} ({{how}}): {{checks}}"
-        _dim(page, tr(text, number=len(checks), nodes=nodes, how=how, checks=named))
+        one = tr("1 check needs root on {nodes} ({how})", nodes=nodes, how=how)
+        several = tr("{number} checks need root on {nodes} ({how})", number=len(checks), nodes=nodes, how=how)
+        _dim(page, (one if len(checks) == 1 else several) + tr(": ") + words.joined(checks, CHECK_NAMES))
 
 
 def _skipped(page: Page, groups: Sequence[FoldedVerdicts]) -> None:

@@ -50,7 +50,7 @@ FOR, RANKS, NETWORK, KEPT, FORCE = (Group("Job launch") for _ in range(5))
 PACE, LIMITS = Group("Limits"), Group("Limits")
 PROBE = Group("Bandwidth test")
 EXPECTED, SELECT, COUNTS = (Group("Checks") for _ in range(3))
-OUTPUT, RECORD, HISTORY, GOOD = (Group("Output") for _ in range(4))
+OUTPUT, RECORD, HISTORY, GOOD, LANGUAGE = (Group("Output") for _ in range(5))
 
 
 @dataclass(frozen=True)
@@ -316,6 +316,12 @@ class Settings:
     columns: tuple[str, ...] = _row(
         COLUMNS, OUTPUT, "--columns", read.columns, "NAMES",
         f"Columns of -o table, in this order: {','.join(COLUMNS)}.  [all]", python=None,
+    )
+    lang: str = _row(
+        "en", LANGUAGE, "--lang", read.OneOf(("en", "zh", "auto")), None,
+        "Language of the words around the findings, in formats for people. zh: Simplified Chinese; auto: that of the "
+        "locale. Messages, commands and this help are English.  [en]",
+        variable="NCHECK_LANG", python=None,
     )
     record: str | None = _row(
         None, RECORD, "--record", read.path, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",

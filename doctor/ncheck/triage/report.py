@@ -8,7 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.report.json import without_delete
+from ncheck.report.language import tr, translation
+from ncheck.report.text import count, joined
 from ncheck.text import printable
+from ncheck.triage.causes import CAUSES, SYMPTOM
 from ncheck.triage.logs import LogReport
 from ncheck.triage.wait_limits import sentence
 
@@ -39,11 +42,13 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
     for number, found in enumerate(report.diagnoses):
         page.gap()
         if number == 1:
-            page.say("What else it could be:", style="bold")
+            page.say(tr("What else it could be:"), style="bold")
         lines = found.evidence if number == 0 else found.evidence[:_MOST_SHOWN]
         if number:
-            page.say(f"{found.cause} ({_sure(found)}): {printable(found.meaning, 300)}{_who(found)}")
+            page.say(_named(found, _meaning(found)))
             lines = () if found.evidence == report.diagnoses[0].evidence else lines
+        if number == 0 and _known(found) and found.meaning != CAUSES.get(found.cause, SYMPTOM).meaning:
+            page.say(printable(found.meaning, 300), "  ", style="dim")
         for line in lines:
             place = f"{_name(line.file)}:{line.line}" if line.line else line.file
             page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
@@ -59,19 +64,34 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
 def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:
     """Yield what limits the wait, what changes something, and what shows more."""
     if found.limit:
-        yield f"limit: {sentence(found.limit, works=found.works)}"
+        yield f"{tr('limit: ')}{sentence(found.limit, works=found.works)}"
     if found.fix:
-        yield f"fix: {found.fix}"
+        yield f"{tr('fix: ')}{found.fix}"
     if found.do:
-        yield f"do: {found.do}"
-    yield from (f"look: {line}" for line in (found.looks if best else found.looks[: not found.fix]))
+        yield f"{tr('do: ')}{found.do}"
+    yield from (f"{tr('look: ')}{line}" for line in (found.looks if best else found.looks[: not found.fix]))
 
 
 def _headline(report: TriageReport) -> str:
     if not report.diagnoses:
         return _sentence(report.summary)
     best = report.diagnoses[0]
-    return f"{best.cause} ({_sure(best)}): {printable(report.summary, 300)}{_who(best)}"
+    return _named(best, _meaning(best) if _known(best) else printable(report.summary, 300))
+
+
+def _named(found: Diagnosis, what: str) -> str:
+    named = tr("{cause} ({sure}): {what}", cause=found.cause, sure=_sure(found), what=what)
+    return f"{named}{_who(found)}"
+
+
+def _meaning(found: Diagnosis) -> str:
+    """Return what was seen; in another language, what the cause means."""
+    return _known(found) or printable(found.meaning, 300)
+
+
+def _known(found: Diagnosis) -> str:
+    """Return what the cause means in the language of the report; "" in English."""
+    return translation(CAUSES.get(found.cause, SYMPTOM).meaning)
 
 
 def _sentence(text: str) -> str:
@@ -79,7 +99,7 @@ def _sentence(text: str) -> str:
 
 
 def _sure(found: Diagnosis) -> str:
-    return f"{found.confidence:.0%} sure" if found.confidence else "not sure"
+    return tr("{share} sure", share=f"{found.confidence:.0%}") if found.confidence else tr("not sure")
 
 
 _MOST_NAMES = 8
@@ -87,40 +107,48 @@ _MOST_NAMES = 8
 
 def _who(found: Diagnosis) -> str:
     """Return the ranks and nodes that failed: " (rank 3 on node02)"."""
-    ranks = _names("rank", [str(rank) for rank in found.ranks])
-    nodes = _names("node", found.nodes)
-    return f" ({' on '.join(filter(None, (ranks, nodes)))})" if ranks or nodes else ""
+    ranks, nodes = _ranks(found.ranks), _nodes(found.nodes)
+    if ranks and nodes:
+        return tr(" ({ranks} on {nodes})", ranks=ranks, nodes=nodes)
+    return tr(" ({names})", names=ranks or nodes) if ranks or nodes else ""
 
 
-def _names(word: str, names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+def _ranks(ranks: Sequence[int]) -> str:
+    listed = joined([str(rank) for rank in ranks], _MOST_NAMES)
     return (
-        f"{word}{'s' if len(names) > 1 else ''} {', '.join(printable(name, 80) for name in names[:_MOST_NAMES])}{more}"
+        "" if not ranks else tr("rank {names}", names=listed) if len(ranks) == 1 else tr("ranks {names}", names=listed)
+    )
+
+
+def _nodes(nodes: Sequence[str]) -> str:
+    listed = joined([printable(name, 80) for name in nodes], _MOST_NAMES)
+    return (
+        "" if not nodes else tr("node {names}", names=listed) if len(nodes) == 1 else tr("nodes {names}", names=listed)
     )
 
 
 def _name(file: str) -> str:
-    return "standard input" if file == "-" else file
+    return tr("standard input") if file == "-" else file
 
 
 def _notes(report: TriageReport) -> Iterator[str]:
     yield _seen(report)
     for missing in report.unread[:10]:
-        yield f"Not read: {_name(missing.name)}: {missing.reason}"
+        yield tr("Not read: {name}: {reason}", name=_name(missing.name), reason=missing.reason)
     if len(report.unread) > 10:  # noqa: PLR2004  as above
-        yield f"Not read: {len(report.unread) - 10} more"
+        yield tr("Not read: {number} more", number=len(report.unread) - 10)
     yield from getattr(report, "notes", ())
 
 
 def _seen(report: TriageReport) -> str:
     """Return what was looked at."""
     if isinstance(report, LogReport):
-        return f"{report.files} {'log' if report.files == 1 else 'logs'}, {report.lines} lines read."
+        return tr("{logs}, {number} lines read.", logs=count(report.files, "log"), number=report.lines)
     if not report.ranks:
-        return "No process of a job was looked at."
-    ranks = _names("rank", [str(one.rank) for one in report.ranks if one.rank is not None])
-    nodes = _names("node", tuple(dict.fromkeys(one.node for one in report.ranks)))
-    found = ranks or f"{len(report.ranks)} processes without a rank"
-    return f"Job: {found}{f' of {report.size}' if report.size else ''} on {nodes}."
+        return tr("No process of a job was looked at.")
+    ranks = _ranks([one.rank for one in report.ranks if one.rank is not None])
+    nodes = _nodes(tuple(dict.fromkeys(one.node for one in report.ranks)))
+    found = ranks or tr("{number} processes without a rank", number=len(report.ranks))
+    if report.size:
+        return tr("Job: {ranks} of {number} on {nodes}.", ranks=found, number=report.size, nodes=nodes)
+    return tr("Job: {ranks} on {nodes}.", ranks=found, nodes=nodes)
