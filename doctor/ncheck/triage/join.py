@@ -14,6 +14,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.job import Job, Target
 from ncheck.redact import redact
 from ncheck.text import printable
+from ncheck.triage.across_lines.variables import names_note
 from ncheck.triage.causes import SYMPTOM, UNKNOWN
 from ncheck.triage.certainty import NAMED, Grade
 from ncheck.triage.clue import Clue, Motion
@@ -23,7 +24,7 @@ from ncheck.triage.facts.processes import ProcessesFacts
 from ncheck.triage.judge import MOST_EVIDENCE, diagnoses_of, headline, place
 from ncheck.triage.live import SourceReader, readers
 from ncheck.triage.sources import Unreadable
-from ncheck.triage.wait_limits import limited, shown_of
+from ncheck.triage.wait_limits import limited, settings_of, shown_of
 
 
 class Work(str, Enum):
@@ -98,7 +99,8 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
         diagnoses = tuple(_unexplained(job, seen)) if work is Work.STILL else ()
     else:
         diagnoses = diagnoses_of(clues, job)
-    wait = shown_of(job, cluster)
+    settings = settings_of(job, cluster)
+    wait = shown_of(job, cluster, settings)
     diagnoses = limited(diagnoses, wait)
     unread += broken
     if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
@@ -110,7 +112,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     ranks = tuple(SeenRank(one.rank, one.node, one.pid) for one in job.ranks)
     return LiveReport(
         diagnoses, healthy, _summary(diagnoses, work, unread), job.key, job.size, ranks, job.missing, unread,
-        (*_notes(cluster, job), *((wait.note,) if wait and wait.note and diagnoses else ())), work,
+        (*_notes(cluster, job), *filter(None, (wait.note if wait and diagnoses else "", names_note(settings)))), work,
     )  # fmt: skip
 
 

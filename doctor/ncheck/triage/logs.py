@@ -9,6 +9,7 @@ from typing import BinaryIO
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, shell_word
 from ncheck.triage.across_lines.libraries import verbs_note
+from ncheck.triage.across_lines.variables import names_note
 from ncheck.triage.causes import look_of
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
@@ -66,7 +67,8 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
     files = len(scan.logs) + len(recorded.dumps)
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
     notes = ("" if any(one.cause == "ibverbs_missing" for one in diagnoses) else verbs_note(scan.context),
-             wait.note if wait and any(one.limit for one in diagnoses) else "")  # fmt: skip
+             wait.note if wait and any(one.limit for one in diagnoses) else "",
+             names_note(line.text for line in scan.context))  # fmt: skip
     return LogReport(
         diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, tuple(filter(None, notes))
     )

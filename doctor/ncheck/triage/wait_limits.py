@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ncheck.triage.parse.flight_recorder import Dump
     from ncheck.triage.scan import Hit, Scan, ScannedLog
 
+_WORDS = (*WORDS_OF_SETTINGS, "nccl version")
 _MARGIN = 1.5  # of the time that the work takes
 
 
@@ -88,14 +89,25 @@ def _work(hits: Iterable[Hit], logs: Sequence[ScannedLog], seconds: float | None
     return (None, False) if fits else (needs, bool(lines))
 
 
-def shown_of(job: Job, cluster: Cluster) -> Shown | None:
-    """Return what limits the waits of a running job, as far as its processes show it; None if nothing does."""
-    around = [one for held in job.launchers.values() for one in held]
-    commands = [one.command for one in (*(rank.process for rank in job.ranks), *around)]
+def settings_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
+    """Return what a running job shows of its settings: command lines, variables, and lines of its logs."""
     variables = (word for rank in job.ranks for word in _as_words(rank.variables))
-    words = list(dict.fromkeys([*commands, *variables, *_lines_of_settings(cluster)]))
+    return tuple(dict.fromkeys((*_commands(job), *variables, *_lines_of_settings(cluster))))
+
+
+def _commands(job: Job) -> Iterator[str]:
+    yield from (rank.process.command for rank in job.ranks)
+    yield from (one.command for held in job.launchers.values() for one in held)
+
+
+def shown_of(job: Job, cluster: Cluster, words: Collection[str]) -> Shown | None:
+    """Return what limits the waits of a running job with these settings; None if nothing shows it."""
     files = dict.fromkeys(file for facts in cluster.facts(StacksFacts).values() for file in _files(facts))
-    names = {name for text in dict.fromkeys((*commands, *files)) for name in frameworks_in(text.lower())}
+    names = {
+        name
+        for text in dict.fromkeys((*_commands(job), *_lines_of_settings(cluster), *files))
+        for name in frameworks_in(text.lower())
+    }
     read = (one for facts in cluster.facts(FlightRecorderFacts).values() for one in facts.dumps.values())
     recorded = _recorded((one.dump for one in read if isinstance(one, DumpFile)), names, words)
     if recorded is not None:
@@ -122,7 +134,8 @@ def _lines_of_settings(cluster: Cluster) -> Iterator[str]:
 
 
 def _is_of_setting(line: str) -> bool:
-    return any(word in line.lower() for word in WORDS_OF_SETTINGS)
+    lower = line.lower()
+    return any(word in lower for word in _WORDS)
 
 
 def _as_words(variables: Mapping[str, str]) -> Iterator[str]:
@@ -187,7 +200,7 @@ def sentence(limit: WaitLimit, *, works: bool = False) -> str:
     """
     value = span(limit.seconds) if limit.seconds is not None else "not known here"
     needs = f"; the work takes about {span(limit.needs)}" if limit.needs else ""
-    doubt = "; the work must end within it" if works else "; more time helps only if the late rank still works"
+    doubt = "; the work must end within it" if works else "; more time helps only if the late rank still comes"
     return f"{value}, set by {limit.setting} ({limit.framework}){needs}{'' if limit.helps else doubt}"
 
 

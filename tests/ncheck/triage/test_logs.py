@@ -397,3 +397,27 @@ def test_tcp_for_want_of_libibverbs_is_a_note_and_no_fault(tmp_path: Path) -> No
     assert "ibverbs_missing" in found.notes[0]
     for other in (tcp.replace("Failed", "NCCL_IB_DISABLE set by environment to 1. Failed"), "step 1 loss 0.2\n"):
         assert report(tmp_path, {"job.log": other}).notes == ()
+
+
+VERSION = "n1:7:8 [0] NCCL INFO NCCL version 2.21.5+cuda12.4"
+
+
+def test_a_variable_with_a_slip_in_its_name_is_a_note(tmp_path: Path) -> None:
+    launch = "+ mpirun -np 16 -x NCCL_IB_HCAS=mlx5_0 -x NCCL_DEBUG=INFO python train.py"
+    ucx = "[n1:7:0] parser.c:2033 UCX  WARN  unused environment variable: UCX_NET_DEVICE (maybe: UCX_NET_DEVICES?)"
+    assert report(tmp_path, {"job.log": f"{launch}\n{VERSION}\n{ucx}\n"}).notes == (
+        (
+            "without effect: NCCL_IB_HCAS: NCCL 2.21.5 has no such variable, but NCCL_IB_HCA; UCX_NET_DEVICE:"
+            " UCX_NET_DEVICES is meant"
+        ),
+    )
+
+
+@pytest.mark.parametrize("lines", [
+    ("mpirun -x NCCL_IB_HCAS=mlx5_0 python train.py",),  # the version of NCCL is not known
+    ("mpirun -x NCCL_IB_HCA=mlx5_0 -x NCCL_OUR_OWN=1 --env-NCCL_DEBUGS=1 python train.py", VERSION),
+    ("mpirun -x NCCL_IB_HCAS=mlx5_0 python train.py", VERSION.replace("2.21.5", "2.99.1")),
+    ("UCX  WARN  unused environment variable: UCX_HOME", VERSION),
+])  # fmt: skip
+def test_a_name_that_something_may_read_is_no_note(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert report(tmp_path, {"job.log": "\n".join(lines)}).notes == ()

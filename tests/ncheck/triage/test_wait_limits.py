@@ -12,10 +12,12 @@ from ncheck.model.job import Target
 from ncheck.triage.diagnosis import WaitLimit
 from ncheck.triage.facts.flight_recorder import DumpFile, FlightRecorderFacts
 from ncheck.triage.facts.jobs import job_of
+from ncheck.triage.facts.log_tails import LogTail, LogTailsFacts
 from ncheck.triage.facts.processes import ProcessesFacts
+from ncheck.triage.join import examine_job
 from ncheck.triage.logs import LogReport, examine_logs
 from ncheck.triage.parse.flight_recorder import Dump
-from ncheck.triage.wait_limits import sentence, shown_of
+from ncheck.triage.wait_limits import sentence, settings_of, shown_of
 from ncheck.triage.wait_settings import FRAMEWORKS
 
 from tests.ncheck.triage.dumps import dump, steps
@@ -110,7 +112,7 @@ def test_a_wait_that_may_be_for_a_rank_that_died_is_given_no_more_time(
 ) -> None:
     known = WaitLimit(framework, setting, seconds)
     assert limit(tmp_path, line) == (known, "")
-    assert sentence(known).endswith("; more time helps only if the late rank still works")
+    assert sentence(known).endswith("; more time helps only if the late rank still comes")
 
 
 def test_a_rank_that_died_is_no_matter_of_time(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def shown(
     of = cluster({"n0": known})
     job = job_of(of, Target())
     assert job
-    found = shown_of(job, of)
+    found = shown_of(job, of, settings_of(job, of))
     return (found.setting.name, found.seconds, found.note) if found else None
 
 
@@ -165,6 +167,20 @@ def test_the_limit_of_a_running_job_is_read_off_its_command_its_variables_and_it
     )  # fmt: skip
     assert shown(("python3", "/opt/bin/deepspeed"), DEEPSPEED_TIMEOUT="60") == ("DEEPSPEED_TIMEOUT", 3600.0, "")
     assert shown(train, dump(steps(4, "started"))) == ("init_process_group(timeout=)", 600.0, "")
+
+
+def test_what_the_log_of_a_running_job_says_of_its_settings_counts() -> None:
+    log = "step 1\nTrainingArguments(ddp_timeout=1800,\nn0:1:1 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\nstep 2"
+    ranks = (process(4000, variables={"RANK": "0", "WORLD_SIZE": "1", "NCCL_IB_HCAS": "mlx5_0"}),)
+    tails = LogTailsFacts((LogTail("job.log", (4000,), log),), {})
+    of = cluster({"n0": {ProcessesFacts: ProcessesFacts(ranks, {}), LogTailsFacts: tails}})
+    found = examine_job(of, Target())
+    assert found.notes == ("without effect: NCCL_IB_HCAS: NCCL 2.21.5 has no such variable, but NCCL_IB_HCA",)
+    job = job_of(of, Target())
+    assert job
+    limit = shown_of(job, of, settings_of(job, of))
+    assert limit
+    assert (limit.setting.name, limit.seconds) == ("--ddp_timeout", 1800.0)
 
 
 def test_of_a_job_that_shows_no_limit_none_is_named() -> None:
