@@ -37,10 +37,10 @@ class GivenToRun(Given, total=False):
 
 def given_module() -> str:
     """Return the text of settings/given.py. A setting that chooses the nodes is one of `run` alone."""
-    from ncheck.settings.options import WHICH
+    from ncheck.settings.options import AGAIN, WHICH
 
     arguments = list(_arguments())
-    of_run = [line for name, group, line in arguments if group is WHICH and name != "via"]
+    of_run = [line for name, group, line in arguments if group in (WHICH, AGAIN) and name != "via"]
     return _MODULE.format("\n".join(line for *_, line in arguments if line not in of_run), "\n".join(of_run))
 
 

@@ -41,8 +41,14 @@ def run(nodes: Nodes = None, **settings: Unpack[GivenToRun]) -> Report:
     from ncheck.pipeline import examine
 
     given = _given("run", settings, GivenToRun)
-    named = {} if nodes is None and settings.get("slurm") else _nodes(nodes)
-    return examine(_settings({**named, **given}), Silent())
+    elsewhere = settings.get("slurm") or settings.get("failed_of")
+    named = {} if nodes is None and elsewhere else _nodes(nodes)
+    made = _settings({**named, **given})
+    if made.failed_of:
+        from ncheck.steps.failed_of import narrowed
+
+        made = narrowed(made)
+    return examine(made, Silent())
 
 
 def replay(directory: OnePath, **settings: Unpack[Given]) -> Report:

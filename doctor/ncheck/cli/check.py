@@ -13,6 +13,7 @@ import click
 
 from ncheck.cli.examine import examined, language_for, nodes_file, say, say_unused_ignores, settings_of
 from ncheck.cli.options import (
+    AGAIN,
     CONFIG,
     COUNTS,
     DEPTH,
@@ -54,7 +55,9 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @NODES
-@options(DEPTH, WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, HISTORY, RECORD)
+@options(
+    DEPTH, AGAIN, WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, HISTORY, RECORD
+)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
@@ -65,7 +68,7 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 
 @click.command(cls=GroupedCommand)
-@options(DEPTH, JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
+@options(DEPTH, AGAIN, JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
     return _run_and_show(examined, {**flags, "local": True})

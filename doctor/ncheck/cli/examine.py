@@ -40,6 +40,10 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     settings = replace(settings, run=replace(settings.run, started_in=_shared(folder, settings.environment)))
     _refuse_unknown_checks(settings)
     _refuse_files(settings)
+    if settings.failed_of:
+        from ncheck.steps.failed_of import narrowed
+
+        return narrowed(settings)
     return settings
 
 

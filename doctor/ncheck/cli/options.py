@@ -133,8 +133,8 @@ def formats(_context: click.Context, _parameter: click.Parameter, typed: str) ->
     return [CompletionItem(form) for form in FORMATS if form.startswith(typed)]
 
 
-_COMPLETED = {"FILE": files, "KEY": files, "PATH": files, "DIR": files, "CHECK": checks, "CHECK[=NODES]": checks,
-              "FORMAT[=FILE]": formats}  # fmt: skip
+_COMPLETED = {"FILE": files, "KEY": files, "PATH": files, "DIR": files, "REPORT": files, "CHECK": checks,
+              "CHECK[=NODES]": checks, "FORMAT[=FILE]": formats}  # fmt: skip
 
 
 def _option(heading: str, *flags: str, **words: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
@@ -163,7 +163,8 @@ NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=file
 
 # The options that several commands share, in the order of --help.
 HOSTS = (_setting("hosts"), _setting("via"))
-DEPTH, WHICH, SSH, JOB, STORAGE = map(_group, (rows.DEPTH, rows.WHICH, rows.SSH, rows.JOB, rows.STORAGE))
+DEPTH, AGAIN = map(_group, (rows.DEPTH, rows.AGAIN))
+WHICH, SSH, JOB, STORAGE = map(_group, (rows.WHICH, rows.SSH, rows.JOB, rows.STORAGE))
 NETWORK, RANKS, KEPT, FORCE = map(_group, (rows.NETWORK, rows.RANKS, rows.KEPT, rows.FORCE))
 FOR = (_setting("launcher", "--for", "--with"),)
 FOR_HIDDEN = (_setting("launcher", "--for", "--with", hidden=True),)

@@ -22,8 +22,8 @@ SLURM_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str, str]) -> tuple[Node, ...]:
     """Return the nodes in the order of the list, each name once. Raises InventoryError with the place of the error."""
     if settings.local:
-        return (_this_machine(),)
-    if settings.hosts is not None:
+        nodes: tuple[Node, ...] = (_this_machine(),)
+    elif settings.hosts is not None:
         nodes = _nodes(from_names(settings.hosts))
     elif settings.nodes_file is not None:
         nodes = _nodes(_from_file(settings.nodes_file, stdin, settings.run.sources.get("nodes_file")))
@@ -32,6 +32,8 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
         nodes = _nodes(_from_slurm(environ, place, "--slurm" if settings.slurm else f"--via {settings.via}"))
     else:
         nodes = (_this_machine(),)
+    if settings.run.earlier:
+        nodes = settings.run.earlier.among(nodes)
     if settings.via == "srun":
         _require_allocated(nodes, environ, settings.named("via", "srun"))
     return nodes

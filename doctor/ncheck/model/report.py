@@ -382,6 +382,49 @@ class BadNode:
 
 
 @dataclass(frozen=True)
+class EarlierProblem:
+    """One check that had failed, or was unknown, in an earlier report, and what is known of its nodes now.
+
+    code: The code of the check.
+    check: Its name.
+    nodes: The nodes of which it said so.
+    failed: Those of them that a finding named; of the others the check was unknown.
+    compared_with: Of a check that compares nodes: those that it had to compare with.
+    gone: Those of which it says so no more.
+    remains: The nodes on which it fails now; of a check that compares nodes, these may be others.
+    unknown: Those of which is not known whether it is gone.
+    unlisted: Those that are not in the list of nodes any more.
+    """
+
+    code: str
+    check: str
+    nodes: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    remains: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no node that is still listed has it."""
+        return bool(self.gone) and not self.remains and not self.unknown
+
+
+@dataclass(frozen=True)
+class LookedAgain:
+    """What came of an earlier report (--failed-of).
+
+    time: When the run of that report began.
+    problems: One for each check that had failed or was unknown. If there are any, only these checks ran.
+    """
+
+    time: str
+    problems: tuple[EarlierProblem, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """One run.
 
@@ -418,6 +461,7 @@ class Report:
     news: What the history says of this run's findings (--history), a sentence each.
     level: How deep the run looked (--level): quick, standard or acceptance; empty: the recording does not say.
     beside_level: The settings that were not as the level has them, such as probe tcp.
+    again: What came of the problems of an earlier report (--failed-of); null without that option.
     state: The answer, in the words that every format has. Ready is only what was verified: all nodes were reached, some
         check passed, and none is unknown.
     schema: This format. New members may be added under the same number; none is changed or removed.
@@ -455,6 +499,7 @@ class Report:
     news: tuple[str, ...] = ()  # what the history says of this run's findings (--history)
     level: str = ""  # --level; "" where a recording does not say
     beside_level: tuple[str, ...] = ()  # what was not as the level has it: "probe tcp"
+    again: LookedAgain | None = None  # --failed-of
     state: State = State.NOT_VERIFIED
     schema: str = SCHEMA
 

@@ -15,7 +15,7 @@ from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.language import marked, tr
 from ncheck.report.state import answer, not_checked
-from ncheck.report.summary import nodes_of, origin, urgency
+from ncheck.report.summary import looked_again, nodes_of, origin, urgency
 from ncheck.report.text import FoldedFinding, counted, fold_findings
 
 _TO_TYPE = {
@@ -31,6 +31,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 
 def _lines(report: Report) -> Iterator[str]:
+    yield from (f"again: {sentence}" for sentence in looked_again(report))
     findings = sorted(fold_findings(report.findings), key=urgency)
     for one in findings:
         nodes = words.line(fold(one.nodes)) or tr("this machine")

@@ -13,7 +13,7 @@ from ncheck.report import text as words
 from ncheck.report.environment import PropertyRow, environment
 from ncheck.report.language import tr
 from ncheck.report.state import answer, not_checked
-from ncheck.report.summary import by_topic, consequences, exit_code_meaning, origin, read_more, totals
+from ncheck.report.summary import by_topic, consequences, exit_code_meaning, looked_again, origin, read_more, totals
 from ncheck.report.tables import aligned, as_markdown, escaped
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, so_also
 
@@ -31,6 +31,7 @@ def _parts(report: Report) -> Iterator[str]:
     findings = fold_findings(report.findings)
     yield f"# {escaped(answer(report).text)}"
     yield escaped(" · ".join(origin(report)))
+    yield from map(escaped, looked_again(report))
     following = consequences(findings)
     for topic, members in by_topic(one for one in findings if not one.see or one.ignored).items():
         yield f"## {escaped(tr(topic))}"

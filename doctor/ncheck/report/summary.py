@@ -29,6 +29,7 @@ _KINDS = {
     State.NOT_VERIFIED: DOUBTFUL, State.INTERRUPTED: DOUBTFUL,
 }  # fmt: skip
 
+_PROBLEMS = 20  # of an earlier report, by name
 _CULPRITS, _CAUSES = 4, 2  # groups of nodes in the headline, and causes of each
 
 _LONGEST_REASON = 300  # characters of why a node was left out: a node's own words may be in it
@@ -62,7 +63,7 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     others = [one for one in relevant if one.severity is not Severity.ERROR]
     lost = unexplained(report, findings)
     dropped = [left_out(report.dropped, len({*report.dropped, *(node.name for node in report.nodes)}))]
-    rest = [*(dropped if report.dropped else ()), *_milder(report)]
+    rest = [*_again(report), *(dropped if report.dropped else ()), *_milder(report)]
     causes = [one for one in errors if one.counts] or [one for one in relevant if one.counts] or errors
     if state is State.INTERRUPTED:
         nodes = words.count(len(report.nodes), "node")
@@ -163,6 +164,38 @@ def _plan(report: Report, *, errors: bool) -> list[str]:
     return [tr("launch plan usable once this is fixed") if errors else tr("launch plan usable")]
 
 
+def _again(report: Report) -> list[str]:
+    """Return how many problems of an earlier report are gone."""
+    if report.again is None:
+        return []
+    problems = report.again.problems
+    if not problems:
+        return ["nothing had failed in the earlier report, so all was checked"]
+    gone = sum(one.is_gone for one in problems)
+    return [f"{gone} of {words.count(len(problems), 'earlier problem')} gone, and only what these need was checked"]
+
+
+def looked_again(report: Report) -> Iterator[str]:
+    """Yield what came of an earlier report: which problems are gone, which remain, and which are not known."""
+    if report.again is None or not report.again.problems:
+        return
+    problems = report.again.problems
+    parts = {
+        "remain": [(one, one.remains) for one in problems],
+        "unknown": [(one, one.unknown) for one in problems],
+        "not in the list now": [(one, one.unlisted) for one in problems],
+        "gone": [(one, one.gone) for one in problems if one.is_gone],
+    }
+    listed = {
+        word: [f"{one.code} {one.check} on {words.node_set(nodes)}" for one, nodes in part if nodes]
+        for word, part in parts.items()
+    }
+    said = "; ".join(f"{word}: {words.joined(named, _PROBLEMS)}" for word, named in listed.items() if named)
+    gone = sum(one.is_gone for one in problems)
+    time = words.line(report.again.time).replace("T", " ", 1)
+    yield f"{gone} of {words.count(len(problems), 'problem')} of {time} gone; {said}"
+
+
 def _milder(report: Report) -> list[str]:
     settings = words.line(", ".join(report.milder))
     return [tr("{settings} by the ncheck.toml of this folder", settings=settings)] if settings else []
@@ -181,6 +214,7 @@ def _passed(report: Report) -> str:
 
 def caveats(report: Report) -> Iterator[str]:
     """Yield what limits everything else in the report."""
+    yield from looked_again(report)
     if report.recorded:
         recorded = [node.name for node in report.nodes if node.recorded]
         some = 0 < len(recorded) < len(report.nodes)

@@ -68,4 +68,5 @@ class GivenToRun(Given, total=False):
     `config`: the ncheck.toml to read; without it, none is read. `program`: the words of the job's command line.
     """
 
+    failed_of: OnePath
     slurm: bool

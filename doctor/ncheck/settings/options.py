@@ -21,6 +21,7 @@ from ncheck.settings.values import COLUMNS, FORMATS, Output
 if TYPE_CHECKING:
     from ncheck.facts.expected import ExpectedFacts
     from ncheck.facts.ranks import RanksFacts
+    from ncheck.model.earlier import Earlier
     from ncheck.model.job import Target
     from ncheck.settings.own_checks import OwnCheck
 
@@ -44,7 +45,7 @@ LEVELS: Mapping[str, Mapping[str, object]] = {
     },
 }  # fmt: skip
 NOWHERE = Group()  # no command has an option for these
-DEPTH, WHICH, SSH = Group("Depth"), Group("Nodes"), Group("SSH")
+DEPTH, AGAIN, WHICH, SSH = Group("Depth"), Group("Depth"), Group("Nodes"), Group("SSH")
 JOB, STORAGE = Group("Job environment"), Group("Job environment")
 FOR, RANKS, NETWORK, KEPT, FORCE = (Group("Job launch") for _ in range(5))
 PACE, LIMITS = Group("Limits"), Group("Limits")
@@ -156,6 +157,7 @@ class RunContext:
     launcher started. `milder`: settings of an ncheck.toml that was only found, and that may hide what is wrong, as
     "fail-on never". `sources`: by setting, the variable, the key of the file or the argument in Python that gave it;
     nothing for a typed option. `own_checks`: [[check]] of ncheck.toml and of the folder checks.d.
+    `earlier`: what was wrong in the report of --failed-of.
     """
 
     expected: ExpectedFacts | None = None
@@ -167,6 +169,7 @@ class RunContext:
     milder: tuple[str, ...] = field(default=(), compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
     own_checks: tuple[OwnCheck, ...] = ()
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,12 @@ class Settings:
         "acceptance: also --gpu-test long, --storage-probe, --mesh all, --repeats 20; some minutes, 15 at most. Each "
         "of these options, where it is given, still counts.  [standard]",
         variable="NCHECK_LEVEL",
+    )
+    failed_of: str | None = _row(
+        None, AGAIN, "--failed-of", read.path, "REPORT",
+        "Check again only what failed or was unknown in this report (-o json=REPORT), on its nodes if none are named; "
+        "where nothing was, check all.",
+        not_in_file="use the option --failed-of",
     )
     nodes_file: str | None = _row(  # "-" is standard input
         None, NOWHERE, "the nodes file", read.path, None, "", key="nodes", approval=OUTSIDE, python=None,

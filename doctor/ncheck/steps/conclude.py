@@ -66,7 +66,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
-    verdicts = tuple(judgement.joined)
+    earlier = settings.run.earlier
+    verdicts = tuple(earlier.held(judgement.joined, cluster.names) if earlier else judgement.joined)
     unreached = _unreached(cluster, checks, excused)
     measurements, probe = _measured(cluster)
     by_peers = greeted_by_peers(cluster)
@@ -100,6 +101,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         hardware=hardware_of(cluster.known),
         **(vars(origin) if origin else {}),
     ))  # fmt: skip
+    report = replace(report, again=earlier.again(report) if earlier else None)
     bad = () if interrupted else found_bad(report, checks, settings)
     codes = {finding.code for finding in report.findings}
     avoids = tuple(sorted({check.code for check in checks if check.code in codes and mended(check, report)}))

@@ -161,7 +161,8 @@ class Run:
 
     def planned(self, cluster: Cluster) -> LaunchPlan:
         if not self.plans:
-            return LaunchPlan(notes=("--select leaves out facts that a plan is made of",))
+            option = "--failed-of" if self.settings.run.earlier else "--select"
+            return LaunchPlan(notes=(f"{option} leaves out facts that a plan is made of",))
         from ncheck.plan.plan import propose
 
         as_root = any(held.user_id == 0 for held in cluster.facts(IdentityFacts).values())
