@@ -13,6 +13,7 @@ from . import faults
 from .command import Run
 from .fixes import type_fixes, typed_in
 from .hosts import Lab
+from .layers import write
 from .node import Node
 from .ward import BETWEEN_NODES, Row, Ward, bashrc, hold, hold_whole, on, selected, sh, ward
 
@@ -99,13 +100,18 @@ def test_the_others_are_whole(limited: Ward, run: Run, healthy: Run) -> None:
     assert run.failed() == limited.failing
 
 
-def test_each_fix_that_is_typed_makes_its_check_green(limited: Ward, run: Run) -> None:
+def test_each_fix_that_is_typed_makes_its_check_green_and_its_problem_gone(limited: Ward, run: Run) -> None:
     codes = typed_in("test_limits.py")
+    write(limited.lab.root / "root" / "first.json", run.stdout)
     type_fixes(limited.lab, run, codes)
 
-    again = limited.examined("--select", ",".join(sorted(codes)))
+    again = limited.examined("--failed-of", "first.json", "--select", ",".join(sorted(codes)))
 
     mended = {(code, name) for code in codes for name in run.failed()[code]}
+    unknown = {pair for pair, outcome in run.verdicts().items() if outcome == "unknown" and pair[0] in codes}
+    problems = again.report["again"]["problems"]
+    assert {(one["code"], name) for one in problems for name in one["gone"]} == mended | unknown
+    assert [one for one in problems if one["remains"] or one["unknown"] or one["unlisted"]] == []
     assert {again.verdicts()[one] for one in mended} == {"passed"}
     assert again.failed() == {}
 
