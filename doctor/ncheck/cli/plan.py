@@ -110,7 +110,7 @@ def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:
 
 def _printed(report: Report, settings: Settings, *, as_json: bool) -> int:
     from ncheck.report.language import tr
-    from ncheck.report.summary import python_not_judged
+    from ncheck.report.summary import pins, python_not_judged
 
     reasons = blocking_reasons(report)
     launcher, text = _text(report.plan, settings, as_json=as_json)
@@ -122,7 +122,7 @@ def _printed(report: Report, settings: Settings, *, as_json: bool) -> int:
         return EXIT_FINDINGS
     chosen = tr("plan for {launcher}", launcher=launcher)
     say(chosen if settings.launcher else tr("{plan} (choose another with --for)", plan=chosen))
-    for reason in report.plan.reasons.get(launcher, ()):
+    for reason in (*report.plan.reasons.get(launcher, ()), *pins(report.plan)):
         say(reason)
     if reasons:
         say(tr("printed because of --force"))

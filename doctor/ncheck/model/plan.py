@@ -16,12 +16,14 @@ class Setting:
     reason: The reason.
     evidence: Evidence, one line each.
     decided: False if the right value could not be determined.
+    pin: The value that makes sure of what happens without one; empty if there is none, or value is set.
     """
 
     value: str | None
     reason: str
     evidence: tuple[str, ...] = ()
     decided: bool = True
+    pin: str = ""
 
 
 @dataclass(frozen=True)

@@ -128,12 +128,9 @@ def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used
     rdma = over_tcp(cluster) is False
     wrong = [node for node in network.members if not _right_already(network, node, picks[node], rdma=rdma)]
     if not wrong:
-        reason = f"nothing to set: NCCL already picks {network.label} on every node"
-        return Advice({IFNAME: Setting(None, reason, evidence)})
+        return Advice({IFNAME: _picked_already(cluster, network, picks, evidence)})
     used = nodes_by_value({node: _interfaces_used(picks[node]) for node in wrong})
-    groups = [f"{names} on {fold(nodes)}" for names, nodes in used.items()]
-    currently = ", ".join(groups[:_NAMED]) + (", ..." if len(groups) > _NAMED else "")
-    reason = f"currently NCCL would use {currently}; the job's network is {network.label}"
+    reason = f"currently NCCL would use {_some(used)}; the job's network is {network.label}"
     if network.names:
         return Advice({IFNAME: Setting(_exactly(cluster, network.names[0]), reason, evidence)})
     names = {node: addresses[0].interface.name for node, addresses in network.members.items()}
@@ -147,6 +144,26 @@ def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used
         {IFNAME: Setting(None, f"{reason}; no single value is right on all nodes: {PER_NODE}", evidence)},
         tuple(commands_to_set(IFNAME, values, environments(cluster), release)),
         per_node=per_node_values(IFNAME, values, reason),
+    )
+
+
+def _some(groups: Mapping[str, Sequence[str]]) -> str:
+    """Return "eno1 on n1, eth0 on n[2-3]"; of many, the first ones."""
+    named = [f"{name} on {fold(nodes)}" for name, nodes in groups.items()]
+    return ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+
+
+def _picked_already(cluster: Cluster, network: Network, picks: Picks, evidence: tuple[str, ...]) -> Setting:
+    """Return that nothing is needed, with the interface that NCCL picks, and the value that makes sure of it."""
+    names = {node: " or ".join(dict.fromkeys(one.name for one in picks[node])) for node in network.members}
+    groups = nodes_by_value(names)
+    where = next(iter(groups)) if len(groups) == 1 else f"{_some(groups)}, all in {network.label}"
+    distinct = sorted(groups)
+    usable = not any(" or " in name for name in distinct) and (len(distinct) == 1 or _one_per_node(cluster, distinct))
+    already = any(one.why.startswith(IFNAME) for node in network.members for one in picks[node])
+    begin = "set already" if already else "not needed"
+    return Setting(
+        None, f"{begin}, NCCL picks {where}", evidence, pin=_exactly(cluster, ",".join(distinct)) if usable else ""
     )
 
 

@@ -36,6 +36,7 @@ from ncheck.report.summary import (
     exit_code_meaning,
     headline,
     names_in,
+    pins,
     reasons_to_set,
     totals,
     unreached,
@@ -217,6 +218,8 @@ def _launch(page: Page, report: Report) -> None:
             page.verbatim(part, style="dim" if unusable else "bold green")
         for names, reason in reasons_to_set(plan):
             page.say(tr("{names}: {reason}", names=names, reason=reason), "  ", style="dim")
+        for line in pins(plan):
+            page.verbatim(line, "  ", style="dim")
     elif plan.notes:
         page.gap()
         page.say(

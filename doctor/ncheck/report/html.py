@@ -467,7 +467,7 @@ def _settings(report: Report) -> Iterator[tuple[str, str]]:
     for exports, sentence, reason in plan_settings(report.plan):
         yield from ((line, reason) for line in exports)
         if not exports:
-            yield "", tr("{sentence}: {reason}", sentence=sentence, reason=reason)
+            yield "", tr("{sentence}: {reason}", sentence=sentence, reason=reason) if reason else sentence
 
 
 def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:

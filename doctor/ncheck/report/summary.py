@@ -12,7 +12,7 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Outcome, Severity, Verdict
-from ncheck.model.plan import LaunchPlan
+from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import NodeSummary, Report, RunPart, State
 from ncheck.model.state import matters, state_of, unknown_by_cause
 from ncheck.model.system import System
@@ -361,8 +361,26 @@ def plan_settings(plan: LaunchPlan) -> Iterator[tuple[tuple[str, ...], str, str]
         lines = [(export_line(words.line(name), words.line(value)), nodes) for value, nodes in exports.items()]
         state = tr("leave it unset") if setting.decided else tr("undecided")
         typed = tuple(f"{line}  # on {words.node_set(nodes)}" if nodes else line for line, nodes in lines)
-        sentence = tr("{name}: {state}", name=words.line(name), state=state)
-        yield typed, "" if typed else sentence, setting.reason
+        if setting.pin and not typed:
+            yield (), _unset(name, setting), ""
+        else:
+            sentence = tr("{name}: {state}", name=words.line(name), state=state)
+            yield typed, "" if typed else sentence, setting.reason
+
+
+def pins(plan: LaunchPlan) -> Iterator[str]:
+    """Yield the variables that are not needed, with the assignment that makes sure of what happens without them."""
+    return (_unset(name, setting) for name, setting in plan.env.items() if setting.value is None and setting.pin)
+
+
+def _unset(name: str, setting: Setting) -> str:
+    """Return "NCCL_SOCKET_IFNAME: not needed, NCCL picks bond0; to pin it: NCCL_SOCKET_IFNAME==bond0"."""
+    return tr(
+        "{name}: {reason}; to pin it: {name}={pin}",
+        name=words.line(name),
+        reason=words.line(setting.reason),
+        pin=words.line(setting.pin),
+    )
 
 
 def reasons_to_set(plan: LaunchPlan) -> Iterator[tuple[str, str]]:

@@ -251,8 +251,9 @@ def _plan(page: Page, report: Report) -> None:
         for line in exports:
             page.verbatim(line, "  ", style="bold")
         if sentence:
-            page.say(sentence, "  ")
-        page.say(words.line(reason), "      ", style="dim")
+            page.verbatim(sentence, "  ")
+        if reason:
+            page.say(words.line(reason), "      ", style="dim")
     for launcher, line in plan.lines.items():
         page.say(f"{words.line(launcher)}:", "  ")
         for part in words.lines(line):

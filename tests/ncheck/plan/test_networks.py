@@ -13,7 +13,7 @@ from ncheck.plan.networks import Network
 
 from .clusters import ACTIVE, DOCKER, FAST, IFNAME, MANAGEMENT, RULE, advised, chosen, node, two
 
-RIGHT = "nothing to set: NCCL already picks 10.1.0.0/24 on every node"
+RIGHT = "not needed, NCCL picks eth0"
 
 
 def test_the_fastest_network_that_carries_is_the_jobs() -> None:
@@ -69,7 +69,7 @@ def test_with_infiniband_ranks_meet_on_the_management_network() -> None:
 def test_docker_on_all_nodes_is_no_network() -> None:
     made = advised(*two(DOCKER, MANAGEMENT))
     assert made == Advice(
-        {IFNAME: Setting(None, RIGHT, (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]",))},
+        {IFNAME: Setting(None, RIGHT, (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]",), pin="=eth0")},
         network=made.network,
     )
     assert isinstance(made.network, Network)

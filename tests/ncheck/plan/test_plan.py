@@ -43,8 +43,8 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
     assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
         env={
             "NCCL_SOCKET_IFNAME": Setting(
-                None, "nothing to set: NCCL already picks 10.1.0.0/24 on every node",
-                (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
+                None, "not needed, NCCL picks eth0",
+                (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",), pin="=eth0",
             ),
         },
         lines={"mpirun": line},

@@ -59,6 +59,29 @@ def test_without_usable_rdma_nccl_is_kept_to_the_network_of_the_job() -> None:
     )
 
 
+OLD = LoadedNcclFacts("2.4.8", "/opt/libnccl.so.2")
+TWO = "eno1 on n1, eth0 on n2, all in 10.1.0.0/24"
+
+
+@pytest.mark.parametrize(("nodes", "reason", "pin"), [
+    (two("eth0 10.1.0.#"), "not needed, NCCL picks eth0", "=eth0"),
+    ([node("eth0 10.1.0.1", old=OLD), node("eth0 10.1.0.2", old=OLD)], "not needed, NCCL picks eth0", "eth0"),
+    ([node("eno1 10.1.0.1"), node("eth0 10.1.0.2")], f"not needed, NCCL picks {TWO}", "=eno1,eth0"),
+    ([node("eno1 10.1.0.1", "eth0 192.0.2.1", hca=ACTIVE), node("eth0 10.1.0.2", hca=ACTIVE)],
+     f"not needed, NCCL picks {TWO}", ""),
+    (two("eth0 fd00::#"), "not needed, NCCL picks eth0", "=eth0"),
+    ([node(f"eth0 10.1.0.{own}", environment=logins({IFNAME: "eth"})) for own in (1, 2)],
+     "set already, NCCL picks eth0", "=eth0"),
+    ([node(f"n{own} 10.1.0.{own}") for own in range(1, 6)],
+     "not needed, NCCL picks n1 on n1, n2 on n2, n3 on n3, ..., all in 10.1.0.0/24", "=n1,n2,n3,n4,n5"),
+])  # fmt: skip
+def test_where_nothing_is_needed_the_plan_says_what_nccl_picks_and_how_to_pin_it(
+    nodes: list[Facts], reason: str, pin: str
+) -> None:
+    setting = advised(*nodes).env[IFNAME]
+    assert (setting.value, setting.decided, setting.reason, setting.pin) == (None, True, reason, pin)
+
+
 def test_an_nccl_that_knows_no_exact_names_is_given_the_name_alone() -> None:
     old = LoadedNcclFacts("2.4.8", "/opt/libnccl.so.2")
     assert chosen(advised(*(node(COMPOSE, f"eth0 10.1.0.{own}", old=old) for own in (1, 2))))[0] == "eth0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import re
 import struct
@@ -16,14 +17,17 @@ from typing import TextIO
 import pytest
 from ncheck.model.evidence import INTERRUPTED
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.model.plan import Blocker
+from ncheck.model.plan import Blocker, Setting
 from ncheck.model.report import MeshSample, Report, Standing, State
 from ncheck.report import quiet
 from ncheck.report.console import print_report
+from ncheck.report.html import as_html
+from ncheck.report.json import as_json
 from ncheck.report.measured import foremost
 from ncheck.report.page import Sheet
 from ncheck.report.text import fold_findings
 from ncheck.report.topics import topic_lines
+from ncheck.report.verbose import print_report as print_verbose
 
 from .conftest import PLAN, names, node, report
 from .measurements import MEASURED, slow_node
@@ -98,6 +102,18 @@ def test_the_first_lines_are_the_answer_and_the_last_lines_are_the_same(named_re
     states = "|".join(one.value for one in State)
     assert re.match(rf"[✗?!✓] ({states})(:| after) ", answer[0])
     assert lines[-len(answer) :] == answer
+
+
+def test_what_pins_the_pick_of_nccl_is_one_line_to_copy_on_every_page(reports: dict[str, Report]) -> None:
+    names = "eno1 on node01, enp3s0 on node02, eth0 on node[03-04], all in 10.20.0.0/24"
+    setting = Setting(None, f"not needed, NCCL picks {names}", pin="=eno1,enp3s0,eth0")
+    made = replace(reports["healthy"], plan=replace(PLAN, env={"NCCL_SOCKET_IFNAME": setting}))
+    line = f"NCCL_SOCKET_IFNAME: not needed, NCCL picks {names}; to pin it: NCCL_SOCKET_IFNAME==eno1,enp3s0,eth0"
+    stream = Pipe()
+    print_verbose(made, stream, {}, color=False)
+    assert [f"  {line}" in page.splitlines() for page in (in_utf8(made), stream.getvalue())] == [True, True]
+    assert f'<p class="aside">{line}</p>' in as_html(made)
+    assert json.loads(as_json(made))["plan"]["env"]["NCCL_SOCKET_IFNAME"]["pin"] == "=eno1,enp3s0,eth0"
 
 
 def very_sick(number: int) -> Report:
