@@ -68,11 +68,6 @@ def polling(ports: tuple[Hca, ...], name: str) -> tuple[Hca, ...]:
     return tuple(replace(p, state="Down", physical="Polling", rate=10) if p.name == name else p for p in ports)
 
 
-def with_docker(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
-    """Return the interfaces with what Docker adds: a bridge with the same address on every node, and a veth in it."""
-    return (*wires, *_bridge("docker0", "172.17.0.1", "veth3f9a1c2", len(wires)))
-
-
 def docker_first(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
     """Return the interfaces of a node whose Ethernet driver was loaded anew after Docker had started.
 
@@ -81,6 +76,11 @@ def docker_first(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
     lo, *rest = wires
     compose = _bridge("br-5b1d7c3e9f20", "172.18.0.1", "veth8b2e7d1", 3)
     return (lo, *_bridge("docker0", "172.17.0.1", "veth3f9a1c2", 1), *compose, *rest)
+
+
+def on_docker(host: Host) -> Host:
+    """Return such a node as NCCL sees it: it takes the compose network's bridge, unless the plan says otherwise."""
+    return replace(host, nics=docker_first(host.nics), picked="172.18.0.1", planned="eno1")
 
 
 def with_container(host: Host) -> Host:
@@ -118,11 +118,14 @@ def one_way_and_hole() -> tuple[Host, ...]:
 
 
 def demo() -> tuple[Host, ...]:
-    """Return the demo's cluster: another NCCL, a dead cable, a start-up file that prints, and a node that is down."""
+    """Return the demo's cluster: another NCCL, a dead cable, a start-up file that prints, and a node that is down.
+
+    On all of them NCCL would take Docker's bridge.
+    """
     hosts = changed(SIX, "gpu03", nccl="2.20.5")
     hosts = changed(hosts, "gpu04", hcas=polling(hcas(), "mlx5_5"))
     hosts = changed(hosts, "gpu05", noise="Welcome to gpu05! Maintenance on Friday.\n")
-    hosts = tuple(replace(host, nics=with_docker(host.nics)) for host in hosts)
+    hosts = tuple(on_docker(host) for host in hosts)
     return lost(hosts, "gpu06", Cause.REFUSED, "connect to 127.0.0.1: Connection refused")
 
 
@@ -178,9 +181,7 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
     "mixed-nccl": changed(HEALTHY, "gpu03", nccl="2.20.5"),
     "one-node-down": lost(HEALTHY, "gpu03", Cause.REFUSED, REFUSED),
     "port-polling": changed(HEALTHY, "gpu02", hcas=polling(hcas(), "mlx5_3")),
-    "docker0-and-veth": tuple(
-        replace(host, nics=docker_first(host.nics), picked="172.18.0.1", planned="eno1") for host in HEALTHY
-    ),
+    "docker0-and-veth": tuple(map(on_docker, HEALTHY)),
     "veth-without-infiniband": tuple(map(with_container, cluster("gpu01", "gpu02"))),
     "efa-without-plug-in": tuple(replace(host, efa=True) for host in cluster("gpu01", "gpu02")),
     "names-that-differ": tuple(

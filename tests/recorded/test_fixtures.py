@@ -52,6 +52,7 @@ FINDINGS: dict[str, dict[str, tuple[str, ...]]] = {
         "NC111": ("gpu06",),
         "NC130": ("gpu05",),
         "NC201": ("gpu03",),
+        "NC304": ("gpu01", "gpu02", "gpu03", "gpu04", "gpu05"),
         "NC356": ("gpu01", "gpu02", "gpu03", "gpu04", "gpu05"),
         "NC402": ("gpu04",),
     },
