@@ -439,7 +439,7 @@ def ray(launch: Launch) -> LaunchLine:
     ray.init). Alone, a node needs no cluster: ray.init() starts one.
     """
     if launch.program[0].rpartition("/")[2] == "vllm":
-        raise NoLineError("vLLM needs each node's address besides: --for vllm prints its lines, with ray start")
+        raise NoLineError("vLLM also needs VLLM_HOST_IP on each node: --for vllm prints its lines, with ray start")
     if not launch.several:
         return LaunchLine(typed([*launch.environment, *launch.program]))
     head = {"RAY_ADDRESS": endpoint(launch.meeting, launch.meeting_port)}
@@ -484,29 +484,20 @@ def vllm(launch: Launch) -> LaunchLine:
     if not launch.several:
         return LaunchLine(typed([*launch.environment, *begin, *size, *rest]))
     if launch.releases and min(launch.releases) >= _WITHOUT_RAY and len(set(slots)) == 1:
-        port = ["--master-port", str(launch.meeting_port)] if launch.meeting_port != MEETING_PORTS["vllm"] else []
+        meeting = ["--master-addr", launch.addresses[0]]  # each one must be known
+        if launch.meeting_port != MEETING_PORTS["vllm"]:
+            meeting += ["--master-port", str(launch.meeting_port)]
 
         def words(rank: int, host: LaunchHost) -> list[str]:
-            place = [
-                "--nnodes",
-                str(len(launch.hosts)),
-                "--node-rank",
-                str(rank),
-                "--master-addr",
-                launch.meeting,
-                *port,
-            ]
-            headless = ["--headless"] if rank else []
-            return [*launch.environment_of(host), *begin, *size, *place, *headless, *rest]
+            place = ["--nnodes", str(len(launch.hosts)), "--node-rank", str(rank), *meeting]
+            return [*launch.environment_of(host), *begin, *size, *place, *(["--headless"] if rank else []), *rest]
 
         return line_per_node(launch, words)
     own = {name: value for name, value in launch.hosts[0].own.items() if name.startswith("VLLM_")}
     server = [*env_words({**launch.variables, **own}), *begin, *size, "--distributed-executor-backend", "ray", *rest]
     line = _over_ray(launch, server)
-    uneven = (
-        [f"{in_node} is the greatest number of GPUs that divides those of every node"] if len(set(slots)) > 1 else []
-    )
-    return LaunchLine(line.text, (*line.reasons, *uneven))
+    uneven = f"{in_node} is the greatest number of GPUs that divides those of every node"
+    return LaunchLine(line.text, (*line.reasons, *([uneven] if len(set(slots)) > 1 else [])))
 
 
 @launcher("sglang")
@@ -519,7 +510,7 @@ def sglang(launch: Launch) -> LaunchLine:
         size = ["--tp", str(launch.ranks)]
         if launch.several:
             size += ["--nnodes", str(len(launch.hosts)), "--node-rank", str(rank)]
-            size += ["--dist-init-addr", endpoint(launch.meeting, launch.meeting_port)]
+            size += ["--dist-init-addr", endpoint(launch.addresses[0], launch.meeting_port)]  # each one must be known
         return [*launch.environment_of(host), *begin, *size, *rest]
 
     return line_per_node(launch, words)

@@ -289,6 +289,7 @@ def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
     assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
     assert "ray start '--address=[fd00::1]:6379' --node-ip-address=fd00::2" in line("ray", six(launch()))
     assert "--dist-init-addr '[fd00::1]:20000'" in line("sglang", six(launch()))
+    assert " --master-addr fd00::1 --headless" in line("vllm", six(launch(releases=frozenset({(1, 0)}))))
     with pytest.raises(NoLineError, match="takes no IPv6 address"):
         line("paddle", six(launch()))
 
@@ -344,6 +345,18 @@ def test_the_server_itself_has_no_value_that_is_right_on_its_own_node_alone_but_
         "# then on n1:\nenv NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.1 vllm serve MODEL --tensor-parallel-size 2 "
         "--pipeline-parallel-size 2 --distributed-executor-backend ray"
     )
+
+
+@pytest.mark.parametrize(
+    ("launcher", "releases"), [("vllm", {(0, 12)}), ("vllm", {()}), ("sglang", {()}), ("ray", {()})]
+)
+def test_a_server_has_no_line_where_the_address_of_any_node_is_unknown(
+    launcher: str, releases: set[tuple[int, ...]]
+) -> None:
+    job = launch(releases=frozenset(releases))
+    lost = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], address="")))
+    with pytest.raises(NoLineError, match="the address of n2 in a network of all nodes is unknown"):
+        line(launcher, lost)
 
 
 def test_vllm_divides_what_differs_and_ray_is_told_of_fewer_slots_than_gpus() -> None:

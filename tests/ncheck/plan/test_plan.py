@@ -481,15 +481,6 @@ def test_nixl_has_variables_of_its_own(launcher: str, hcas: object, wanted: dict
     assert all(made.per_node[n][name].value == f"10.1.0.{n[1]}" for n in made.per_node for name in made.per_node[n])
 
 
-def test_a_server_has_no_line_while_the_address_of_a_node_is_unknown() -> None:
-    down: Facts = {fact: Unread("unreachable") for fact in PLAN_FACTS}
-    down = {**down, LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED, detail=""))}
-    made = plan(node("eth0 10.1.0.1"), down, launcher="vllm")
-    assert (made.lines, made.notes[-1]) == (
-        {}, "no vllm line: the address of n2 in a network of all nodes is unknown",
-    )  # fmt: skip
-
-
 def test_one_node_serves_alone_and_needs_no_address() -> None:
     made = plan(node("eth0 10.1.0.1"), nodes=NODES[:1], launcher="vllm")
     assert made.lines == {"vllm": "env NCCL_DEBUG=WARN vllm serve MODEL --tensor-parallel-size 8"}
