@@ -208,6 +208,8 @@ def _remembered(report: Report, run: Run, cluster: Cluster, kind: str, recorded:
     settings = run.settings
     if settings.run.rehearsal:
         return report
+    if settings.history is None and settings.job_ended is not None:
+        return replace(report, news=("the job was not noted: --job-ended needs --history FILE",))
     if settings.history is None:
         unposted = ("nothing was posted: NCHECK_NOTIFY compares with the history (--history FILE)",)
         return replace(report, news=unposted) if settings.notify else report

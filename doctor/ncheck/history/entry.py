@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 STATES = ("good", "bad", "unknown", "unreached")
 EXAMINED = STATES[:3]
 TRIAGE = "triage"  # a kind of run
+JOB = "job"  # the same: a job that ended, whose nodes another entry of that time has
 SETUP = "setup"  # a kind of what is kept
+LINKS, ERRORS = "links", "errors"  # what the figures of a job are of: all its links, and what one of them counted
 _RAN = (Outcome.PASSED, Outcome.FAILED)
 
 
@@ -75,10 +77,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run. `time`: seconds since 1970. `kind`: check, replay or triage.
+    """One run. `time`: seconds since 1970. `kind`: check, replay, triage or job.
 
     `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran. A
-    triage examined no node, so it has neither: its findings are the diagnoses, on the nodes that they name.
+    triage examined no node, so it has neither: its findings are the diagnoses, on the nodes that they name. A job has
+    its exit code, and figures alone.
     """
 
     time: float
@@ -116,7 +119,8 @@ def entry_of(
         kind, report.host, report.version, report.exit_code,
         nodes={state: tuple(names) for state, names in states.items()},
         checks=tuple(sorted({one.code for one in report.verdicts if one.outcome in _RAN})),
-        findings=findings, kept=(*_kept(report), *_setups(list(states.values()), known or {})),
+        findings=findings,
+        kept=(*_kept(report), *_gpu_counters(known or {}), *_setups(list(states.values()), known or {})),
         figures=tuple(_figures(report)),
     )  # fmt: skip
 
@@ -146,6 +150,17 @@ def _kept(report: Report) -> Iterator[Kept]:
         yield from (Kept(one.node, "counter", name, str(count)) for name, count in one.counters.items())
 
 
+def _gpu_counters(known: Mapping[str, Facts]) -> Iterator[Kept]:
+    """Yield what GPUs have counted of memory, NVLink and PCIe errors."""
+    for node, facts in known.items():
+        for value, text in values_of({kind: fact for kind, fact in facts.items() if kind.__name__ == _OF_GPUS}).items():
+            if value.explained[0] is Topic.COUNTER and text.isdecimal() and text != "0":
+                name = value.member.removeprefix("gpus.").replace("_", " ")
+                gpu, _, part = value.part.partition(" ")
+                yield Kept(node, "counter", " ".join(filter(None, (gpu, name, part))), text)
+
+
+_OF_GPUS = "GpuHealthFacts"
 _SETUPS = (Topic.VERSION, Topic.JOB, Topic.CODE, Topic.SYSTEM, Topic.NETWORK, Topic.GPU)
 _IDENTITIES = ("uuid", "serial", "node_guid", "mac", "address", "gids", "ip", "pci", "hca", "name", "port", "netdev")
 _LONGEST, _MOST_SETUPS = 200, 400  # characters of a value; values

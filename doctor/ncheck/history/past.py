@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from ncheck.history.entry import EXAMINED, STATES, TRIAGE, Entry, Kept, Seen
-from ncheck.history.lemons import lemons
+from ncheck.history.entry import EXAMINED, JOB, STATES, TRIAGE, Entry, Kept, Seen
+from ncheck.history.jobs import suspects_in
+from ncheck.history.lemons import Suspect, lemons
 from ncheck.history.slower import NotCompared, Slower, slower
 from ncheck.history.store import Span
 from ncheck.lazy_dataclass import dataclass
@@ -89,13 +90,14 @@ class NodePast:
 @dataclass(frozen=True)
 class Past:
     """All nodes: those that stand out first, then by how often they were bad. `slower`: what fell, by the newest run;
-    `not_compared`: what it measured too seldom before.
+    `not_compared`: what it measured too seldom before. `suspects`: links that counted errors in jobs that failed.
     """
 
     runs: tuple[Entry, ...]
     nodes: tuple[NodePast, ...]
     slower: tuple[Slower, ...] = ()
     not_compared: NotCompared | None = None
+    suspects: tuple[Suspect, ...] = ()
 
     def of(self, node: str) -> NodePast | None:
         """Return the past of one node."""
@@ -104,6 +106,8 @@ class Past:
 
 def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
     """Return what these runs, the oldest first, say of every node."""
+    suspected = suspects_in(runs)
+    runs = [run for run in runs if run.kind != JOB]
     incidents, trials = _incidents(runs)
     replaced, grown = _by_node(_replaced(spans)), _by_node(_grown(spans))
     boots = Counter(span.kept.node for span in spans if span.kept.kind == "boot")
@@ -130,7 +134,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
         for node, (tried, state) in {**dict.fromkeys(incidents, (0.0, "")), **last}.items()
     ]
     nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
-    return Past(tuple(runs), tuple(nodes), *slower(runs, spans))
+    return Past(tuple(runs), tuple(nodes), *slower(runs, spans), suspected)
 
 
 def _last(runs: Sequence[Entry], states: Sequence[str]) -> dict[str, tuple[float, str]]:

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from ncheck.history.entry import Entry, entry_of
+from ncheck.history.jobs import job_of
+from ncheck.history.lemons import Suspect
 from ncheck.history.past import OF_PART, NodePast, past_of
 from ncheck.history.slower import FEWEST, NotCompared, Slower
 from ncheck.history.store import History, HistoryError
@@ -40,7 +43,10 @@ def remembered(
     history = History(settings.history or "")
     entry = entry_of(report, kind, time, known)
     try:
+        job = _job_before(entry, history, settings.job_ended, known or {})
         added = history.add(entry, settings.keep_days)
+        if job and added:
+            history.add(job, settings.keep_days)
         runs = history.runs()
         until = [run for run in runs if run.time <= entry.time]
         past = past_of(until, history.spans())
@@ -54,6 +60,7 @@ def remembered(
             sentences.setdefault(sentence, []).append(node.node)
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
     news += slower_news(past.slower, past.not_compared)
+    news += _job_news(job, past.suspects, history.path) if job else ()
     more = (
         [f"and {len(news) - MOST_NEWS} more: ncheck history --history {quote(history.path)}"]
         if len(news) > MOST_NEWS
@@ -120,3 +127,32 @@ def slower_news(found: Sequence[Slower], not_compared: NotCompared | None) -> It
 
 
 _MOST_OTHERS = 3
+
+
+def _job_before(entry: Entry, history: History, code: int | None, known: Mapping[str, Facts]) -> Entry | None:
+    """Return the note of the job that ended before this run, if one did."""
+    if code is None:
+        return None
+    links = sum(
+        len(getattr(fact, member, ()))
+        for facts in known.values()
+        for kind, fact in facts.items()
+        for name, member in (("ErrorCountersFacts", "ports"), ("GpuHealthFacts", "gpus"))
+        if kind.__name__ == name
+    )
+    return job_of(entry, links, history.spans() if Path(history.path).exists() else (), code)
+
+
+def _job_news(job: Entry, found: Sequence[Suspect], path: str) -> Iterator[str]:
+    every, *grown = job.figures
+    shown = [f"{one.nodes[0]} {one.place} {one.value:.0f}" for one in grown[:_MOST_OTHERS]]
+    more = f" and {len(grown) - len(shown)} more links" if len(grown) > len(shown) else ""
+    counted = f"errors since the run before: {', '.join(shown)}{more}" if shown else "no link counted errors since then"
+    yield f"{fold(every.nodes)}: a job ended with {job.exit_code}; {counted}"
+    for one in found:
+        if one.stands_out:
+            node, link = one.link
+            yield (
+                f"{node}: {link} is a suspect: of {one.counted} jobs in which it counted errors, {one.failed} failed, "
+                f"and of all jobs {one.of_all * 100:.0f} %; see ncheck history --history {quote(path)}"
+            )

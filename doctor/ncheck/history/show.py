@@ -23,6 +23,7 @@ from ncheck.report.text import count
 from ncheck.text import printable, span
 
 _MOST_ROWS = 40  # of a table
+_MOST_SUSPECTS = 5
 _PLOT = (640, 120)  # width and height of a plot in HTML
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
@@ -62,6 +63,15 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     ]
     if grown:
         yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
+    several = [one for one in past.suspects if one.failed > 1 and (not names or one.link[0] in names)]
+    if several:
+        rows = [
+            (one.link[0], one.link[1], f"{one.failed} of {one.counted}", str(one.jobs), f"{one.of_all * 100:.0f} %",
+             f"{one.chance:.1g}", "suspect" if one.stands_out else "")
+            for one in several[:_MOST_SUSPECTS]
+        ]  # fmt: skip
+        columns = ("node", "link", "jobs with errors that failed", "its jobs", "of all jobs failed", "by chance", "")
+        yield Table("Links that counted errors in jobs that failed", columns, tuple(rows))
     slow = [
         (fold(one.figure.nodes), one.what, one.how, minute(one.began), one.meanwhile)
         for one in past.slower
@@ -211,7 +221,13 @@ def as_json(past: Past, names: AbstractSet[str]) -> str:
         for run in past.runs
     ]  # fmt: skip
     slow = [asdict(one) for one in past.slower if not names or not names.isdisjoint(one.figure.nodes)]
-    return json.dumps({"schema": "ncheck.history/1", "runs": runs, "nodes": nodes, "slower": slow}, indent=2) + "\n"
+    links = [asdict(one) for one in past.suspects if not names or one.link[0] in names]
+    return (
+        json.dumps(
+            {"schema": "ncheck.history/1", "runs": runs, "nodes": nodes, "slower": slow, "suspects": links}, indent=2
+        )
+        + "\n"
+    )
 
 
 def _clean(text: str) -> str:

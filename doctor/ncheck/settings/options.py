@@ -344,6 +344,12 @@ class Settings:
     keep_days: int = _row(
         90, HISTORY, "--keep-days", read.whole(1, 3650), "N", "How long the history keeps a run.  [90]",
     )
+    job_ended: int | None = _row(
+        None, HISTORY, "--job-ended", read.whole(0, 255), "CODE",
+        "Note in --history that a job on these nodes ended with this exit code, and which links counted errors since "
+        "the run before it.",
+        not_in_file="use the option --job-ended", python=None,
+    )
     notify: str | None = _row(
         None, HISTORY, "--notify", read.web_address, "URL",
         "Post to this webhook where a node or the cluster is not as the history knows it.", variable="NCHECK_NOTIFY",

@@ -1,0 +1,63 @@
+"""Jobs that ended, as notes in the history: how they ended, and which links counted errors since the run before them.
+
+A note has the names of nodes and links, an exit code and counts; nothing of the job's program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ncheck.history.entry import ERRORS, JOB, LINKS, Entry, Figure
+from ncheck.history.lemons import JobNote, Link, Suspect, suspects
+from ncheck.history.store import Span
+
+_MOST = 64  # links of one job, those with the most errors: where more count, none is to blame
+_UNIT = "job"
+
+
+def job_of(entry: Entry, links: int, spans: Sequence[Span], code: int) -> Entry:
+    """Return the note of a job that ended before this run. `links`: of its nodes; `spans`: before the run was added.
+
+    A node that no earlier run examined has nothing to compare with; after a reboot its counters began at 0.
+    """
+    nodes = tuple(sorted(one.node for one in entry.kept if one.kind == "boot"))
+    last: dict[str, float] = {}
+    for span in spans:
+        last[span.kept.node] = max(last.get(span.kept.node, 0.0), span.last)
+    before = {
+        (span.kept.node, span.kept.kind, span.kept.place): span.kept.value
+        for span in spans
+        if span.last == last[span.kept.node]
+    }
+    grown: dict[Link, int] = {}
+    for now in entry.kept:
+        if now.kind == "counter" and now.node in last and now.value.isdecimal():
+            boot = next((one.value for one in entry.kept if (one.node, one.kind) == (now.node, "boot")), "")
+            same = before.get((now.node, "boot", ""), "") == boot
+            was = before.get((now.node, "counter", now.place), "0") if same else "0"
+            more = int(now.value) - (int(was) if was.isdecimal() else 0)
+            link = now.node, now.place.partition(" ")[0]
+            if more > 0:
+                grown[link] = grown.get(link, 0) + more
+    most = sorted(grown.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
+    figures = [Figure((node,), place, ERRORS, float(count), _UNIT) for (node, place), count in most]
+    return Entry(
+        entry.time, JOB, entry.host, entry.version, code,
+        figures=(Figure(nodes, "", LINKS, float(links), _UNIT), *figures),
+    )  # fmt: skip
+
+
+def suspects_in(runs: Sequence[Entry]) -> tuple[Suspect, ...]:
+    """Return the links that counted errors in jobs that failed, by all notes."""
+    links: dict[tuple[str, ...], float] = {}
+    notes = []
+    for run in runs:
+        every = next((one for one in run.figures if one.what == LINKS), None) if run.kind == JOB else None
+        if every is not None:
+            links[every.nodes] = every.value
+            grown: Mapping[Link, int] = {
+                (one.nodes[0], one.place): int(one.value) for one in run.figures if one.what == ERRORS and one.nodes
+            }
+            notes.append(JobNote(run.exit_code != 0, every.nodes, grown))
+    of_node = {node: value / len(nodes) for nodes, value in links.items() for node in nodes}
+    return suspects(notes, round(sum(of_node.values())))

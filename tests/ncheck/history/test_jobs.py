@@ -1,0 +1,87 @@
+"""Jobs that ended, and the link that counts errors in those that fail. bench/links.py has more histories."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ncheck.history.entry import ERRORS, JOB, LINKS, Entry, Figure, Kept
+from ncheck.history.jobs import job_of, suspects_in
+from ncheck.history.lemons import JobNote, Suspect, suspects
+from ncheck.history.past import past_of
+from ncheck.history.store import Span
+
+BAD = ("n07", "mlx5_5:1")
+
+
+def kept(node: str, boot: str, **counters: int) -> tuple[Kept, ...]:
+    named = (Kept(node, "counter", f"{name}:1 symbol_error", str(count)) for name, count in counters.items())
+    return (Kept(node, "boot", "", boot), *named)
+
+
+def test_a_job_is_noted_with_what_each_link_counted_since_the_run_before() -> None:
+    spans = tuple(
+        Span(one, first, last)
+        for own, first, last in (
+            (kept("n1", "b1", mlx5_0=1), 1, 1),  # long over
+            (kept("n1", "b1", mlx5_0=3, mlx5_1=9), 1, 2),
+            (kept("n2", "b2", mlx5_0=70), 1, 2),
+        )
+        for one in own
+    )
+    now = (
+        *kept("n1", "b1", mlx5_0=13, mlx5_1=9, mlx5_2=5), *kept("n2", "b9", mlx5_0=7), *kept("new", "b3", mlx5_0=40),
+        Kept("n1", "counter", "0000:5a:00.0 ecc", "1"),
+    )  # fmt: skip
+    job = job_of(Entry(3, "check", "head", "1", 0, kept=now), 24, spans, 137)
+    assert job == Entry(
+        3, JOB, "head", "1", 137,
+        figures=(
+            Figure(("n1", "n2", "new"), "", LINKS, 24.0, "job"),
+            Figure(("n1",), "mlx5_0:1", ERRORS, 10.0, "job"),
+            Figure(("n2",), "mlx5_0:1", ERRORS, 7.0, "job"),  # it was started anew
+            Figure(("n1",), "mlx5_2:1", ERRORS, 5.0, "job"),
+            Figure(("n1",), "0000:5a:00.0", ERRORS, 1.0, "job"),
+        ),
+    )  # fmt: skip
+
+
+def test_a_note_is_no_examination_and_no_failure_of_a_node() -> None:
+    run = Entry(1, "check", nodes={"good": ("n1",)})
+    job = Entry(1, JOB, exit_code=1, figures=(Figure(("n1",), "", LINKS, 8.0, "job"),))
+    assert past_of([run, job], ()) == past_of([run], ())
+
+
+def test_the_link_that_counts_in_jobs_that_fail_is_a_suspect_with_numbers() -> None:
+    every = Figure(("n06", "n07"), "", LINKS, 16.0, "job")
+    quiet = [Entry(at, JOB, exit_code=0, figures=(every,)) for at in range(56)]
+    counted = Figure(("n07",), BAD[1], ERRORS, 9.0, "job")
+    bad = [Entry(at, JOB, exit_code=1, figures=(every, counted)) for at in range(56, 60)]
+    (found,) = suspects_in([*quiet, *bad])
+    share = 5 / 62
+    assert found == Suspect(BAD, 4, 4, 60, share, found.chance, stands_out=True)
+    assert abs(found.chance - share**4) < 1e-12
+    assert [one.stands_out for one in suspects_in([*quiet, *bad[:2]])] == [False]
+
+
+def test_where_many_links_count_none_is_to_blame() -> None:
+    grown = {("n07", f"mlx5_{link}:1"): 5 for link in range(8)}
+    failed, good = JobNote(failed=True, nodes=("n07",), grown=grown), JobNote(failed=False, nodes=("n07",), grown={})
+    assert suspects([*[failed] * 9, *[good] * 90], 8) == ()
+
+
+def test_a_link_that_spoils_one_job_in_twenty_comes_first_and_a_good_one_is_not_suspected() -> None:
+    """64 nodes with 8 links, in jobs on 12 of them; sixty of the jobs use the bad link, and it spoils three."""
+    first = wrong = 0
+    for seed in range(20):
+        random, jobs = Random(seed), list[JobNote]()  # noqa: S311
+        for number in range(330):
+            nodes = tuple(f"n{node:02}" for node in random.sample(range(64), 12))
+            links = [(node, f"mlx5_{link}:1") for node in nodes for link in range(8)]
+            grown = dict.fromkeys(random.sample(links, random.choice((0, 0, 0, 0, 1))), 1)
+            jobs.append(JobNote(failed=number % 20 == 0, nodes=nodes, grown=grown))
+        wrong += any(one.stands_out for one in suspects(jobs, 512))
+        uses = [at for at, job in enumerate(jobs) if BAD[0] in job.nodes][:60]
+        for at in uses[4::20]:
+            jobs[at] = JobNote(failed=True, nodes=jobs[at].nodes, grown={**jobs[at].grown, BAD: 50})
+        first += BAD in [one.link for one in suspects(jobs, 512)[:3]]
+    assert (first, wrong) == (20, 0)
