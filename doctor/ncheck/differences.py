@@ -7,10 +7,11 @@ explains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Unread, name_of
@@ -37,8 +38,7 @@ class Topic(str, Enum):
     AGAIN = "said by another value"
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A value by the fact that has it. `member`: "ports.firmware"; `part`: of a list or a table, "mlx5_0:1"."""
 
     fact: str
@@ -48,20 +48,26 @@ class Value:
     @property
     def explained(self) -> tuple[Topic, str]:
         """Return what the value is of, and its name for people."""
-        words = f"{self.fact}.{self.member}".split(".")
-        if words[-1] in _BY_ITSELF or f"{self.member} {self.part}" in _BY_ITSELF:
+        if f"{self.member} {self.part}" in _BY_ITSELF:
             return Topic.ITSELF, ""
-        for length in range(len(words), 0, -1):
-            if row := _VALUES.get(".".join(words[:length])):
-                topic, name = row
-                rest = words[length:]
-                return topic, " ".join([name or words[length - 1].removesuffix("Facts"), *rest]).replace("_", " ")
-        return Topic.OTHER, " ".join([self.fact.removesuffix("Facts"), *words[1:]]).replace("_", " ")
+        return _explained(self.fact, self.member)
+
+
+@lru_cache(maxsize=4096)  # every node has the same members
+def _explained(fact: str, member: str) -> tuple[Topic, str]:
+    words = f"{fact}.{member}".split(".")
+    if words[-1] in _BY_ITSELF:
+        return Topic.ITSELF, ""
+    for length in range(len(words), 0, -1):
+        if row := _VALUES.get(".".join(words[:length])):
+            topic, name = row
+            return topic, " ".join([name, *words[length:]]).replace("_", " ")
+    return Topic.OTHER, " ".join([fact.removesuffix("Facts"), *words[1:]]).replace("_", " ")
 
 
 THERE = "there"
 _NAMES = ("address", "pci", "name", "path", "point", "target", "ip", "source", "hca", "index")
-_MOST = 20_000  # values of one fact
+_MOST = 50_000  # values of one node
 _PASSING = (Kind.LOOPBACK, Kind.VETH, Kind.TUN, Kind.OVERLAY, Kind.CONTAINER_BRIDGE)  # come and go with containers
 
 # Members that are other ones in each run, whatever the fact. A change of them explains nothing.
@@ -171,13 +177,15 @@ def values_of(facts: Facts) -> dict[Value, str]:
     values: dict[Value, str] = {}
     for kind, fact in facts.items():
         name = name_of(kind)
-        if name not in _NOT_COMPARED and not isinstance(fact, (Absent, Unread)):
-            for count, (member, part, text) in enumerate(_flat(fact, "", "")):
-                if count == _MOST:
-                    break
-                if text:
-                    values[Value(name, member, part)] = text
+        if name not in _NOT_COMPARED:
+            _read(values, Value(name, ""), fact)
     return values
+
+
+def facts_about(topics: Iterable[Topic]) -> frozenset[str]:
+    """Return the names of the facts that have values of these topics."""
+    wanted = frozenset(topics)
+    return frozenset(name.partition(".")[0] for name, (topic, _) in _VALUES.items() if topic in wanted)
 
 
 def unread_in(facts: Facts) -> set[str]:
@@ -185,33 +193,42 @@ def unread_in(facts: Facts) -> set[str]:
     return {name_of(kind) for kind, fact in facts.items() if isinstance(fact, Unread)}
 
 
-def _flat(value: object, member: str, part: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the member, the part and the text of each value in it. A record in a list or a table is there itself."""
-    if value is None or isinstance(value, (Absent, Unread)):
+def _read(values: dict[Value, str], where: Value, value: object) -> None:
+    """Add the text of each value in it. A record in a list or a table is there itself."""
+    if isinstance(value, (str, int, float)):  # also what an Enum with texts has
+        text = str(value.value if isinstance(value, Enum) else value)
+        if text and len(values) < _MOST:
+            values[where] = text
+    elif value is None or isinstance(value, (Absent, Unread)):
         return
-    if is_dataclass(value):
-        for field in fields(value):
-            yield from _flat(getattr(value, field.name), f"{member}.{field.name}".lstrip("."), part)
-        return
-    parts = _parts(value)
-    for key, inner in parts:
-        name = f"{part} {key}".strip()
-        if is_dataclass(inner) and not isinstance(inner, (Absent, Unread)):
-            yield member, name, THERE
-        yield from _flat(inner, member, name)
-    if isinstance(value, (frozenset, set)):
-        yield member, part, ", ".join(sorted(map(str, value)))
-    elif isinstance(value, tuple):
-        yield member, part, "" if parts else ", ".join(map(str, value))
-    elif not isinstance(value, Mapping):
-        yield member, part, str(value.value if isinstance(value, Enum) else value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        fact, member, part = where
+        for name, longer in _members(type(value), member):
+            _read(values, Value(fact, longer, part), getattr(value, name))
+    elif parts := _parts(value):
+        fact, member, part = where
+        for key, inner in parts:
+            of_part = Value(fact, member, f"{part} {key}".strip())
+            if is_dataclass(inner) and not isinstance(inner, (Absent, Unread)):
+                values[of_part] = THERE
+            _read(values, of_part, inner)
+    elif value and not isinstance(value, Mapping):
+        listed = (
+            value if isinstance(value, tuple) else sorted(map(str, value)) if isinstance(value, frozenset) else [value]
+        )
+        values[where] = ", ".join(map(str, listed))
+
+
+@lru_cache(maxsize=1024)
+def _members(kind: type, member: str) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, f"{member}.{field.name}".lstrip(".")) for field in fields(kind))
 
 
 def _parts(value: object) -> list[tuple[str, object]]:
     """Return what a table, or a list of records, has, by its name."""
     if isinstance(value, Mapping):
         return [(_key(key), inner) for key, inner in value.items()]
-    if isinstance(value, tuple) and any(is_dataclass(one) or isinstance(one, Mapping) for one in value):
+    if isinstance(value, tuple) and value and (is_dataclass(value[0]) or isinstance(value[0], Mapping)):
         return [(_name_of(one, at), one) for at, one in enumerate(value) if getattr(one, "kind", None) not in _PASSING]
     return []
 

@@ -9,9 +9,10 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from ncheck.differences import THERE, Topic, unread_in, values_of
+from ncheck.differences import THERE, Topic, facts_about, unread_in, values_of
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.fact import name_of
 from ncheck.model.finding import Outcome, Severity
 from ncheck.redact import redact
 from ncheck.text import printable, size
@@ -169,29 +170,42 @@ _LONGEST, _MOST_SETUPS = 200, 400  # characters of a value; values
 def _setups(lists: Sequence[Sequence[str]], known: Mapping[str, Facts]) -> Iterator[Kept]:
     """Yield versions and settings of all nodes of the run together, of each fact that none of them could not read."""
     names = sorted(name for names in lists for name in names)
-    facts = [known[name] for name in names if name in known]
-    unread = {fact for one in facts for fact in unread_in(one)}
-    nodes = fold(names)
+    unread = {fact for name in names for fact in unread_in(known.get(name, {}))}
     texts: dict[tuple[str, str], dict[str, list[str]]] = {}
+    told = facts_about(_SETUPS)
+    cache: dict[int, Mapping[tuple[str, str], str]] = {}  # nodes that are alike share facts
     for name in names:
-        parts: dict[tuple[str, str], Counter[str]] = {}
-        values = values_of(known.get(name, {}))
-        records = {(value.fact, value.part) for value, text in values.items() if text == THERE}
-        for value, text in values.items():
-            topic, what = value.explained
-            member = value.member.rpartition(".")[2]
-            if topic in _SETUPS and member not in _IDENTITIES and value.fact not in unread and text != THERE:
-                of = value.part if (value.fact, value.part) not in records else ""  # not of one of several alike
-                parts.setdefault((f"{what} {of}".strip(), value.fact), Counter())[text] += 1
-        for key, counts in parts.items():
-            shown = ", ".join(text if number == 1 else f"{number} x {text}" for text, number in sorted(counts.items()))
-            texts.setdefault(key, {}).setdefault(shown, []).append(name)
-    for fact in {fact for _, fact in texts}:
+        for kind, fact in known.get(name, {}).items():
+            if name_of(kind) not in told:
+                continue
+            if id(fact) not in cache:
+                cache[id(fact)] = _of_fact({kind: fact})
+            for key, text in cache[id(fact)].items():
+                texts.setdefault(key, {}).setdefault(text, []).append(name)
+    kept = [(what, fact, by_text) for (what, fact), by_text in texts.items() if fact not in unread][:_MOST_SETUPS]
+    nodes = fold(names)
+    for fact in {fact: None for _, fact, _ in kept}:
         yield Kept(nodes, SETUP, "", fact, fact)
-    for (what, fact), by_text in list(texts.items())[:_MOST_SETUPS]:
+    for what, fact, by_text in kept:
         alike = len(by_text) == 1
         text = "; ".join(text if alike else f"{text} on {fold(of)}" for text, of in by_text.items())
         yield Kept(nodes, SETUP, what, printable(redact(text), _LONGEST), fact)
+
+
+def _of_fact(facts: Facts) -> dict[tuple[str, str], str]:
+    """Return its versions and settings by their name and the fact's: "8 x 400", where its parts are alike."""
+    parts: dict[tuple[str, str], Counter[str]] = {}
+    values = values_of(facts)
+    records = {value.part for value, text in values.items() if text == THERE}
+    for value, text in values.items():
+        topic, what = value.explained
+        if topic in _SETUPS and value.member.rpartition(".")[2] not in _IDENTITIES and text != THERE:
+            of = value.part if value.part not in records else ""  # not of one of several alike
+            parts.setdefault((f"{what} {of}".strip(), value.fact), Counter())[text] += 1
+    return {
+        key: ", ".join(text if number == 1 else f"{number} x {text}" for text, number in sorted(counts.items()))
+        for key, counts in parts.items()
+    }
 
 
 def _figures(report: Report) -> Iterator[Figure]:

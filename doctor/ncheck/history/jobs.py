@@ -12,6 +12,7 @@ from ncheck.history.lemons import JobNote, Link, Suspect, suspects
 from ncheck.history.store import Span
 
 _MOST = 64  # links of one job, those with the most errors: where more count, none is to blame
+_MOST_LINKS = 10**7  # of all nodes
 _UNIT = "job"
 
 
@@ -60,4 +61,4 @@ def suspects_in(runs: Sequence[Entry]) -> tuple[Suspect, ...]:
             }
             notes.append(JobNote(run.exit_code != 0, every.nodes, grown))
     of_node = {node: value / len(nodes) for nodes, value in links.items() for node in nodes}
-    return suspects(notes, round(sum(of_node.values())))
+    return suspects(notes, round(min(sum(of_node.values()), _MOST_LINKS)))

@@ -95,6 +95,8 @@ class NotCompared:
 def fall_of(values: Sequence[float], figures: int = 1) -> Fall | None:
     """Return how the newest value fell, if it did. `values`: the oldest first; `figures`: that the run has."""
     window = values[-MOST:]
+    if window and window[-1] > max(window) * (1 - LEAST / 2):
+        return None  # most figures, at little cost
     stricter = _quantile(RISK / max(figures, 1)) / _quantile(RISK)
     best: tuple[float, Fall] | None = None
     for at in range(FEWEST, len(window)):
