@@ -24,8 +24,9 @@ from tempfile import TemporaryDirectory
 
 import ncheck
 from ncheck import Check
+from ncheck.triage.causes import NAMED, page_of
 
-from docs import CAUSES, CHECKS, TREE, causes, checks_by_topic, table_of_topic
+from docs import CAUSES, CHECKS, TREE, checks_by_topic, table_of_topic
 
 CONFIG = TREE / "release" / "mkdocs.yml"
 THEME = TREE / "release" / "theme"
@@ -146,11 +147,9 @@ def _check(topic: str, check: Check) -> str:
 
 def _causes() -> Iterator[tuple[str, str]]:
     rows = []
-    for name, cause in causes().items():
+    for name, cause in NAMED.items():
         rows.append(f"| [{name}]({name}/index.md) | {cause.meaning} |\n")
-        look = f"- look: `{cause.look}`\n" if cause.look else ""
-        fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
-        text = f"# {name}\n\n{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n{look}{fix}"
+        text = f"# {name}\n\n{page_of(cause)}"
         yield f"causes/{name}/index.md", f"{text}\n---\n\n[Causes](../index.md)\n"
     head = "# Causes\n\nWhat `ncheck triage` answers: one cause is one repair.\n\n| cause | meaning |\n|---|---|\n"
     yield "causes/index.md", head + "".join(rows)

@@ -53,7 +53,6 @@ from given import given_module
 if TYPE_CHECKING:
     import click
     from ncheck import Check
-    from ncheck.triage.causes import KnownCause
 
 TREE = Path(__file__).resolve().parents[1]
 PAGES = (*sorted(TREE.glob("README*.md")), *sorted((TREE / "docs").glob("*.md")))
@@ -131,6 +130,8 @@ def _check_section(check: Check) -> str:
 
 def causes_page() -> str:
     """Return docs/causes.md: what each cause means that triage names, the command that shows it, and its fix."""
+    from ncheck.triage.causes import NAMED, page_of
+
     head = (
         "# Causes\n\n<!-- Written by make docs from doctor/ncheck/triage/causes.py: change them there. -->\n\n"
         "What `ncheck triage` answers: `cause` of each diagnosis is one of these names, and one name is one repair. "
@@ -138,22 +139,9 @@ def causes_page() -> str:
         "segfault, disk, nan, exit, time-limit, preempted, cancelled.\n"
     )
     parts = [head]
-    for name, cause in causes().items():
-        look = f"- look: `{cause.look}`\n" if cause.look else ""
-        fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
-        parts.append(
-            f'<a id="{name}"></a>\n\n## {name}\n\n{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n'
-            f"{look}{fix}"
-        )
+    for name, cause in NAMED.items():
+        parts.append(f'<a id="{name}"></a>\n\n## {name}\n\n{page_of(cause)}')
     return "\n".join(parts)
-
-
-def causes() -> Mapping[str, KnownCause]:
-    """Return each cause that triage names, and what it says where it knows none."""
-    from ncheck.triage.causes import CAUSES as ALL
-    from ncheck.triage.causes import SYMPTOM, UNKNOWN
-
-    return {**ALL, UNKNOWN: SYMPTOM}
 
 
 def coverage_page() -> str:

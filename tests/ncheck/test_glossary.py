@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from ncheck.cli.explain import page_about
 from ncheck.cli.main import main
 from ncheck.glossary import WORDS, found, word_of
 from ncheck.steps.registry import load_checks
+from ncheck.triage.causes import NAMED
 
 
 def test_each_word_is_known_as_people_type_it_and_says_two_to_five_lines_with_checks_that_exist() -> None:
@@ -114,3 +116,15 @@ def test_an_error_text_leads_to_its_cause_and_to_the_checks_that_are_near(capsys
     assert capsys.readouterr().err.endswith(" checks: name one of those that ncheck list versions shows\n")
     assert main(["explain", "nccl-version-difers"]) == 2
     assert "did you mean nccl-version-differs?" in capsys.readouterr().err
+
+
+def test_a_cause_of_triage_is_explained_with_the_checks_that_are_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "wrong_nic"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# wrong_nic\n\n*a cause that ncheck triage names*\n\nThe job uses a network interface that ")
+    assert '\n- fix: `eval "$(ncheck plan nodes.txt --for env)"`\n\n## Checks\n\n- NC' in out
+
+
+def test_each_cause_is_explained_by_its_name() -> None:
+    for name in NAMED:
+        assert page_about(name).startswith(f"# {name}\n"), name

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ncheck.triage.clue import Clue
 
 
-@click.command(short_help="Explain a check, a word of a report, or an error text.")
+@click.command(short_help="Explain a check, a cause, a word of a report, or an error text.")
 @click.argument("what", nargs=-1, required=True, metavar="CODE|NAME|WORD|TEXT", shell_complete=checks)
 @options(SPOKEN)
 def explain(what: tuple[str, ...], lang: str) -> int:
@@ -30,6 +30,7 @@ def explain(what: tuple[str, ...], lang: str) -> int:
 
     \b
     ncheck explain NC402                      a check
+    ncheck explain wrong_nic                  a cause that ncheck triage names
     ncheck explain busbw                      a word: NV18, PIX, busbw, rail, GID, Xid, verdict, rendezvous, slots ...
     ncheck explain "Address already in use"   an error text: what it means in a log, and the checks that are near
     """  # noqa: D301  click ends a paragraph's folding at \b
@@ -77,17 +78,23 @@ def _of_text(registry: Registry, text: str) -> str:
     """Return what an error text means in a job's log, and the checks that are near to it, those that it names first."""
     from ncheck.glossary import found, names, near
     from ncheck.report.language import tr
+    from ncheck.triage.causes import NAMED, page_of
     from ncheck.triage.log_clues import clues_in
 
-    causes, codes = [_cause(one) for one in clues_in([text])], found(registry, text)
-    if not causes and not codes:
+    cause = NAMED.get(text.lower())  # wrong_nic
+    about = f"\n*{tr('a cause that ncheck triage names')}*\n\n{page_of(cause)}" if cause else ""
+    causes, codes = (
+        [_cause(one) for one in clues_in([text])],
+        found(registry, text.replace("_", " ") if cause else text),
+    )
+    if not cause and not causes and not codes:
         more = near(text) or "ncheck list shows all checks, docs/causes.md all causes"
         raise NcheckError(f"{printable(text)!r} is no check, cause or error that ncheck knows; {more}")
     heading = tr("In the log of a job")
     parts = [f"\n## {heading}\n\n" + "\n".join(causes) + "\n" if causes else "", _checks(registry, codes)]
     named = codes and names(registry.select(codes[:1])[0], text)
     body = "".join(reversed(parts) if named else parts)
-    return f"# {printable(text)}\n{body}\n{tr('To find the cause of a job: ncheck triage --logs DIR')}\n"
+    return f"# {printable(text)}\n{about}{body}\n{tr('To find the cause of a job: ncheck triage --logs DIR')}\n"
 
 
 def _cause(clue: Clue) -> str:
@@ -214,7 +221,8 @@ def schema() -> None:
 @click.argument("file", default="ncheck.toml", metavar="[FILE]")
 def allow(file: str) -> None:
     """Approve the keys of ./ncheck.toml, or of FILE, that run commands (python, setup, enter, rsh, sudo, ssh-config,
-    [[check]]) or name a file: history, and nodes, identity and requirements elsewhere.
+    [[check]]) or name a file: history, and nodes, identity and requirements elsewhere; and docs, whose
+    links are followed.
 
     Without this they are ignored in a file that was only found in the current folder. The approval is for this path
     with this content, with that of checks.d, and of the ssh configuration that it names: a change of any ends it.

@@ -59,7 +59,7 @@ class Finding:
     kind: fix: the command mends the problem. look: it shows more. do: it is a sentence that says what to do.
     summary: The problem in a few words; empty if the message is short or the name of the check says it.
     title: The title of the check's page.
-    page: The command that prints the check's page.
+    page: The command that prints the check's page, or its address where --docs says where the documents are.
     hardware: Whether it is a fault of the machine or of a part of it, which a repair mends.
     ask: True if only root may type it, and the user of the run is not root there, nor in a group that sudo usually lets
         in: somebody else has to.

@@ -283,11 +283,14 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Card:
-    """A cause with its anchor, what follows from it with theirs, and the page of its check as HTML, once per check."""
+    """A cause with its anchor, what follows from it with theirs, and the page of its check, once per check: its address
+    in a site, or HTML.
+    """
 
     anchor: str
     finding: FoldedFinding
     following: tuple[tuple[str, FoldedFinding], ...]
+    site: str
     page: Markup
 
 
@@ -369,7 +372,8 @@ def _cards(findings: Sequence[FoldedFinding]) -> Iterator[Card]:
     for one in sorted((one for one in findings if not one.see), key=urgency):
         anchor = anchored(one)
         also = tuple((anchored(consequence), consequence) for consequence in following.get(one, ()))
-        yield Card(anchor, one, also, _page_of(one.code) if anchor == one.code else Markup(""))
+        site = one.page if one.page.startswith("http") else ""
+        yield Card(anchor, one, also, site, _page_of(one.code) if anchor == one.code and not site else Markup(""))
 
 
 def _page_of(code: str) -> Markup:

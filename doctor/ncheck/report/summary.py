@@ -298,8 +298,7 @@ def read_more(findings: Sequence[FoldedFinding]) -> str:
     nodes = fold(worst.nodes)
     which = f"{worst.code}={nodes}" if worst.nodes and len(nodes) <= words.LONGEST_SET else worst.code
     ignored = f"--ignore {shlex.quote(words.line(which))}"
-    explained = f"ncheck explain {worst.code}"
-    return tr("to read more: {explained}; to let it pass: {ignored}", explained=explained, ignored=ignored)
+    return tr("to read more: {explained}; to let it pass: {ignored}", explained=worst.page, ignored=ignored)
 
 
 def nodes_of(findings: Iterable[FoldedFinding]) -> tuple[str, ...]:

@@ -99,6 +99,7 @@ class FoldedFinding:
     summary: str = ""
     ask: bool = False
     title: str = ""
+    page: str = ""
 
     @property
     def counts(self) -> bool:
@@ -178,6 +179,7 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
     return FoldedFinding(
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
         first.see, example, first.where, first.kind, _summary(first), first.ask, line(translation(first.title)),
+        first.page,
     )  # fmt: skip
 
 

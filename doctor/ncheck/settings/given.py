@@ -45,6 +45,7 @@ class Given(TypedDict, total=False):
     select: str | Sequence[str]
     ignore: str | Sequence[str]
     fail_on: str | Sequence[str]
+    docs: str
     record: OnePath
     history: OnePath
     keep_days: int

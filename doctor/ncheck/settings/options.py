@@ -60,9 +60,9 @@ class Option:
 
     `read` takes text, or what TOML or click made of it, and raises ValueError. `not_in_file` says what to use instead
     of ncheck.toml. `approval`: of a file that was only found, the value counts after an approval: ALWAYS, because it
-    can contain commands or is a file to write, or OUTSIDE, because it is a file to open: one that lies in the folder
-    of ncheck.toml came with it. `milder`: the value may hide what is wrong. `python`: the type of the argument in
-    Python, where the field's does not say it; None where there is no argument.
+    can contain commands, is a file to write or a link to follow, or OUTSIDE, because it is a file to open: one that
+    lies in the folder of ncheck.toml came with it. `milder`: the value may hide what is wrong. `python`: the type of
+    the argument in Python, where the field's does not say it; None where there is no argument.
     """
 
     group: Group
@@ -331,6 +331,11 @@ class Settings:
         "Language of the words around the findings, in formats for people. zh: Simplified Chinese; auto: that of the "
         "locale. Messages, commands and this help are English.  [en]",
         variable="NCHECK_LANG", python=None,
+    )
+    docs: str | None = _row(
+        None, OUTPUT, "--docs", read.web_address, "URL",
+        "Where the documents are (make site): the report leads to the page of each check there.",
+        variable="NCHECK_DOCS", approval=ALWAYS,
     )
     record: str | None = _row(
         None, RECORD, "--record", read.path, "DIR", "Save the answers of the nodes, for ncheck replay DIR.",

@@ -65,7 +65,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     ]  # fmt: skip
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
-    findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
+    findings = tuple(_with_pages(_with_causes(lowered, checks), checks, settings.docs))
     earlier = settings.run.earlier
     verdicts = tuple(earlier.held(judgement.joined, cluster.names) if earlier else judgement.joined)
     unreached = _unreached(cluster, checks, excused)
@@ -194,8 +194,8 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
     return [linked(finding) for finding in findings]
 
 
-def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
-    """Give each finding what its check says of all of its findings, and the command that prints its page."""
+def _with_pages(findings: Sequence[Finding], checks: Sequence[Check], site: str | None) -> list[Finding]:
+    """Give each finding what its check says of all of its findings, and where its page is."""
     by_code = {check.code: check for check in checks}
 
     def whole(one: Finding) -> Finding:
@@ -203,11 +203,17 @@ def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Fi
         nodes = () if check.about_ncheck and not check.blames_node else one.nodes  # it is here, and on no node
         first = (BEFORE_RESET,) if check.resets_gpu and one.kind == "fix" else ()
         return replace(
-            one, nodes=nodes, title=check.title, page=f"ncheck explain {one.code}", hardware=check.hardware,
+            one, nodes=nodes, title=check.title, page=_page(one.code, site), hardware=check.hardware,
             evidence=(*one.evidence, *first),
         )  # fmt: skip
 
     return [whole(one) for one in findings]
+
+
+def _page(code: str, site: str | None) -> str:
+    """Return the address of a check's page in the site that make site writes, or the command that prints it."""
+    ours = code.startswith("NC")  # no check of a plug-in or of ncheck.toml
+    return f"{site.rstrip('/')}/checks/{code}/index.html" if site and ours else f"ncheck explain {code}"
 
 
 # A reset clears what the vendor asks for: counters, the state of the GPU, often the kernel log.

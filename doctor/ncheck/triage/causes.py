@@ -383,6 +383,16 @@ SYMPTOM = KnownCause(
     " give the logs of all ranks.",
 )  # fmt: skip
 
+NAMED: Mapping[str, KnownCause] = {**CAUSES, UNKNOWN: SYMPTOM}  # all that a diagnosis may name
+
+
+def page_of(cause: KnownCause) -> str:
+    """Return what a page says of a cause, as Markdown."""
+    look = f"- look: `{cause.look}`\n" if cause.look else ""
+    fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
+    return f"{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n{look}{fix}"
+
+
 # What a program says of itself, of which the log of the kernel shows nothing.
 _OWN_ERRORS = frozenset({"assertion", "exception", "exit", "file", "import", "permission"})
 

@@ -78,8 +78,9 @@ def report(nodes: Sequence[NodeSummary], findings: Sequence[Finding], other: Seq
     all_verdicts = verdicts([one.name for one in nodes], special)
     bad = any(f.severity is Severity.ERROR and not f.ignored for f in findings)
     unsure = any(one.outcome is Outcome.UNKNOWN for one in all_verdicts)
+    paged = tuple(replace(one, page=f"ncheck explain {one.code}") for one in findings)
     return Report(
-        exit_code=int(bad or unsure), nodes=tuple(nodes), verdicts=all_verdicts, findings=tuple(findings), plan=PLAN,
+        exit_code=int(bad or unsure), nodes=tuple(nodes), verdicts=all_verdicts, findings=paged, plan=PLAN,
         measurements=(), probe=PROBE, version="0.1.0", seconds=3.24, fail_on=("error", "unknown"),
         systems=(replace(SYSTEM, nodes=tuple(one.name for one in nodes if one.reached)),),
     )  # fmt: skip
