@@ -9,6 +9,7 @@ real `ncheck demo` in a terminal), doctor/ncheck/settings/given.py (the types of
 block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
+    report LANGUAGE CLUSTER      the answer, findings, nodes and topics that `ncheck replay --lang LANGUAGE` prints
     triage FILE                  the first diagnosis that `ncheck triage` prints of a log, or of what --save kept
     read FILE                    what `ncheck read -o text` prints of a tool's output
     history WORD                 after some days of runs (DAYS): what the last report says is new (news), the line
@@ -220,6 +221,13 @@ def _days() -> tuple[str, str, str]:
         )
 
 
+def report(language: str, cluster: str) -> str:
+    """Return a report in another language, without what changes from run to run: time, host and seconds."""
+    printed = _printed("replay", "--no-color", "--lang", language, cluster, folder="fixtures")
+    _, *parts = printed.rstrip().split("\n\n")
+    return _as_block("\n\n".join([parts[-1].splitlines()[-1], *parts[:3]]))
+
+
 def _as_block(text: str) -> str:
     return f"```text\n{dedent(text).strip()}\n```"
 
@@ -389,7 +397,7 @@ def _text(text: str) -> str:
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
-    "replay": replay, "triage": triage, "read": read, "history": history, "plan": plan, "file": file,
+    "replay": replay, "report": report, "triage": triage, "read": read, "history": history, "plan": plan, "file": file,
     "variables": variables,
     "facts": api_tables.facts, "records": api_tables.records, "arguments": api_tables.arguments,
     "settings": api_tables.settings, "declarations": api_tables.declarations,

@@ -57,6 +57,7 @@ def test_it_finds_its_checks_and_their_pages(pyz: Path) -> None:
     done = run(pyz, "explain", "NC201")
     assert (done.returncode, done.stderr) == (0, "")
     assert "The NCCL version differs between nodes" in done.stdout
+    assert "各节点 NCCL 版本不一致" in run(pyz, "explain", "NC201", "--lang", "zh").stdout
 
 
 def test_it_examines_this_machine_with_the_agent_from_inside_the_file(pyz: Path) -> None:

@@ -262,6 +262,15 @@ def test_the_page_of_a_check_and_the_cause_in_a_log_have_chinese_words(tmp_path:
     )
 
 
+def test_a_source_tree_has_no_catalogue_and_goes_on_in_english() -> None:
+    tree = ":".join(str(CATALOGUE.parents[3] / name) for name in ("doctor", "checks"))
+    done = ncheck_run("list", "NC9", "--lang", "zh", PYTHONPATH=tree, PYTHONDONTWRITEBYTECODE="1")
+    assert done.stdout == ncheck_run("list", "NC9").stdout
+    assert done.stderr == (
+        "ncheck: --lang zh: a source tree has no catalogue, so this is in English; an installed ncheck has it\n"
+    )
+
+
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
     done = ncheck_run("list", "NC1", NCHECK_LANG="fr")
     assert (done.returncode, done.stderr) == (
