@@ -86,7 +86,8 @@ SIGNATURES = (
         r"[Ss]pot (?:instance )?(?:interruption|termination)",
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
-    row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
+    # It is printed on a node that still works: the name in it is not that of the node that failed.
+    row(rf"CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
     rf"Node failure on {_NODE.replace('node', 'name')}|"
         r"\bNODE_FAIL\b|allocation \d+ has been revoked due to node failure",
         "node_failed", Grade.CERTAIN),
