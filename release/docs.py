@@ -137,7 +137,8 @@ def causes_page() -> str:
         "# Causes\n\n<!-- Written by make docs from doctor/ncheck/triage/causes.py: change them there. -->\n\n"
         "What `ncheck triage` answers: `cause` of each diagnosis is one of these names, and one name is one repair. "
         "`kind` says more of a program's failure: exception, assertion, import, file, permission, memory, killed, "
-        "segfault, disk, nan, exit, time-limit, preempted, cancelled.\n"
+        "segfault, disk, nan, exit, time-limit, preempted, cancelled. `next` is what to do after it; the lines of a "
+        "failure may say more: doctor/ncheck/triage/next_step.py.\n"
     )
     parts = [head]
     for name, cause in NAMED.items():

@@ -124,6 +124,7 @@ def _run(command: str, alarm: Alarm, path: str) -> None:
     best = alarm.report.diagnoses[0] if alarm.report.diagnoses else None
     found = {
         "NCHECK_CAUSE": best.cause if best else "unknown",
+        "NCHECK_NEXT": best.next.action.value if best else "look",
         "NCHECK_RANKS": ",".join(map(str, best.ranks)) if best else "",
         "NCHECK_NODES": ",".join(best.nodes) if best else "",
         "NCHECK_SAVED": os.path.abspath(path) if path else "",  # noqa: PTH100  the command may run elsewhere

@@ -12,8 +12,9 @@ class Action(str, Enum):
 
     `restart`: start the job again, on the same nodes. `restart-without`: start it again without the nodes of the step.
     `fix-first`: mend it, or the same happens again. `stop`: a second start must fail in the same place, and only a
-    change of the program or of its command helps. `reboot`, `drain`, `reset-gpu`: of the nodes of the step. `ticket`:
-    report it to those who repair the machine or the network. `look`: what is known does not decide.
+    change of the program or of its command helps. `reboot`: reboot the nodes of the step. `drain`: take them away from
+    the scheduler. `reset-gpu`: reset the GPU on them. `ticket`: report it to those who repair the machine or the
+    network. `look`: what is known does not decide.
     """
 
     RESTART = "restart"

@@ -13,7 +13,7 @@ from enum import Enum
 
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
-from ncheck.parse.xids import Action
+from ncheck.parse.xids import Action, xid
 
 
 class XidCause(Enum):
@@ -227,6 +227,18 @@ def unit_of(line: str) -> str:
         return f"GPC {found[1]}, TPC {found[2]}"
     found = _ENGINE.search(line)
     return f"engine {found[1]}" if found else ""
+
+
+# NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+_NUMBER = expression(r"\bXid \([^)]{0,60}\): (\d{1,6})\b")
+
+
+def advised(line: str) -> Action | None:
+    """Return what to do after the Xid of one line, by its details where a table has them; None for another line."""
+    if (found := _NUMBER.search(line)) is None:
+        return None
+    detail = of_nvlink5(line) or of_nvlink4([line])[0]
+    return detail.action if detail else xid(int(found[1])).action
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE
 from ncheck.model.finding import DO, Finding, Severity, Verdict
+from ncheck.model.next_step import Action, NextStep
 from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 from ncheck.report.language import marked, tr, translation
@@ -223,6 +224,26 @@ _ASK = {
     "look": marked("ask the admin of {place} to run, and what it shows"),
     DO: marked("ask the admin of {place} to run, and what it shows"),
 }
+
+
+_STEPS: Mapping[Action, str] = {
+    Action.RESTART: "restart the job",
+    Action.RESTART_WITHOUT: "restart the job without {nodes}",
+    Action.FIX_FIRST: "fix this first",
+    Action.STOP: "do not restart: the same would happen again",
+    Action.REBOOT: "reboot {nodes}",
+    Action.DRAIN: "drain {nodes}",
+    Action.RESET_GPU: "reset the GPU of {nodes}",
+    Action.TICKET: "open a ticket for {nodes}",
+    Action.LOOK: "look further before you restart",
+}
+_SOME_NODE = "the node"  # that the evidence does not name
+
+
+def next_line(step: NextStep) -> str:
+    """Return a step in one line: "next: restart the job without gpu07 (95% sure)"."""
+    nodes = node_set(step.nodes) if step.nodes else _SOME_NODE
+    return f"next: {_STEPS[step.action].format(nodes=nodes)} ({step.confidence:.0%} sure)"
 
 
 def so_also(finding: FoldedFinding) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.next_step import Action
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,14 @@ class KnownCause:
 
     `look` is a command that shows whether it is this cause; `about` explains it in docs/causes.md. A signature may have
     better ones. No command has a placeholder, but PID, for the process of a running job: see `filled`.
+    `action` is what to do next where the evidence says no more (next_step.py): most causes do not mend themselves.
     """
 
     meaning: str
     fix: str = ""
     look: str = ""
     about: str = ""
+    action: Action = Action.FIX_FIRST
 
 
 _PLAN = 'eval "$(ncheck plan nodes.txt --for env)"'
@@ -60,7 +63,9 @@ _CAUSES: Mapping[str, KnownCause] = {
     "net_plugin": KnownCause("NCCL's network plug-in is broken or missing on some nodes"),
     "software_bug": KnownCause("a bug in the library that another version fixes"),
     # InfiniBand and RoCE
-    "ib_fabric": KnownCause("the InfiniBand or RoCE network does not deliver data: check port, cable and switch"),
+    "ib_fabric": KnownCause(
+        "the InfiniBand or RoCE network does not deliver data: check port, cable and switch", action=Action.TICKET
+    ),
     "roce_gid": KnownCause("the GID in use does not reach the other nodes: wrong index or RoCE version"),
     "ib_wrong_hca": KnownCause("the job uses an HCA that is not part of its network", _PLAN),
     "ib_partition": KnownCause("the InfiniBand partition (P_Key) of a port does not let it reach the others"),
@@ -82,7 +87,7 @@ _CAUSES: Mapping[str, KnownCause] = {
     "p2p_unsupported": KnownCause("these GPUs cannot access each other's memory", "export NCCL_P2P_DISABLE=1"),
     "peer_limit": KnownCause("one process uses more GPUs than CUDA allows peer access between"),
     "gpu_mapping": KnownCause("two ranks use the same GPU, or a rank asks for a GPU that does not exist"),
-    "gpu_fault": KnownCause("a GPU is broken"),
+    "gpu_fault": KnownCause("a GPU is broken", action=Action.RESET_GPU),
     "fabric_manager": KnownCause(
         "the fabric manager is not running, or its version is not that of the driver",
         "sudo systemctl restart nvidia-fabricmanager",
@@ -91,27 +96,29 @@ _CAUSES: Mapping[str, KnownCause] = {
     "gpu_oom": KnownCause("a GPU's memory is full"),
     # the program
     "collective_mismatch": KnownCause("the ranks call different collectives, or the same one with different sizes"),
-    "rank_crashed": KnownCause("a rank died; the other ranks only lost the connection to it"),
-    "slow_rank_timeout": KnownCause("a rank arrived later than the timeout of the others"),
+    "rank_crashed": KnownCause("a rank died; the other ranks only lost the connection to it", action=Action.RESTART),
+    "slow_rank_timeout": KnownCause("a rank arrived later than the timeout of the others", action=Action.RESTART),
     "nofile_limit": KnownCause("a process reached its limit on open files", "ulimit -n 131072"),
     "process_limit": KnownCause("a process reached its limit on threads or processes", "ulimit -u unlimited"),
     # the program, and what ran it
-    "diverged": KnownCause("the loss became NaN or infinite"),
+    "diverged": KnownCause("the loss became NaN or infinite", action=Action.LOOK),
     "disk_full": KnownCause("a disk is full, or a quota is used up"),
     "storage_hang": KnownCause("a file system does not answer"),
-    "job_ended": KnownCause("the scheduler ended the job: time limit, preemption, or cancelled by somebody"),
-    "node_failed": KnownCause("a node went down, or lost its connection to the scheduler"),
+    "job_ended": KnownCause(
+        "the scheduler ended the job: time limit, preemption, or cancelled by somebody", action=Action.RESTART
+    ),
+    "node_failed": KnownCause("a node went down, or lost its connection to the scheduler", action=Action.RESTART),
     # seen in a job that runs
     "rank_stopped": KnownCause("a rank is stopped by a signal or a debugger"),
-    "rank_missing": KnownCause("a rank of the job is not there; the others wait for it"),
+    "rank_missing": KnownCause("a rank of the job is not there; the others wait for it", action=Action.LOOK),
     "host_memory": KnownCause("the memory of a node, or of the job's share of it, is exhausted"),
-    "data_loader": KnownCause("a rank waits for its data loader"),
-    "checkpoint_write": KnownCause("a rank is still writing a checkpoint; the others wait for it"),
-    "deadlock": KnownCause("a rank waits for a lock, or loops, in its own code"),
-    "slow_rank": KnownCause("one rank is slower than the others, which wait for it"),
-    "gpu_idle": KnownCause("a GPU of the job does nothing while the others work"),
-    "network_stalled": KnownCause("data that was sent between two nodes does not arrive"),
-    "healthy": KnownCause("the log shows no failure"),
+    "data_loader": KnownCause("a rank waits for its data loader", action=Action.RESTART),
+    "checkpoint_write": KnownCause("a rank is still writing a checkpoint; the others wait for it", action=Action.LOOK),
+    "deadlock": KnownCause("a rank waits for a lock, or loops, in its own code", action=Action.RESTART),
+    "slow_rank": KnownCause("one rank is slower than the others, which wait for it", action=Action.LOOK),
+    "gpu_idle": KnownCause("a GPU of the job does nothing while the others work", action=Action.LOOK),
+    "network_stalled": KnownCause("data that was sent between two nodes does not arrive", action=Action.RESTART),
+    "healthy": KnownCause("the log shows no failure", action=Action.LOOK),
 }
 
 # What shows whether it is this cause, and more about it than one sentence.
@@ -381,6 +388,7 @@ SYMPTOM = KnownCause(
     look="export NCCL_DEBUG=INFO",
     about="The lines are consequences. Run the job again with NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=INFO, and"
     " give the logs of all ranks.",
+    action=Action.LOOK,
 )  # fmt: skip
 
 NAMED: Mapping[str, KnownCause] = {**CAUSES, UNKNOWN: SYMPTOM}  # all that a diagnosis may name
@@ -390,7 +398,7 @@ def page_of(cause: KnownCause) -> str:
     """Return what a page says of a cause, as Markdown."""
     look = f"- look: `{cause.look}`\n" if cause.look else ""
     fix = f"- fix: `{cause.fix}`\n" if cause.fix else ""
-    return f"{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n{look}{fix}"
+    return f"{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n{look}{fix}- next: {cause.action.value}\n"
 
 
 # What a program says of itself, of which the log of the kernel shows nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.next_step import Action, NextStep
 
 MOST_DIAGNOSES, MOST_LOOKS = 8, 4
 
@@ -40,6 +41,7 @@ class Diagnosis:
     only, else "". `looks` are commands that show whether it is this cause. `works`: the ranks were seen to work, and
     the others wait for them, which is no fault. `limit`: what ends the wait for them, None where nothing waits or that
     is not known.
+    `next`: what to do (next_step.py).
     """
 
     cause: str
@@ -54,3 +56,4 @@ class Diagnosis:
     works: bool = False
     limit: WaitLimit | None = None
     do: str = ""
+    next: NextStep = NextStep(Action.LOOK)

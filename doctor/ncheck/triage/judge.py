@@ -17,6 +17,7 @@ from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN, filled, look_of
 from ncheck.triage.certainty import SURE, Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.diagnosis import MOST_DIAGNOSES, MOST_LOOKS, Diagnosis, EvidenceLine
+from ncheck.triage.next_step import step_after
 
 MOST_EVIDENCE = 8
 
@@ -130,7 +131,7 @@ def diagnoses_of(clues: Iterable[Clue], job: Job | None = None) -> tuple[Diagnos
         named = {one.cause for one in found}
         found += [_candidate(found[0], name, job) for name in dict.fromkeys(roots[0].best.others) if name not in named]
     found.sort(key=lambda one: -one.confidence)
-    return tuple(found[:MOST_DIAGNOSES])
+    return tuple(replace(one, next=step_after(one)) for one in found[:MOST_DIAGNOSES])
 
 
 def headline(diagnoses: Sequence[Diagnosis]) -> str:

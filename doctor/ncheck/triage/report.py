@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
 from ncheck.report.json import without_delete
 from ncheck.report.language import tr, translation
-from ncheck.report.text import count, joined
+from ncheck.report.text import count, joined, next_line
 from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM
 from ncheck.triage.logs import LogReport
 from ncheck.triage.wait_limits import sentence
 
 if TYPE_CHECKING:
+    from ncheck.report.page import Page
     from ncheck.triage.diagnosis import Diagnosis
     from ncheck.triage.join import LiveReport
 
@@ -31,14 +32,13 @@ def as_json(report: TriageReport) -> str:
 
 
 def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str]) -> None:
-    """Print the answer, its lines, what to type, what else it could be, and after many lines the answer again."""
-    from rich.text import Text
-
+    """Print the answer, the next step, its lines, what to type, what else it could be; after many the answer again."""
     from ncheck.report.page import Page
 
     page = Page(stream, environ)
     color = "red" if report.diagnoses and report.wrong else "green" if report.healthy else "yellow"
-    page.say(Text(_headline(report), f"bold {color}"))
+    answer = [(_headline(report), f"bold {color}"), *((next_line(one.next), "") for one in report.diagnoses[:1])]
+    _say(page, answer)
     for number, found in enumerate(report.diagnoses):
         page.gap()
         if number == 1:
@@ -49,16 +49,21 @@ def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str
             lines = () if found.evidence == report.diagnoses[0].evidence else lines
         if number == 0 and _known(found) and found.meaning != CAUSES.get(found.cause, SYMPTOM).meaning:
             page.say(printable(found.meaning, 300), "  ", style="dim")
-        for line in lines:
-            place = f"{_name(line.file)}:{line.line}" if line.line else line.file
-            page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
+        for seen in lines:
+            place = f"{_name(seen.file)}:{seen.line}" if seen.line else seen.file
+            page.verbatim(f"  {printable(place, 300)}  {printable(seen.text, 300)}", style="dim")
         for words in _to_type(found, best=number == 0):
             page.verbatim(f"  {printable(words, 310)}")
     page.gap()
     for note in _notes(report):
         page.say(printable(note, 600), style="dim")
     if sum(2 + len(found.evidence) + len(found.looks) for found in report.diagnoses) > _FEW_LINES:
-        page.say(Text(_headline(report), f"bold {color}"))
+        _say(page, reversed(answer))
+
+
+def _say(page: Page, lines: Iterable[tuple[str, str]]) -> None:
+    for text, style in lines:
+        page.say(text, style=style)
 
 
 def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:

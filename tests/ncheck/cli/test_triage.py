@@ -148,13 +148,14 @@ def test_the_answer_for_people_is_first_and_after_many_lines_also_last(
     _, out, _ = run(capsys, "--logs", str(path))
     answer = "gpu_oom (95% sure): a GPU's memory is full (node node03)"
     assert out.splitlines() == [
-        answer, "", f"  {path}:1  {OOM.strip()}", "  look: nvidia-smi", "", "1 log, 1 lines read.",
+        answer, "next: fix this first (85% sure)", "", f"  {path}:1  {OOM.strip()}", "  look: nvidia-smi", "",
+        "1 log, 1 lines read.",
     ]  # fmt: skip
     taken = "n{}: RuntimeError: The server socket has failed to listen on port 29500: Address already in use\n"
     each = (OOM.replace("node03", f"node0{rank}") + taken.format(rank) for rank in range(6))
     path.write_text("".join(each))
     lines = run(capsys, "--logs", str(path))[1].splitlines()
-    assert (len(lines) > 16, lines[-1]) == (True, lines[0])
+    assert (len(lines) > 16, lines[-2:]) == (True, lines[1::-1])
 
 
 def test_standard_input_is_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +170,9 @@ def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], t
     found = json.loads(run(capsys, "--logs", str(path), "-o", "json")[1])
     assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread", "notes"]
     assert list(found["diagnoses"][0]) == [
-        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "looks", "works",
+        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "looks", "works", "next",
     ]  # fmt: skip
+    assert found["diagnoses"][0]["next"] == {"action": "fix-first", "nodes": [], "confidence": 0.85}
     assert found["diagnoses"][0]["evidence"] == [{"file": str(path), "line": 1, "text": OOM.strip()}]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from ncheck.model.next_step import Action, NextStep
 from ncheck.triage.causes import UNKNOWN
 from ncheck.triage.certainty import SURE
 from ncheck.triage.diagnosis import Diagnosis, EvidenceLine
@@ -39,7 +40,7 @@ def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: P
         Diagnosis(
             "rank_crashed", 0.85, "a rank stopped with ValueError in its own program", "exception",
             (EvidenceLine(path, 3, "ValueError: no more data"),), (3,), (), "",
-            (f"less +3 {path}",),
+            (f"less +3 {path}",), next=NextStep(Action.RESTART, (), 0.77),
         ),
     )  # fmt: skip
     assert (found.healthy, found.files, found.lines) == (False, 4, 6)
