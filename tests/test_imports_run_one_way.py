@@ -54,7 +54,7 @@ MEASURED = "ncheck_checks.measured."
 OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
-ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup")
+ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup", "ncheck.retry")
 OPENERS = (
     "ncheck",
     "ncheck.api",
@@ -64,6 +64,9 @@ OPENERS = (
     "ncheck.mcp",
     "ncheck.pipeline",
 )
+
+# Imported by an option alone, in a function: these open their room at their top.
+BY_OPTION = {"ncheck.cli.retry"}
 
 # What a room uses of another one.
 BETWEEN_ROOMS = {
@@ -172,7 +175,7 @@ def _may_open(name: str, other: str, *, at_once: bool) -> bool:
         return (room_of(name), other) in BETWEEN_ROOMS
     if name.startswith(MEASURED):
         return True
-    return not at_once and name.startswith(OPENERS)
+    return name.startswith(OPENERS) and (not at_once or name in BY_OPTION)
 
 
 def test_each_exception_between_rooms_is_needed() -> None:

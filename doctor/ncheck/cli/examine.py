@@ -148,22 +148,25 @@ def _no_such_file(context: click.Context, path: str) -> str:
     return f"no such file or command: {quoted(path)}{hint}"
 
 
-def examined(settings: Settings, observer: Observer) -> Report:
-    """Examine the nodes. Print which were left out, and write the files of --good-nodes and --bad-nodes."""
+def examined(settings: Settings, observer: Observer, listed: tuple[Node, ...] = ()) -> Report:
+    """Examine the nodes, those `listed` where the caller has read the inventory. Print which were left out, and write
+    the files of --good-nodes and --bad-nodes.
+    """
     from ncheck.cli.process import prepare_fan_out, process_seconds
     from ncheck.pipeline import examine
     from ncheck.timeline import Stopwatch
 
     watch = Stopwatch(before=process_seconds())
-    _say_nobody_named(settings)
+    if not listed:
+        _say_nobody_named(settings)
     # A shell on this machine inherits the limit, a Slurm step is given it, and there it is judged.
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
 
     if settings.good_nodes is None and settings.bad_nodes is None:
-        return say_dropped(examine(settings, observer, watch))
+        return say_dropped(examine(settings, observer, watch, listed))
     from ncheck.inventory.read import read_inventory
 
-    listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    listed = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     report = say_dropped(examine(settings, observer, watch, listed))
     if report.interrupted:
         files = [path for path in (settings.good_nodes, settings.bad_nodes) if path]

@@ -159,6 +159,8 @@ def _group(group: rows.Group) -> tuple[Decorator[Any], ...]:
     return tuple(_setting(name) for name, row in rows.OPTIONS.items() if row.group is group)
 
 
+MOST_RETRIES = 100
+
 NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=files)
 
 # The options that several commands share, in the order of --help.
@@ -175,6 +177,20 @@ WITH = (
         "launcher", "--with", "--for",
         help=f"{', '.join(STARTS_ALL[:-1])} or {STARTS_ALL[-1]}: launchers that start all ranks.  "
         "[mpirun; srun with --via srun]",
+    ),
+)  # fmt: skip
+RETRY = (
+    _option(
+        "Job launch", "--retry", type=click.IntRange(1, MOST_RETRIES), metavar="N",
+        help="Start the job again after a failure, up to N times, where its log says that this helps.",
+    ),
+    _option(
+        "Job launch", "--spare", metavar="NODE,..", multiple=True,
+        help="With --retry: nodes that take the place of those that are proved to be at fault. Can be repeated.",
+    ),
+    _option(
+        "Job launch", "--shrink", is_flag=True,
+        help="With --retry: where no spare is left, continue on fewer nodes, with fewer ranks.",
     ),
 )  # fmt: skip
 PACE = _group(rows.PACE)

@@ -39,6 +39,22 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
     return nodes
 
 
+def set_apart(
+    nodes: tuple[Node, ...], spares: str, settings: Settings, environ: Mapping[str, str]
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Return the nodes of the job and its spares, which the list may name, too. Raises InventoryError."""
+    if not spares:
+        return nodes, ()
+    own = {node.name: node for node in nodes}
+    kept = tuple(own.get(node.name, node) for node in _nodes(from_names(spares, "--spare")))
+    if settings.via == "srun":
+        _require_allocated(kept, environ, settings.named("via", "srun"))
+    left = tuple(node for node in nodes if node not in kept)
+    if not left:
+        raise InventoryError("--spare: every node of the list is a spare, and none is left for the job")
+    return left, kept
+
+
 def names_nobody(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether neither the command line, a file nor Slurm names a node: then it is about this machine alone.
 

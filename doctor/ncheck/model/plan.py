@@ -35,6 +35,7 @@ class LaunchCommand:
     mpi_implementation: The nodes' MPI, such as Open MPI, if mpirun starts the ranks; else empty.
     mpi_version: That MPI's version, such as 4.1.4; else empty.
     prefix: The value of Open MPI's --prefix; empty if the command has none.
+    hosts: The number of ranks on each node, in the order of the list.
     """
 
     argv: tuple[str, ...]
@@ -42,6 +43,7 @@ class LaunchCommand:
     mpi_implementation: str = ""
     mpi_version: str = ""
     prefix: str = ""
+    hosts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ def _command(launch: Launch, line: LaunchLine) -> LaunchCommand:
         mpi_implementation=mpi.implementation if mpi else "",
         mpi_version=mpi.version if mpi else "",
         prefix=launch.prefix or "",
+        hosts={host.name: host.slots for host in launch.hosts},
     )
 
 

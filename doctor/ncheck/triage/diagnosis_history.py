@@ -1,10 +1,10 @@
-"""Add the diagnoses of a running job to the history, under the nodes that they name."""
+"""Add the diagnoses of a job to the history, under the nodes that they name."""
 
 from __future__ import annotations
 
 import socket
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 from ncheck.history.entry import TRIAGE, Entry, Seen
@@ -16,9 +16,12 @@ from ncheck.version import __version__
 if TYPE_CHECKING:
     from ncheck.settings import Settings
     from ncheck.triage.join import LiveReport
+    from ncheck.triage.logs import LogReport
+
+R = TypeVar("R", bound="LiveReport | LogReport")
 
 
-def kept(report: LiveReport, settings: Settings, began: float) -> LiveReport:
+def kept(report: R, settings: Settings, began: float) -> R:
     """Return the report, once it is in the history that the settings name; with a note if that failed.
 
     `began`: seconds since 1970. The code of a diagnosis is the name of its cause. One that is not sure is a warning.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import ncheck
 import pytest
-from ncheck.cli.launch import _other_mpi
+from ncheck.cli.startable import other_mpi
 from ncheck.model.plan import LaunchCommand
 
 pytestmark = pytest.mark.slow
@@ -222,4 +222,4 @@ def test_an_mpi_that_is_not_the_nodes_is_told_by_implementation_and_release(
 ) -> None:
     stand_in(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert _other_mpi(LaunchCommand(("mpirun",), "mpirun", implementation, version)) == told
+    assert other_mpi(LaunchCommand(("mpirun",), "mpirun", implementation, version)) == told

@@ -48,7 +48,7 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
             ),
         },
         lines={"mpirun": line},
-        command=LaunchCommand(tuple(shlex.split(line)), "mpirun", "Open MPI", "4.1.4"),
+        command=LaunchCommand(tuple(shlex.split(line)), "mpirun", "Open MPI", "4.1.4", hosts={"n1": 8, "n2": 8}),
         reasons={
             "mpirun": (
                 "for Open MPI 4.1.4; 16 ranks (2 nodes x 8 GPUs)",

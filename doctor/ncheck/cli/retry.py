@@ -1,0 +1,262 @@
+"""launch --retry: the job as a child, and after a failure what its log says, the proof, and the next try."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncheck.cli.examine import say
+from ncheck.cli.startable import checked, startable
+from ncheck.errors import EXIT_FINDINGS, NcheckError
+from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
+from ncheck.model.next_step import Action
+from ncheck.retry.child import JobEnd, Log, run_job
+from ncheck.retry.plan import Again, End, Limits, Proof, Prove, Try, next_action
+from ncheck.retry.program import NamesNodeError, moved
+
+if TYPE_CHECKING:
+    from ncheck.model.node import Node
+    from ncheck.model.plan import LaunchCommand
+    from ncheck.model.report import Report
+    from ncheck.settings import Settings
+    from ncheck.triage.diagnosis import Diagnosis
+
+_TIMED_OUT = 124  # exit code of coreutils' timeout
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the job runs next: its nodes, the spares that are left, and its program, which may name nodes."""
+
+    nodes: tuple[Node, ...]
+    spares: tuple[Node, ...]
+    program: tuple[str, ...]
+    untried: tuple[str, ...] = ()  # nodes that took a place, and were not examined since
+
+    def on(self, names: tuple[str, ...], known_as: Mapping[str, tuple[str, ...]]) -> _Place:
+        """Return the place on these nodes. A spare has as many slots as the node whose place it takes.
+
+        Raises NamesNodeError.
+        """
+        before = tuple(node.name for node in self.nodes)
+        own = {node.name: node for node in (*self.nodes, *self.spares)}
+        gone = [own[name] for name in before if name not in names]
+        came = [name for name in names if name not in before]
+        slots = {name: own[name].slots or node.slots for name, node in zip(came, gone, strict=False)}
+        return _Place(
+            tuple(replace(own[name], slots=slots.get(name, own[name].slots)) for name in names),
+            tuple(node for node in self.spares if node.name not in names),
+            moved(self.program, before, names, known_as) if names != before else self.program,
+            tuple(came),
+        )
+
+
+def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], files: tuple[int, int]) -> int:
+    """Run the job until a try ends well, or nothing speaks for another one. Return the exit code of the last try; where
+    a signal ended that, end by it.
+    """
+    from ncheck.inventory.read import read_inventory, set_apart
+
+    listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    place = _Place(*set_apart(listed, ",".join(spare), settings, os.environ), settings.program)
+    folder, tries, end = Path(tempfile.mkdtemp(prefix="ncheck-launch-")), list[Try](), JobEnd(EXIT_FINDINGS)
+    while True:
+        report = checked(replace(settings, program=place.program), place.nodes)
+        if report.interrupted:
+            say("interrupted: nothing was started")
+            _remove_if_empty(folder)
+            return report.exit_code
+        command = startable(report, force=settings.force)
+        place = replace(place, nodes=tuple(node for node in place.nodes if node.name not in report.dropped))
+        if command:
+            place = replace(place, untried=())
+            log, began = folder / f"try-{len(tries) + 1}.log", time.time()
+            end = _run(command, log, files)
+            if end.code == 0:
+                log.unlink()
+                _remove_if_empty(folder)
+                return 0
+            tries.append(_try_of(_Ran(replace(settings, program=place.program), report, command, end, log, began)))
+            say(f"try {len(tries)} failed ({end.shown}); its output: ncheck triage --logs {shlex.quote(str(log))}")
+            action: Again | End | int | None = _decided(tries, limits, place, settings)
+        else:
+            action = _around_bad(report, tries, limits, place)
+        if isinstance(action, int):
+            return action
+        if action:
+            say(action.sentence)
+        if not isinstance(action, Again):
+            _remove_if_empty(folder)
+            return _ended(end)
+        try:
+            place = place.on(action.nodes, _known_as(report))
+        except NamesNodeError as error:
+            say(f"not restarted: {error}; start it yourself on {fold(action.nodes)}")
+            return _ended(end)
+
+
+def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
+    raised = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    try:
+        with path.open("wb") as file:
+            log = Log(file)
+            end = run_job(command.argv, log)
+    except OSError as error:
+        raise NcheckError(f"cannot start {command.argv[0]}: {error.strerror}") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, raised)
+    if log.lost:
+        say(f"the output is not whole in {path}: {log.lost}")
+    return end
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """One try as it ran: its settings with its own program, the report before it, its command, its end and its log."""
+
+    settings: Settings
+    report: Report
+    command: LaunchCommand
+    end: JobEnd
+    log: Path
+    began: float
+
+
+def _try_of(ran: _Ran) -> Try:
+    """Return what became of a try, by its log."""
+    from ncheck.retry.steps import furthest
+    from ncheck.triage.diagnosis_history import kept
+    from ncheck.triage.logs import examine_logs
+
+    seen = kept(examine_logs((str(ran.log),), sys.stdin.buffer), ran.settings, ran.began)
+    best = seen.diagnoses[0] if seen.diagnoses else None
+    with ran.log.open(encoding="utf-8", errors="replace") as lines:
+        step = furthest(lines)
+    names = tuple(node.name for node in ran.report.nodes if node.name not in ran.report.dropped)
+    failed = Try(names, step=step, ended=why_ended(ran.end, best, ran.settings.program))
+    if best is None:
+        return failed
+    return replace(
+        failed, advice=_advice(best), cause=best.cause, meaning=best.meaning, fix=best.fix, ranks=best.ranks,
+        at_fault=_at_fault(best, ran),
+    )  # fmt: skip
+
+
+def why_ended(end: JobEnd, best: Diagnosis | None, program: tuple[str, ...]) -> str:
+    """Return why the job must not be started again, whatever its log says; "" where it may."""
+    if end.signalled:
+        return f"it was ended by {end.signalled}"
+    if end.unread:
+        return "nobody reads its output any more"
+    if best and best.cause == "job_ended":
+        return best.meaning
+    if end.code == _TIMED_OUT and Path(program[0]).name == "timeout":
+        return f"its time limit was over: {shlex.join(program[:2])}"
+    return ""
+
+
+_WITHOUT = ("gpu_fault", "node_failed", "fabric_manager")
+
+
+def _advice(best: Diagnosis) -> Action:
+    if best.cause in _WITHOUT:
+        return Action.RESTART_WITHOUT
+    return Action.STOP if best.kind == "exception" else Action.RESTART
+
+
+def _at_fault(best: Diagnosis, ran: _Ran) -> tuple[str, ...]:
+    """Return the nodes of the job that a diagnosis names by their names, or by ranks alone."""
+    names = {word: node for node, words in _known_as(ran.report).items() for word in words}
+    found = [names[name] for name in best.nodes if name in names]
+    if not best.nodes and ran.settings.profile != "numa":  # else every node has ranks in turn
+        by_rank = [node for node, count in ran.command.hosts.items() for _ in range(count)]
+        found = [by_rank[rank] for rank in best.ranks if rank < len(by_rank)]
+    return tuple(dict.fromkeys(node for node in found if node not in ran.report.dropped))
+
+
+def _known_as(report: Report) -> dict[str, tuple[str, ...]]:
+    """Return the names and addresses of each node: a log and a program may have any of them."""
+    return {
+        node.name: tuple(filter(None, dict.fromkeys((
+            node.name, node.host_name, node.host_name.partition(".")[0],
+            *(one.partition("/")[0] for own in node.addresses.values() for one in own),
+        ))))
+        for node in report.nodes
+    }  # fmt: skip
+
+
+def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings) -> Again | End | int:
+    """Return the next action, once what it needs is proved; an exit code, where that was interrupted."""
+    proofs: dict[str, Proof] = {}
+    spares = tuple(node.name for node in place.spares)
+    while isinstance(action := next_action(tries, limits, spares, proofs), Prove):
+        from ncheck.cli.examine import examined, observer_for
+        from ncheck.retry.proof import proof_of
+
+        say(f"is {action.suspect} at fault? it is measured with {fold(action.partners)}")
+        own = {node.name: node for node in (*place.nodes, *place.spares)}
+        nodes = tuple(own[name] for name in (*action.partners, action.suspect))  # the partners meet first
+        proving = replace(
+            settings, probe="auto", drop_bad=False, force=True, good_nodes=None,
+            bad_nodes=None, history=None, notify=None,
+        )  # fmt: skip
+        found = examined(proving, observer_for(sys.stderr, os.environ, proving.longest), nodes)
+        if found.interrupted:
+            say("interrupted: not restarted")
+            return found.exit_code
+        proofs[action.suspect] = proof_of(found, action)
+    return action
+
+
+def _around_bad(report: Report, tries: list[Try], limits: Limits, place: _Place) -> Again | End | None:
+    """Return the action where the nodes of the next try are not fit for it; None where there is nothing to do about it.
+
+    A spare that has just taken a place needs no proof to lose it. A node of an earlier try does.
+    """
+    if not tries:
+        return None
+    spares, names = [node.name for node in place.spares], tuple(node.name for node in place.nodes)
+    unfit = {bad.node: bad.reason for bad in report.bad if bad.node in place.untried}
+    if unfit and len(spares) >= len(unfit):
+        others = dict(zip(unfit, spares, strict=False))
+        why = "; ".join(f"{node}: {reason}" for node, reason in unfit.items())
+        return Again(tuple(others.get(name, name) for name in names), f"with {fold(others.values())} instead of {why}")
+    from ncheck.retry.proof import proof_of
+
+    found = {bad.node: proof_of(report, Prove(bad.node, ())) for bad in report.bad}
+    guilty = {node: proof for node, proof in found.items() if proof.proved}
+    if not guilty:
+        return None
+    last = replace(tries[-1], nodes=names, advice=Action.RESTART_WITHOUT, at_fault=tuple(guilty))
+    action = next_action([*tries[:-1], last], limits, spares, guilty)
+    return None if isinstance(action, Prove) or action == Again(names, action.sentence) else action
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _ended(end: JobEnd) -> int:
+    """Return the exit code of the job, or end by the signal that ended it."""
+    if end.code >= 0:
+        return end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the job has left one, if it was to
+    if -end.code not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(-end.code, signal.SIG_DFL)
+    os.kill(os.getpid(), -end.code)
+    return 128 - end.code

@@ -1,0 +1,168 @@
+"""ncheck launch --retry: the job is a child, and yet its output, signals, stops and exit code are those of the job.
+
+Here it runs on this machine alone; tests/lab/test_retry.py has several.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from ncheck.cli.retry import why_ended
+from ncheck.retry.child import JobEnd
+from ncheck.triage.logs import examine_logs
+
+from tests.ncheck.cli.test_launch import HEEDING, NCHECK, SECONDS, Screen, environ, launched, stand_in
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["environ"]  # the fixture
+RETRY = ("--retry", "2", "--", "train")
+# Each try takes the next of these files.
+IN_TURN = "n=$(($(cat {0}/n 2>/dev/null || echo 0) + 1)); echo $n >{0}/n; . {0}/try$n"
+
+
+def in_turn(folder: Path, *scripts: str) -> None:
+    stand_in(folder, IN_TURN.format(folder))
+    for number, script in enumerate(scripts, 1):
+        (folder / f"try{number}").write_text(script)
+
+
+def tries(folder: Path) -> int:
+    return int((folder / "n").read_text())
+
+
+def sentences(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return what ncheck said of the tries, without the folder of the logs."""
+    said = [line for line in done.stderr.splitlines() if re.match("ncheck: (try|restart|not restarted)", line)]
+    return [re.sub(r"/\S*/(try-\d\.log)", r"\1", line) for line in said]
+
+
+def test_a_job_that_fails_by_chance_is_started_again_and_waits_for_nobody_that_it_leaves(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    in_turn(tmp_path, "echo out; echo err >&2; exit 7", f"echo well; sleep 1000 & echo $! >{tmp_path}/left; exit 0")
+    done = launched(environ, *RETRY)
+    subprocess.run(["kill", (tmp_path / "left").read_text().strip()], check=True)
+    assert (done.returncode, tries(tmp_path)) == (0, 2)
+    assert [line for line in done.stdout.splitlines() if not line.startswith("word:")] == ["out", "well"]
+    assert "\nerr\n" in done.stderr
+    assert sentences(done) == [
+        "ncheck: try 1 failed (exit code 7); its output: ncheck triage --logs try-1.log",
+        "ncheck: restart on the same nodes: the log shows no cause",
+    ]
+
+
+def test_three_tries_with_one_root_are_enough_and_the_end_is_the_last_ones(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    in_turn(tmp_path, "exit 5", "exit 6", "kill -SEGV $$", "exit 0")
+    done = launched(environ, "--retry", "9", "--", "train")
+    assert (done.returncode, tries(tmp_path)) == (-signal.SIGSEGV, 3)
+    assert sentences(done)[-2:] == [
+        "ncheck: try 3 failed (ended by SIGSEGV); its output: ncheck triage --logs try-3.log",
+        "ncheck: not restarted: 3 tries ended in the same way: the log shows no cause",
+    ]
+
+
+TYPE_ERROR = """echo 'Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    step(1 + "a")
+TypeError: unsupported operand'; exit 1"""
+
+
+def test_no_second_start_where_the_code_is_at_fault(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, TYPE_ERROR)
+    done = launched(environ, *RETRY)
+    assert (done.returncode, tries(tmp_path)) == (1, 1)
+    assert sentences(done)[-1].startswith("ncheck: not restarted: a second start would fail in the same way: ")
+
+
+def test_a_signal_that_is_sent_to_ncheck_ends_the_job_once_and_for_all(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, "trap 'echo heard; exit 9' TERM; echo ready; while :; do sleep 0.02; done")
+    argv = ["env", "--default-signal", *NCHECK, "--force", *RETRY]
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert "ready\n" in iter(process.stdout.readline, "")
+        process.terminate()
+        output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, tries(tmp_path), output) == (9, 1, "heard\n")
+    assert "ncheck: not restarted: it was ended by SIGTERM" in errors
+
+
+def test_input_limits_and_signals_are_those_without_retry(environ: dict[str, str], tmp_path: Path) -> None:
+    look = "ulimit -n; grep -E 'Sig(Ign|Blk)' /proc/self/status"
+    stand_in(tmp_path, f"cat; {look}")
+    shell = f"ulimit -S -n 200; {look}; echo typed | {shlex.join([*NCHECK, '--force', *RETRY])}"
+    done = subprocess.run(
+        ["bash", "-c", shell], env=environ, capture_output=True, text=True, timeout=SECONDS, check=True,
+    )  # fmt: skip
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("word:")]
+    ignored = int(lines.pop().split()[1], 16) & ~(0b11 << 31)  # glibc's own two, which its posix_spawn ignores
+    assert (lines, ignored) == ([*lines[:3], "typed", *lines[:2]], int(lines[2].split()[1], 16))
+
+
+def test_nobody_reads_the_output_any_more(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, "while echo line; do :; done; exit 3")
+    with subprocess.Popen(
+        ["env", "--default-signal", *NCHECK, "--force", *RETRY], env=environ, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stderr
+        assert "line\n" in iter(process.stdout.readline, "")
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert (process.returncode, tries(tmp_path)) == (-signal.SIGPIPE, 1)
+    assert "not restarted: nobody reads its output any more" in errors
+
+
+def test_on_a_terminal_it_is_stopped_goes_on_and_is_interrupted_once(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, f"test -t 1 && exec {shlex.join([sys.executable, '-c', HEEDING])}")
+    screen = Screen(["bash", "--norc", "--noprofile", "-i"], environ)
+    screen.types(f"{shlex.join([*NCHECK, '--force', *RETRY])}\n")
+    screen.shows("ready\r\n")
+    screen.types("\x1a")
+    screen.shows("Stopped")
+    screen.types("fg\n")
+    screen.shows("went on\r\n")
+    screen.types("\x03")
+    screen.shows("not restarted: it was ended by SIGINT")
+    screen.types("echo en''ded:$?\n")
+    screen.shows("ended:9\r\n")
+    screen.types("exit\n")
+    screen.close()
+    assert tries(tmp_path) == 1
+
+
+def test_a_spare_needs_retry(environ: dict[str, str]) -> None:
+    done = launched(environ, "--spare", "n9", "--", "train")
+    assert (done.returncode, done.stderr) == (2, "ncheck: --spare is for --retry N (see ncheck launch --help)\n")
+
+
+TIME_LIMIT = "slurmstepd: error: *** JOB 812 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"
+NODE_FAILURE = "slurmstepd: error: *** JOB 812 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE LOG ***"
+
+
+@pytest.mark.parametrize(("log", "end", "program", "why"), [
+    (TIME_LIMIT, JobEnd(143), "train", "the job reached its time limit"),
+    (NODE_FAILURE, JobEnd(143), "train", ""),  # a killed node is no time limit
+    (f"{NODE_FAILURE}\n{TIME_LIMIT}", JobEnd(143), "train", ""),
+    ("", JobEnd(124), "timeout 60 train", "its time limit was over: timeout 60"),
+    ("", JobEnd(124), "train", ""),
+    ("", JobEnd(1, "SIGHUP"), "train", "it was ended by SIGHUP"),
+    ("", JobEnd(-13, unread=True), "train", "nobody reads its output any more"),
+    ("", JobEnd(-9), "train", ""),
+])  # fmt: skip
+def test_a_time_limit_and_a_signal_of_the_user_are_no_failures(
+    tmp_path: Path, log: str, end: JobEnd, program: str, why: str
+) -> None:
+    (tmp_path / "log").write_text(f"{log}\n")
+    found = examine_logs((str(tmp_path / "log"),), BytesIO()).diagnoses
+    assert why_ended(end, found[0] if found else None, tuple(program.split())) == why

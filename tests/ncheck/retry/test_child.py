@@ -1,0 +1,34 @@
+"""The job as a child: its log has whole lines of both streams, and keeps the beginning and the end of a long output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ncheck.retry.child import Log
+
+
+def logged(path: Path, *parts: tuple[int, bytes], head: int = 100, tail: int = 100) -> bytes:
+    log = Log(path.open("wb"), head, tail)
+    for stream, data in parts:
+        log.add(stream, data)
+    log.close()
+    return path.read_bytes()
+
+
+def test_lines_of_two_streams_do_not_cut_each_other(tmp_path: Path) -> None:
+    parts = ((1, b"step 1 "), (2, b"warning\nTrace"), (1, b"loss 2\n"), (2, b"back\n"), (1, b"no end"))
+    assert logged(tmp_path / "log", *parts) == b"warning\nstep 1 loss 2\nTraceback\nno end\n"
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept(tmp_path: Path) -> None:
+    parts = [(1, b"line %d\n" % number) for number in range(10, 20)]
+    kept = logged(tmp_path / "log", *parts, head=16, tail=17)
+    assert kept == b"line 10\nline 11\n[ncheck: 48 bytes are left out here]\nline 18\nline 19\n"
+
+
+def test_a_full_disk_ends_the_log_and_not_the_job(tmp_path: Path) -> None:
+    log = Log(Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115  closed by the log
+    log.add(1, b"line\n")
+    log.close()
+    assert log.lost == "No space left on device"
+    assert not list(tmp_path.iterdir())
