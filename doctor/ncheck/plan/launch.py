@@ -77,7 +77,8 @@ class Launch:
     LD_LIBRARY_PATH is set anywhere, and `local_host` the machine on which the line is typed. `excluding` are Open MPI's
     lists of interfaces to leave out that every node has (btl_tcp_if_exclude). `slurm_left_over`: where the line is
     typed, Slurm's variables are set, and the nodes are not taken from them. `releases` of the launcher's own package
-    are those of all nodes, () where it is unknown.
+    are those of all nodes, () where it is unknown. `here`: no node was
+    named, and the job runs on this machine.
     """
 
     hosts: tuple[LaunchHost, ...]
@@ -97,6 +98,7 @@ class Launch:
     excluding: frozenset[str] = frozenset()
     slurm_left_over: bool = False
     releases: frozenset[tuple[int, ...]] = frozenset()
+    here: bool = False
 
     @property
     def ranks(self) -> int:

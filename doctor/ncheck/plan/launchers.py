@@ -292,8 +292,7 @@ def srun(launch: Launch) -> LaunchLine:
     plain = [f"{name}={value}" for name, value in launch.variables.items() if "," not in value]
     words = env_words({name: value for name, value in launch.variables.items() if "," in value})
     words += ["srun", "-N", str(len(launch.hosts))]
-    if launch.several:
-        words += ["-w", slurm_list(launch.names)]
+    words += [] if launch.here else ["-w", slurm_list(launch.names)]  # one of several that an allocation has, too
     words += [f"--ntasks-per-node={per_node}"]
     reasons = ["an MPI program may also need --mpi: srun --mpi=list shows the types"]
     gpus = {host.gpus for host in launch.hosts}

@@ -152,6 +152,7 @@ def _launch(  # noqa: PLR0913  what a plan is made of
         excluding=excluded_everywhere(reached.facts(MpiSettingsFacts)),
         slurm_left_over=settings.via != "srun" and _slurm_left_over(cluster, local_host),
         releases=_package_releases(reached, launcher),
+        here=all(node.local for node in cluster.nodes),
     )
 
 

@@ -176,8 +176,12 @@ def test_where_each_node_has_a_line_of_its_own_there_is_no_one_command(launcher:
     ("ray", "env NCCL_DEBUG=WARN python train.py"),
 ])  # fmt: skip
 def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
-    alone = Launch((LaunchHost("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
+    alone = Launch((LaunchHost("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions(), here=True)
     assert line(launcher, alone) == wanted
+
+
+def test_one_node_of_an_allocation_is_named_to_srun() -> None:
+    assert "srun -N 1 -w n2 --ntasks-per-node=2 " in line("srun", launch("n2"))
 
 
 @pytest.mark.parametrize(("program", "wanted"), [
