@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -187,14 +188,16 @@ def _at_fault(best: Diagnosis, ran: _Ran) -> tuple[str, ...]:
 
 
 def _known_as(report: Report) -> dict[str, tuple[str, ...]]:
-    """Return the names and addresses of each node: a log and a program may have any of them."""
-    return {
-        node.name: tuple(filter(None, dict.fromkeys((
+    """Return the names and addresses that are those of one node alone: a log and a program may have any of them."""
+    words = {
+        node.name: {
             node.name, node.host_name, node.host_name.partition(".")[0],
             *(one.partition("/")[0] for own in node.addresses.values() for one in own),
-        ))))
+        } - {""}
         for node in report.nodes
     }  # fmt: skip
+    nodes_of = Counter(word for own in words.values() for word in own)
+    return {node: tuple(sorted(word for word in own if nodes_of[word] == 1)) for node, own in words.items()}
 
 
 def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings) -> Again | End | int:
