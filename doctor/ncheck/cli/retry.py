@@ -150,7 +150,7 @@ def _try_of(ran: _Ran) -> Try:
     if best is None:
         return failed
     return replace(
-        failed, advice=_advice(best), cause=best.cause, meaning=best.meaning, fix=best.fix, ranks=best.ranks,
+        failed, advice=best.next.action, cause=best.cause, meaning=best.meaning, fix=best.fix, ranks=best.ranks,
         at_fault=_at_fault(best, ran),
     )  # fmt: skip
 
@@ -161,20 +161,11 @@ def why_ended(end: JobEnd, best: Diagnosis | None, program: tuple[str, ...]) -> 
         return f"it was ended by {end.signalled}"
     if end.unread:
         return "nobody reads its output any more"
-    if best and best.cause == "job_ended":
+    if best and best.kind == "time-limit":
         return best.meaning
     if end.code == _TIMED_OUT and Path(program[0]).name == "timeout":
         return f"its time limit was over: {shlex.join(program[:2])}"
     return ""
-
-
-_WITHOUT = ("gpu_fault", "node_failed", "fabric_manager")
-
-
-def _advice(best: Diagnosis) -> Action:
-    if best.cause in _WITHOUT:
-        return Action.RESTART_WITHOUT
-    return Action.STOP if best.kind == "exception" else Action.RESTART
 
 
 def _at_fault(best: Diagnosis, ran: _Ran) -> tuple[str, ...]:
