@@ -36,7 +36,7 @@ class Earlier:
     names: What each check is called.
     follow: The checks whose findings follow from those of others: they are no problems of their own.
     compare: The checks that say nothing of a node alone: one of those that passed must be there again, and pass.
-    about_peers: The checks of what nodes see of each other: all must be there again.
+    about_peers: The checks of what nodes see of each other, or that compare those of one kind: all must be there again.
     nodes: Those that are looked at again; None is all.
     """
 

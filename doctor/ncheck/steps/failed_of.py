@@ -143,9 +143,10 @@ def narrowed(settings: Settings) -> Settings:
 
 
 def _about_peers(check: Check) -> bool:
-    """Whether a node is asked, for this check, what depends on which other nodes are there."""
+    """Whether what a node is asked, or with which others it is compared, depends on which are there."""
     read = (one for fact in with_needs(check.facts) if (one := definition_of(fact)))
-    return any(not one.for_all_alike and one.phase not in (ON_THIS_MACHINE, LOOKING_AGAIN) for one in read)
+    asked = (one for one in read if not one.for_all_alike and one.phase not in (ON_THIS_MACHINE, LOOKING_AGAIN))
+    return check.by_kind or any(asked)
 
 
 def _read(path: str) -> _Report:

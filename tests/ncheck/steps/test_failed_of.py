@@ -118,6 +118,18 @@ def test_what_nodes_see_of_each_other_is_gone_only_among_the_same_nodes(tmp_path
     assert (one_less.exit_code, one_less.again and one_less.again.problems[0].gone) == (1, ())
 
 
+def test_nodes_of_one_kind_are_compared_with_all_that_they_were_compared_with(tmp_path: Path) -> None:
+    nodes = load(FIXTURES / "healthy-4x8-h100")
+    report = judged(nodes, Settings(select=("driver-differs",)))
+    (passed,) = report.verdicts
+    doubt = replace(passed, nodes=("gpu01", "gpu02"), outcome=Outcome.UNKNOWN, reason="timed out")
+    verdicts = (doubt, replace(passed, nodes=("gpu03", "gpu04")))
+    settings = narrowed(saved(tmp_path, replace(report, verdicts=verdicts)))
+    some, all_ = judged(nodes[:3], settings), judged(nodes, settings)
+    assert [one.again and one.again.problems[0].gone for one in (some, all_)] == [(), ("gpu01", "gpu02")]
+    assert (some.exit_code, all_.exit_code) == (1, 0)
+
+
 def test_from_the_command_line_a_fault_is_found_fixed_and_gone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
