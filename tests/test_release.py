@@ -246,3 +246,31 @@ def test_the_container_runs_ncheck_without_root() -> None:
     words = {line.split()[0]: line.split()[1:] for line in lines if re.match("[A-Z]+ ", line)}
     assert (words["USER"], words["ENTRYPOINT"]) == (["1000"], ['["ncheck"]'])
     assert words["COPY"][1] in NAMES
+
+
+BASE = os.environ.get("NCHECK_TEST_BASE", "")
+
+
+@pytest.mark.skipif(
+    not BASE, reason="NCHECK_TEST_BASE names no base: mmdebstrap --variant=apt stable base.tar (as root)"
+)
+def test_the_container_is_built_and_examines_the_machine_that_it_runs_on(
+    releases: tuple[Path, Path], tmp_path: Path
+) -> None:
+    stores = ("--root", str(tmp_path / "root"), "--runroot", str(tmp_path / "run"), "--storage-driver", "vfs")
+
+    def buildah(*words: str) -> str:
+        command = ["buildah", *stores, *words]
+        environ = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
+        return subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+    empty = buildah("from", "scratch")
+    buildah("add", "-q", empty, BASE, "/")
+    buildah("commit", "-q", "--rm", empty, "localhost/base")
+    recipe = str(EXAMPLES / "Containerfile")
+    buildah("bud", "-q", "-t", "ncheck", "-f", recipe, "--build-arg", "BASE=localhost/base", str(releases[0]))
+    made = buildah("from", "localhost/ncheck")
+    assert buildah("run", made, "--", "id", "-u") == "1000"
+    assert buildah("run", made, "--", "ncheck", "--version") == f"ncheck {ncheck.__version__}"
+    report = json.loads(buildah("run", made, "--", "ncheck", "local", "-o", "json", "--fail-on", "never"))
+    assert [node["reached"] for node in report["nodes"]] == [True]
