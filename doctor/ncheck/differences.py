@@ -88,6 +88,8 @@ _NOT_COMPARED = frozenset({
     "TopologyFacts", "UnreadFacts",
 })  # fmt: skip
 
+OF_INTERFACES = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")  # settings of each, those of containers too
+
 _VALUES: Mapping[str, tuple[Topic, str]] = {
     "BondFacts": (Topic.NETWORK, "bond"),
     "EfaFacts.devices": (Topic.NETWORK, "EFA device"),
@@ -117,7 +119,10 @@ _VALUES: Mapping[str, tuple[Topic, str]] = {
     "GpuDirectFacts.kernel": (Topic.AGAIN, ""),
     "HostSettingsFacts": (Topic.SYSTEM, "system:"),
     "IommuFacts": (Topic.SYSTEM, "IOMMU"),
+    "NameFacts": (Topic.OTHER, "name resolution:"),
     "NetSettingsFacts": (Topic.SYSTEM, "kernel's network:"),
+    "NetSettingsFacts.conf": (Topic.ITSELF, ""),  # an interface of a container comes or goes
+    **{f"NetSettingsFacts.conf.{name}": (Topic.SYSTEM, f"{name} of") for name in OF_INTERFACES},
     "HcaModuleFacts": (Topic.SYSTEM, "module"),
     "CodeFacts": (Topic.CODE, "code"),
     "CudaToolkitFacts.version": (Topic.VERSION, "CUDA toolkit"),

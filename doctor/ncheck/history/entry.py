@@ -9,7 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from ncheck.differences import THERE, Topic, facts_about, unread_in, values_of
+from ncheck.differences import OF_INTERFACES, THERE, Topic, facts_about, unread_in, values_of
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import name_of
@@ -163,7 +163,22 @@ def _gpu_counters(known: Mapping[str, Facts]) -> Iterator[Kept]:
 
 _OF_GPUS = "GpuHealthFacts"
 _SETUPS = (Topic.VERSION, Topic.JOB, Topic.CODE, Topic.SYSTEM, Topic.NETWORK, Topic.GPU)
-_IDENTITIES = ("uuid", "serial", "node_guid", "mac", "address", "gids", "ip", "pci", "hca", "name", "port", "netdev")
+_IDENTITIES = (
+    "uuid",
+    "serial",
+    "node_guid",
+    "mac",
+    "address",
+    "gids",
+    "ip",
+    "pci",
+    "hca",
+    "name",
+    "port",
+    "netdev",
+    "port_guid",
+    *OF_INTERFACES,
+)
 _LONGEST, _MOST_SETUPS = 200, 400  # characters of a value; values
 
 

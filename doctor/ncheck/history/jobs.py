@@ -16,12 +16,13 @@ _MOST_LINKS = 10**7  # of all nodes
 _UNIT = "job"
 
 
-def job_of(entry: Entry, links: int, spans: Sequence[Span], code: int) -> Entry:
-    """Return the note of a job that ended before this run. `links`: of its nodes; `spans`: before the run was added.
+def job_of(entry: Entry, links: Mapping[str, int], spans: Sequence[Span], code: int) -> Entry | None:
+    """Return the note of a job that ended before this run. `links`: how many each node has; `spans`: before the run was
+    added.
 
-    A node that no earlier run examined has nothing to compare with; after a reboot its counters began at 0.
+    A node that no earlier run examined has nothing to compare with and is left out; None: that are all. After a reboot
+    counters began at 0.
     """
-    nodes = tuple(sorted(one.node for one in entry.kept if one.kind == "boot"))
     last: dict[str, float] = {}
     for span in spans:
         last[span.kept.node] = max(last.get(span.kept.node, 0.0), span.last)
@@ -30,21 +31,25 @@ def job_of(entry: Entry, links: int, spans: Sequence[Span], code: int) -> Entry:
         for span in spans
         if span.last == last[span.kept.node]
     }
+    boots = {one.node: one.value for one in entry.kept if one.kind == "boot" and one.node in last}
+    if not boots:
+        return None
     grown: dict[Link, int] = {}
     for now in entry.kept:
-        if now.kind == "counter" and now.node in last and now.value.isdecimal():
-            boot = next((one.value for one in entry.kept if (one.node, one.kind) == (now.node, "boot")), "")
-            same = before.get((now.node, "boot", ""), "") == boot
+        if now.kind == "counter" and now.node in boots and now.value.isdecimal():
+            same = before.get((now.node, "boot", "")) == boots[now.node]
             was = before.get((now.node, "counter", now.place), "0") if same else "0"
             more = int(now.value) - (int(was) if was.isdecimal() else 0)
             link = now.node, now.place.partition(" ")[0]
             if more > 0:
                 grown[link] = grown.get(link, 0) + more
     most = sorted(grown.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
+    nodes = tuple(sorted(boots))
+    every = float(sum(links.get(node, 0) for node in nodes))
     figures = [Figure((node,), place, ERRORS, float(count), _UNIT) for (node, place), count in most]
     return Entry(
         entry.time, JOB, entry.host, entry.version, code,
-        figures=(Figure(nodes, "", LINKS, float(links), _UNIT), *figures),
+        figures=(Figure(nodes, "", LINKS, every, _UNIT), *figures),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ncheck.history.slower import FEWEST, NotCompared, Slower
 from ncheck.history.store import History, HistoryError
 from ncheck.history.times_in_words import PART, day, minute, ordinal
 from ncheck.hostlist import fold
+from ncheck.model.fact import name_of
 from ncheck.text import span
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def remembered(
             sentences.setdefault(sentence, []).append(node.node)
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
     news += slower_news(past.slower, past.not_compared)
-    news += _job_news(job, past.suspects, history.path) if job else ()
+    if settings.job_ended is not None:
+        news += _job_news(job, past.suspects, history.path) if job else (_NO_NOTE,)
     more = (
         [f"and {len(news) - MOST_NEWS} more: ncheck history --history {quote(history.path)}"]
         if len(news) > MOST_NEWS
@@ -129,17 +131,18 @@ def slower_news(found: Sequence[Slower], not_compared: NotCompared | None) -> It
 _MOST_OTHERS = 3
 
 
+_NO_NOTE = "the job was not noted: no earlier run examined its nodes, so their counters have nothing to compare with"
+_COUNTING = {"ErrorCountersFacts": "ports", "GpuHealthFacts": "gpus"}  # facts with links and GPUs that count errors
+
+
 def _job_before(entry: Entry, history: History, code: int | None, known: Mapping[str, Facts]) -> Entry | None:
     """Return the note of the job that ended before this run, if one did."""
     if code is None:
         return None
-    links = sum(
-        len(getattr(fact, member, ()))
-        for facts in known.values()
-        for kind, fact in facts.items()
-        for name, member in (("ErrorCountersFacts", "ports"), ("GpuHealthFacts", "gpus"))
-        if kind.__name__ == name
-    )
+    links = {
+        node: sum(len(getattr(fact, _COUNTING.get(name_of(kind), ""), ())) for kind, fact in facts.items())
+        for node, facts in known.items()
+    }
     return job_of(entry, links, history.spans() if Path(history.path).exists() else (), code)
 
 
