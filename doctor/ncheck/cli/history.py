@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.options import GroupedCommand, files
+from ncheck.cli.options import SPOKEN, GroupedCommand, files, options
 from ncheck.errors import EXIT_CLEAN, SettingsError
 from ncheck.hostlist import fold, unfold
 from ncheck.text import printable
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     help="Print the N nodes that no run tried for longest. With a nodes file, or - for standard input: its lines for N "
     "of its nodes; those that no run ever tried come first.",
 )  # fmt: skip
-def history(nodes: tuple[str, ...], path: str | None, output: str, oldest: int | None) -> int:
+@options(SPOKEN)
+def history(nodes: tuple[str, ...], path: str | None, output: str, oldest: int | None, lang: str) -> int:
     """Show how often each node failed and for what, which parts were replaced, and which counters grew.
 
     \b
@@ -42,9 +43,11 @@ def history(nodes: tuple[str, ...], path: str | None, output: str, oldest: int |
     ncheck history gpu03 --history cluster.db one node; or several: gpu[03-07]
     ncheck history --oldest 8 nodes.txt --history cluster.db | ncheck - --history cluster.db
     """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.cli.examine import language_for
     from ncheck.history.past import past_of
     from ncheck.history.show import FORMATS
     from ncheck.history.store import History
+    from ncheck.report.language import speaking
 
     if path is None:
         raise click.UsageError("name the file: ncheck history --history FILE, or NCHECK_HISTORY=FILE")
@@ -59,7 +62,8 @@ def history(nodes: tuple[str, ...], path: str | None, output: str, oldest: int |
     if oldest is not None:
         sys.stdout.write(_oldest(past, nodes, oldest))
         return EXIT_CLEAN
-    sys.stdout.write(FORMATS[output](past, _known(past, nodes, path)))
+    with speaking(language_for(lang, sys.stdout)):
+        sys.stdout.write(FORMATS[output](past, _known(past, nodes, path)))
     return EXIT_CLEAN
 
 

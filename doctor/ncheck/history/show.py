@@ -16,6 +16,7 @@ from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.times_in_words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
+from ncheck.report.language import ENGLISH, spoken, tr
 from ncheck.report.tables import as_html as html_table
 from ncheck.report.tables import as_markdown as markdown_table
 from ncheck.report.tables import escaped, folded
@@ -50,35 +51,41 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     else:
         yield _overview(nodes)
     hardware = [
-        (one.node, day(change.time), f"{PART[change.kind]} at {change.place}", f"{change.old} -> {change.new}",
-         f"was in {change.came_from}" if change.came_from else "")
+        (one.node, day(change.time), tr("{part} at {place}", part=PART[change.kind], place=change.place),
+         f"{change.old} -> {change.new}", tr("was in {place}", place=change.came_from) if change.came_from else "")
         for one in nodes for change in one.replaced
     ]  # fmt: skip
     if hardware:
-        yield Table("Replaced or moved", ("node", "since", "part", "from -> to", ""), tuple(hardware))
+        columns = (tr("node"), tr("since"), tr("part"), tr("from -> to"), "")
+        yield Table(tr("Replaced or moved"), columns, tuple(hardware))
     grown = [
         (one.node, counter.name, f"{counter.before} -> {counter.after}", span(counter.seconds))
         for one in nodes
         for counter in one.grown
     ]
     if grown:
-        yield Table("Counters that grew", ("node", "counter", "last two values", "within"), tuple(grown))
+        heads = (tr("node"), tr("counter"), tr("last two values"), tr("within"))
+        yield Table(tr("Counters that grew"), heads, tuple(grown))
     several = [one for one in past.suspects if one.failed > 1 and (not names or one.link[0] in names)]
     if several:
         rows = [
             (one.link[0], one.link[1], f"{one.failed} of {one.counted}", str(one.jobs), f"{one.of_all * 100:.0f} %",
-             f"{one.chance:.1g}", "suspect" if one.stands_out else "")
+             f"{one.chance:.1g}", tr("suspect") if one.stands_out else "")
             for one in several[:_MOST_SUSPECTS]
         ]  # fmt: skip
-        columns = ("node", "link", "jobs with errors that failed", "its jobs", "of all jobs failed", "by chance", "")
-        yield Table("Links that counted errors in jobs that failed", columns, tuple(rows))
+        heads = (
+            tr("node"), tr("link"), tr("jobs with errors that failed"), tr("its jobs"), tr("of all jobs failed"),
+            tr("by chance"), "",
+        )  # fmt: skip
+        yield Table(tr("Links that counted errors in jobs that failed"), heads, tuple(rows))
     slow = [
         (fold(one.figure.nodes), one.what, one.how, minute(one.began), one.meanwhile)
         for one in past.slower
         if not names or not names.isdisjoint(one.figure.nodes)
     ]
     if slow:
-        yield Table("Slower than before", ("nodes", "what", "last", "since", "at that time"), tuple(slow))
+        heads = (tr("nodes"), tr("what"), tr("last"), tr("since"), tr("at that time"))
+        yield Table(tr("Slower than before"), heads, tuple(slow))
     yield from _figures(past, names)
 
 
@@ -92,20 +99,24 @@ def _overview(nodes: Sequence[NodePast]) -> Table:
     fine = [one for one in nodes if one not in troubled]
     rows = [
         (
-            one.node, str(one.runs), str(one.bad), str(one.unreached), one.state,
-            "stands out" if one.stands_out else f"{one.flaps} times good again and bad again" if one.flaps else "",
+            one.node, str(one.runs), str(one.bad), str(one.unreached), tr(one.state),
+            tr("stands out") if one.stands_out else _flaps(one.flaps),
             _faults(one), str(one.reboots or ""),
         )
         for one in troubled
     ]  # fmt: skip
     for runs in sorted({one.runs for one in fine}, reverse=True):
         same = fold([one.node for one in fine if one.runs == runs])
-        rows.append((same, str(runs), "0", "0", "good", "", "", ""))
-    return Table(
-        "Nodes",
-        ("node", "runs", "bad", "unreached", "now", "", "faults, the most frequent first", "reboots"),
-        tuple(rows),
-    )
+        rows.append((same, str(runs), "0", "0", tr("good"), "", "", ""))
+    columns = (
+        tr("node"), tr("runs"), tr("bad"), tr("unreached"), tr("now"), "", tr("faults, the most frequent first"),
+        tr("reboots"),
+    )  # fmt: skip
+    return Table(tr("Nodes"), columns, tuple(rows))
+
+
+def _flaps(times: int) -> str:
+    return tr("{number} times good again and bad again", number=times) if times else ""
 
 
 def _faults(node: NodePast) -> str:
@@ -113,22 +124,27 @@ def _faults(node: NodePast) -> str:
     counts = Counter((one.seen.code, one.seen.check) for one in node.incidents if one.seen.severity == "error")
     last = {one.seen.code: one.began for one in node.incidents}
     return ", ".join(
-        f"{code} {name}" + (f" {times} times" if times > 1 else "") + f" (last {day(last[code])})"
+        f"{code} {name}"
+        + (tr(" {number} times", number=times) if times > 1 else "")
+        + tr(" (last {day})", day=day(last[code]))
         for (code, name), times in counts.most_common(3)
     )
 
 
 def _incidents(node: NodePast) -> Table:
     rows = tuple(
-        (minute(one.began), _until(one), one.seen.severity, f"{one.seen.code} {one.seen.check}", one.seen.summary)
+        (minute(one.began), _until(one), tr(one.seen.severity), f"{one.seen.code} {one.seen.check}", one.seen.summary)
         for one in reversed(node.incidents)
     )
-    bad = f"bad in {node.bad} of {node.runs} runs, unreached in {node.unreached}, {node.state} now"
-    return Table(f"{node.node}: {bad}", ("since", "for", "", "check", "what"), rows)
+    title = tr(
+        "{node}: bad in {bad} of {runs} runs, unreached in {unreached}, {state} now",
+        node=node.node, bad=node.bad, runs=node.runs, unreached=node.unreached, state=tr(node.state),
+    )  # fmt: skip
+    return Table(title, (tr("since"), tr("for"), "", tr("check"), tr("what")), rows)
 
 
 def _until(incident: Incident) -> str:
-    return "still" if incident.ended is None else span(incident.ended - incident.began)
+    return tr("still") if incident.ended is None else span(incident.ended - incident.began)
 
 
 def _figures(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
@@ -142,19 +158,31 @@ def _figures(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     for (nodes, place, what, unit), values in series.items():
         name = " ".join(word for word in (nodes, place, what) if word)
         line = [value.value for _, value in values]
-        rows.append((name, f"{line[-1]:.4g} {unit}", f"{min(line):.4g} to {max(line):.4g}", sparkline(line)))
+        rows.append(
+            (
+                name,
+                f"{line[-1]:.4g} {unit}",
+                tr("{least} to {most}", least=f"{min(line):.4g}", most=f"{max(line):.4g}"),
+                sparkline(line),
+            )
+        )
         plots.append((f"{name}, {unit}", tuple(values)))
     if rows:
-        yield Table("Measured", ("what", "last", "range", "over time"), tuple(rows), tuple(plots))
+        columns = (tr("what"), tr("last"), tr("range"), tr("over time"))
+        yield Table(tr("Measured"), columns, tuple(rows), tuple(plots))
 
 
 def _headline(past: Past) -> str:
     if not past.runs:
-        return "The history has no run yet."
+        return tr("The history has no run yet.")
     worst = [one.node for one in past.nodes if one.stands_out]
-    suffix = f"; {fold(worst)} fails more often than the others" if worst else ""
-    runs, nodes = count(len(past.runs), "run"), count(len(past.nodes), "node")
-    return f"{runs} from {minute(past.runs[0].time)} to {minute(past.runs[-1].time)}, {nodes}{suffix}"
+    suffix = [tr("{nodes} fails more often than the others", nodes=fold(worst))] if worst else []
+    kept = tr(
+        "{runs} from {first} to {last}, {nodes}",
+        runs=count(len(past.runs), "run"), nodes=count(len(past.nodes), "node"),
+        first=minute(past.runs[0].time), last=minute(past.runs[-1].time),
+    )  # fmt: skip
+    return tr("; ").join([kept, *suffix])
 
 
 def as_text(past: Past, names: AbstractSet[str]) -> str:
@@ -169,7 +197,7 @@ def as_text(past: Past, names: AbstractSet[str]) -> str:
             shown = [[_clean(cell) for cell in compress(row, filled)] for row in rows]
             lines += folded(shown, width, [*compress(table.columns, filled)])
         if len(table.rows) > _MOST_ROWS:
-            lines.append(f"and {len(table.rows) - _MOST_ROWS} more: -o json has all")
+            lines.append(tr("and {number} more: -o json has all", number=len(table.rows) - _MOST_ROWS))
     return "\n".join(lines) + "\n"
 
 
@@ -187,7 +215,8 @@ def as_html(past: Past, names: AbstractSet[str]) -> str:
     for table in tables(past, names):
         parts.append(f"<h2>{_html(table.title)}</h2>{html_table(table.columns, table.rows)}")
         parts += [_plot(name, values) for name, values in table.series if len(values) > 1]
-    page = f"<!doctype html><meta charset=utf-8><title>ncheck history</title><style>{_STYLE}</style>{''.join(parts)}\n"
+    begin = "<!doctype html>" if spoken() == ENGLISH else f"<!doctype html><html lang={spoken()}>"
+    page = f"{begin}<meta charset=utf-8><title>ncheck history</title><style>{_STYLE}</style>{''.join(parts)}\n"
     return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
@@ -208,7 +237,10 @@ def _plot(name: str, values: Sequence[tuple[float, Figure]]) -> str:
         f'<polyline points="{points(lambda one: one.value)}" fill="none" stroke="currentColor"/>'
         f'<polyline points="{points(lambda one: one.usual)}" fill="none" stroke="currentColor" stroke-dasharray="4 4"/>'
     )
-    title = f"{name}: {day(begin)} to {day(values[-1][0])}, 0 to {top:.4g}"
+    title = tr(
+        "{name}: {first} to {last}, 0 to {top}",
+        name=name, first=day(begin), last=day(values[-1][0]), top=f"{top:.4g}",
+    )  # fmt: skip
     return f'<figure><figcaption>{_html(title)}</figcaption><svg viewBox="0 0 {width} {height}">{lines}</svg></figure>'
 
 

@@ -184,7 +184,7 @@ def print_measured(page: Page, report: Report) -> None:
         return
     page.gap()
     page.say(tr("Measured"), style="bold underline")
-    recorded = f" {tr('(recorded, not measured now)')}" if report.recorded else ""
+    recorded = tr(" (recorded, not measured now)") if report.recorded else ""
     page.say(f"{words.line(report.probe.reason)}{recorded}", "  ", style="dim")
     for note in report.probe.notes:
         page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))

@@ -323,7 +323,11 @@ def _lines(system: System) -> dict[str, str]:
         for port in system.ports or ()
     )
     wires = (f"{wire.name} {wire.network}" for wire in system.interfaces or () if wire.network)
-    gpus = f"{_times(system.gpus.models)}, {tr('driver {version}', version=system.gpus.driver)}" if system.gpus else ""
+    gpus = (
+        tr(", ").join((_times(system.gpus.models), tr("driver {version}", version=system.gpus.driver)))
+        if system.gpus
+        else ""
+    )
     lines = (
         ("GPUs", "gpus", gpus),
         ("NCCL", "nccl", tr("{version} from {path}", version=system.nccl, path=system.nccl_path)),

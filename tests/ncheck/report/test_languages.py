@@ -17,6 +17,9 @@ from pathlib import Path
 import ncheck
 import pytest
 from babel.messages.pofile import read_po
+from ncheck.history.entry import Entry, Seen
+from ncheck.history.past import past_of
+from ncheck.history.show import as_text
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report, State
 from ncheck.report import show
@@ -196,13 +199,32 @@ def test_the_list_of_checks_has_chinese_titles() -> None:
     with speaking("zh"):
         print_list([check for check in load_checks().listed if check.code in ("NC001", "NC520")], stream, {})
     assert stream.getvalue().splitlines() == [
-        "未检查到  --select NC0",
+        "未能检查  --select NC0",
         "  NC001 node-not-reached 错误    节点连不上",
         "",
         "GPU  --select NC5",
         "  NC520 gpu-unusable     错误    GPU 掉卡、卡死或需要重置",
         "",
         "共 2 项检查。查看说明：ncheck explain CODE",
+    ]
+
+
+def test_the_history_has_a_chinese_table() -> None:
+    fault = Seen("NC402", "ib-port-polling", "error", ("b",), "mlx5_5 has no link", hardware=True)
+    noon = 43_200.0
+    runs = [
+        Entry(noon, "check", nodes={"good": ("a",), "bad": ("b",)}, checks=("NC402",), findings=(fault,)),
+        Entry(noon + 1, "check", nodes={"good": ("a",), "unreached": ("b",)}, checks=("NC402",)),
+    ]
+    with speaking("zh"):
+        lines = as_text(past_of(runs, ()), frozenset()).splitlines()
+    assert lines[0].endswith(" 的 2 次运行，2 个节点")
+    assert lines[1:] == [
+        "",
+        "节点",
+        "节点  运行  有问题  连不上  现在    故障，最多的在前",
+        "b     2     1       1       连不上  NC402 ib-port-polling（最近 1970-01-01）",
+        "a     2     0       0       正常",
     ]
 
 
