@@ -64,7 +64,7 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
         for counter in one.grown
     ]
     if grown:
-        heads = (tr("node"), tr("counter"), tr("last two values"), tr("within"))
+        heads: tuple[str, ...] = (tr("node"), tr("counter"), tr("last two values"), tr("within"))
         yield Table(tr("Counters that grew"), heads, tuple(grown))
     several = [one for one in past.suspects if one.failed > 1 and (not names or one.link[0] in names)]
     if several:
