@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.next_step import Action, NextStep
 
 
 class Severity(str, Enum):
@@ -63,6 +64,7 @@ class Finding:
     hardware: Whether it is a fault of the machine or of a part of it, which a repair mends.
     ask: True if only root may type it, and the user of the run is not root there, nor in a group that sudo usually lets
         in: somebody else has to.
+    next: What to do next.
     """
 
     code: str
@@ -81,6 +83,7 @@ class Finding:
     page: str = ""
     hardware: bool = False
     ask: bool = False
+    next: NextStep = NextStep(Action.LOOK)
 
 
 @dataclass(frozen=True)

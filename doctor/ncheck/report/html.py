@@ -47,7 +47,17 @@ from ncheck.report.summary import (
     totals,
     urgency,
 )
-from ncheck.report.text import FoldedFinding, counted, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
+from ncheck.report.text import (
+    FoldedFinding,
+    counted,
+    fix_label,
+    fold_findings,
+    fold_verdicts,
+    grouped,
+    lines,
+    next_of,
+    node_set,
+)
 from ncheck.report.topics import TopicLine, topic_lines
 from ncheck.text import size as size_text
 
@@ -74,7 +84,9 @@ def _template(name: str) -> Template:
         autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters.update(folded=node_set, fix_label=fix_label, label=attrgetter("label"), place=_place, cut=_cut)
+    environment.filters.update(
+        folded=node_set, fix_label=fix_label, next_of=next_of, label=attrgetter("label"), place=_place, cut=_cut
+    )
     environment.filters.update(tr=tr, count=words.count)
     environment.globals.update(tr=tr, lang=spoken)
     return environment.from_string(_own(name))

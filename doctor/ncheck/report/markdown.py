@@ -15,7 +15,7 @@ from ncheck.report.language import tr
 from ncheck.report.state import answer, not_checked
 from ncheck.report.summary import by_topic, consequences, exit_code_meaning, looked_again, origin, read_more, totals
 from ncheck.report.tables import aligned, as_markdown, escaped
-from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, so_also
+from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped, next_of, so_also
 
 EVIDENCE_LINES = 8
 MOST_VALUES = 12  # of one property that differs between nodes
@@ -109,6 +109,8 @@ def _finding(one: FoldedFinding, following: Iterable[FoldedFinding]) -> Iterator
     elif one.fix:
         yield tr("{label}: ", label=escaped(fix_label(one))).rstrip()
         yield code_block(one.fix)
+    if step := next_of(one):
+        yield escaped(step)
     if effects := [f"- {escaped(so_also(consequence))}" for consequence in following]:
         yield "\n".join(effects)
 

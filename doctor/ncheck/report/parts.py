@@ -12,7 +12,7 @@ from ncheck.report import text as words
 from ncheck.report.language import tr
 from ncheck.report.page import Page
 from ncheck.report.summary import BAD, DOUBTFUL, WARNED, WELL, Headline, caveats, origin, read_more
-from ncheck.report.text import FoldedFinding, fix_label
+from ncheck.report.text import FoldedFinding, fix_label, next_of
 
 _SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 _HEADLINE = {BAD: "bold red", DOUBTFUL: "bold magenta", WARNED: "bold yellow", WELL: "bold green"}
@@ -72,7 +72,7 @@ def severity_sign(page: Page, finding: FoldedFinding) -> str:
 
 
 def print_fix(page: Page, finding: FoldedFinding) -> None:
-    """Print "→ fix on gpu04: COMMAND", the command whole and on one line; a sentence has no arrow."""
+    """Print "→ fix on gpu04: COMMAND", whole and on one line, and the next step; a sentence has no arrow."""
     if finding.kind == DO:
         page.say(words.line(finding.fix), Text("  " + tr("{label}: ", label=fix_label(finding)), "dim"))
     for line in words.lines(finding.fix) if finding.kind != DO else ():
@@ -83,3 +83,5 @@ def print_fix(page: Page, finding: FoldedFinding) -> None:
     if finding.example and len(finding.nodes) > 1:
         shown = tr("shown for {node}; repeat for the other nodes", node=words.line(finding.example))
         page.say(shown, "    ", style="dim")
+    if step := next_of(finding):
+        page.say(step, "  ")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ncheck.model.board import Board, Domain
 from ncheck.model.finding import Finding, Verdict
+from ncheck.model.next_step import NextStep
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
 from ncheck.model.report import (
     SCHEMA,
@@ -43,6 +44,7 @@ RECORDS = (
     RunPart,
     Verdict,
     Finding,
+    NextStep,
     Board,
     Domain,
     BadNode,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.hostlist import fold
@@ -101,6 +102,7 @@ class FoldedFinding:
     ask: bool = False
     title: str = ""
     page: str = ""
+    next: NextStep = NextStep(Action.LOOK)
 
     @property
     def counts(self) -> bool:
@@ -165,7 +167,8 @@ def fold_findings(findings: Iterable[Finding]) -> tuple[FoldedFinding, ...]:
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.code, finding.severity, finding.ignored, finding.see, _nameless(finding, finding.message))
-        fix = (_nameless(finding, finding.fix), _nameless(finding, finding.where), finding.kind, finding.ask)
+        fix = (_nameless(finding, finding.fix), _nameless(finding, finding.where), finding.kind, finding.ask,
+               finding.next.action)  # fmt: skip
         groups.setdefault((*key, *fix), []).append(finding)
     return tuple(_folded(group) for group in groups.values())
 
@@ -181,6 +184,7 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
         first.see, example, first.where, first.kind, _summary(first), first.ask, line(translation(first.title)),
         first.page,
+        replace(first.next, nodes=tuple(node for finding in group for node in finding.next.nodes)),
     )  # fmt: skip
 
 
@@ -246,6 +250,11 @@ def next_line(step: NextStep) -> str:
     return f"next: {_STEPS[step.action].format(nodes=nodes)} ({step.confidence:.0%} sure)"
 
 
+def next_of(finding: FoldedFinding) -> str:
+    """Return the next step of a finding in one line; "" where its fix says it already: "fix on gpu04", "look here"."""
+    return "" if finding.next.action in (Action.FIX_FIRST, Action.LOOK) else next_line(finding.next)
+
+
 def so_also(finding: FoldedFinding) -> str:
     """Return a consequence in one line."""
     nodes = node_set(finding.nodes)
@@ -253,10 +262,10 @@ def so_also(finding: FoldedFinding) -> str:
 
 
 def body_of(finding: FoldedFinding, following: Iterable[FoldedFinding] = ()) -> tuple[str, ...]:
-    """Return what stands below the message: the evidence, the fix, and what follows from it."""
+    """Return what stands below the message: the evidence, the fix, the next step, and what follows from it."""
     evidence = [f"  {one}" for text in finding.evidence for one in lines(text)]
     fix = [f"{fix_label(finding)}: {line(finding.fix)}"] if finding.fix else []
-    return (*evidence, *fix, *map(so_also, following))
+    return (*evidence, *fix, *filter(None, (next_of(finding),)), *map(so_also, following))
 
 
 def _evidence(group: Sequence[Finding]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from ncheck.settings import Settings
 from ncheck.steps.bad_nodes import found_bad, to_drain
 from ncheck.steps.blockers import blockers, mended
 from ncheck.steps.judge import Judgement, excused_pairs, judge
+from ncheck.steps.next_steps import with_next_steps
 from ncheck.steps.rerun_line import NODES, with_nodes_of_run
 from ncheck.system import addresses_of, boards_of, cpus_only, hardware_of, interpreter_of, lacks_python, systems_of
 from ncheck.text import typable
@@ -108,7 +109,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     report = replace(
         report, bad=bad, plan=replace(report.plan, blockers=blockers(report, checks, settings), avoids=avoids)
     )
-    return replace(report, drain=to_drain(report, checks, settings.max_drain), state=state_of(report))
+    report = replace(report, drain=to_drain(report, checks, settings.max_drain), state=state_of(report))
+    return replace(report, findings=with_next_steps(report, checks))
 
 
 def _with_value(finding: Finding, variable: str, plan: LaunchPlan, cluster: Cluster) -> list[Finding]:
