@@ -93,6 +93,7 @@ def test_nccls_process_has_the_rank_that_another_of_its_lines_names(tmp_path: Pa
     [
         ("mpirun noticed that process rank 3 with PID 7 on node n2 exited on signal 9 (Killed).", (3,), ("n2",)),
         ("srun: error: node03: task 12: Out Of Memory", (12,), ("node03",)),
+        ("srun: error: Node failure on node03", (), ("node03",)),
         ("[1,5]<stderr>:MemoryError", (5,), ()),
         ("(Worker pid=7, ip=10.1.0.3) torch.OutOfMemoryError: CUDA out of memory. Tried", (), ("10.1.0.3",)),
         (" 12: torch.OutOfMemoryError: CUDA out of memory.", (12,), ()),

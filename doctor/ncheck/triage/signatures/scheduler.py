@@ -87,17 +87,16 @@ SIGNATURES = (
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
     # It is printed on a node that still works: the name in it is not that of the node that failed.
-    row(rf"CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
-    rf"Node failure on {_NODE.replace('node', 'name')}|"
+    # srun: error: Node failure on node03
+    row(rf"CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|Node failure on {_NODE}|"
         r"\bNODE_FAIL\b|allocation \d+ has been revoked due to node failure",
         "node_failed", Grade.CERTAIN),
     # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 ***
     row(r"\*\*\* (?:STEP|JOB) \S{1,40} ON \S{1,255} CANCELLED AT \S{1,40} \*\*\*", "job_ended", Grade.ECHO,
         "rank_crashed", tag="gone", kind="cancelled",
         meaning="the job or the step was cancelled, by somebody or because a task failed"),
-    # srun: error: Node failure on node03
-    row(rf"srun: (?:error: )?(?:Node failure on {_NODE}|Job allocation \d+ has been revoked)", "node_failed",
-        Grade.LIKELY, "job_ended"),
+    # srun: Job allocation 812 has been revoked
+    row(r"srun: (?:error: )?Job allocation \d+ has been revoked", "node_failed", Grade.LIKELY, "job_ended"),
     # srun: error: Timed out waiting for job step to complete
     row(r"Timed out waiting for job step to complete|srun: Job step aborted: Waiting up to \d+ seconds|"
         r"srun: Terminating (?:job step|StepId)|First task exited \d+s ago", "", Grade.ECHO, tag="gone"),
