@@ -33,9 +33,11 @@ def test_settings_have_the_names_of_ncheck_toml() -> None:
     assert (report.exit_code, report.fail_on) == (0, ("never",))
 
 
-def test_this_machine_is_checked_where_no_nodes_are_named() -> None:
-    report = ncheck.run(select=["clock-differs", "memlock-limited"], level="quick", deadline=240)
-    assert (report.level, report.beside_level) == ("quick", ("deadline 240",))
+def test_this_machine_is_checked_where_no_nodes_are_named(tmp_path: Path) -> None:
+    report = ncheck.run(select=["clock-differs", "memlock-limited"], level="quick", deadline=240,
+                        record=tmp_path / "kept")  # fmt: skip
+    for one in (report, ncheck.replay(tmp_path / "kept")):
+        assert (one.level, one.beside_level) == ("quick", ("deadline 240",))
     assert [(node.reached, node.transport) for node in report.nodes] == [(True, "local")]
     assert {verdict.check for verdict in report.verdicts} == {"clock-differs", "memlock-limited"}
 

@@ -63,6 +63,10 @@ def test_a_level_sets_what_nothing_else_sets_wherever_either_is_set(tmp_path: Pa
     assert made(tmp_path, "", level="acceptance", storage_probe=False) == replace(ACCEPTANCE, storage_probe=False)
     assert made(tmp_path, "level = 'quick'", probe="gloo").beside_level == ("probe gloo",)
     assert (ACCEPTANCE.beside_level, QUICK.beside_level) == ((), ("probe none",))
+    assert refused(tmp_path, "gpu-test = 'long'", level="quick") == (
+        "--level quick measures nothing, and no GPU as ncheck.toml: gpu-test asks: add --probe auto, or --gpu-test none"
+    )
+    assert made(tmp_path, "gpu-test = 'long'", level="quick", probe="auto").gpu_test == "long"
     assert refused(tmp_path, "level = 4") == "ncheck.toml: level: expected one of quick, standard, acceptance, not '4'"
 
 

@@ -86,6 +86,10 @@ def make_settings(
     of_level = LEVELS[str(values.get("level", Settings.level))]
     if "deadline" not in values and longest:
         values["deadline"] = max(cast("float", of_level.get("deadline", Settings.deadline)), _OF_LONGEST * longest)
+    by_level = of_level.get("probe") == "none" and "probe" not in values
+    if by_level and values.get("gpu_test", "none") != "none":
+        unmeasured = f"{sources['level']} {values['level']} measures nothing, and no GPU"
+        raise SettingsError(f"{unmeasured} as {sources['gpu_test']} asks: add --probe auto, or --gpu-test none")
     settings = _settings({**of_level, **values}, overrides, sources)
     run = replace(
         settings.run,

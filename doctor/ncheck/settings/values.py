@@ -269,8 +269,8 @@ def names(value: object) -> tuple[str, ...]:
 
 
 def columns(value: object) -> tuple[str, ...]:
-    """Read "node,state", or a list of these; the order counts."""
-    words = names(value)
+    """Read "node,state", or a list of these, also as the table writes them; the order counts."""
+    words = tuple(map(str.lower, names(value)))
     for word in words:
         if word not in COLUMNS:
             raise ValueError(f"{quoted(word)} is not one of {', '.join(COLUMNS)}")

@@ -48,7 +48,7 @@ def test_with_files_alone_standard_output_has_the_answer(capsys: pytest.CaptureF
 
 
 def test_the_columns_of_the_table_are_those_that_are_named_in_that_order(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, *SICK, "-o", "table", "-o", "table=nodes.txt", "--columns", "state,node,nccl")
+    code, out, _ = told(capsys, *SICK, "-o", "table", "-o", "table=nodes.txt", "--columns", "STATE,node,nccl")
     assert (code, Path("nodes.txt").read_text()) == (1, out)
     heads, *rows, _, _ = (line.split() for line in out.splitlines())
     assert heads == ["STATE", "NODE", "NCCL"]

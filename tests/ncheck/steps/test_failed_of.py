@@ -239,6 +239,7 @@ FAILED = {"check": "gone-check", "code": "X1", "nodes": ["a"], "severity": "erro
 
 @pytest.mark.parametrize(("content", "why"), [
     ("", "it is not JSON; a run writes it: ncheck nodes.txt -o json=FILE"),
+    ("[" + "[]," * 4_000_001, "larger than any report"),
     ("[" * 100_000, "it is not JSON; a run writes it: ncheck nodes.txt -o json=FILE"),
     ("[]", "it is no report of ncheck; this ncheck reads ncheck.report/2"),
     ('{"schema": "ncheck.report/3"}', "'ncheck.report/3' is another format; this ncheck reads ncheck.report/2"),
