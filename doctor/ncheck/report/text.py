@@ -231,23 +231,22 @@ _ASK = {
 
 
 _STEPS: Mapping[Action, str] = {
-    Action.RESTART: "restart the job",
-    Action.RESTART_WITHOUT: "restart the job without {nodes}",
-    Action.FIX_FIRST: "fix this first",
-    Action.STOP: "do not restart: the same would happen again",
-    Action.REBOOT: "reboot {nodes}",
-    Action.DRAIN: "drain {nodes}",
-    Action.RESET_GPU: "reset the GPU of {nodes}",
-    Action.TICKET: "open a ticket for {nodes}",
-    Action.LOOK: "look further before you restart",
+    Action.RESTART: marked("restart the job"),
+    Action.RESTART_WITHOUT: marked("restart the job without {nodes}"),
+    Action.FIX_FIRST: marked("fix this first"),
+    Action.STOP: marked("do not restart: the same would happen again"),
+    Action.REBOOT: marked("reboot {nodes}"),
+    Action.DRAIN: marked("drain {nodes}"),
+    Action.RESET_GPU: marked("reset the GPU of {nodes}"),
+    Action.TICKET: marked("open a ticket for {nodes}"),
+    Action.LOOK: marked("look further before you restart"),
 }
-_SOME_NODE = "the node"  # that the evidence does not name
 
 
 def next_line(step: NextStep) -> str:
     """Return a step in one line: "next: restart the job without gpu07 (95% sure)"."""
-    nodes = node_set(step.nodes) if step.nodes else _SOME_NODE
-    return f"next: {_STEPS[step.action].format(nodes=nodes)} ({step.confidence:.0%} sure)"
+    nodes = node_set(step.nodes) if step.nodes else tr("the node")  # that the evidence does not name
+    return tr("next: {step} ({sure} sure)", step=tr(_STEPS[step.action], nodes=nodes), sure=f"{step.confidence:.0%}")
 
 
 def next_of(finding: FoldedFinding) -> str:

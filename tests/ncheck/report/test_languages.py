@@ -275,6 +275,7 @@ def test_the_page_of_a_check_and_the_cause_in_a_log_have_chinese_words(tmp_path:
         1,
         [
             "gpu_oom（把握 95%）：GPU 显存满了（rank 3）",
+            "下一步：先修复这个问题（把握 85%）",
             "",
             f"  {log}:1  {log.read_text().strip()}",
             "  查看：nvidia-smi",
