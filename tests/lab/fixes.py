@@ -52,7 +52,7 @@ NOT_TYPED: Mapping[str, str] = {
     **dict.fromkeys(("NC103", "NC115", "NC536", "NC537", "NC601", "NC603"), _SYSTEMD),
     **dict.fromkeys(("NC354", "NC362"), _KERNEL),
     **dict.fromkeys(
-        ("NC208", "NC304", "NC307", "NC320", "NC321", "NC322", "NC323", "NC324", "NC325", "NC332", "NC334",
+        ("NC208", "NC239", "NC304", "NC307", "NC320", "NC321", "NC322", "NC323", "NC324", "NC325", "NC332", "NC334",
          "NC336", "NC341", "NC342", "NC417", "NC420", "NC422", "NC626"), _SAME_LINE
     ),
     **dict.fromkeys(

@@ -79,11 +79,20 @@ class RshAgent:
 
 
 @dataclass(frozen=True)
+class UnknownParameter:
+    """A variable that sets a parameter which this Open MPI does not have, and the parameter that is named like it."""
+
+    variable: Annotated[str, variable]
+    near: Annotated[str, variable]
+
+
+@dataclass(frozen=True)
 class MpiDaemonFacts:
     """The mpirun that a job would start here, and every daemon (orted, prted, Hydra's proxies) that was found.
 
     `shells` maps each shell that did not answer to the reason; none is tried if the plain login finds everything.
-    `login_shell` is the path of the user's login shell, "" if it is not known.
+    `login_shell` is the path of the user's login shell, "" if it is not known. `parameters`: those that variables set
+    and that the starter's Open MPI does not have.
     """
 
     starter: Annotated[MpiProgram, program] | None
@@ -92,6 +101,7 @@ class MpiDaemonFacts:
     early_return: Annotated[EarlyReturn | None, Key("start_up")] = None
     login_shell: Annotated[PathOrEmpty, OPTIONAL, Null("")] = ""
     rsh_agents: Annotated[tuple[RshAgent, ...], OPTIONAL, Null(())] = ()
+    parameters: Annotated[tuple[UnknownParameter, ...], OPTIONAL, Null(())] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 from ncheck.agent.answers.mpi_daemon import answer, returns_early
 from ncheck.agent.sources import Sources
-from ncheck.facts.mpi_daemon import MPI_DAEMON, EarlyReturn, MpiDaemonFacts, MpiProgram, RshAgent, mpi_daemon
+from ncheck.facts.mpi_daemon import (
+    MPI_DAEMON,
+    EarlyReturn,
+    MpiDaemonFacts,
+    MpiProgram,
+    RshAgent,
+    UnknownParameter,
+    mpi_daemon,
+)
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 
 UBUNTU = """# ~/.bashrc: executed by bash(1) for non-login shells.
@@ -178,3 +186,16 @@ def test_the_login_shell_is_told_and_whether_a_program_that_open_mpi_is_to_log_i
         RshAgent("PRTE_MCA_plm_ssh_agent", "gone : rsh -4", found=True),
     )
     assert asked(str(home / "bin")).rsh_agents == ()
+
+
+@pytest.mark.skipif(not shutil.which("ompi_info"), reason="no Open MPI")
+def test_a_real_open_mpi_knows_its_parameters_and_a_name_with_a_slip_in_it(home: Path) -> None:  # noqa: ARG001
+    known = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_our_own": "1"}
+    assert asked(os.environ["PATH"], **known).parameters == ()
+    slip = UnknownParameter("OMPI_MCA_btl_tcp_if_inculde", "btl_tcp_if_include")
+    assert asked(os.environ["PATH"], OMPI_MCA_btl="^tcp", **{slip.variable: "lo"}).parameters == (slip,)
+
+
+def test_an_open_mpi_that_lists_no_parameters_knows_of_none_that_is_wrong(home: Path) -> None:
+    prefix = open_mpi(home / "openmpi")
+    assert asked(f"{prefix}/bin:/nowhere", OMPI_MCA_btl_tcp_if_inculde="eth0").parameters == ()

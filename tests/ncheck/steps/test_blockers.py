@@ -197,6 +197,7 @@ RANKS = {f"NC80{number}" for number in range(1, 9)}
 EXPECTED = {f"NC90{at}" for at in range(1, 8)}
 OF_LAUNCHERS = {
     "NC203", "NC204", "NC205", "NC209", "NC210", "NC212", "NC213", "NC214", "NC221", "NC228", "NC229", "NC237", "NC238",
+    "NC239",
 }  # fmt: skip
 
 

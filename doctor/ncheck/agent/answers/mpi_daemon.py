@@ -15,7 +15,7 @@ from ncheck.agent.files import leaf, matching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
     from ncheck.agent.commands import Environment, Reply
     from ncheck.agent.job import JobSetup
@@ -32,6 +32,7 @@ READS = (
     "ompi_info --parsable".format(", ".join(DAEMONS)),
     "where none is found: bash -ic and bash -lc 'command -v orted' (zsh, ksh where that is the login shell), "
     "the line of ~/.bashrc that returns early, and " + ", ".join(USUAL),
+    "where OMPI_MCA_* is set: ompi_info --param PART all --level 9 --parsable",
     "the user's login shell; whether the program that $" + " and $".join(RSH_AGENTS) + " name is on the PATH",
 )
 AT_MOST = 8  # daemons that are tried: more are no longer an answer
@@ -41,6 +42,9 @@ _KEPT = ("ompi:version:full", "path:prefix:", "prefix_by_default")  # of ompi_in
 _OPTION = r"--with(?:out)?-(?:cuda|rocm|ucx|ucc|hcoll|verbs|ofi|libfabric)(?![\w-])(?:=no)?"
 _EACH = 4.0  # seconds for one program
 _NO_PARTS = {"OMPI_MCA_mca_base_component_disable_dlopen": "1"}  # ompi_info opens two hundred libraries otherwise
+_PARAMETER = "OMPI_MCA_"
+_LISTED = r":param:([a-z0-9_]+):value:"  # mca:btl:tcp:param:btl_tcp_if_include:value:
+_ALIKE = 0.9  # of difflib's ratio: one letter in ten
 _LONGEST = 600  # characters of what one says
 _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
 _MARK = "ncheck-found:"
@@ -87,6 +91,7 @@ class _Search:
             "start_up": returns_early(os.path.expanduser("~/.bashrc")) if self.shells else None,
             "login_shell": pwd.getpwuid(os.getuid()).pw_shell if _known_user() else "",
             "rsh_agents": rsh_agents(self.job.login_environment),
+            "parameters": self.unknown_parameters(starter) if starter else [],
         }
 
     def starter(self) -> "Tuple[Optional[str], str]":
@@ -168,6 +173,26 @@ class _Search:
                 return "\n".join(filter(None, kept))[:_LONGEST]
         return ""
 
+    def unknown_parameters(self, starter: str) -> "List[Dict[str, str]]":
+        """Return the parameters of Open MPI that variables set and ompi_info does not list, each with a name like it.
+
+        A name that is like no other may be of a part that is not loaded here, and is left out.
+        """
+        program = os.path.join(os.path.dirname(os.path.realpath(starter)), "ompi_info")
+        login = self.job.login_environment
+        plain = {name: login[name] for name in login if not name.startswith(_PARAMETER)}  # they choose what is loaded
+        frameworks: "Dict[str, List[str]]" = {}
+        for name in sorted(set(login) - set(plain))[:AT_MOST]:
+            frameworks.setdefault(name[len(_PARAMETER) :].partition("_")[0], []).append(name)
+        found = []
+        for framework, names in frameworks.items() if os.access(program, os.X_OK) else ():
+            reply = self.run([program, "--param", framework, "all", "--level", "9", "--parsable"], plain)
+            whole = reply["status"] == "ok" and reply.get("exit_status") == 0
+            known = set(re.findall(_LISTED, reply.get("stdout", ""))) if whole else set()
+            named = ((name, name[len(_PARAMETER) :]) for name in names)
+            found += [{"variable": name, "near": near} for name, own in named for near in _near(own, known)]
+        return found
+
     def words(self, argv: "Sequence[str]", path: str, more: "Optional[Environment]" = None) -> "Dict[str, Any]":
         """Run it, with its own libraries on LD_LIBRARY_PATH where a path is given, as mpirun --prefix has it."""
         environment = dict(self.job.login_environment, **(more or {}))
@@ -186,6 +211,15 @@ class _Search:
         if left < 0.2:  # too little for any shell
             return {"status": "timeout", "reason": "no time was left for it"}
         return run(argv, left, environment)
+
+
+def _near(name: str, known: "Set[str]") -> "List[str]":
+    """Return the known name that one with a slip in it is like, if there is one."""
+    if name in known or not known:
+        return []
+    from difflib import get_close_matches
+
+    return get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
 
 
 def _kept(line: str) -> str:
