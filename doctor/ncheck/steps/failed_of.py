@@ -108,6 +108,13 @@ class _Report:
     findings: tuple[_Finding, ...]
     again: Annotated[_Again | None, OPTIONAL] = None
 
+    @property
+    def lost(self) -> set[str]:
+        """The nodes of which nothing is known, but for those that --ignore let pass."""
+        let_pass, bad = ({node for one in self.findings if one.ignored is ignored for node in one.nodes}
+                         for ignored in (True, False))  # fmt: skip
+        return {one.name for one in self.nodes if not one.examined} - (let_pass - bad)
+
 
 def narrowed(settings: Settings) -> Settings:
     """Return the settings of a run that checks again what failed in the report that they name.
@@ -117,10 +124,13 @@ def narrowed(settings: Settings) -> Settings:
     path = str(settings.failed_of)
     report, registry = _read(path), load_checks(settings.run.own_checks)
     earlier = _problems(path, report, settings, registry)
+    if not earlier.names and _problems(path, report, replace(settings, select=()), registry).names:
+        named = settings.named("select", ",".join(settings.select))
+        raise SettingsError(f"--failed-of {printable(path)}: of {named} nothing failed there: remove one of the two")
     settings = _with_nodes(settings, path, report)
     if not earlier.names:
         return replace(settings, run=replace(settings.run, earlier=earlier))
-    lost = {one.name for one in report.nodes if not one.examined}
+    lost = report.lost
     codes = {*earlier.failed, *earlier.unknown}
     if lost:  # nothing is known of them
         codes |= {one.code for one in report.verdicts}
@@ -180,7 +190,6 @@ def _read(path: str) -> _Report:
 def _problems(path: str, report: _Report, settings: Settings, registry: Registry) -> Earlier:
     """Return what was wrong, as far as --select names the checks."""
     meant = {one.code for one in registry.choose(settings.select)} if settings.select else None
-    lost = {one.name for one in report.nodes if not one.examined}
     failed: dict[str, set[str]] = {}
     unknown: dict[str, set[str]] = {}
     names: dict[str, str] = {}
@@ -192,7 +201,8 @@ def _problems(path: str, report: _Report, settings: Settings, registry: Registry
             names[found.code] = found.check
             if not found.see:
                 causes.add(found.code)
-    named = lost & {node for nodes in failed.values() for node in nodes}
+    silent = {one.name for one in report.nodes if not one.examined}
+    named = silent & {node for nodes in failed.values() for node in nodes} | (silent - report.lost)
     for one in report.verdicts:
         nodes = set(one.nodes) - named
         if one.outcome in _NO_ANSWER and nodes and (meant is None or one.code in meant):

@@ -24,7 +24,7 @@ from ncheck.pipeline import judge_again
 from ncheck.report.json import as_json
 from ncheck.report.summary import headline, looked_again
 from ncheck.report.text import fold_findings
-from ncheck.settings import Settings
+from ncheck.settings import Ignore, Settings
 from ncheck.steps.failed_of import narrowed
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -164,6 +164,9 @@ def test_a_node_that_was_not_reached_is_checked_whole_with_those_that_it_is_comp
     assert back.again.problems == (
         EarlierProblem("NC111", "connection-refused", ("gpu03",), ("gpu03",), gone=("gpu03",)),
     )
+    let_pass = judged(nodes, Settings(ignore=(Ignore("NC111"), Ignore("NC001"))))
+    passed = narrowed(saved(tmp_path, let_pass))
+    assert (passed.select, passed.run.earlier and passed.run.earlier.names) == ((), {})
     still = judged(nodes, settings)
     assert still.exit_code == 1
     assert "0 of 1 earlier problem gone, and only what these need was checked" in words_of(still)
@@ -182,10 +185,13 @@ def test_of_a_fault_that_a_node_has_by_itself_only_that_node_is_looked_at(tmp_pa
     assert settings.run.earlier.among(listed) == listed[1:2]
     with pytest.raises(InventoryError, match=r"report\.json: this list has none of the nodes that failed: gpu02$"):
         settings.run.earlier.among(listed[2:])
-    picked = narrowed(replace(saved(tmp_path, replace(report, verdicts=failed)), hosts="gpu01,gpu02", select=("NC2",)))
-    assert (picked.hosts, picked.select, picked.run.earlier and picked.run.earlier.nodes) == (
-        "gpu01,gpu02", ("NC2",), None,
-    )  # fmt: skip
+    both = replace(saved(tmp_path, replace(report, verdicts=failed)), hosts="gpu01,gpu02", select=("NC6",))
+    picked = narrowed(both)
+    assert (picked.hosts, picked.select) == ("gpu01,gpu02", (memlock.code,))
+    with pytest.raises(
+        SettingsError, match=r"report\.json: of --select NC2 nothing failed there: remove one of the two$"
+    ):
+        narrowed(replace(both, select=("NC2",)))
 
 
 def test_where_nothing_failed_all_is_checked(tmp_path: Path) -> None:
