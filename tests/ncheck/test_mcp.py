@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import shutil
@@ -11,15 +12,21 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jsonschema
 import pytest
+from ncheck import as_json
+from ncheck import replay as judged
 from ncheck.cli.main import main
 from ncheck.errors import EXIT_USAGE, NcheckError
-from ncheck.mcp.tools import DATA, MOST_JSON, MOST_TEXT, Given, answer_to, read_only
+from ncheck.history.entry import Entry, Seen
+from ncheck.history.store import History
+from ncheck.mcp.tools import DATA, MOST_JSON, MOST_TEXT, Given, answer_to, offered, read_only
 from ncheck.model.node import Node
+from ncheck.report import show
 from ncheck.report.schema import report_schema
 from ncheck.settings import JobEnvironment, Output, Settings
 
@@ -80,6 +87,8 @@ def said(folder: Path) -> dict[str, Any]:
             "stranger": ("examine", {"nodes": ["evil[1-3]"]}),
             "option": ("examine", {"nodes": ["--rsh"], "rsh": "touch owned"}),
             "recording": ("replay", {"recording": "recording"}),
+            "log": ("triage", {"paths": ["logs/job.log"]}),
+            "elsewhere": ("triage", {"paths": ["logs/job.log", "/etc/passwd"]}),
             "no tool": ("run", {"command": "touch owned"}),
         }
         return {
@@ -106,24 +115,29 @@ def test_the_tools_are_read_only_and_only_one_speaks_with_nodes(said: dict[str, 
 
 def test_a_replay_is_what_json_and_concise_print_of_the_same_recording(said: dict[str, Any], folder: Path) -> None:
     result: CallToolResult = said["recording"]
-    whole, short = (
-        subprocess.run(
-            [NCHECK, "replay", "recording", "-o", form], cwd=folder, capture_output=True, text=True, check=False
-        ).stdout
-        for form in ("json", "concise")
-    )
-    expected, got = json.loads(whole), result.structured_content
+    report, short = judged(folder / "recording"), io.StringIO()
+    expected, got = json.loads(as_json(report)), result.structured_content
     jsonschema.validate(got, report_schema())
     for name in ("time", "seconds", "command", "verdicts"):
         expected.pop(name)
     assert {name: got[name] for name in expected} == expected
-    lines = short.splitlines()
+    show(report, "concise", short, {})
+    lines = short.getvalue().splitlines()
     answer = text_of(result).splitlines()
     assert answer[0] == DATA
     assert answer[1].startswith("The JSON is without its last ")
     assert answer[3:-2] == lines[:-2]
     assert answer[-1] == lines[-1]
     assert {verdict["outcome"] for verdict in got["verdicts"]} >= {"failed"}  # the worst of them are kept
+
+
+def test_the_cause_in_a_log_comes_with_its_lines_and_without_its_secrets(said: dict[str, Any], folder: Path) -> None:
+    result: CallToolResult = said["log"]
+    (found,) = result.structured_content["diagnoses"]
+    assert (found["cause"], found["ranks"]) == ("gpu_oom", [3])
+    line = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. <redacted>"
+    assert found["evidence"] == [{"file": str(folder / "logs" / "job.log"), "line": 3, "text": line}]
+    assert f"  {folder}/logs/job.log:3  {line}\n" in text_of(result)
 
 
 def test_this_machine_is_examined_without_a_load(said: dict[str, Any]) -> None:
@@ -136,12 +150,16 @@ def test_this_machine_is_examined_without_a_load(said: dict[str, Any]) -> None:
 
 def test_what_was_not_named_at_the_start_is_refused_in_a_sentence(said: dict[str, Any], folder: Path) -> None:
     here = os.uname().nodename
-    assert {name: text_of(said[name]) for name in ("stranger", "option", "no tool")} == {
+    refused = {
         "stranger": f"evil[1-3] is not in the list that ncheck mcp was started with: {here}",
         "option": "examine: Additional properties are not allowed ('rsh' was unexpected)",
         "no tool": "no tool is called run; there are examine, replay, explain, triage",
+        "elsewhere": f"/etc/passwd: it leads out of the folders that ncheck mcp may read ({folder}); "
+        "the user names more by: ncheck mcp --files DIR",
     }
-    assert all(said[name].is_error for name in ("stranger", "option", "no tool"))
+    assert {name: (said[name].is_error, text_of(said[name])) for name in refused} == {
+        name: (True, sentence) for name, sentence in refused.items()
+    }
     assert not (folder / "owned").exists()
 
 
@@ -172,6 +190,20 @@ def test_a_log_is_read_without_its_secrets_and_a_link_out_of_the_folder_is_not(f
     for text in (answer.text, json.dumps(answer.structured)):
         assert SECRET not in text
         assert "secret of the user" not in text
+
+
+def test_the_history_that_was_named_is_shown_and_no_other_node_is_in_it(folder: Path, tmp_path: Path) -> None:
+    kept = str(tmp_path / "cluster.db")
+    found = Seen("NC602", "memlock-limited", "error", ("node02",), "memlock is 64 KiB")
+    states = {"good": ("node01",), "bad": ("node02",), "unknown": (), "unreached": ()}
+    History(kept).add(Entry(1.0, "check", nodes=states, checks=("NC602",), findings=(found,)), 10_000)
+    past = replace(given(folder), history=kept)
+    answer = answer_to(past, "history", {"nodes": ["node02"]})
+    assert answer.text.startswith(f"{DATA}\n\n1 run from 1970-01-01 00:00 to 1970-01-01 00:00, 2 nodes")
+    assert [(one["node"], one["state"]) for one in answer.structured["nodes"]] == [("node02", "bad")]
+    with pytest.raises(NcheckError, match=r"^evil is in no run of the history: node\[01-02\]$"):
+        answer_to(past, "history", {"nodes": ["evil"]})
+    assert [tool.name for tool in offered(past)] == [*(tool.name for tool in offered(given(folder))), "history"]
 
 
 def test_a_recording_with_a_link_in_it_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -219,7 +251,7 @@ def busy(tmp_path: Path) -> Callable[[], Path]:
     return waited
 
 
-BUSY = ("--config", "ncheck.toml")
+BUSY = ("--config", "ncheck.toml", "--select", "X1")
 
 
 def until(happened: Callable[[], bool]) -> None:

@@ -32,10 +32,9 @@ def serve(given: Given) -> None:
 
 async def _serve(given: Given) -> None:
     tools = {tool.name: (tool, anyio.Lock()) for tool in offered(given)}
-    listed = types.ListToolsResult(tools=[_declared(tool) for tool, _ in tools.values()])
 
     async def list_tools(_context: ServerRequestContext, _params: object) -> types.ListToolsResult:
-        return listed
+        return types.ListToolsResult(tools=[_declared(tool) for tool, _ in tools.values()])
 
     async def call_tool(_context: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in tools:

@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import NcheckError, RecordingError
@@ -306,8 +307,11 @@ def offered(given: Given) -> list[Tool]:
 
 def output_schema(name: str) -> dict[str, Any] | None:
     """Return the JSON Schema of what a tool answers, where one is published."""
-    if name not in ("examine", "replay"):
-        return None
+    return _of_report_schema() if name in ("examine", "replay") else None
+
+
+@cache
+def _of_report_schema() -> dict[str, Any]:
     from ncheck.report.schema import report_schema
 
     return {"type": "object", **report_schema()}
