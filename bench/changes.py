@@ -1,7 +1,7 @@
 """How often `ncheck diff` puts a change that was planted before what differs from run to run.
 
 Two nodes of a recorded cluster are recorded twice. The second time one thing is another one (tests/ncheck/report/
-planted.py has 20 of them), and so are 33 values that differ in each run. The bench ends with an error where fewer than
+planted.py has 20 of them), and so is what differs in each run. The bench ends with an error where fewer than
 18 of 20 come first. With --write the figures go to docs/measured.md.
 """
 

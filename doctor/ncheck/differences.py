@@ -39,16 +39,16 @@ class Topic(str, Enum):
 
 
 class Value(NamedTuple):
-    """A value by the fact that has it. `member`: "ports.firmware"; `part`: of a list or a table, "mlx5_0:1"."""
+    """A value by the fact that has it. `member`: "ports.firmware"; `part`: in lists and tables, ("mlx5_0:1",)."""
 
     fact: str
     member: str
-    part: str = ""
+    part: tuple[str, ...] = ()
 
     @property
     def explained(self) -> tuple[Topic, str]:
         """Return what the value is of, and its name for people."""
-        if f"{self.member} {self.part}" in _BY_ITSELF:
+        if f"{self.member} {' '.join(self.part)}" in _BY_ITSELF:
             return Topic.ITSELF, ""
         return _explained(self.fact, self.member)
 
@@ -213,7 +213,7 @@ def _read(values: dict[Value, str], where: Value, value: object) -> None:
     elif parts := _parts(value):
         fact, member, part = where
         for key, inner in parts:
-            of_part = Value(fact, member, f"{part} {key}".strip())
+            of_part = Value(fact, member, (*part, key) if key else part)
             if is_dataclass(inner) and not isinstance(inner, (Absent, Unread)):
                 values[of_part] = THERE
             _read(values, of_part, inner)
@@ -273,14 +273,13 @@ def differences(old: Facts, new: Facts) -> Iterator[Difference]:
         was, is_ = before.get(value), after.get(value)
         if was == is_ or value.fact in unread or value.fact not in both or value.explained[0] is Topic.AGAIN:
             continue
-        if value not in moved and any(_part_of(value, one) for one in moved):
-            continue
-        yield Difference(value, was, is_)
+        if value in moved or moved.isdisjoint(_wholes(value)):
+            yield Difference(value, was, is_)
 
 
-def _part_of(value: Value, whole: Value) -> bool:
-    return (
-        value.fact == whole.fact
-        and f"{value.member}.".startswith(f"{whole.member}.")
-        and f"{value.part} ".startswith(f"{whole.part} ")
-    )
+def _wholes(value: Value) -> Iterator[Value]:
+    """Yield what the value may be a part of."""
+    words = value.member.split(".")
+    for length in range(len(words)):
+        for depth in range(1, len(value.part) + 1):
+            yield Value(value.fact, ".".join(words[: length + 1]), value.part[:depth])

@@ -157,8 +157,7 @@ def _gpu_counters(known: Mapping[str, Facts]) -> Iterator[Kept]:
         for value, text in values_of({kind: fact for kind, fact in facts.items() if kind.__name__ == _OF_GPUS}).items():
             if value.explained[0] is Topic.COUNTER and text.isdecimal() and text != "0":
                 name = value.member.removeprefix("gpus.").replace("_", " ")
-                gpu, _, part = value.part.partition(" ")
-                yield Kept(node, "counter", " ".join(filter(None, (gpu, name, part))), text)
+                yield Kept(node, "counter", " ".join((*value.part[:1], name, *value.part[1:])), text)
 
 
 _OF_GPUS = "GpuHealthFacts"
@@ -215,7 +214,7 @@ def _of_fact(facts: Facts) -> dict[tuple[str, str], str]:
     for value, text in values.items():
         topic, what = value.explained
         if topic in _SETUPS and value.member.rpartition(".")[2] not in _IDENTITIES and text != THERE:
-            of = value.part if value.part not in records else ""  # not of one of several alike
+            of = " ".join(value.part) if value.part not in records else ""  # not of one of several alike
             parts.setdefault((f"{what} {of}".strip(), value.fact), Counter())[text] += 1
     return {
         key: ", ".join(text if number == 1 else f"{number} x {text}" for text, number in sorted(counts.items()))

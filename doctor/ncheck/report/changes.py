@@ -11,6 +11,7 @@ from ncheck.differences import Topic, Value, differences
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.redact import redact
 from ncheck.report.json import without_delete
 from ncheck.report.text import count, joined
 from ncheck.text import printable
@@ -102,9 +103,8 @@ def _values(old: Mapping[str, Facts], new: Mapping[str, Facts], worse: Worse) ->
             if topic is Topic.ITSELF:
                 idle.setdefault(one.value, []).append(node)
             else:
-                parts.setdefault((topic, name, f"{one.old or 'none'} -> {one.new or 'none'}"), []).append(
-                    one.value.part
-                )
+                values = redact(f"{one.old or 'none'} -> {one.new or 'none'}")
+                parts.setdefault((topic, name, values), []).append(" ".join(one.value.part))
         for (topic, name, values), of in parts.items():
             what = " ".join(filter(None, (name, joined([*dict.fromkeys(filter(None, of))], _MOST_PARTS))))
             alike.setdefault((topic, what, values), []).append(node)
@@ -113,8 +113,8 @@ def _values(old: Mapping[str, Facts], new: Mapping[str, Facts], worse: Worse) ->
         yield Change(OTHER, tuple(nodes), f"{what}: {values}", topic=topic.value)
     if idle:
         what = f"{count(len(idle), 'value')} of the kind that differs in each run, such as free memory and temperatures"
-        restless = tuple(node for node in new if any(node in of for of in idle.values()))
-        yield Change(OTHER, restless, what, topic=Topic.ITSELF.value)
+        restless = {node for nodes in idle.values() for node in nodes}
+        yield Change(OTHER, tuple(node for node in new if node in restless), what, topic=Topic.ITSELF.value)
 
 
 # How much a change of this topic can explain where nothing is known to be slower; and what counts more where a

@@ -8,6 +8,7 @@ from ncheck.history.entry import ERRORS, JOB, LINKS, Entry, Figure, Kept
 from ncheck.history.jobs import job_of, suspects_in
 from ncheck.history.lemons import JobNote, Suspect, suspects
 from ncheck.history.past import past_of
+from ncheck.history.show import tables
 from ncheck.history.store import Span
 
 BAD = ("n07", "mlx5_5:1")
@@ -63,6 +64,25 @@ def test_the_link_that_counts_in_jobs_that_fail_is_a_suspect_with_numbers() -> N
     assert found == Suspect(BAD, 4, 4, 60, share, found.chance, stands_out=True)
     assert abs(found.chance - share**4) < 1e-12
     assert [one.stands_out for one in suspects_in([*quiet, *bad[:2]])] == [False]
+
+
+def test_the_history_shows_suspects_with_their_numbers_and_what_is_slower() -> None:
+    every, counted = Figure(("n06", "n07"), "", LINKS, 16.0, "job"), Figure(("n07",), BAD[1], ERRORS, 9.0, "job")
+    jobs = [Entry(at, JOB, exit_code=int(at > 55), figures=(every, counted)[: 1 + (at > 55)]) for at in range(60)]
+    bandwidths = [
+        Entry(at, "check", nodes={"good": ("n06",)}, figures=(Figure(("n06", "n07"), "", "all", value, "GB/s"),))
+        for at, value in enumerate([*[100.0] * 9, 80.0])
+    ]
+    shown = {table.title: table.rows for table in tables(past_of([*jobs, *bandwidths], ()), frozenset())}
+    assert shown["Links that counted errors in jobs that failed"] == (
+        ("n07", "mlx5_5:1", "4 of 4", "60", "8 %", "4e-05", "suspect"),
+    )
+    ((nodes, *how, _, meanwhile),) = shown["Slower than before"]
+    assert (nodes, how, meanwhile) == (
+        "n[06-07]",
+        ["all", "80 GB/s, 20 % under the median of the 9 runs before"],
+        "nothing that the history keeps changed",
+    )
 
 
 def test_where_many_links_count_none_is_to_blame() -> None:

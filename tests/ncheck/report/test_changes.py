@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
+
 import pytest
+from ncheck.differences import differences
+from ncheck.facts.neighbours import Neighbour, NeighbourFacts
 from ncheck.report.changes import OTHER, Change
 
 from tests.ncheck.report.planted import KERNEL, NODES, PLANTED, SLOW, mtu, ranked
@@ -35,3 +39,17 @@ def test_a_setting_of_the_slow_node_explains_more_than_a_new_kernel_on_all() -> 
     own = Change(OTHER, SLOW, "MTU of interface eno1: 1500 -> 9000", topic="network")
     assert ranked(both, "between", SLOW, seed=3)[:2] == [own, kernel]
     assert ranked(both, "between", NODES[:1], seed=3)[:2] == [kernel, own]  # it is not on the slow one
+
+
+def test_thousands_of_parts_that_came_and_went_are_compared_in_linear_time() -> None:
+    """A recording may be somebody else's."""
+    before, after = (
+        dict[type[object], object](
+            {NeighbourFacts: NeighbourFacts(tuple(Neighbour(f"{side} {at}", "m", "eth0") for at in range(2000)))}
+        )
+        for side in "ab"
+    )
+    profile = Profile()
+    found = profile.runcall(lambda: list(differences(before, after)))
+    assert len(found) == 4000
+    assert sum(entry.callcount for entry in profile.getstats()) < 200 * len(found)
