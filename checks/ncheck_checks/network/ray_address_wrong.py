@@ -71,5 +71,6 @@ _HERE_ONLY = ("localhost", "127.0.0.1", "::1")
 
 
 def _host(address: str) -> str:
-    """Return "127.0.0.1" of "ray://127.0.0.1:10001"."""
-    return address.rpartition("//")[2].rpartition(":")[0].strip("[]")
+    """Return "127.0.0.1" of "ray://127.0.0.1:10001", and "::1" of "[::1]:6379"."""
+    place = address.rpartition("//")[2]
+    return place.partition("]")[0][1:] if place.startswith("[") else place.partition(":")[0]

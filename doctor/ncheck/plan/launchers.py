@@ -435,7 +435,8 @@ def ray(launch: Launch) -> LaunchLine:
     On several networks Ray would take the address on the route to the internet, and each node would be known by an
     address of its own choice, so each one is named. What a worker inherits is the environment of `ray start` on its
     node (Ray documentation: cluster/vms/user-guides/launching-clusters/on-premises, ray-core/configure; RAY_ADDRESS in
-    ray.init). Alone, a node needs no cluster: ray.init() starts one.
+    ray.init; with Ray 2.60.0 these lines made one cluster of two network namespaces, by IPv4 and by IPv6). Alone, a
+    node needs no cluster: ray.init() starts one.
     """
     if launch.program[0].rpartition("/")[2] == "vllm":
         raise NoLineError("vLLM also needs VLLM_HOST_IP on each node: --for vllm prints its lines, with ray start")

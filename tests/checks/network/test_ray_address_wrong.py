@@ -36,9 +36,10 @@ def test_a_ray_of_one_node_is_its_own_affair_and_none_at_all_is_well() -> None:
 
 
 def test_nodes_that_all_look_for_ray_on_themselves_never_meet() -> None:
-    nodes = {f"n{number}": server(number, RAY_ADDRESS="127.0.0.1:6379") for number in (1, 2)}
+    own = ("ray://127.0.0.1:10001", "localhost", "[::1]:6379")
+    nodes = {f"n{number}": server(number, RAY_ADDRESS=address) for number, address in enumerate(own, 1)}
     assert judge([ray_address_wrong], nodes).findings == [
-        Finding("NC342", "ray-address-wrong", Severity.WARNING, ("n1", "n2"),
+        Finding("NC342", "ray-address-wrong", Severity.WARNING, ("n1", "n2", "n3"),
                 "every login has RAY_ADDRESS at a loopback address: each node looks for a Ray of its own", (),
                 line_removed("RAY_ADDRESS"), summary="RAY_ADDRESS is a loopback address"),
     ]  # fmt: skip
