@@ -36,8 +36,7 @@ def _lines(report: Report) -> Iterator[str]:
     for one in findings:
         nodes = words.line(fold(one.nodes)) or tr("this machine")
         kinds = ", ".join([tr(one.label), *([tr(one.kind)] if one.fix else [])])
-        title = f"{one.title}: " if one.title else ""
-        yield f"{nodes}: {one.code} {one.check}: {title}{words.line(one.message)} [{kinds}]"
+        yield f"{nodes}: {one.code} {one.check}: {one.sentence} [{kinds}]"
     named = nodes_of(one for one in findings if one.counts)
     yield from (tr("not checked: {sentence}", sentence=sentence) for sentence in not_checked(report, named))
     if findings:

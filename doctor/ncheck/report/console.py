@@ -115,10 +115,7 @@ def _one_row(page: Page, finding: FoldedFinding) -> None:
     style = severity_style(finding)
     title = f"{tr(finding.label)} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
     first = Text(f"{severity_sign(page, finding)} ", style)
-    message = words.line(finding.message)
-    if finding.title:
-        message = tr("{title}: {message}", title=finding.title, message=message)
-    page.say(Text.assemble((title, style), message), first)
+    page.say(Text.assemble((title, style), finding.sentence), first)
 
 
 def _unknown(page: Page, report: Report) -> None:

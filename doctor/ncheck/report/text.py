@@ -110,6 +110,12 @@ class FoldedFinding:
         return not self.ignored and not self.see
 
     @property
+    def sentence(self) -> str:
+        """The message on one line; after the title, where there is one."""
+        message = line(self.message)
+        return tr("{title}: {message}", title=self.title, message=message) if self.title else message
+
+    @property
     def label(self) -> str:
         """The word before its code: "error", "warning", "info", "ignored"; a consequence is no further error."""
         return "ignored" if self.ignored else "consequence" if self.see else self.severity.value
@@ -257,7 +263,7 @@ def next_of(finding: FoldedFinding) -> str:
 def so_also(finding: FoldedFinding) -> str:
     """Return a consequence in one line."""
     nodes = node_set(finding.nodes)
-    return tr("so also {what}", what=f"{finding.code} {finding.check}  {nodes}  {line(finding.message)}")
+    return tr("so also {what}", what=f"{finding.code} {finding.check}  {nodes}  {finding.sentence}")
 
 
 def body_of(finding: FoldedFinding, following: Iterable[FoldedFinding] = ()) -> tuple[str, ...]:

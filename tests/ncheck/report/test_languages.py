@@ -148,10 +148,10 @@ def test_a_report_says_in_chinese_what_it_says_by_itself_and_leaves_messages_and
 def test_one_line_a_finding_has_the_title_before_the_message(reports: dict[str, Report]) -> None:
     assert lines_of(reports["host_key_changed"], "concise") == [
         (
-            "node01: NC118 host-key-changed: 主机密钥变了: node01 shows another host key than ~/.ssh/known_hosts line "
+            "node01: NC118 host-key-changed: 主机密钥变了：node01 shows another host key than ~/.ssh/known_hosts line "
             "12 has: reinstalled, or not the host it says it is [错误, 查看]"
         ),
-        "node01: NC001 node-not-reached: 节点连不上: node01 was not reached: host-key-changed [连带, 修复]",
+        "node01: NC001 node-not-reached: 节点连不上：node01 was not reached: host-key-changed [连带, 修复]",
         "1 个错误，0 个警告，1 个连带问题；1 个有修复命令，1 个有查看命令；用 -o console 显示",
         "ncheck 0.1.0 · 4 个节点：node[01-04]，连上 3 个",
         "未就绪：node01：主机密钥变了；修复后启动方案可用",
