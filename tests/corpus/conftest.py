@@ -5,5 +5,5 @@ from __future__ import annotations
 import os
 
 collect_ignore = [] if os.environ.get("NCHECK_CORPUS") else [
-    "test_corpus.py", "test_hangs.py", "test_mutations.py", "test_topology_twice.py",
+    "test_corpus.py", "test_hangs.py", "test_mutations.py", "test_next_step.py", "test_topology_twice.py",
 ]  # fmt: skip

@@ -39,6 +39,9 @@ _OFF_THE_BUS = expression(r"fallen off the bus|GPU is lost")
 # srun: error: Node failure on node03
 # Nov 22 16:14:51 node03 kernel: nvme nvme0: controller is down; will reset
 _ACCUSED = r"(?:Node failure on {0}|[Nn]odes? {0}|\b{0} kernel:)(?![\w.-])"
+# with training_args.main_process_first(desc="dataset map pre-processing"):
+# Running tokenizer on dataset:  88%|########  | 383700/433643 [29:55<03:25, 2432.70 examples/s]
+_WORKS_ALONE = expression(r"(?:main_process|rank_zero|distributed_zero)_first\(|\d%\|")
 # NET/IB : Got completion from peer 10.1.0.4<38560> with error 12, opcode 0
 # Transport retry count exceeded on mlx5_0:1/IB
 _NO_ANSWER = expression(r"completion .{0,120}(?:error|status)[ =:]{1,2}12\b|retry count(?:er)? exceeded|Retry exceeded")
@@ -59,13 +62,15 @@ _AFTER_XID: Mapping[xids.Action, Action] = {
     xids.Action.REBOOT: Action.REBOOT,
 }  # fmt: skip
 _OF_MACHINES = (Action.TICKET, Action.RESET_GPU, Action.REBOOT)
+# What is done where the cause may be another one.
+_UNSURE = {Action.STOP: Action.RESTART, **dict.fromkeys((*_OF_MACHINES, Action.RESTART_WITHOUT), Action.LOOK)}
 
 
 def step_after(found: Diagnosis) -> NextStep:
     """Return what to do after a diagnosis."""
     action, share = _decided(found)
-    if action is Action.STOP and found.confidence < SURE:
-        action = Action.RESTART
+    if found.confidence < SURE:
+        action = _UNSURE.get(action, action)
     if action not in (Action.RESTART, Action.LOOK) and found.confidence < NAMED:
         action = Action.LOOK
     nodes = found.nodes if action in (*_OF_MACHINES, Action.RESTART_WITHOUT) else ()
@@ -98,7 +103,7 @@ def _after_gpu_fault(found: Diagnosis) -> Action | None:
     advice += [Action.REBOOT for line in lines if _OFF_THE_BUS.search(line)]
     order = list(dict.fromkeys(_AFTER_XID.values()))
     action = max(advice, key=order.index, default=None)
-    if (action or Action.RESET_GPU) in _OF_MACHINES and found.nodes and found.confidence >= SURE:
+    if (action or Action.RESET_GPU) in _OF_MACHINES and found.nodes:
         return Action.RESTART_WITHOUT
     return action
 
@@ -108,7 +113,7 @@ def _after_node_failure(found: Diagnosis) -> Action | None:
     accused = all(
         any(re.search(_ACCUSED.format(re.escape(node)), line.text) for line in found.evidence) for node in found.nodes
     )
-    return Action.RESTART_WITHOUT if found.nodes and accused and found.confidence >= SURE else None
+    return Action.RESTART_WITHOUT if found.nodes and accused else None
 
 
 def _after_end(found: Diagnosis) -> Action | None:
@@ -121,10 +126,22 @@ def _after_fabric(found: Diagnosis) -> Action | None:
     return Action.RESTART if any(_NO_ANSWER.search(line.text) for line in found.evidence) else None
 
 
+def _after_timeout(found: Diagnosis) -> Action | None:
+    """Return what to do where one rank works for longer than the others wait: it needs as long the next time."""
+    return Action.FIX_FIRST if any(_WORKS_ALONE.search(line.text) for line in found.evidence) else None
+
+
+def _after_rendezvous(found: Diagnosis) -> Action | None:
+    """Return that the logs of the others are to be looked at, where all that is known is that they did not come."""
+    return Action.LOOK if found.confidence < SURE else None
+
+
 _RULES = {
     "rank_crashed": _after_crash,
     "gpu_fault": _after_gpu_fault,
     "node_failed": _after_node_failure,
     "job_ended": _after_end,
     "ib_fabric": _after_fabric,
+    "slow_rank_timeout": _after_timeout,
+    "rendezvous_misconfig": _after_rendezvous,
 }

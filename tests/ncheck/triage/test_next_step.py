@@ -80,10 +80,12 @@ STEPS: dict[str, tuple[Diagnosis, tuple[str, tuple[str, ...], float]]] = {
     "a rank that works": (found("deadlock", works=True, confidence=0.4), ("look", (), 0.36)),
     "a loss of a peer, and nothing more": (found("rank_crashed", confidence=0.3), ("restart", (), 0.27)),
     "a guess": (found("firewall", confidence=0.3), ("look", (), 0.27)),
+    "ranks that did not come, for an unknown reason": (
+        found("rendezvous_misconfig", confidence=0.5), ("look", (), 0.5)),
     # restart-without: a machine that is broken, and named
     "a broken GPU on a node": (found("gpu_fault", ECC, ranks=(12,), nodes=("n7",)), ("restart-without", ("n7",), 0.95)),
     "a broken GPU that may be another cause": (
-        found("gpu_fault", ECC, nodes=("n7",), confidence=0.75), ("reset-gpu", ("n7",), 0.68)),
+        found("gpu_fault", ECC, nodes=("n7",), confidence=0.75), ("look", (), 0.75)),
     "a broken GPU somewhere": (found("gpu_fault", ECC), ("reset-gpu", (), 0.85)),
     "a GPU that fell off the bus": (found("gpu_fault", OFF), ("reboot", (), 0.95)),
     "a GPU that fell off the bus of a node": (
@@ -100,7 +102,11 @@ STEPS: dict[str, tuple[Diagnosis, tuple[str, tuple[str, ...], float]]] = {
         found("node_failed", "n1: slurmstepd: JOB 8 ON n1 CANCELLED DUE TO NODE FAILURE", nodes=("n1",)),
         ("restart", (), 0.85)),
     "a node with a longer name": (found("node_failed", NODE + "1", nodes=("n7",)), ("restart", (), 0.85)),
+    "a rank that works for longer than the others wait": (
+        found("slow_rank_timeout", "Running tokenizer on dataset:  88%|####  | 383/433 [29:55<03:25]"),
+        ("fix-first", (), 0.95)),
     # the network in between
+    "a network that may be another cause": (found("ib_fabric", confidence=0.5, nodes=("n7",)), ("look", (), 0.45)),
     "a port that is down": (found("ib_fabric", "State: Down", nodes=("n7",)), ("ticket", ("n7",), 0.85)),
     "a peer that did not answer in time": (found("ib_fabric", LATE, nodes=("n7",)), ("restart", (), 0.95)),
 }  # fmt: skip
