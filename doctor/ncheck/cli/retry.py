@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.next_step import Action
 from ncheck.retry.child import JobEnd, Log, run_job
+from ncheck.retry.names import known_as, nodes_meant
 from ncheck.retry.plan import Again, End, Limits, Proof, Prove, Try, next_action
 from ncheck.retry.program import NamesNodeError, moved
 
@@ -63,6 +63,12 @@ class _Place:
         )
 
 
+class CannotStartError(NcheckError):
+    """The job's program cannot be started."""
+
+    exit_code = EXIT_FINDINGS
+
+
 def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], files: tuple[int, int]) -> int:
     """Run the job until a try ends well, or nothing speaks for another one. Return the exit code of the last try; where
     a signal ended that, end by it.
@@ -71,13 +77,25 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
 
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     place = _Place(*set_apart(listed, ",".join(spare), settings, os.environ), settings.program)
-    folder, tries, end = Path(tempfile.mkdtemp(prefix="ncheck-launch-")), list[Try](), JobEnd(EXIT_FINDINGS)
+    folder = Path(tempfile.mkdtemp(prefix="ncheck-launch-"))
+    try:
+        end = _last_end(settings, limits, place, folder, files)
+    finally:
+        with suppress(OSError):  # where logs of tries that failed are in it
+            folder.rmdir()
+    return _ended(end)
+
+
+def _last_end(settings: Settings, limits: Limits, place: _Place, folder: Path, files: tuple[int, int]) -> JobEnd:
+    """Run one try after the other, and return the end of the last one."""
+    tries, end = list[Try](), JobEnd(EXIT_FINDINGS)
     while True:
-        report = checked(replace(settings, program=place.program), place.nodes)
+        # Later on nobody is left out without proof.
+        own = replace(settings, program=place.program, drop_bad=settings.drop_bad and not tries)
+        report = checked(own, place.nodes)
         if report.interrupted:
             say("interrupted: nothing was started")
-            _remove_if_empty(folder)
-            return report.exit_code
+            return JobEnd(report.exit_code)
         command = startable(report, force=settings.force)
         place = replace(place, nodes=tuple(node for node in place.nodes if node.name not in report.dropped))
         if command:
@@ -86,28 +104,27 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
             end = _run(command, log, files)
             if end.code == 0:
                 log.unlink()
-                _remove_if_empty(folder)
-                return 0
-            tries.append(_try_of(_Ran(replace(settings, program=place.program), report, command, end, log, began)))
+                return end
+            tries.append(_try_of(_Ran(own, report, command, end, log, began)))
             say(f"try {len(tries)} failed ({end.shown}); its output: ncheck triage --logs {shlex.quote(str(log))}")
-            action: Again | End | int | None = _decided(tries, limits, place, settings)
+            action: Again | End | JobEnd | None = _decided(tries, limits, place, settings)
         else:
             action = _around_bad(report, tries, limits, place)
-        if isinstance(action, int):
+        if isinstance(action, JobEnd):
             return action
         if action:
             say(action.sentence)
         if not isinstance(action, Again):
-            _remove_if_empty(folder)
-            return _ended(end)
+            return end
         try:
-            place = place.on(action.nodes, _known_as(report))
+            place = place.on(action.nodes, known_as(report))
         except NamesNodeError as error:
             say(f"not restarted: {error}; start it yourself on {fold(action.nodes)}")
-            return _ended(end)
+            return end
 
 
 def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
+    """Run one try. Raises CannotStartError."""
     raised = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
     try:
@@ -115,7 +132,7 @@ def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
             log = Log(file)
             end = run_job(command.argv, log)
     except OSError as error:
-        raise NcheckError(f"cannot start {command.argv[0]}: {error.strerror}") from None
+        raise CannotStartError(f"cannot start {command.argv[0]}: {error.strerror}") from None
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, raised)
     if log.lost:
@@ -149,9 +166,10 @@ def _try_of(ran: _Ran) -> Try:
     failed = Try(names, step=step, ended=why_ended(ran.end, best, ran.settings.program))
     if best is None:
         return failed
+    slots = {} if ran.settings.profile == "numa" else ran.command.hosts  # with it, every node has ranks in turn
     return replace(
         failed, advice=best.next.action, cause=best.cause, meaning=best.meaning, fix=best.fix, ranks=best.ranks,
-        at_fault=_at_fault(best, ran),
+        at_fault=nodes_meant(best.nodes, best.ranks, ran.report, slots),
     )  # fmt: skip
 
 
@@ -168,31 +186,8 @@ def why_ended(end: JobEnd, best: Diagnosis | None, program: tuple[str, ...]) -> 
     return ""
 
 
-def _at_fault(best: Diagnosis, ran: _Ran) -> tuple[str, ...]:
-    """Return the nodes of the job that a diagnosis names by their names, or by ranks alone."""
-    names = {word: node for node, words in _known_as(ran.report).items() for word in words}
-    found = [names[name] for name in best.nodes if name in names]
-    if not best.nodes and ran.settings.profile != "numa":  # else every node has ranks in turn
-        by_rank = [node for node, count in ran.command.hosts.items() for _ in range(count)]
-        found = [by_rank[rank] for rank in best.ranks if rank < len(by_rank)]
-    return tuple(dict.fromkeys(node for node in found if node not in ran.report.dropped))
-
-
-def _known_as(report: Report) -> dict[str, tuple[str, ...]]:
-    """Return the names and addresses that are those of one node alone: a log and a program may have any of them."""
-    words = {
-        node.name: {
-            node.name, node.host_name, node.host_name.partition(".")[0],
-            *(one.partition("/")[0] for own in node.addresses.values() for one in own),
-        } - {""}
-        for node in report.nodes
-    }  # fmt: skip
-    nodes_of = Counter(word for own in words.values() for word in own)
-    return {node: tuple(sorted(word for word in own if nodes_of[word] == 1)) for node, own in words.items()}
-
-
-def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings) -> Again | End | int:
-    """Return the next action, once what it needs is proved; an exit code, where that was interrupted."""
+def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings) -> Again | End | JobEnd:
+    """Return the next action, once what it needs is proved; the end, where that was interrupted."""
     proofs: dict[str, Proof] = {}
     spares = tuple(node.name for node in place.spares)
     while isinstance(action := next_action(tries, limits, spares, proofs), Prove):
@@ -209,7 +204,7 @@ def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings
         found = examined(proving, observer_for(sys.stderr, os.environ, proving.longest), nodes)
         if found.interrupted:
             say("interrupted: not restarted")
-            return found.exit_code
+            return JobEnd(found.exit_code)
         proofs[action.suspect] = proof_of(found, action)
     return action
 
@@ -236,11 +231,6 @@ def _around_bad(report: Report, tries: list[Try], limits: Limits, place: _Place)
     last = replace(tries[-1], nodes=names, advice=Action.RESTART_WITHOUT, at_fault=tuple(guilty))
     action = next_action([*tries[:-1], last], limits, spares, guilty)
     return None if isinstance(action, Prove) or action == Again(names, action.sentence) else action
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def _ended(end: JobEnd) -> int:

@@ -10,12 +10,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from ncheck.cli.retry import why_ended
+from ncheck.history.store import History
 from ncheck.retry.child import JobEnd
+from ncheck.settings import Settings
+from ncheck.triage.diagnosis_history import kept
 from ncheck.triage.logs import examine_logs
 
 from tests.ncheck.cli.test_launch import HEEDING, NCHECK, SECONDS, Screen, environ, launched, stand_in
@@ -166,3 +170,11 @@ def test_a_time_limit_and_a_signal_of_the_user_are_no_failures(
     (tmp_path / "log").write_text(f"{log}\n")
     found = examine_logs((str(tmp_path / "log"),), BytesIO()).diagnoses
     assert why_ended(end, found[0] if found else None, tuple(program.split())) == why
+
+
+def test_the_diagnosis_of_a_try_is_kept_in_the_history(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("srun: error: Node failure on node03\n")
+    settings = Settings(history=str(tmp_path / "h.db"))
+    kept(examine_logs((str(tmp_path / "log"),), BytesIO()), settings, time.time())
+    (entry,) = History(str(tmp_path / "h.db")).runs()
+    assert [(one.code, one.nodes) for one in entry.findings] == [("node_failed", ("node03",))]
