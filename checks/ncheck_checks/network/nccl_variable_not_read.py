@@ -27,7 +27,7 @@ from ncheck.nccl.settings import setting_at, settings_of
 from ncheck.nccl.variables import not_read
 
 
-@node_check("NC341", Severity.WARNING, EnvironmentFacts, LoadedNcclFacts, also=(NetPluginFacts,))
+@node_check("NC344", Severity.WARNING, EnvironmentFacts, LoadedNcclFacts, also=(NetPluginFacts,))
 def nccl_variable_not_read(node: NodeView) -> Iterator[Problem | NotApplicable]:
     environment, nccl, plug_in = node[EnvironmentFacts], node[LoadedNcclFacts], node.maybe(NetPluginFacts)
     if nccl.library != "NCCL":

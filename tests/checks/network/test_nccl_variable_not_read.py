@@ -1,4 +1,4 @@
-"""NC341: names of variables that nothing reads, in the release that the job loads."""
+"""NC344: names of variables that nothing reads, in the release that the job loads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def findings(facts: Facts) -> list[Finding]:
 
 def test_a_slip_is_reported_with_the_name_that_is_meant_and_renamed_where_it_is_set() -> None:
     assert findings(node("NCCL_IB_HCAS=mlx5_0")) == [
-        Finding("NC341", "nccl-variable-not-read", Severity.WARNING, ("n1",),
+        Finding("NC344", "nccl-variable-not-read", Severity.WARNING, ("n1",),
                 "NCCL_IB_HCAS=mlx5_0 in /etc/nccl.conf has no effect: NCCL 2.21.5 has no such variable, but"
                 " NCCL_IB_HCA", (), "sudo sed -i 's/^NCCL_IB_HCAS=/NCCL_IB_HCA=/' /etc/nccl.conf",
                 summary="NCCL_IB_HCAS has no effect"),
