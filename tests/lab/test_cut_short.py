@@ -55,6 +55,31 @@ def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: 
         running.process.communicate(timeout=60)
 
 
+# What a client of the Model Context Protocol sends to have the nodes examined.
+EXAMINE = """\
+{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, \
+"clientInfo": {"name": "lab", "version": "1"}}}
+{"jsonrpc": "2.0", "method": "notifications/initialized"}
+{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "examine", "arguments": {}}}
+"""
+
+
+def test_the_end_of_an_assistants_server_leaves_no_process_and_no_file_on_any_host(lab: Lab) -> None:
+    pytest.importorskip("mcp")
+    for node in lab.nodes:
+        faults.wait_in_nvidia_smi(node, seconds=600)
+    listing(lab, lab.names)
+
+    with nothing_left(lab):
+        running = begin(lab, "mcp", "nodes.txt", *OF_GPUS, *PATIENT)
+        assert running.process.stdin
+        running.process.stdin.write(EXAMINE)
+        running.process.stdin.flush()
+        assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in lab.nodes), wanted=True, seconds=60)
+        running.kill()
+        running.process.communicate(timeout=60)
+
+
 def test_an_interrupt_reports_what_is_known_so_far(lab: Lab) -> None:
     node = lab.nodes[0]
     faults.wait_in_nvidia_smi(node, seconds=600)
