@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -277,30 +276,6 @@ def test_a_call_that_is_cancelled_leaves_nothing_on_a_node_and_the_server_goes_o
         return await client.call_tool("explain", {"what": "busbw"})
 
     assert "\n# busbw\n" in text_of(talk(tmp_path, BUSY, conversation))
-
-
-@pytest.mark.slow
-def test_a_client_that_goes_away_ends_the_calls_that_it_left(tmp_path: Path, busy: Callable[[], Path]) -> None:
-    with subprocess.Popen(
-        [NCHECK, "mcp", *BUSY], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        with closing(server.stdin):
-            for message in _HANDSHAKE:
-                print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
-            assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "ncheck"
-            process = busy()
-            server.kill()
-        until(lambda: not process.exists())
-
-
-_INFO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-_HANDSHAKE: tuple[dict[str, object], ...] = (
-    {"id": 1, "method": "initialize", "params": _INFO},
-    {"method": "notifications/initialized"},
-    {"id": 2, "method": "tools/call", "params": {"name": "examine", "arguments": {}}},
-)
 
 
 def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> None:
