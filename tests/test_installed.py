@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import ncheck
 import ncheck_checks
 import pytest
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
 from packaging.requirements import Requirement
 
 TREE = Path(__file__).parents[1]
@@ -39,8 +42,16 @@ def test_the_installed_files_are_those_of_the_tree() -> None:
     for place, source in places.items():
         for file in source.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
-                installed = site / place / file.relative_to(source)
-                assert installed.read_bytes() == file.read_bytes(), f"{file} is newer than the wheel: make test again"
+                installed, made = site / place / file.relative_to(source), file.read_bytes()
+                if file.suffix == ".po":
+                    installed, made = installed.with_suffix(".mo"), compiled_catalogue(made)
+                assert installed.read_bytes() == made, f"{file} is newer than the wheel: make test again"
+
+
+def compiled_catalogue(source: bytes) -> bytes:
+    compiled = io.BytesIO()
+    write_mo(compiled, read_po(io.BytesIO(source)))
+    return compiled.getvalue()
 
 
 @under_make
