@@ -18,8 +18,8 @@ _HOST_NAME = r"[A-Za-z0-9][\w.-]{0,252}"
 # [1731326400.000000] [node01:16112:0]  ib_mlx5_log.c:171 UCX ERROR Transport retry count exceeded
 _HOST = expression(
     rf"(?<![\w.-])({_HOST_NAME}):\d+:\d+ \[\d+\]|^\[\d+\.\d+\] \[({_HOST_NAME}):\d+:\d+\]"
-    # Nov 22 16:14:51 node01 kernel: NVRM: Xid ...
-    rf"|^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d ({_HOST_NAME}) \S{{1,64}}: "
+    # Nov 22 16:14:51 node01 kernel: NVRM: Xid ...      also behind the name of a machine that keeps the logs of others
+    rf"|^(?:[\w.-]{{1,64}}: )?[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d ({_HOST_NAME}) \S{{1,64}}: "
     # [node01:04021] *** Process received signal ***
     rf"|^(?:\[\d+,\d+\]<std\w+>: ?)?\[({_HOST_NAME}):\d{{2,8}}\] "
     # (RayWorkerWrapper pid=77, ip=10.1.0.3) Traceback

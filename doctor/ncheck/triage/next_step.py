@@ -32,13 +32,16 @@ _AGAIN = expression(
 # bash: line 1: torchrunn: command not found
 _MISSING = expression(
     r"\b(?:ModuleNotFound|Import|FileNotFound|IsADirectory|NotADirectory|Permission)Error\b|can't open file|"
-    r"command not found|the specified (?:executable|application)"
+    r"(?:command not found|No such file or directory|Permission denied)\s*$|the specified (?:executable|application)"
 )
+# What programs make for a while, and another process removes.
+# FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/nccl-WU88OE'
+_PASSING = expression(r"/(?:shm|tmp)/|/\.cache/|\.lock\b|\.tmp\b")
 # GPU 0000:3b:00.0 has fallen off the bus, or: Unable to determine the device handle ...: GPU is lost.
 _OFF_THE_BUS = expression(r"fallen off the bus|GPU is lost")
 # srun: error: Node failure on node03
 # Nov 22 16:14:51 node03 kernel: nvme nvme0: controller is down; will reset
-_ACCUSED = r"(?:Node failure on {0}|[Nn]odes? {0}|\b{0} kernel:)(?![\w.-])"
+_ACCUSED = r"Node failure on {0}(?![\w.-])|(?<![\w.-]){0} kernel: (?!.*(?:lockup|[Rr][Cc][Uu]))"
 # with training_args.main_process_first(desc="dataset map pre-processing"):
 # Running tokenizer on dataset:  88%|########  | 383700/433643 [29:55<03:25, 2432.70 examples/s]
 _WORKS_ALONE = expression(r"(?:main_process|rank_zero|distributed_zero)_first\(|\d%\|")
@@ -87,7 +90,7 @@ def _decided(found: Diagnosis) -> tuple[Action, float]:
 
 
 def _after_crash(found: Diagnosis) -> Action | None:
-    lines = [line.text for line in found.evidence]
+    lines = [line.text for line in found.evidence if not _PASSING.search(line.text)]
     if found.kind == "memory":
         return Action.FIX_FIRST
     if any(map(_MISSING.search, lines)) and len(found.ranks) != 1:
@@ -109,7 +112,9 @@ def _after_gpu_fault(found: Diagnosis) -> Action | None:
 
 
 def _after_node_failure(found: Diagnosis) -> Action | None:
-    """Return that a node is left out which a line accuses: many such lines begin with the node that prints them."""
+    """Return that a node is left out which a line accuses. Many such lines begin with the node that prints them, and a
+    lockup may be a driver's.
+    """
     accused = all(
         any(re.search(_ACCUSED.format(re.escape(node)), line.text) for line in found.evidence) for node in found.nodes
     )

@@ -63,6 +63,9 @@ STEPS: dict[str, tuple[Diagnosis, tuple[str, tuple[str, ...], float]]] = {
     "a file that is missing": (found("rank_crashed", FILE, kind="file"), ("stop", (), 0.95)),
     "a file that is missing on several nodes": (
         found("rank_crashed", FILE, kind="file", ranks=(0, 8), nodes=("n1", "n2")), ("stop", (), 0.95)),
+    "a program that is missing": (found("rank_crashed", "bash: line 1: tran: command not found"), ("stop", (), 0.95)),
+    "a file that comes and goes": (
+        found("rank_crashed", FILE.replace("/data", "/data/.cache"), kind="file"), ("restart", (), 0.85)),
     "a file that is missing on one node": (
         found("rank_crashed", FILE, kind="file", nodes=("n1",)), ("fix-first", (), 0.95)),
     "a file that one rank did not find": (
@@ -101,6 +104,15 @@ STEPS: dict[str, tuple[Diagnosis, tuple[str, tuple[str, ...], float]]] = {
     "a node that failed, as another one prints": (
         found("node_failed", "n1: slurmstepd: JOB 8 ON n1 CANCELLED DUE TO NODE FAILURE", nodes=("n1",)),
         ("restart", (), 0.85)),
+    "a node whose disk failed": (
+        found("node_failed", "Nov 22 16:14:51 n7 kernel: nvme nvme0: controller is down", nodes=("n7",)),
+        ("restart-without", ("n7",), 0.95)),
+    "a node whose kernel was busy": (
+        found("node_failed", "Nov 22 16:14:51 n7 kernel: watchdog: BUG: soft lockup - CPU#3 stuck", nodes=("n7",)),
+        ("restart", (), 0.85)),
+    "a node that the controller does not reach": (
+        found("node_failed", "slurmctld: error: Nodes n7 not responding, setting DOWN", nodes=("n7",)),
+        ("restart", (), 0.85)),
     "a node with a longer name": (found("node_failed", NODE + "1", nodes=("n7",)), ("restart", (), 0.85)),
     "a rank that works for longer than the others wait": (
         found("slow_rank_timeout", "Running tokenizer on dataset:  88%|####  | 383/433 [29:55<03:25]"),
@@ -128,3 +140,9 @@ def test_the_node_that_prints_the_failure_of_another_one_is_not_blamed(tmp_path:
     line = "slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE LOG ***\n"
     best = report(tmp_path, {"job.log": line}).diagnoses[0]
     assert (best.cause, best.nodes, best.next) == ("node_failed", (), NextStep(Action.RESTART, (), 0.85))
+
+
+def test_the_machine_that_keeps_the_kernel_logs_of_others_is_not_blamed(tmp_path: Path) -> None:
+    line = f"mgmt: Nov 22 16:14:51 n7 kernel: {OFF}\n"
+    best = report(tmp_path, {"job.log": line}).diagnoses[0]
+    assert best.next == NextStep(Action.RESTART_WITHOUT, ("n7",), 0.95)
