@@ -155,11 +155,21 @@ def _setting(name: str, *flags: str, heading: str = "", **others: Any) -> Decora
     return _option(heading or row.group.heading, *(flags or row.flags), name, **{**words, **others})
 
 
+def _whole(least: int, most: int) -> Callable[[click.Context, click.Parameter, str | None], object]:
+    """Return what reads a number of an option that is no setting."""
+
+    def read_number(context: click.Context, parameter: click.Parameter, typed: str | None) -> object:
+        try:
+            return None if typed is None else read.whole(least, most)(typed)
+        except ValueError as error:
+            raise click.UsageError(f"{parameter.opts[0]}: {error}", context) from None
+
+    return read_number
+
+
 def _group(group: rows.Group) -> tuple[Decorator[Any], ...]:
     return tuple(_setting(name) for name, row in rows.OPTIONS.items() if row.group is group)
 
-
-MOST_RETRIES = 100
 
 NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=files)
 
@@ -181,7 +191,7 @@ WITH = (
 )  # fmt: skip
 RETRY = (
     _option(
-        "Job launch", "--retry", type=click.IntRange(1, MOST_RETRIES), metavar="N",
+        "Job launch", "--retry", callback=_whole(1, 100), metavar="N",
         help="Start the job again after a failure, up to N times, where its log says that this helps.",
     ),
     _option(

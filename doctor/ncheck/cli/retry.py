@@ -240,7 +240,7 @@ def _ended(end: JobEnd) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the job has left one, if it was to
-    if -end.code not in (signal.SIGKILL, signal.SIGSTOP):
+    if -end.code != signal.SIGKILL:
         signal.signal(-end.code, signal.SIG_DFL)
     os.kill(os.getpid(), -end.code)
     return 128 - end.code

@@ -43,7 +43,9 @@ class JobEnd:
     @property
     def shown(self) -> str:
         """The end in words."""
-        return f"exit code {self.code}" if self.code >= 0 else f"ended by {signal.Signals(-self.code).name}"
+        if self.code >= 0:
+            return f"exit code {self.code}"
+        return f"ended by {next((one.name for one in signal.Signals if one == -self.code), f'signal {-self.code}')}"
 
 
 class Log:

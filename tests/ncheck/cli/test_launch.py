@@ -36,7 +36,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which mpirun is a script of the test's."""
     stand_in(tmp_path, "exit 0")
     path = f"{tmp_path}:{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": HOME, "PYTHONDONTWRITEBYTECODE": "1", "TERM": "dumb"}
+    own = {"PATH": path, "PYTHONPATH": HOME, "PYTHONDONTWRITEBYTECODE": "1", "TERM": "dumb", "TMPDIR": str(tmp_path)}
+    return {**os.environ, **own}
 
 
 def stand_in(folder: Path, script: str, name: str = "mpirun") -> None:

@@ -145,9 +145,13 @@ def test_on_a_terminal_it_is_stopped_goes_on_and_is_interrupted_once(environ: di
     assert tries(tmp_path) == 1
 
 
-def test_a_spare_needs_retry(environ: dict[str, str]) -> None:
-    done = launched(environ, "--spare", "n9", "--", "train")
-    assert (done.returncode, done.stderr) == (2, "ncheck: --spare is for --retry N (see ncheck launch --help)\n")
+def test_a_spare_needs_retry_and_retry_a_number(environ: dict[str, str]) -> None:
+    for option, why in (
+        (("--spare", "n9"), "--spare is for --retry N"),
+        (("--retry", "x"), "--retry: expected a whole number from 1 to 100, not 'x'"),
+    ):
+        done = launched(environ, *option, "--", "train")
+        assert (done.returncode, done.stderr) == (2, f"ncheck: {why} (see ncheck launch --help)\n")
 
 
 TIME_LIMIT = "slurmstepd: error: *** JOB 812 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"

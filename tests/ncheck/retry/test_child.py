@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ncheck.retry.child import Log
+import pytest
+from ncheck.retry.child import JobEnd, Log
 
 
 def logged(path: Path, *parts: tuple[int, bytes], head: int = 100, tail: int = 100) -> bytes:
@@ -32,3 +33,8 @@ def test_a_full_disk_ends_the_log_and_not_the_job(tmp_path: Path) -> None:
     log.close()
     assert log.lost == "No space left on device"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("code", "words"), [(7, "exit code 7"), (-9, "ended by SIGKILL"), (-40, "ended by signal 40")])
+def test_the_end_of_a_job_has_words(code: int, words: str) -> None:
+    assert JobEnd(code).shown == words
