@@ -6,6 +6,7 @@ The fault begins in the middle of the job, on the host of the rank that dies.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 
 from . import command
@@ -41,7 +42,10 @@ def job(nodes: Iterable[Node], script: str) -> None:
 
 def launched(lab: Lab, *argv: str, nodes: int) -> command.Run:
     command.listing(lab, [f"{name} slots=1" for name in lab.names[:nodes]])
-    return command.begin(lab, "launch", "nodes.txt", *PATIENT, *argv, "--", "sh", "/run/train.sh").wait(HANGS)
+    run = command.begin(lab, "launch", "nodes.txt", *PATIENT, *argv, "--", "sh", "/run/train.sh").wait(HANGS)
+    for folder in set(re.findall(r"tmp/ncheck-launch-\w+", run.stderr)):  # the head has this machine's
+        shutil.rmtree(lab.root / folder)
+    return run
 
 
 def said(run: command.Run) -> list[str]:
