@@ -68,7 +68,7 @@ def _say(page: Page, lines: Iterable[tuple[str, str]]) -> None:
 
 def _to_type(found: Diagnosis, *, best: bool) -> Iterator[str]:
     """Yield what limits the wait, what changes something, and what shows more."""
-    if found.limit:
+    if found.limit and best:
         yield f"{tr('limit: ')}{sentence(found.limit, works=found.works)}"
     if found.fix:
         yield f"{tr('fix: ')}{found.fix}"

@@ -39,7 +39,7 @@ def offered(
     (("nodes", "-o"), "j", ["json", "junit"]),
     (("check", "--select"), "NC201", ["NC201"]),
     (("check", "--select"), "NC301,NC201", ["NC301,NC201"]),
-    (("explain",), "nccl-v", ["nccl-version-differs"]),
+    (("explain",), "nccl-ve", ["nccl-version-differs"]),
     (("plan", "nodes", "--for"), "to", ["torchrun"]),
     (("replay",), "rec", ["FILE"]),
     (("help",), "re", ["read", "replay"]),

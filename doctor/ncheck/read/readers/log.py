@@ -29,7 +29,7 @@ def diagnosed(text: str) -> Record:
     other_causes = [clue.cause for clue in clues[1:] if clue.cause]
     return {
         "cause": best.cause or None,
-        "meaning": best.meaning,
+        "meaning": f"{best.meaning}: {best.do}" if best.do else best.meaning,
         "confidence": best.grade.word,
         "evidence": list(best.evidence),
         "fix": best.command,
