@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ncheck.triage.scan import Hit, Scan, ScannedLog
 
 _WORDS = (*WORDS_OF_SETTINGS, "nccl version")
+_SHORTEST = 300.0  # seconds: no framework's limit is shorter by default
 _MARGIN = 1.5  # of the time that the work takes
 
 
@@ -77,16 +78,17 @@ def shown_in(scan: Scan, recorded: Iterable[Dump] = ()) -> Shown | None:
 
 def _work(hits: Iterable[Hit], logs: Sequence[ScannedLog], seconds: float | None) -> tuple[float | None, bool]:
     """Return how long one rank works that the others wait for, and whether it was seen to: after the job's last step,
-    and not within the limit.
+    and for longer than the limit. A progress bar that shows no time, or a short one, is of other work.
     """
     lines = [
         hit.line.text for hit in hits
         if hit.clue.cause == "slow_rank_timeout" and hit.clue.grade >= Grade.LIKELY
         and hit.line.number > logs[hit.line.order[0]].last_step
     ]  # fmt: skip
-    needs = max(filter(None, map(_needs, lines)), default=None)
-    fits = needs is not None and seconds is not None and needs <= seconds
-    return (None, False) if fits else (needs, bool(lines))
+    needs = max(filter(None, map(_needs, lines)), default=0.0)
+    if needs > (seconds or _SHORTEST):
+        return needs, True
+    return None, any("%|" not in line for line in lines) and not needs
 
 
 def settings_of(job: Job, cluster: Cluster) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ FRAMEWORKS = (
             words=("pytorch_lightning", "lightning/pytorch", "lightning.pytorch", "lightning_fabric",
                    "lightning/fabric")),
     Setting("Megatron", "--distributed-timeout-minutes", "start the job with --distributed-timeout-minutes {n}",
-            unit=MINUTE, words=("megatron", "distributed-timeout-minutes", "distributed_timeout_minutes"),
+            unit=MINUTE, words=("megatron/core", "megatron/training", "megatron.core", "megatron.training",
+                                "distributed-timeout-minutes", "distributed_timeout_minutes"),
             # --distributed-timeout-minutes 30 |   distributed_timeout_minutes ..................... 10
             given=expression(r"\bdistributed[_-]timeout[_-]minutes[\"']?[ .=:]{1,80}(\d{1,6})\b")),
     Setting("Accelerate", "InitProcessGroupKwargs(timeout=)", "create the Accelerator with"

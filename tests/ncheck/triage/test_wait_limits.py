@@ -129,6 +129,9 @@ def test_work_that_ended_in_time_or_before_the_training_is_not_what_the_others_w
     step = "{'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}"
     bare = WaitLimit("PyTorch", "init_process_group(timeout=)", 1800.0), ""
     assert limit(tmp_path, quick, WATCHDOG.format(1800000)) == bare
+    stuck = "[PG 0 Rank 5] Heartbeat monitor timed out! Process will be terminated"
+    for other in (quick, "Saving: 50%|#####     |"):
+        assert limit(tmp_path, other, stuck) == (WaitLimit("PyTorch", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", None), "")
     assert limit(tmp_path, BAR, step, WATCHDOG.format(1800000)) == bare
 
 
