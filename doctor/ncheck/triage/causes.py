@@ -295,7 +295,8 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "ncheck triage nodes.txt",
         (
             "The ranks that time out wait. The late one loads data, writes a"
-            " checkpoint, evaluates alone or hangs: look at the rank without a time-out."
+            " checkpoint, evaluates alone or hangs: look at the rank without a time-out. `limit` names the setting"
+            " that ends the wait; more time helps only if that rank still works."
         ),
     ),
     "nofile_limit": ("ulimit -n", "Each pair of ranks needs sockets, and data loaders need descriptors."),
