@@ -122,7 +122,7 @@ def test_a_cause_of_triage_is_explained_with_the_checks_that_are_near(capsys: py
     assert main(["explain", "wrong_nic"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("# wrong_nic\n\n*a cause that ncheck triage names*\n\nThe job uses a network interface that ")
-    assert '\n- fix: `eval "$(ncheck plan nodes.txt --for env)"`\n\n## Checks\n\n- NC' in out
+    assert '\n- fix: `eval "$(ncheck plan nodes.txt --for env)"`\n- next: fix-first\n\n## Checks\n\n- NC' in out
 
 
 def test_each_cause_is_explained_by_its_name() -> None:

@@ -42,8 +42,7 @@ from ncheck.report.summary import (
     unreached,
     urgency,
 )
-from ncheck.report.tables import padded
-from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, so_also
+from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, padded, so_also
 from ncheck.report.topics import SKIPPED, topic_lines
 
 FINDINGS, EVIDENCE = 99, 3  # that are shown, and lines of evidence of each

@@ -69,8 +69,7 @@ def print_list(checks: Sequence[Listed], stream: TextIO, environ: Mapping[str, s
     from rich.text import Text
 
     from ncheck.report.page import Page
-    from ncheck.report.tables import padded
-    from ncheck.report.text import count
+    from ncheck.report.text import count, padded
 
     page = Page(stream, environ)
     severities = {check.severity: tr(check.severity.value) for check in checks}

@@ -17,13 +17,6 @@ from ncheck.report.text import line
 _MARKUP = expression(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
-def padded(cell: str, width: int) -> str:
-    """Return the text with spaces after it, so many columns wide."""
-    from rich.cells import cell_len
-
-    return cell + " " * (width - cell_len(cell))
-
-
 def aligned(rows: Iterable[Sequence[str]], left: int | None = None) -> list[str]:
     """Return a line per row. Columns begin at their left, or only the first `left` of them; the others end at right."""
     from rich.cells import cell_len

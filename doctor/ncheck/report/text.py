@@ -249,6 +249,13 @@ _STEPS: Mapping[Action, str] = {
 }
 
 
+def padded(cell: str, width: int) -> str:
+    """Return the text with spaces after it, so many columns wide."""
+    from rich.cells import cell_len
+
+    return cell + " " * (width - cell_len(cell))
+
+
 def next_line(step: NextStep) -> str:
     """Return a step in one line: "next: restart the job without gpu07 (95% sure)"."""
     nodes = node_set(step.nodes) if step.nodes else tr("the node")  # that the evidence does not name

@@ -32,8 +32,7 @@ from ncheck.report.summary import (
     timeline,
     totals,
 )
-from ncheck.report.tables import padded
-from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped
+from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped, padded
 
 _ALL_IN_JSON = marked("(all in -o json)")
 _MORE_OF_CHECK = (

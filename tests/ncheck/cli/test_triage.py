@@ -170,7 +170,8 @@ def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], t
     found = json.loads(run(capsys, "--logs", str(path), "-o", "json")[1])
     assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread", "notes"]
     assert list(found["diagnoses"][0]) == [
-        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "looks", "works", "limit", "do", "next",
+        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "looks", "works", "limit", "do",
+        "next",
     ]  # fmt: skip
     assert found["diagnoses"][0]["next"] == {"action": "fix-first", "nodes": [], "confidence": 0.85}
     assert found["diagnoses"][0]["evidence"] == [{"file": str(path), "line": 1, "text": OOM.strip()}]
