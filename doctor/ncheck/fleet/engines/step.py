@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 STARTED = b"ncheck-task"
 # A task says that it started before it reads: until all have, Slurm may still end them all for one that did not.
 TASK = shlex.split(REMOTE_COMMAND.removeprefix("exec ").replace("'IFS", f"'echo {STARTED.decode()};IFS", 1))
-MOST_UNREAD = 16 * 2**20  # bytes of one node that nobody has read yet
+MOST_UNREAD = 16 * 2**20  # bytes of one node that nobody has read yet, or of its standard error
 WORTH_KEEPING = 128  # bytes of a message that others may get, too
 LATE = 1.0  # seconds that output may come after srun said that the task ended
 LONGEST_LINE = 65536  # bytes; srun's are at most 1 KiB
@@ -76,6 +76,7 @@ class SrunTask:
     address: bytes = b""
     unread: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
+    errors: int = 0  # bytes of standard error so far
     status: int | None = None
     ended_at: float | None = None  # by time.monotonic()
     flooded: bool = False
@@ -93,9 +94,24 @@ class SrunTask:
             else:
                 self.unread += _decoded(line) if self.address else line + b"\n"
             if len(self.unread) > MOST_UNREAD:
-                self.flooded = True
-                self.unread.clear()
+                self._flood()
             self.changed.notify_all()
+
+    def take_error(self, line: bytes) -> None:
+        """Keep the end of standard error; a node that does not stop is a flood there too."""
+        with self.changed:
+            if self.closed or self.flooded:
+                return
+            self.stderr += line
+            self.errors += len(line)
+            del self.stderr[:-STDERR_KEPT]
+            if self.errors > MOST_UNREAD:
+                self._flood()
+
+    def _flood(self) -> None:
+        self.flooded = True
+        self.unread.clear()
+        self.changed.notify_all()
 
     def _said_address(self, line: bytes) -> bytes:
         # ncheck-0f3a99bc12d4e5f6 shared 0123456789ABCDEF
@@ -218,8 +234,7 @@ class SrunStep:
                 self._srun_said(line.decode("utf-8", "backslashreplace"))
         elif task := self.tasks.get(int(number[:9])):
             if error:
-                task.stderr += rest[1:] + b"\n"
-                del task.stderr[:-STDERR_KEPT]
+                task.take_error(rest[1:] + b"\n")
                 return
             before = task.started
             task.take_line(rest[1:])
