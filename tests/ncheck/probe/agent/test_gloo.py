@@ -113,26 +113,17 @@ def test_a_rank_that_waits_in_vain_is_ended_with_its_time(agents: tuple[Agent, A
 
 
 @pytest.mark.usefixtures("torch")
-def test_only_the_address_of_the_jobs_network_is_listened_on(agents: tuple[Agent, Agent]) -> None:
+def test_only_the_store_listens_on_the_address_of_the_jobs_network_until_the_agent_ends(
+    agents: tuple[Agent, Agent],
+) -> None:
     before = {one.laddr for one in listening()}
-    port = meet(agents[0])["port"]
-    assert {one.laddr for one in listening()} - before == {("127.0.0.1", port)}
-
-
-@pytest.mark.usefixtures("torch")
-def test_a_turn_leaves_nothing_that_listens(agents: tuple[Agent, Agent]) -> None:
     meeting = meet(agents[0])
-    before = {one.laddr for one in listening()}
+    store = {("127.0.0.1", meeting["port"])}
+    assert {one.laddr for one in listening()} - before == store
     assert [said["failure"] for said in steps(agents, meeting)] == [None, None]
-    assert {one.laddr for one in listening()} - before == set()
-
-
-@pytest.mark.usefixtures("torch")
-def test_the_store_ends_with_the_agent(agents: tuple[Agent, Agent]) -> None:
-    port = meet(agents[0])["port"]
-    assert [one.laddr.port for one in listening() if one.laddr.port == port]
+    assert {one.laddr for one in listening()} - before == store, "a turn leaves nothing that listens"
     agents[0].bye()
-    await_that(lambda: not [one for one in listening() if one.laddr.port == port])
+    await_that(lambda: not {one.laddr for one in listening()} & store)
 
 
 def test_an_interpreter_without_torch_says_so(tmp_path: Path) -> None:
