@@ -56,7 +56,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     made = []
     for name, zone, umask in (("a", "UTC", 0o022), ("deeper/b", "Asia/Tokyo", 0o027)):
         checkout = folder / name
-        subprocess.run(["git", "clone", "-q", "--no-local", str(ROOT), str(checkout)], check=True)
+        subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", str(checkout)], check=True)
         environ = {**os.environ, "TZ": zone}
         pyz = checkout / "dist" / "ncheck.pyz"
         subprocess.run([sys.executable, str(SCRIPT), str(pyz)], check=True, env=environ, umask=umask)
