@@ -67,11 +67,15 @@ class Browser:
 
     def open(self, page: Path, width: int = 1280, height: int = 900) -> None:
         """Load a page, and wait until it is there."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.resize(width, height)
         self.events.clear()
         self.ask("Page.navigate", url=page.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message())
+
+    def resize(self, width: int, height: int = 900) -> None:
+        """Give the window another size; no page is loaded anew."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def value(self, script: str) -> Any:
         """Run a script as a user would act, and return its value."""
