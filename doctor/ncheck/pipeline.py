@@ -131,9 +131,14 @@ def examine(
 
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
-    """Judge a recording as if it had just been collected: no node, no SSH. Raises RecordingError."""
+    """Judge a recording, or that of a bundle, as if it had just been collected. Raises RecordingError."""
     from ncheck.fleet.recording import Recording
 
+    if os.path.isfile(directory):  # noqa: PTH113  pathlib costs more to import than all else here
+        from ncheck.fleet.archive import is_archive, load_bundled
+
+        if is_archive(directory):
+            return judge_again(load_bundled(directory), settings, observer, clock)
     recording = Recording(directory)
     return judge_again(recording.evidence(), settings, observer, clock, heads=recording.heads)
 

@@ -52,7 +52,7 @@ _PLACES = {
     "replay": ("check", "replay"), "demo": ("check", "demo"), "init": ("good_run", "init"),
     "diff": ("good_run", "diff"),
     "history": ("history", "history"), "ticket": ("ticket", "ticket"), "verdict": ("verdict", "verdict"),
-    "plan": ("plan", "plan"),
+    "plan": ("plan", "plan"), "bundle": ("bundle", "bundle"),
     "launch": ("launch", "launch"), "triage": ("triage", "triage"), "explain": ("explain", "explain"),
     "list": ("explain", "list_checks"), "read": ("explain", "read"),
     "mcp": ("mcp", "mcp"), "schema": ("explain", "schema"), "allow": ("explain", "allow"),

@@ -12,6 +12,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +25,7 @@ from ncheck.version import __version__
 
 FORMAT = 1
 _HEADER = "triage.json"
+MANIFEST, RECORDING, JOB = "MANIFEST.json", "recording/", "job/"  # of a bundle: its first member, and two of its parts
 _LARGEST_HEADER = 1 << 16
 
 
@@ -44,33 +46,61 @@ def save_archive(path: str, evidence: Sequence[Evidence], job: Job | None) -> No
     The job is named by a process of it: a regular expression from a stranger could keep a reader busy for ever.
     """
     first = next(iter(job.ranks), None) if job else None
-    named = {"node": first.node, "pid": first.pid} if first else {}
-    header = {"ncheck_triage": FORMAT, "version": __version__, "job": named}
 
     def write(stream: TextIO) -> None:
         with zipfile.ZipFile(stream.buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_HEADER, json.dumps(header))
-            for position, one in enumerate(evidence):
-                archive.writestr(f"{position:05d}.json", encode(one, position, len(evidence)))
+            target = Target(first.pid, first.node) if first else Target()
+            for name, content in {**job_member(target), **node_members(evidence)}.items():
+                archive.writestr(name, content)
 
     write_whole(path, "--save", write, 0o600)
 
 
+def job_member(target: Target) -> dict[str, str]:
+    """Return the member that says which job it was."""
+    named = {"node": target.node, "pid": target.pid} if target.pid is not None else {}
+    return {_HEADER: json.dumps({"ncheck_triage": FORMAT, "version": __version__, "job": named})}
+
+
+def node_members(evidence: Sequence[Evidence]) -> dict[str, str]:
+    """Return one member for each node."""
+    return {f"{at:05d}.json": encode(one, at, len(evidence)) for at, one in enumerate(evidence)}
+
+
 def load_archive(path: str) -> tuple[tuple[Evidence, ...], Target]:
-    """Return what an archive holds. Raises RecordingError for whatever is wrong with it."""
+    """Return the job that an archive or a bundle holds. Raises RecordingError for whatever is wrong with it."""
+    with _opened(path) as archive:
+        names = archive.namelist()
+        folder = JOB if MANIFEST in names[:1] else ""
+        if folder and folder + _HEADER not in names:
+            raise RecordingError(f"{path}: no job is in this bundle; its recording: ncheck replay FILE")
+        evidence = _nodes(path, archive, folder)
+        if folder + _HEADER not in names:
+            raise RecordingError(f"{path}: {_OTHER}")
+        return evidence, _target(path, _content(path, archive, archive.getinfo(folder + _HEADER), _LARGEST_HEADER))
+
+
+def load_bundled(path: str) -> tuple[Evidence, ...]:
+    """Return the recording in a bundle. Raises RecordingError for whatever is wrong with it."""
+    with _opened(path) as archive:
+        if MANIFEST not in archive.namelist()[:1]:
+            raise RecordingError(f"{path}: not a bundle; if ncheck triage --save wrote it: ncheck triage FILE")
+        return _nodes(path, archive, RECORDING)
+
+
+_OTHER = "not an archive that ncheck triage --save wrote"
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[zipfile.ZipFile]:
     try:
         _refuse_others(path)
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            evidence = _nodes(path, archive, members)
-            target = _target(path, _content(path, archive, archive.getinfo(_HEADER), _LARGEST_HEADER))
-    except KeyError:
-        raise RecordingError(f"{path}: not an archive that ncheck triage --save wrote") from None
+            yield archive
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
         raise RecordingError(f"{path}: damaged, or not an archive of ncheck triage: {str(error)[:200]}") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
-    return evidence, target
 
 
 _END, _DIRECTORY_SIZE = 22, slice(12, 16)  # the last record of a zip archive, and what it says of the list of members
@@ -86,17 +116,17 @@ def _refuse_others(path: str) -> None:
         raise RecordingError(f"{path}: damaged, or not an archive of ncheck triage")
 
 
-def _nodes(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> tuple[Evidence, ...]:
+def _nodes(path: str, archive: zipfile.ZipFile, folder: str) -> tuple[Evidence, ...]:
     try:
-        return trusted(path, loaded(_files(path, archive, members)))
+        return trusted(path, loaded(_files(path, archive, folder)))
     except RecordingError as error:
         raise RecordingError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
-def _files(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iterator[tuple[str, bytes]]:
+def _files(path: str, archive: zipfile.ZipFile, folder: str) -> Iterator[tuple[str, bytes]]:
     left = MAX_FOLDER
-    for member in members:
-        if member.filename != _HEADER:
+    for member in archive.infolist():
+        if member.filename.startswith(folder) and member.filename != folder + _HEADER:
             content = _content(path, archive, member, min(left, MAX_FILE))
             left -= len(content)
             yield member.filename[:80], content
@@ -116,7 +146,7 @@ def _content(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, most:
 def _target(path: str, content: bytes) -> Target:
     header = json.loads(content)
     if not isinstance(header, dict) or type(header.get("ncheck_triage")) is not int:
-        raise RecordingError(f"{path}: not an archive that ncheck triage --save wrote")
+        raise RecordingError(f"{path}: {_OTHER}")
     if header["ncheck_triage"] > FORMAT:
         raise RecordingError(f"{path}: written by a newer ncheck; install that one")
     job = header.get("job")

@@ -45,6 +45,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
     assert code == 0
     assert sorted(names()) == [
         "allow",
+        "bundle",
         "check",
         "completion",
         "demo",
@@ -485,7 +486,7 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
             "--html": "; use -o html=FILE", "--timeout": "; use --deadline S", "--host": "; use -H node01,node02",
             "--hostfile": "; use the file alone, as in: ncheck nodes.txt", "--key": "; use -i KEY",
             "--password": "; use a key: ncheck never asks for a password (-i KEY)",
-            "--logs": "; --logs is an option of ncheck triage", "--for": "; --for is an option of ncheck launch, plan",
+            "--logs": "; --logs is an option of ncheck bundle, triage", "--for": "; --for is an option of ncheck launch, plan",
             "-np": "; --slots is an option of ncheck launch, plan, probe, replay",
             "-hostfile": "; use the file alone, as in: ncheck nodes.txt", "-host": "; use -H node01,node02",
             "--become": "; use --sudo", "--limit": "; use -H node01,node02", "-C": "; use --dry-run",

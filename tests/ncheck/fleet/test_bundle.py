@@ -1,0 +1,75 @@
+"""`ncheck bundle`: what is packed gives the same verdict elsewhere, without secrets, and small."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.fleet.archive import save_archive
+from ncheck.fleet.bundle import LARGEST_TEXT
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Reply, Status
+
+from tests.recorded.replayed import FIXTURES
+
+HEALTHY = FIXTURES / "healthy-4x8-h100"
+PLANTED = "hf_abcdefghijklmnopqrstuvwxyz", "hunter2hunter2", "MIIEowIBAAKCAQEA"
+TIMED = '  "seconds"', '  "command"'  # differ by the clock and by the name of what is replayed
+SECRETS = (
+    f"export HF_TOKEN={PLANTED[0]}\nfetch https://me:{PLANTED[1]}@host/x\ntrain.py --password {PLANTED[1]}\n"
+    f"-----BEGIN RSA PRIVATE KEY-----\n{PLANTED[2]}\n-----END RSA PRIVATE KEY-----\n"
+)
+
+
+def ncheck(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[object, str, str]:
+    code = main([str(word) for word in words])
+    return code, *capfd.readouterr()
+
+
+def test_a_bundle_is_judged_as_its_recording_and_has_no_planted_secret(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = {"secrets": Reply(Status.OK, stdout=SECRETS, exit_status=0)}
+    nodes = [replace(one, replies={**one.replies, **said}) for one in load(HEALTHY)]
+    save(tmp_path / "run", nodes)
+    save_archive(str(tmp_path / "job.zip"), nodes, None)
+    (tmp_path / "logs").mkdir()
+    line = "step 1 loss 2.0\n"
+    (tmp_path / "logs" / "rank0.log").write_text(SECRETS + line * LARGEST_TEXT + SECRETS)
+    (tmp_path / "logs" / "link.log").symlink_to("/etc/passwd")
+    (tmp_path / "topo.xml").write_text("<system/>\n" + SECRETS)
+    packed = tmp_path / "bundle.zip"
+    words = ("--job", tmp_path / "job.zip", "--logs", tmp_path / "logs", "--topology", tmp_path / "topo.xml")
+    code, _, err = ncheck(capfd, "bundle", tmp_path / "run", *words, "-o", packed)
+    inside = "recording (4 files), job (5 files), logs (1 files), topology (1 files)"
+    assert (code, err.partition(" MB: ")[2]) == (
+        0, f"{inside}; host names and addresses are in it: look at it before you send it\n"
+    )  # fmt: skip
+    with zipfile.ZipFile(packed) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    assert [name for name, content in held.items() for one in PLANTED if one.encode() in content] == []
+    log = held["logs/00000-rank0.log"]
+    assert (log.count(b" bytes cut here]\n"), len(log) <= LARGEST_TEXT + 100) == (1, True)
+    assert ncheck(capfd, "bundle", tmp_path / "run", "-o", packed)[0] == 2  # nothing is overwritten
+
+    def judged(path: Path) -> tuple[object, list[str]]:
+        code, out, _ = ncheck(capfd, "replay", path, "-o", "json")
+        return code, [line for line in out.splitlines() if not line.startswith(TIMED)]
+
+    assert judged(packed) == judged(tmp_path / "run")
+    assert ncheck(capfd, "triage", packed)[:2] == ncheck(capfd, "triage", tmp_path / "job.zip")[:2]
+
+
+def test_an_archive_that_is_no_bundle_or_has_no_job_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    save_archive(str(tmp_path / "job.zip"), load(HEALTHY), None)
+    assert ncheck(capfd, "bundle", HEALTHY, "-o", tmp_path / "run.zip")[0] == 0
+    code, _, err = ncheck(capfd, "replay", tmp_path / "job.zip")
+    assert (code, "not a bundle" in err) == (2, True)
+    code, _, err = ncheck(capfd, "triage", tmp_path / "run.zip")
+    assert (code, "no job is in this bundle" in err) == (2, True)
+    assert ncheck(capfd, "bundle", "-o", tmp_path / "none.zip")[0] == 2
