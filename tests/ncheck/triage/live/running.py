@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Protocol
 
 from ncheck.agent.sources import Sources
 from ncheck.decode import decoded
@@ -27,11 +28,20 @@ from ncheck.triage.live.stacks import signs
 NODE = "here"
 
 
+class Rank(Protocol):
+    """A process and its output."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+
 @dataclass
 class Running:
     """A job: one process per rank. Each says on its output when it is where the test wants it."""
 
-    processes: list[subprocess.Popen[bytes]]
+    processes: Sequence[Rank]
 
     def job(self) -> Job:
         ranks = tuple(
@@ -67,28 +77,39 @@ def _children(pid: int) -> tuple[Process, ...]:
 def running(folder: Path, script: str, ranks: int = 2, **variables: str) -> Iterator[Running]:
     """Start a job, wait until each rank has said that it is there, and end it."""
     (folder / "job.py").write_text(script, encoding="utf-8")
-    port = _free_port()
     started = [
         subprocess.Popen(
             [sys.executable, "-u", str(folder / "job.py")], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": "",
-                 "OMP_NUM_THREADS": "1", **variables},
+            start_new_session=True, env={**os.environ, **environ},
         )
-        for rank in range(ranks)
+        for environ in environs(ranks, **variables)
     ]  # fmt: skip
     try:
-        for one in started:
-            _wait_for_word(one)
-        yield Running(started)
+        yield met(started)
     finally:
         for one in started:
             os.killpg(one.pid, signal.SIGKILL)
             one.communicate()
 
 
-def _wait_for_word(process: subprocess.Popen[bytes]) -> None:
+def environs(ranks: int, **variables: str) -> list[dict[str, str]]:
+    """Return what a launcher gives each rank."""
+    port = _free_port()
+    return [
+        {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+         "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": "", "OMP_NUM_THREADS": "1", **variables}
+        for rank in range(ranks)
+    ]  # fmt: skip
+
+
+def met(started: Sequence[Rank]) -> Running:
+    """Wait until each rank has said that it is there."""
+    for one in started:
+        _wait_for_word(one)
+    return Running(started)
+
+
+def _wait_for_word(process: Rank) -> None:
     assert process.stdout
     assert select.select([process.stdout], [], [], 60)[0], "it does not come"
     assert b"here" in process.stdout.readline()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 from ncheck.triage.certainty import Grade
 
 from tests.ncheck.triage.agent.test_stacks import with_py_spy
-from tests.ncheck.triage.live.running import clues, motions, running
+from tests.ncheck.triage.live.running import Running, clues, environs, met, motions
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.slow, with_py_spy]
@@ -67,7 +76,74 @@ if rank == 1:
     torch.save(x, sys.argv[0] + ".pt")
 dist.barrier()
 """
+# It imports torch once, and forks a rank for each line that it reads: a script, its variables, and where it writes.
+FORKS = """
+import json, os, signal, sys
+import torch, torch._dynamo, torch.distributed, torch.utils.data
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    script, variables, output = json.loads(line)
+    if pid := os.fork():
+        os.setpgid(pid, pid)
+        print(pid, flush=True)
+        continue
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(output, os.O_WRONLY), 1)
+    os.environ.update(variables)
+    sys.argv = [script]
+    exec(compile(open(script).read(), script, "exec"), {"__name__": "__main__"})
+    os._exit(0)
+"""
 OTHERS = {0: (False, True), 2: (False, True)}
+
+
+@dataclass
+class Forked:
+    """A rank that was not started from here. It opens the other end of its pipe a moment after it began."""
+
+    pid: int
+    stdout: IO[bytes]
+    other: IO[bytes]
+
+    def end(self) -> None:
+        os.killpg(self.pid, signal.SIGKILL)
+        self.stdout.close()
+        self.other.close()
+
+
+Start = Callable[[str, int], AbstractContextManager[Running]]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Return what runs a job of so many ranks, each of which has torch at once."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as parent:  # fmt: skip
+        assert parent.stdin
+        assert parent.stdout
+        asked, said = parent.stdin, parent.stdout
+
+        def fork(script: Path, variables: dict[str, str]) -> Forked:
+            read, write = os.pipe()
+            print(json.dumps([str(script), variables, f"/proc/{os.getpid()}/fd/{write}"]), file=asked, flush=True)
+            return Forked(int(said.readline()), os.fdopen(read, "rb"), os.fdopen(write, "wb"))
+
+        @contextmanager
+        def run(text: str, ranks: int) -> Iterator[Running]:
+            script = tmp_path_factory.mktemp("job") / "job.py"
+            script.write_text(text, encoding="utf-8")
+            with ExitStack() as stack:
+                started = []
+                for variables in environs(ranks):
+                    started.append(fork(script, variables))
+                    stack.callback(started[-1].end)
+                yield met(started)
+
+        yield run
+        asked.close()
 
 
 @pytest.mark.parametrize(
@@ -82,8 +158,8 @@ OTHERS = {0: (False, True), 2: (False, True)}
     ],
     ids=["sleep", "divergence", "checkpoint", "loader", "backward"],
 )  # fmt: skip
-def test_the_rank_at_fault_is_named(tmp_path: Path, script: str, cause: str, grade: Grade, doing: str) -> None:
-    with running(tmp_path, HEAD + script, 3) as started:
+def test_the_rank_at_fault_is_named(running: Start, script: str, cause: str, grade: Grade, doing: str) -> None:
+    with running(HEAD + script, 3) as started:
         _, found = started.look()
     (clue,) = clues(found)
     assert (clue.cause, clue.grade, clue.ranks) == (cause, grade, (1,)), clue
@@ -91,7 +167,7 @@ def test_the_rank_at_fault_is_named(tmp_path: Path, script: str, cause: str, gra
     assert {rank: motions(found)[rank] for rank in OTHERS} == OTHERS
 
 
-def test_ranks_that_train_are_not_accused(tmp_path: Path) -> None:
-    with running(tmp_path, HEAD + TRAINS, 2) as started:
+def test_ranks_that_train_are_not_accused(running: Start) -> None:
+    with running(HEAD + TRAINS, 2) as started:
         _, found = started.look()
     assert clues(found) == []
