@@ -123,6 +123,16 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_python() -> Iterator[None]:
+    """Let python3 be a program: a script of pyenv's that looks for one costs more at each start than python3 itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = shutil.which("python3")
+        if found and Path(found).read_bytes()[:2] == b"#!":
+            patch.setenv("PATH", str(Path(sys.base_prefix, "bin")), prepend=os.pathsep)
+        yield
+
+
 @pytest.fixture(scope="session")
 def nccl_folder(from_wheel: Callable[[str, str, str], Path]) -> Callable[[str], Path]:
     """Return a function from a release to the folder that holds its libnccl.so.2."""
