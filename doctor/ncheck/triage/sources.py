@@ -58,7 +58,7 @@ def sources(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_refuse
     """Yield the logs that these paths name; `-` is standard input. Raises NcheckError for one that does not exist."""
     for path in paths:
         if path == "-":
-            yield LogSource("-", lambda: _unpacked("-", _chunks(stdin), end=None))
+            yield LogSource("-", lambda: _unpacked(_chunks(stdin)))
         elif problem := _refused(path):
             yield Unreadable(path, problem)
         elif Path(path).is_dir():
@@ -140,10 +140,10 @@ def _opened(path: str, refusal: Refusal) -> Iterator[Iterator[bytes]]:
         if stat.S_ISFIFO(found.st_mode):
             start = _first_byte(descriptor)
             os.set_blocking(descriptor, True)
-            chunks, end = _after(start, _chunks(stream)), None
+            log = _unpacked(_after(start, _chunks(stream)))
         else:
-            chunks, end = _chunks(stream), found.st_size
-        with _unpacked(path if end is not None else "-", chunks, end) as unpacked:
+            log = _unpacked(_bounded(_chunks(stream), found.st_size), descriptor)
+        with log as unpacked:
             yield unpacked
 
 
@@ -173,10 +173,11 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _unpacked(name: str, chunks: Iterator[bytes], end: int | None) -> Iterator[Iterator[bytes]]:
-    """Open a stream of text, unpacked if its first bytes say so. Raises UnreadableError if it is no text."""
-    if end is not None:
-        chunks = _bounded(chunks, end)
+def _unpacked(chunks: Iterator[bytes], file: int | None = None) -> Iterator[Iterator[bytes]]:
+    """Open a stream of text, unpacked if its first bytes say so. Raises UnreadableError if it is no text.
+
+    `file` is the open file that the chunks come from, if they come from one.
+    """
     start = b""
     while len(start) < _SNIFFED and (chunk := next(chunks, b"")):
         start += chunk
@@ -185,7 +186,7 @@ def _unpacked(name: str, chunks: Iterator[bytes], end: int | None) -> Iterator[I
     if packed is None:
         yield _text(chunks)
         return
-    with closing(_UNPACK[packed](name, _small(chunks))) as plain:
+    with closing(_UNPACK[packed](_small(chunks), file)) as plain:
         yield _text(filter(None, _limited(plain, packed)))
 
 
@@ -238,7 +239,7 @@ def _limited(chunks: Iterator[bytes], packed: str) -> Iterator[bytes]:
             raise UnreadableError(f"{packed}: only the first {size(MOST_UNPACKED)} of its content were read")
 
 
-def _gzip(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
+def _gzip(chunks: Iterator[bytes], _file: int | None) -> Generator[bytes, None, None]:
     """Unpack gzip: also several of them in one file."""
     unpacker = zlib.decompressobj(wbits=31)
     whole = True
@@ -258,7 +259,7 @@ def _gzip(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
         raise UnreadableError("gzip: the end is missing; what is there was read")
 
 
-def _xz(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
+def _xz(chunks: Iterator[bytes], _file: int | None) -> Generator[bytes, None, None]:
     import lzma
 
     def fresh() -> lzma.LZMADecompressor:
@@ -280,7 +281,7 @@ def _xz(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
                     break
 
 
-def _bzip2(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
+def _bzip2(chunks: Iterator[bytes], _file: int | None) -> Generator[bytes, None, None]:
     import bz2
 
     unpacker = bz2.BZ2Decompressor()
@@ -299,17 +300,14 @@ def _bzip2(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
                     break
 
 
-def _zstd(name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
+def _zstd(_unread: Iterator[bytes], file: int | None) -> Generator[bytes, None, None]:
     """Unpack zstd with the program of this name: the standard library has none before Python 3.14."""
     program = shutil.which("zstd")
-    if program is None or name == "-":
-        how = "pipe it through zstdcat" if name == "-" else "install the zstd program"
+    if program is None or file is None:
+        how = "pipe it through zstdcat" if file is None else "install the zstd program"
         raise UnreadableError(f"is packed with zstd, which Python cannot unpack here: {how}")
-    del chunks  # the program reads the file itself
-    argv = [program, "-dcq", "--", name]
-    with subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as unpacker:
+    os.lseek(file, 0, os.SEEK_SET)  # the program reads the open file itself: its name may lead elsewhere by now
+    with subprocess.Popen([program, "-dcq"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as unpacker:
         try:
             assert unpacker.stdout is not None  # noqa: S101  it is a pipe
             yield from _chunks(unpacker.stdout)
@@ -319,6 +317,6 @@ def _zstd(name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
             unpacker.kill()
 
 
-_UNPACK: dict[str, Callable[[str, Iterator[bytes]], Generator[bytes, None, None]]] = {
+_UNPACK: dict[str, Callable[[Iterator[bytes], int | None], Generator[bytes, None, None]]] = {
     "gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd,
 }  # fmt: skip

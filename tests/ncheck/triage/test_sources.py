@@ -69,6 +69,23 @@ def test_what_comes_before_the_damage_is_read(tmp_path: Path, pack: Callable[[by
     assert re.search("damaged|the end is missing", report.unread[0].reason)
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, pytest.param(zstd, marks=needs_zstd)], ids=["gzip", "zstd"])
+def test_the_file_that_was_opened_is_read_whatever_its_name_leads_to_by_now(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path, secret = tmp_path / "job.log", tmp_path / "secret"
+    path.write_bytes(pack(LOG))
+    secret.write_bytes(pack(b"Bus error\n" * 3))
+
+    def allowed_and_then_replaced(_real: str) -> str:
+        path.unlink()
+        path.symlink_to(secret)
+        return ""
+
+    report = examine_logs([str(path)], io.BytesIO(), allowed_and_then_replaced)
+    assert (kinds(report), report.lines, report.unread) == (["memory"], 1, ())
+
+
 def test_zstd_needs_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "job.log.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 99)
