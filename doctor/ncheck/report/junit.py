@@ -17,7 +17,7 @@ from ncheck.model.report import Report
 from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
 from ncheck.report.listing import topic_of
-from ncheck.report.summary import consequences, names_in, unexplained
+from ncheck.report.summary import consequences, looked_again, names_in, unexplained
 from ncheck.report.text import FoldedFinding, body_of, fold_findings
 
 _NOTE = "system-out"  # of a test case that passed
@@ -49,6 +49,8 @@ def _suite(report: Report, topic: str, cases: Sequence[ET.Element]) -> ET.Elemen
     properties = ET.SubElement(suite, "properties")
     for name in ("version", "host", "user", "command"):
         ET.SubElement(properties, "property", name=f"ncheck.{name}", value=words.line(getattr(report, name)))
+    for line in looked_again(report):
+        ET.SubElement(properties, "property", name="ncheck.again", value=words.line(line))
     suite.extend(cases)
     return suite
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 
 import ncheck
@@ -21,6 +22,7 @@ from ncheck.model.node import Node
 from ncheck.model.report import EarlierProblem, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
+from ncheck.report import junit
 from ncheck.report.json import as_json
 from ncheck.report.summary import headline, looked_again
 from ncheck.report.text import fold_findings
@@ -69,6 +71,10 @@ def test_what_was_fixed_is_gone_and_what_was_not_remains(tmp_path: Path) -> None
     assert words_of(now) == ["1 check passed", "1 of 1 earlier problem gone, and only what these need was checked"]
     time = earlier.time.replace("T", " ")
     assert list(looked_again(now)) == [f"1 of 1 problem of {time} gone; gone: NC201 {NCCL} on gpu03"]
+    written = StringIO()
+    junit.print_report(now, written, {})
+    said = f"1 of 1 problem of {time} gone; gone: NC201 {NCCL} on gpu03"
+    assert f'<property name="ncheck.again" value="{said}" />' in written.getvalue()
     still = judged(nodes, settings)
     assert still.again
     assert still.again.problems == (replace(NC201, remains=("gpu03",)),)
