@@ -38,6 +38,7 @@ class Earlier:
     compare: The checks that say nothing of a node alone: one of those that passed must be there again, and pass.
     about_peers: The checks of what nodes see of each other, or that compare those of one kind: all must be there again.
     nodes: Those that are looked at again; None is all.
+    as_deep: Whether this run looks as deep as the earlier one (--level, and its settings).
     """
 
     path: str
@@ -50,6 +51,7 @@ class Earlier:
     compare: frozenset[str] = frozenset()
     about_peers: frozenset[str] = frozenset()
     nodes: frozenset[str] | None = None
+    as_deep: bool = True
 
     def among(self, listed: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return the nodes of a list that are looked at again. Raises InventoryError where it has none of them."""
@@ -97,6 +99,8 @@ class Earlier:
         failed = node in self.failed.get(verdict.code, ())
         if failed and verdict.outcome is Outcome.SKIPPED:
             return f"it failed before, and was not checked now: {verdict.reason}"
+        if node in self.unknown.get(verdict.code, ()) and verdict.outcome is Outcome.SKIPPED and not self.as_deep:
+            return f"it was unknown before, and was not checked now, by other options: {verdict.reason}"
         if node in self._nodes_of(verdict.code) and not compared:
             return "it was not passed before, and the nodes that it was compared with are not checked now"
         return ""

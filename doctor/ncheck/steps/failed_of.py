@@ -1,7 +1,8 @@
 """--failed-of REPORT: which checks and nodes are needed to check again what failed or was unknown in that report.
 
 A check that compares nodes, or asks them about each other, needs all nodes of that report: alone, a node differs from
-nobody. So does a node that was not reached: nothing is known of it. Where nothing failed, all is checked.
+nobody. So does a node that was not reached: nothing is known of it. Where nothing failed, all is checked. The run is as
+deep as that of the report (--level), if no option says how deep it is.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,6 +27,7 @@ from ncheck.model.check import Check
 from ncheck.model.earlier import Earlier, by_code
 from ncheck.model.finding import Outcome, Severity
 from ncheck.settings import Settings
+from ncheck.settings.options import LEVELS, OPTIONS
 from ncheck.steps.phases import with_needs
 from ncheck.steps.registry import Registry, load_checks
 from ncheck.text import printable
@@ -107,6 +110,8 @@ class _Report:
     verdicts: tuple[_Verdict, ...]
     findings: tuple[_Finding, ...]
     again: Annotated[_Again | None, OPTIONAL] = None
+    level: Annotated[str, OPTIONAL] = ""
+    beside_level: Annotated[tuple[str, ...], OPTIONAL] = ()
 
     @property
     def lost(self) -> set[str]:
@@ -123,6 +128,7 @@ def narrowed(settings: Settings) -> Settings:
     """
     path = str(settings.failed_of)
     report, registry = _read(path), load_checks(settings.run.own_checks)
+    settings = _as_deep(settings, report)
     earlier = _problems(path, report, settings, registry)
     if not earlier.names and _problems(path, report, replace(settings, select=()), registry).names:
         named = settings.named("select", ",".join(settings.select))
@@ -217,7 +223,22 @@ def _problems(path: str, report: _Report, settings: Settings, registry: Registry
             causes.add(open_.code)
     bad, doubtful = ({code: frozenset(nodes) for code, nodes in part.items()} for part in (failed, unknown))
     follow = frozenset(failed.keys() - causes - unknown.keys())
-    return Earlier(path, report.time, bad, doubtful, passed, names, follow)
+    as_deep = (settings.level, set(settings.beside_level)) == (report.level or Settings.level, {*report.beside_level})
+    return Earlier(path, report.time, bad, doubtful, passed, names, follow, as_deep=as_deep)
+
+
+def _as_deep(settings: Settings, report: _Report) -> Settings:
+    """Return the settings with the depth of the report's run, where they are those of every run."""
+    if settings.level != Settings.level or settings.beside_level or report.level not in LEVELS:
+        return settings
+    values = dict(LEVELS[report.level])
+    rows = {OPTIONS[name].key: (name, OPTIONS[name]) for level in LEVELS.values() for name in level}
+    for key, _, value in (one.partition(" ") for one in report.beside_level):  # storage-probe true
+        if key in rows:
+            name, row = rows[key]
+            with suppress(ValueError):  # what is no value of the option leaves the depths different
+                values[name] = row.read(value)
+    return replace(settings, level=report.level, **values)  # type: ignore[arg-type]
 
 
 def _with_nodes(settings: Settings, path: str, report: _Report) -> Settings:

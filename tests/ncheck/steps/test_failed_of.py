@@ -210,6 +210,32 @@ def test_where_nothing_failed_all_is_checked(tmp_path: Path) -> None:
     assert list(looked_again(now)) == []
 
 
+def test_the_run_is_as_deep_as_that_of_the_report_or_nothing_skipped_is_gone(tmp_path: Path) -> None:
+    """The storage was measured in vain, and a run without that option would skip it."""
+    report = judged(load(FIXTURES / "mixed-nccl"))
+    late = Verdict("storage-slow-on-node", "NC651", ("gpu01",), Outcome.UNKNOWN, "it did not end")
+    of_code = [one for one in report.verdicts if one.code != "NC651"]
+    deep = replace(
+        report, verdicts=(*of_code, late), level="standard", beside_level=("storage-probe true", "repeats 7")
+    )
+    named = saved(tmp_path, deep)
+    again = narrowed(named)
+    assert (again.storage_probe, again.repeats, again.beside_level) == (True, 7, ("repeats 7", "storage-probe true"))
+    assert again.run.earlier
+    assert again.run.earlier.as_deep
+    shallow = narrowed(replace(named, level="quick", probe="none"))
+    assert (shallow.storage_probe, shallow.level) == (False, "quick")
+    assert shallow.run.earlier
+    skipped = replace(late, outcome=Outcome.SKIPPED, reason="no --storage-probe")
+    why = "it was unknown before, and was not checked now, by other options: no --storage-probe"
+    assert [one for one in shallow.run.earlier.held([skipped], ("gpu01",)) if one.code == "NC651"] == [
+        replace(late, reason=why)
+    ]
+    broken = narrowed(saved(tmp_path, replace(deep, beside_level=("repeats many", "nothing 1"))))
+    assert broken.run.earlier
+    assert not broken.run.earlier.as_deep
+
+
 def test_what_is_skipped_or_unlisted_or_has_no_check_any_more_is_not_gone() -> None:
     earlier = Earlier(
         "r", "t", failed={"NC1": frozenset("ab"), "X1": frozenset("a")}, unknown={"NC2": frozenset("bz")},
