@@ -17,7 +17,7 @@ from tests.recorded.replayed import FIXTURES
 
 HEALTHY = FIXTURES / "healthy-4x8-h100"
 PLANTED = "hf_abcdefghijklmnopqrstuvwxyz", "hunter2hunter2", "MIIEowIBAAKCAQEA"
-TIMED = '  "seconds"', '  "command"'  # differ by the clock and by the name of what is replayed
+TIMED = '  "seconds"', '  "command"', '  "time"'  # differ by the clock and by the name of what is replayed
 SECRETS = (
     f"export HF_TOKEN={PLANTED[0]}\nfetch https://me:{PLANTED[1]}@host/x\ntrain.py --password {PLANTED[1]}\n"
     f"-----BEGIN RSA PRIVATE KEY-----\n{PLANTED[2]}\n-----END RSA PRIVATE KEY-----\n"
