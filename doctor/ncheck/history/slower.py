@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
-from statistics import NormalDist, median
+from statistics import NormalDist, median, median_high
 
 from ncheck.history.entry import SETUP, Entry, Figure
 from ncheck.history.store import Span
@@ -101,7 +101,7 @@ def fall_of(values: Sequence[float], figures: int = 1) -> Fall | None:
     best: tuple[float, Fall] | None = None
     for at in range(FEWEST, len(window)):
         before, after = window[:at], window[at:]
-        usual, now = median(before), median(after)
+        usual, now = median(before), median_high(after)  # one that is far off is not half of a pair
         share = 1 - now / usual if usual > 0 else 0.0
         if share < LEAST:
             continue
@@ -113,7 +113,8 @@ def fall_of(values: Sequence[float], figures: int = 1) -> Fall | None:
         if share >= needed and window[-1] <= usual * (1 - needed / 2):
             apart = _apart(window, at)
             if best is None or apart < best[0]:
-                best = apart, Fall(at, usual, len(after), share, slowly=_slowly(window, apart))
+                said = 1 - median(after) / usual
+                best = apart, Fall(at, usual, len(after), said, slowly=_slowly(window, apart))
     return best[1] if best else None
 
 
