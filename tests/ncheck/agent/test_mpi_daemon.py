@@ -191,6 +191,8 @@ def test_the_login_shell_is_told_and_whether_a_program_that_open_mpi_is_to_log_i
 @pytest.mark.skipif(not shutil.which("ompi_info"), reason="no Open MPI")
 def test_a_real_open_mpi_knows_its_parameters_and_a_name_with_a_slip_in_it(home: Path) -> None:  # noqa: ARG001
     known = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_our_own": "1"}
+    for other in ("btl_sm_eager_limit", "btl_uct_max_send_size", "coll_hcoll_priority", "mtl_psm_connect_timeout"):
+        known[f"OMPI_MCA_{other}"] = "1"  # each is like one of another component
     assert asked(os.environ["PATH"], **known).parameters == ()
     slip = UnknownParameter("OMPI_MCA_btl_tcp_if_inculde", "btl_tcp_if_include")
     assert asked(os.environ["PATH"], OMPI_MCA_btl="^tcp", **{slip.variable: "lo"}).parameters == (slip,)

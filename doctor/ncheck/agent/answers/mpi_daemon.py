@@ -214,12 +214,18 @@ class _Search:
 
 
 def _near(name: str, known: "Set[str]") -> "List[str]":
-    """Return the known name that one with a slip in it is like, if there is one."""
-    if name in known or not known:
+    """Return the known name of the same component that one with a slip in it is like, if there is one.
+
+    The component may be one that this Open MPI does not have, and a setting of it that waits for one that has:
+    btl_sm_eager_limit is no slip of btl_smcuda_eager_limit.
+    """
+    own = name.split("_")[:2]
+    alike = sorted(one for one in known if one.split("_")[:2] == own)
+    if name in known or not alike:
         return []
     from difflib import get_close_matches
 
-    return get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
+    return get_close_matches(name, alike, n=1, cutoff=_ALIKE)
 
 
 def _kept(line: str) -> str:
