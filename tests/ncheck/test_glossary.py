@@ -128,3 +128,4 @@ def test_a_cause_of_triage_is_explained_with_the_checks_that_are_near(capsys: py
 def test_each_cause_is_explained_by_its_name() -> None:
     for name in NAMED:
         assert page_about(name).startswith(f"# {name}\n"), name
+    assert page_about("wrong-nic") == page_about("wrong_nic")

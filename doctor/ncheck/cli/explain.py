@@ -48,10 +48,13 @@ def page_about(text: str) -> str:
     from ncheck.glossary import word_of
     from ncheck.report.listing import page_of
     from ncheck.steps.registry import load_checks
+    from ncheck.triage.causes import NAMED
 
     registry = load_checks(_of_this_site(text))
     if registry.find(text):
         return page_of(registry, text)
+    if (cause := text.lower().replace("-", "_")) in NAMED:  # wrong-nic
+        return _of_text(registry, cause)
     if word := word_of(text):
         return f"# {word.name}\n\n{word.meaning}\n{_checks(registry, word.codes)}"
     if " " in text or not (registry.matching(text) or re.search(r"^NC\d|^X\d|-", text, re.IGNORECASE)):
