@@ -71,6 +71,8 @@ _HERE_ONLY = ("localhost", "127.0.0.1", "::1")
 
 
 def _host(address: str) -> str:
-    """Return "127.0.0.1" of "ray://127.0.0.1:10001", and "::1" of "[::1]:6379"."""
+    """Return "127.0.0.1" of "ray://127.0.0.1:10001", and "::1" of "[::1]:6379"; "" for the dashboard's http://."""
+    if address.startswith(("http://", "https://")):
+        return ""  # `ray job submit` sends to it, from the head node or through a tunnel
     place = address.rpartition("//")[2]
     return place.partition("]")[0][1:] if place.startswith("[") else place.partition(":")[0]

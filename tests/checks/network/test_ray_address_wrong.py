@@ -46,3 +46,8 @@ def test_nodes_that_all_look_for_ray_on_themselves_never_meet() -> None:
     for others in ("10.1.0.1:6379", "ray://[fd00::1]:10001", "auto"):
         nodes["n2"] = server(2, RAY_ADDRESS=others)
         assert judge([ray_address_wrong], nodes).findings == []
+
+
+def test_the_dashboard_that_ray_job_submit_asks_is_no_address_of_a_ray_to_join() -> None:
+    nodes = {f"n{number}": server(number, RAY_ADDRESS="http://127.0.0.1:8265") for number in (1, 2)}
+    assert judge([ray_address_wrong], nodes).findings == []
