@@ -470,17 +470,23 @@ _WITHOUT_RAY = (0, 12)  # the first release of vLLM whose `serve` surely has --n
 def vllm(launch: Launch) -> LaunchLine:
     """Return vLLM's lines: without Ray where every node's release can do so, else `ray start` and one server.
 
-    Tensor parallel in a node, pipeline parallel over the nodes. VLLM_HOST_IP must be the address under which Ray knows
-    the node: vLLM asks Ray for the resource node:ADDRESS, and waits for ever if there is none (vLLM documentation:
-    serving/parallelism_scaling, configuration/env_vars). The workers have the variables of `ray start`. vLLM copies
-    those of its server to them, so the server is started without those that differ, but for its addresses.
+    Tensor parallel in a node, pipeline parallel over the nodes, or what sizes of the user leave of it. VLLM_HOST_IP
+    must be the address under which Ray knows the node: vLLM asks Ray for the resource node:ADDRESS, and waits for ever
+    if there is none (vLLM documentation: serving/parallelism_scaling, configuration/env_vars). The workers have the
+    variables of `ray start`. vLLM copies those of its server to them, so the server is started without those that
+    differ, but for its addresses.
     """
     slots = [host.slots for host in launch.hosts]
     in_node = math.gcd(*slots)
-    size = ["--tensor-parallel-size", str(in_node)]
-    if launch.several:
-        size += ["--pipeline-parallel-size", str(launch.ranks // in_node)]
     begin, rest = _served(launch.program, "vllm", ["vllm", "serve"])
+    named = _sizes(rest)
+    left, size = _left(launch.ranks, *named.values()), []
+    if left and "t" not in named:
+        tensor = left if "p" in named else math.gcd(in_node, left)
+        size += ["--tensor-parallel-size", str(tensor)]
+        left //= tensor
+    if left and "p" not in named and launch.several:
+        size += ["--pipeline-parallel-size", str(left)]
     if not launch.several:
         return LaunchLine(typed([*launch.environment, *begin, *size, *rest]))
     if launch.releases and min(launch.releases) >= _WITHOUT_RAY and len(set(slots)) == 1:
@@ -497,7 +503,7 @@ def vllm(launch: Launch) -> LaunchLine:
     server = [*env_words({**launch.variables, **own}), *begin, *size, "--distributed-executor-backend", "ray", *rest]
     line = _over_ray(launch, server)
     uneven = f"{in_node} is the greatest number of GPUs that divides those of every node"
-    return LaunchLine(line.text, (*line.reasons, *([uneven] if len(set(slots)) > 1 else [])))
+    return LaunchLine(line.text, (*line.reasons, *([uneven] if len(set(slots)) > 1 and not named else [])))
 
 
 @launcher("sglang")
@@ -505,9 +511,11 @@ def sglang(launch: Launch) -> LaunchLine:
     """Return the line of each node; only the first one serves (SGLang documentation: multi_node_deployment)."""
     launch.equal_slots("SGLang", "--tp")
     begin, rest = _served(launch.program, "sglang", ["python3", "-m", "sglang.launch_server", "--model-path"])
+    named = _sizes(rest)
+    tensor = _left(launch.ranks, named.get("p", 1))  # data parallel over attention takes no ranks beside these
 
     def words(rank: int, host: LaunchHost) -> list[str]:
-        size = ["--tp", str(launch.ranks)]
+        size = ["--tp", str(tensor)] if tensor and "t" not in named else []
         if launch.several:
             size += ["--nnodes", str(len(launch.hosts)), "--node-rank", str(rank)]
             size += ["--dist-init-addr", endpoint(launch.addresses[0], launch.meeting_port)]  # each one must be known
@@ -534,6 +542,29 @@ def _served(program: tuple[str, ...], tool: str, command: list[str]) -> tuple[li
     else:
         return [*command, program[0]], list(program[1:])
     return list(program[:begins]), list(program[begins:])
+
+
+_SIZE = re.compile(r"--?([tpd])p(?:-size)?|--(tensor|pipeline|data)-parallel-size")
+
+
+def _sizes(options: list[str]) -> dict[str, int]:
+    """Return the sizes that a server's own options name, by t, p and d for tensor, pipeline and data parallel.
+
+    A value that is no number is 0.
+    """
+    sizes: dict[str, int] = {}
+    for word, after in zip(options, [*options, ""][1:], strict=True):
+        name, equals, value = word.partition("=")
+        if found := _SIZE.fullmatch(name.replace("_", "-")):
+            number = value if equals else after
+            sizes[(found[1] or found[2])[0]] = int(number) if re.fullmatch("[0-9]{1,6}", number) else 0
+    return sizes
+
+
+def _left(ranks: int, *sizes: int) -> int:
+    """Return what these sizes leave of the ranks, 0 if they do not divide them."""
+    product = math.prod(sizes)
+    return ranks // product if product and ranks % product == 0 else 0
 
 
 NOTHING = "# ncheck: nothing need be set"

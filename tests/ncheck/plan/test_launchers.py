@@ -331,7 +331,7 @@ def served(**changed: Any) -> Launch:
 def test_vllm_needs_no_ray_where_every_node_has_a_release_that_can_do_without() -> None:
     with_port = served(releases=frozenset({(0, 12), (1, 0)}), meeting_port=7000, program=("org/model", "-tp", "1"))
     front = "env NCCL_DEBUG=WARN VLLM_HOST_IP=10.1.0.{0} NCCL_SOCKET_IFNAME={1} vllm serve org/model "
-    size = "--tensor-parallel-size 2 --pipeline-parallel-size 2 --nnodes 2 --node-rank {} --master-addr 10.1.0.1"
+    size = "--pipeline-parallel-size 4 --nnodes 2 --node-rank {} --master-addr 10.1.0.1"
     assert line("vllm", with_port) == (
         f"# on n1:\n{front.format(1, '=eth0')}{size.format(0)} --master-port 7000 -tp 1\n"
         f"# on n2:\n{front.format(2, '=ib0')}{size.format(1)} --master-port 7000 --headless -tp 1"
@@ -387,6 +387,27 @@ def test_vllm_divides_what_differs_and_ray_is_told_of_fewer_slots_than_gpus() ->
 ])  # fmt: skip
 def test_a_server_takes_its_whole_command_or_its_model(launcher: str, program: tuple[str, ...], wanted: str) -> None:
     assert line(launcher, Launch((LaunchHost("localhost", 2, 2),), None, {}, SshOptions(), program=program)) == wanted
+
+
+@pytest.mark.parametrize(("launcher", "own", "sizes"), [
+    ("vllm", "-tp 16", "--pipeline-parallel-size 2 --distributed-executor-backend ray -tp 16"),
+    ("vllm", "--pipeline_parallel_size=8", "--tensor-parallel-size 4 --distributed"),
+    ("vllm", "-dp 2", "--tensor-parallel-size 8 --pipeline-parallel-size 2 --distributed"),
+    ("vllm", "--tensor-parallel-size 8 -pp 2", "serve m --distributed"),
+    ("vllm", "-tp 5", "serve m --distributed"),
+    ("vllm", "-tp all", "serve m --distributed"),
+    ("vllm", f"-tp {'9' * 5000}", "serve m --distributed"),
+    ("vllm", "-tp", "serve m --distributed"),
+    ("sglang", "--pp-size 2", "--model-path m --tp 16 --nnodes 4"),
+    ("sglang", "--tp-size=8 --pp-size 4", "--model-path m --nnodes 4"),
+    ("sglang", "--dp 8 --enable-dp-attention", "--model-path m --tp 32 --nnodes 4"),  # these share the ranks of --tp
+])  # fmt: skip
+def test_a_size_that_the_server_names_itself_leaves_only_the_rest_to_the_plan(
+    launcher: str, own: str, sizes: str
+) -> None:
+    first = launch().hosts[0]
+    four = tuple(replace(first, name=f"n{number}", slots=8, gpus=8) for number in range(4))
+    assert f" {sizes}" in line(launcher, launch(hosts=four, program=("m", *own.split())))
 
 
 @pytest.mark.parametrize(
