@@ -69,8 +69,8 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     several = [one for one in past.suspects if one.failed > 1 and (not names or one.link[0] in names)]
     if several:
         rows = [
-            (one.link[0], one.link[1], f"{one.failed} of {one.counted}", str(one.jobs), f"{one.of_all * 100:.0f} %",
-             f"{one.chance:.1g}", tr("suspect") if one.stands_out else "")
+            (one.link[0], one.link[1], tr("{number} of {total}", number=one.failed, total=one.counted), str(one.jobs),
+             f"{one.of_all * 100:.0f} %", f"{one.chance:.1g}", tr("suspect") if one.stands_out else "")
             for one in several[:_MOST_SUSPECTS]
         ]  # fmt: skip
         heads = (

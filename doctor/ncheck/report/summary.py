@@ -170,9 +170,9 @@ def _again(report: Report) -> list[str]:
         return []
     problems = report.again.problems
     if not problems:
-        return ["nothing had failed in the earlier report, so all was checked"]
-    gone = sum(one.is_gone for one in problems)
-    return [f"{gone} of {words.count(len(problems), 'earlier problem')} gone, and only what these need was checked"]
+        return [tr("nothing had failed in the earlier report, so all was checked")]
+    gone, earlier = sum(one.is_gone for one in problems), words.count(len(problems), "earlier problem")
+    return [tr("{gone} of {problems} gone, and only what these need was checked", gone=gone, problems=earlier)]
 
 
 def looked_again(report: Report) -> Iterator[str]:
@@ -181,19 +181,25 @@ def looked_again(report: Report) -> Iterator[str]:
         return
     problems = report.again.problems
     parts = {
-        "remain": [(one, one.remains) for one in problems],
-        "unknown": [(one, one.unknown) for one in problems],
-        "not in the list now": [(one, one.unlisted) for one in problems],
-        "gone": [(one, one.gone) for one in problems if one.is_gone],
+        tr("remain"): [(one, one.remains) for one in problems],
+        tr("unknown"): [(one, one.unknown) for one in problems],
+        tr("not in the list now"): [(one, one.unlisted) for one in problems],
+        tr("gone"): [(one, one.gone) for one in problems if one.is_gone],
     }
     listed = {
-        word: [f"{one.code} {one.check} on {words.node_set(nodes)}" for one, nodes in part if nodes]
+        word: [
+            tr("{problem} on {nodes}", problem=f"{one.code} {one.check}", nodes=words.node_set(nodes))
+            for one, nodes in part
+            if nodes
+        ]
         for word, part in parts.items()
     }
-    said = "; ".join(f"{word}: {words.joined(named, _PROBLEMS)}" for word, named in listed.items() if named)
-    gone = sum(one.is_gone for one in problems)
+    said = tr("; ").join(
+        tr("{label}: ", label=word) + words.joined(named, _PROBLEMS) for word, named in listed.items() if named
+    )
+    gone, named = sum(one.is_gone for one in problems), words.count(len(problems), "problem")
     time = words.line(report.again.time).replace("T", " ", 1)
-    yield f"{gone} of {words.count(len(problems), 'problem')} of {time} gone; {said}"
+    yield tr("{gone} of {problems} of {time} gone; {said}", gone=gone, problems=named, time=time, said=said)
 
 
 def _milder(report: Report) -> list[str]:

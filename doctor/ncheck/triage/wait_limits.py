@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
+from ncheck.report.language import tr
 from ncheck.text import span
 from ncheck.triage.certainty import NAMED, Grade
 from ncheck.triage.diagnosis import Diagnosis, WaitLimit
@@ -200,10 +201,11 @@ def sentence(limit: WaitLimit, *, works: bool = False) -> str:
 
     `works`: the rank that the others wait for was seen to work.
     """
-    value = span(limit.seconds) if limit.seconds is not None else "not known here"
-    needs = f"; the work takes about {span(limit.needs)}" if limit.needs else ""
-    doubt = "; the work must end within it" if works else "; more time helps only if the late rank still comes"
-    return f"{value}, set by {limit.setting} ({limit.framework}){needs}{'' if limit.helps else doubt}"
+    value = span(limit.seconds) if limit.seconds is not None else tr("not known here")
+    said = tr("{value}, set by {setting} ({framework})", value=value, setting=limit.setting, framework=limit.framework)
+    needs = tr("; the work takes about {span}", span=span(limit.needs)) if limit.needs else ""
+    doubt = tr("; the work must end within it" if works else "; more time helps only if the late rank still comes")
+    return f"{said}{needs}{'' if limit.helps else doubt}"
 
 
 # What people set to get more time, and what limits no wait: export NCCL_TIMEOUT=3600

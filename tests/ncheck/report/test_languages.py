@@ -21,14 +21,17 @@ from ncheck.history.entry import Entry, Seen
 from ncheck.history.past import past_of
 from ncheck.history.show import as_text
 from ncheck.model.finding import Outcome, Severity
-from ncheck.model.report import Report, State
+from ncheck.model.report import EarlierProblem, LookedAgain, Report, State
 from ncheck.report import show
 from ncheck.report.language import language_of, speaking
 from ncheck.report.listing import print_list, short_topic, topic_of
+from ncheck.report.summary import looked_again
 from ncheck.settings.values import COLUMNS
 from ncheck.steps.registry import OURS, load_checks
 from ncheck.timeline import _PARTS, LOG_IN, SLURM, START
 from ncheck.triage.causes import CAUSES, SYMPTOM
+from ncheck.triage.diagnosis import WaitLimit
+from ncheck.triage.wait_limits import sentence
 from rich.cells import cell_len
 
 SOURCE = Path(ncheck.__file__).parent
@@ -283,6 +286,37 @@ def test_the_page_of_a_check_and_the_cause_in_a_log_have_chinese_words(tmp_path:
             "读了 1 个日志，共 1 行。",
         ],
     )
+
+
+def test_what_came_of_an_earlier_report_is_said_in_chinese(reports: dict[str, Report]) -> None:
+    problems = (
+        EarlierProblem("NC118", "host-key-changed", ("node01",), remains=("node01",)),
+        EarlierProblem("NC201", "nccl-version-differs", ("node02",), gone=("node02",)),
+        EarlierProblem("NC402", "ib-port-polling", ("node09",), unlisted=("node09",)),
+    )
+    for again, line in (
+        (problems, "3 个以前的问题中 1 个已消失，只检查了与它们有关的项目"),
+        ((), "以前的报告里没有失败项，所以全部检查了一遍"),
+    ):
+        report = replace(reports["host_key_changed"], again=LookedAgain("2026-11-27T08:00:00+00:00", again))
+        lines = lines_of(report, "console", 200)
+        assert lines[0] == f"✗ 未就绪：node01：主机密钥变了；修复后启动方案可用；{line}"
+        with speaking("zh"):
+            assert list(looked_again(report)) == ([] if not again else [
+                "2026-11-27 08:00:00+00:00 的 3 个问题中 1 个已消失；仍在：node01 上的 NC118 host-key-changed；"
+                "现在不在列表里：node09 上的 NC402 ib-port-polling；已消失：node02 上的 NC201 nccl-version-differs"
+            ])  # fmt: skip
+
+
+def test_what_limits_a_wait_is_said_in_chinese() -> None:
+    limit = WaitLimit("PyTorch", "init_process_group(timeout=)", 600)
+    with speaking("zh"):
+        assert sentence(limit) == (
+            "10 min，由 init_process_group(timeout=) 设定（PyTorch）；只有迟到的 rank 最终能到，延长时间才有用"
+        )
+        assert sentence(replace(limit, seconds=None, needs=1980), works=True) == (
+            "此处未知，由 init_process_group(timeout=) 设定（PyTorch）；工作约需 33 min；工作必须在时限内完成"
+        )
 
 
 def test_a_source_tree_has_no_catalogue_and_goes_on_in_english() -> None:
