@@ -303,8 +303,8 @@ def test_what_came_of_an_earlier_report_is_said_in_chinese(reports: dict[str, Re
         assert lines[0] == f"✗ 未就绪：node01：主机密钥变了；修复后启动方案可用；{line}"
         with speaking("zh"):
             assert list(looked_again(report)) == ([] if not again else [
-                "2026-11-27 08:00:00+00:00 的 3 个问题中 1 个已消失；仍在：node01 上的 NC118 host-key-changed；"
-                "现在不在列表里：node09 上的 NC402 ib-port-polling；已消失：node02 上的 NC201 nccl-version-differs"
+                ("2026-11-27 08:00:00+00:00 的 3 个问题中 1 个已消失；仍在：node01 上的 NC118 host-key-changed；"
+                 "现在不在列表里：node09 上的 NC402 ib-port-polling；已消失：node02 上的 NC201 nccl-version-differs"),
             ])  # fmt: skip
 
 
