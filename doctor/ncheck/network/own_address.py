@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.hostlist import fold, quoted
@@ -18,6 +18,8 @@ def why_unusable(address: str, node: str, nodes: Mapping[str, NicFacts]) -> str:
         return "is no address: Ray and vLLM know nodes by their addresses, not by names"
     if ip.is_loopback:
         return "leads every other node to itself" if len(nodes) > 1 else ""
+    if isinstance(ip, IPv6Address) and ip.is_link_local:  # fe80::1%eth0 leads there where others have an eth0, too
+        return "" if ip.scope_id else "is link-local: it leads nowhere without the name of an interface behind it"
     nic = interface_with(address, nodes[node])
     if nic is None:
         owners = [other for other, nics in nodes.items() if interface_with(address, nics)]

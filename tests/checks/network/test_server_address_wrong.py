@@ -25,6 +25,7 @@ def test_one_value_on_all_nodes_is_right_on_one_of_them() -> None:
     ("172.17.0.1", "is the address of docker0 (container-bridge), where no other node reaches this one"),
     ("10.9.0.1", "no interface of this node has"),
     ("0.0.0.0", "no interface of this node has"),  # noqa: S104  nothing is bound
+    ("fe80::1", "is link-local: it leads nowhere without the name of an interface behind it"),
     ("gpu01", "is no address: Ray and vLLM know nodes by their addresses, not by names"),
 ])  # fmt: skip
 def test_an_address_that_leads_nowhere_is_said_with_the_reason(address: str, why: str) -> None:
@@ -36,7 +37,7 @@ def test_an_address_that_leads_nowhere_is_said_with_the_reason(address: str, why
 
 
 def test_each_nodes_own_address_is_right_whatever_its_version_and_so_is_any_for_one_node_alone() -> None:
-    for own in ("10.1.0.{}", "10.2.0.{}", "fd00:0::{}"):
+    for own in ("10.1.0.{}", "10.2.0.{}", "fd00:0::{}", "fe80::{}%eth0"):
         nodes = {f"n{number}": server(number, VLLM_HOST_IP=own.format(number)) for number in (1, 2)}
         assert judge([server_address_wrong], nodes).findings == []
     assert judge([server_address_wrong], {"n1": server(1, VLLM_HOST_IP="127.0.0.1")}).findings == []
