@@ -29,7 +29,14 @@ def checked(settings: Settings, listed: tuple[Node, ...] = ()) -> Report:
     say_unused_ignores(settings.ignore, report)
     with speaking(language_for(settings.lang, sys.stderr)):
         print_brief(report, sys.stderr, os.environ)
+    say_news(report)
     return report
+
+
+def say_news(report: Report) -> None:
+    """Print what the history says of the run; it may be that the run is not in it."""
+    for sentence in report.news:
+        say(f"history: {sentence}")
 
 
 def startable(report: Report, *, force: bool) -> LaunchCommand | None:
