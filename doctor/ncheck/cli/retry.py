@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncheck.cli.examine import say
-from ncheck.cli.startable import checked, startable
+from ncheck.cli.examine import examined, observer_for, say
+from ncheck.cli.startable import checked, say_news, startable
 from ncheck.errors import EXIT_FINDINGS, NcheckError
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
@@ -91,7 +91,10 @@ def _last_end(settings: Settings, limits: Limits, place: _Place, folder: Path, f
     tries, end = list[Try](), JobEnd(EXIT_FINDINGS)
     while True:
         # Later on nobody is left out without proof.
-        own = replace(settings, program=place.program, drop_bad=settings.drop_bad and not tries)
+        own = replace(
+            settings, program=place.program, drop_bad=settings.drop_bad and not tries,
+            job_ended=None if tries else settings.job_ended,
+        )  # fmt: skip
         report = checked(own, place.nodes)
         if report.interrupted:
             say("interrupted: nothing was started")
@@ -104,10 +107,11 @@ def _last_end(settings: Settings, limits: Limits, place: _Place, folder: Path, f
             end = _run(command, log, files)
             if end.code == 0:
                 log.unlink()
+                _noted(end, place, own)
                 return end
             tries.append(_try_of(_Ran(own, report, command, end, log, began)))
             say(f"try {len(tries)} failed ({end.shown}); its output: ncheck triage --logs {shlex.quote(str(log))}")
-            action: Again | End | JobEnd | None = _decided(tries, limits, place, settings)
+            action: Again | End | JobEnd | None = _noted(end, place, own) or _decided(tries, limits, place, settings)
         else:
             action = _around_bad(report, tries, limits, place)
         if isinstance(action, JobEnd):
@@ -138,6 +142,22 @@ def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
     if log.lost:
         say(f"the output is not whole in {path}: {log.lost}")
     return end
+
+
+def _noted(end: JobEnd, place: _Place, settings: Settings) -> JobEnd | None:
+    """Note in the history how a try ended, as --job-ended does. Return the end, where that was interrupted.
+
+    All nodes of the try are asked, also one that loses its place now. Who ended the job waits for nothing more.
+    """
+    if settings.history is None or end.signalled or end.unread:
+        return None
+    own = replace(settings, job_ended=end.exit_code, drop_bad=False, good_nodes=None, bad_nodes=None)
+    found = examined(own, observer_for(sys.stderr, os.environ, own.longest), place.nodes)
+    say_news(found)
+    if found.interrupted and end.code:
+        say("interrupted: not restarted")
+        return JobEnd(found.exit_code)
+    return None
 
 
 @dataclass(frozen=True)
@@ -191,7 +211,6 @@ def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings
     proofs: dict[str, Proof] = {}
     spares = tuple(node.name for node in place.spares)
     while isinstance(action := next_action(tries, limits, spares, proofs), Prove):
-        from ncheck.cli.examine import examined, observer_for
         from ncheck.retry.proof import proof_of
 
         say(f"is {action.suspect} at fault? it is measured with {fold(action.partners)}")
@@ -236,11 +255,11 @@ def _around_bad(report: Report, tries: list[Try], limits: Limits, place: _Place)
 def _ended(end: JobEnd) -> int:
     """Return the exit code of the job, or end by the signal that ended it."""
     if end.code >= 0:
-        return end.code
+        return end.exit_code
     sys.stdout.flush()
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the job has left one, if it was to
     if -end.code != signal.SIGKILL:
         signal.signal(-end.code, signal.SIG_DFL)
     os.kill(os.getpid(), -end.code)
-    return 128 - end.code
+    return end.exit_code

@@ -41,6 +41,11 @@ class JobEnd:
     unread: bool = False
 
     @property
+    def exit_code(self) -> int:
+        """The exit code as a shell has it: 128 and the number of the signal."""
+        return self.code if self.code >= 0 else 128 - self.code
+
+    @property
     def shown(self) -> str:
         """The end in words."""
         if self.code >= 0:

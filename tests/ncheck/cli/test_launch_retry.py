@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.cli.retry import why_ended
+from ncheck.history.entry import JOB
 from ncheck.history.store import History
 from ncheck.retry.child import JobEnd
 from ncheck.settings import Settings
@@ -61,6 +62,17 @@ def test_a_job_that_fails_by_chance_is_started_again_and_waits_for_nobody_that_i
         "ncheck: try 1 failed (exit code 7); its output: ncheck triage --logs try-1.log",
         "ncheck: restart on the same nodes: the log shows no cause",
     ]
+
+
+def test_each_try_is_noted_in_the_history_by_itself(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, "kill -SEGV $$", "exit 0")
+    path = str(tmp_path / "h.db")
+    done = launched(environ, "--history", path, "--job-ended", "9", *RETRY)
+    assert (done.returncode, tries(tmp_path)) == (0, 2)
+    runs = [(run.kind, run.exit_code) for run in History(path).runs() if run.kind == JOB]
+    assert runs == [(JOB, 139), (JOB, 0)]
+    said = [one for one in done.stderr.splitlines() if one.startswith("ncheck: history: ") and " job " in one]
+    assert [re.sub(r".* job |[:;].*", "", one) for one in said] == ["was not noted", "ended with 139", "ended with 0"]
 
 
 def test_three_tries_with_one_root_are_enough_and_the_end_is_the_last_ones(
