@@ -144,7 +144,7 @@ def _without(
         return Again(last.nodes, f"restart on the same nodes: nobody is excluded without proof, and it needs {need}")
     if unproved:
         return Prove(unproved[0], tuple(others[:_PARTNERS]))
-    guilty = [node for node in last.at_fault if proofs[node].proved]
+    guilty = [node for node in last.nodes if node in last.at_fault and proofs[node].proved]
     innocent = "; ".join(dict.fromkeys(proofs[node].reason for node in last.at_fault if node not in guilty))
     if not guilty:
         return Again(last.nodes, f"restart on the same nodes, nobody is excluded: {innocent}")
@@ -153,7 +153,7 @@ def _without(
     lost = [node for node in guilty if node not in instead]
     left = tuple(instead.get(node, node) for node in last.nodes if node not in lost)
     if not left or (lost and not limits.shrink):
-        how = "name one with --spare, or allow fewer nodes with --shrink"
+        how = "name one with --spare" + (", or allow fewer nodes with --shrink" if left else "")
         return End(f"not restarted: no spare for {fold(lost)}: {how} ({reasons})")
     places = [f"{fold([spare])} takes the place of {fold([node])}" for node, spare in instead.items()]
     places += [f"without {fold(lost)}, on {len(left)} nodes"] if lost else []

@@ -59,6 +59,13 @@ TWICE = Limits(2)
     ([GPU], Limits(2, shrink=True), (), GUILTY,
      Again(("n01", "n02", "n04"),
            "restart, without n03, on 3 nodes: n03 fails with n[01-02], which pass together")),
+    ([replace(GPU, nodes=("n03",))], Limits(2, shrink=True), (), GUILTY,
+     End("not restarted: no spare for n03: name one with --spare (n03 fails with n[01-02], which pass together)")),
+    # the spares go to the first nodes of the job, whatever the order of the log
+    ([replace(GPU, at_fault=("n04", "n03"))], Limits(2, shrink=True), ("n05",), GUILTY | {"n04": GUILTY["n03"]},
+     Again(("n01", "n02", "n05"),
+           "restart, n05 takes the place of n03, without n04, on 3 nodes: n03 fails with n[01-02], which pass "
+           "together")),
     # the end of all patience
     ([GPU, PORT, PORT], TWICE, (), {},
      End("not restarted: it was started 3 times (--retry 2): another process uses the port")),
