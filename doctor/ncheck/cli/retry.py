@@ -37,7 +37,7 @@ _TIMED_OUT = 124  # exit code of coreutils' timeout
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where the job runs next: its nodes, the spares that are left, and its program, which may name nodes."""
 
     nodes: tuple[Node, ...]
@@ -45,7 +45,7 @@ class _Place:
     program: tuple[str, ...]
     untried: tuple[str, ...] = ()  # nodes that took a place, and were not examined since
 
-    def on(self, names: tuple[str, ...], known_as: Mapping[str, tuple[str, ...]]) -> _Place:
+    def on(self, names: tuple[str, ...], known_as: Mapping[str, tuple[str, ...]]) -> Place:
         """Return the place on these nodes. A spare has as many slots as the node whose place it takes.
 
         Raises NamesNodeError.
@@ -54,8 +54,8 @@ class _Place:
         own = {node.name: node for node in (*self.nodes, *self.spares)}
         gone = [own[name] for name in before if name not in names]
         came = [name for name in names if name not in before]
-        slots = {name: own[name].slots or node.slots for name, node in zip(came, gone, strict=False)}
-        return _Place(
+        slots = {name: node.slots or own[name].slots for name, node in zip(came, gone, strict=False)}
+        return Place(
             tuple(replace(own[name], slots=slots.get(name, own[name].slots)) for name in names),
             tuple(node for node in self.spares if node.name not in names),
             moved(self.program, before, names, known_as) if names != before else self.program,
@@ -69,6 +69,12 @@ class CannotStartError(NcheckError):
     exit_code = EXIT_FINDINGS
 
 
+def _cannot_keep(where: object, error: OSError) -> CannotStartError:
+    return CannotStartError(
+        f"not started: the output of the job cannot be kept in {where} ({error.strerror}): set TMPDIR"
+    )
+
+
 def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], files: tuple[int, int]) -> int:
     """Run the job until a try ends well, or nothing speaks for another one. Return the exit code of the last try; where
     a signal ended that, end by it.
@@ -76,8 +82,11 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
     from ncheck.inventory.read import read_inventory, set_apart
 
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    place = _Place(*set_apart(listed, ",".join(spare), settings, os.environ), settings.program)
-    folder = Path(tempfile.mkdtemp(prefix="ncheck-launch-"))
+    place = Place(*set_apart(listed, ",".join(spare), settings, os.environ), settings.program)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="ncheck-launch-"))
+    except OSError as error:
+        raise _cannot_keep(tempfile.tempdir or "a temporary folder", error) from None
     try:
         end = _last_end(settings, limits, place, folder, files)
     finally:
@@ -86,7 +95,7 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
     return _ended(end)
 
 
-def _last_end(settings: Settings, limits: Limits, place: _Place, folder: Path, files: tuple[int, int]) -> JobEnd:
+def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, files: tuple[int, int]) -> JobEnd:
     """Run one try after the other, and return the end of the last one."""
     tries, end = list[Try](), JobEnd(EXIT_FINDINGS)
     while True:
@@ -129,13 +138,18 @@ def _last_end(settings: Settings, limits: Limits, place: _Place, folder: Path, f
 
 def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
     """Run one try. Raises CannotStartError."""
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise _cannot_keep(path, error) from None
     raised = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
     try:
-        with path.open("wb") as file:
+        with file:
             log = Log(file)
             end = run_job(command.argv, log)
     except OSError as error:
+        path.unlink(missing_ok=True)
         raise CannotStartError(f"cannot start {command.argv[0]}: {error.strerror}") from None
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, raised)
@@ -144,7 +158,7 @@ def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
     return end
 
 
-def _noted(end: JobEnd, place: _Place, settings: Settings) -> JobEnd | None:
+def _noted(end: JobEnd, place: Place, settings: Settings) -> JobEnd | None:
     """Note in the history how a try ended, as --job-ended does. Return the end, where that was interrupted.
 
     All nodes of the try are asked, also one that loses its place now. Who ended the job waits for nothing more.
@@ -206,7 +220,7 @@ def why_ended(end: JobEnd, best: Diagnosis | None, program: tuple[str, ...]) -> 
     return ""
 
 
-def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings) -> Again | End | JobEnd:
+def _decided(tries: list[Try], limits: Limits, place: Place, settings: Settings) -> Again | End | JobEnd:
     """Return the next action, once what it needs is proved; the end, where that was interrupted."""
     proofs: dict[str, Proof] = {}
     spares = tuple(node.name for node in place.spares)
@@ -228,7 +242,7 @@ def _decided(tries: list[Try], limits: Limits, place: _Place, settings: Settings
     return action
 
 
-def _around_bad(report: Report, tries: list[Try], limits: Limits, place: _Place) -> Again | End | None:
+def _around_bad(report: Report, tries: list[Try], limits: Limits, place: Place) -> Again | End | None:
     """Return the action where the nodes of the next try are not fit for it; None where there is nothing to do about it.
 
     A spare that has just taken a place needs no proof to lose it. A node of an earlier try does.

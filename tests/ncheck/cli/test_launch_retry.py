@@ -15,9 +15,10 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from ncheck.cli.retry import why_ended
+from ncheck.cli.retry import Place, why_ended
 from ncheck.history.entry import JOB
 from ncheck.history.store import History
+from ncheck.model.node import Node
 from ncheck.retry.child import JobEnd
 from ncheck.settings import Settings
 from ncheck.triage.diagnosis_history import kept
@@ -157,6 +158,19 @@ def test_on_a_terminal_it_is_stopped_goes_on_and_is_interrupted_once(environ: di
     assert tries(tmp_path) == 1
 
 
+def test_where_the_output_cannot_be_kept_nothing_is_started_and_the_message_says_why(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    in_turn(tmp_path, "exit 0")
+    asked = (
+        "import os, sys, tempfile; tempfile.tempdir = '/dev/null/x'; from ncheck.__main__ import main; sys.exit(main())"
+    )
+    argv = [sys.executable, "-c", asked, *NCHECK[3:], "--force", *RETRY]
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False)
+    why = "not started: the output of the job cannot be kept in /dev/null/x (Not a directory): set TMPDIR"
+    assert (done.returncode, done.stderr) == (1, f"ncheck: {why}\n")
+
+
 def test_a_spare_needs_retry_and_retry_a_number(environ: dict[str, str]) -> None:
     for option, why in (
         (("--spare", "n9"), "--spare is for --retry N"),
@@ -164,6 +178,21 @@ def test_a_spare_needs_retry_and_retry_a_number(environ: dict[str, str]) -> None
     ):
         done = launched(environ, *option, "--", "train")
         assert (done.returncode, done.stderr) == (2, f"ncheck: {why} (see ncheck launch --help)\n")
+
+
+@pytest.mark.parametrize(("names", "slots"), [
+    (("n1", "s1", "n3"), {"n1": 8, "s1": 4, "n3": 2}),  # the number of ranks stays, whatever the spare has
+    (("s1", "n2", "s2"), {"s1": 8, "n2": 4, "s2": 2}),
+    (("n1", "s1"), {"n1": 8, "s1": 4}),
+])  # fmt: skip
+def test_a_spare_gets_the_slots_of_the_node_whose_place_it_takes(
+    names: tuple[str, ...], slots: dict[str, int | None]
+) -> None:
+    nodes = (Node("n1", slots=8), Node("n2", slots=4), Node("n3", slots=2))
+    place = Place(nodes, (Node("s1", slots=16), Node("s2")), ("train",))
+    assert {node.name: node.slots for node in place.on(names, {}).nodes} == slots
+    unknown = Place((Node("n1"),), (Node("s1", slots=4),), ("train",))
+    assert [node.slots for node in unknown.on(("s1",), {}).nodes] == [4]
 
 
 TIME_LIMIT = "slurmstepd: error: *** JOB 812 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"
