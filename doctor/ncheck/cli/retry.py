@@ -115,11 +115,13 @@ def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, fi
             log, began = folder / f"try-{len(tries) + 1}.log", time.time()
             end = _run(command, log, files)
             if end.code == 0:
-                log.unlink()
+                log.unlink(missing_ok=True)
                 _noted(end, place, own)
                 return end
             tries.append(_try_of(_Ran(own, report, command, end, log, began)))
-            say(f"try {len(tries)} failed ({end.shown}); its output: ncheck triage --logs {shlex.quote(str(log))}")
+            kept = f"its output: ncheck triage --logs {shlex.quote(str(log))}"
+            kept = kept if log.exists() else f"its output was removed from {log}"
+            say(f"try {len(tries)} failed ({end.shown}); {kept}")
             action: Again | End | JobEnd | None = _noted(end, place, own) or _decided(tries, limits, place, settings)
         else:
             action = _around_bad(report, tries, limits, place)
@@ -188,6 +190,9 @@ class _Ran:
 
 def _try_of(ran: _Ran) -> Try:
     """Return what became of a try, by its log."""
+    names = tuple(node.name for node in ran.report.nodes if node.name not in ran.report.dropped)
+    if not ran.log.exists():  # where old files are removed from /tmp
+        return Try(names, ended=why_ended(ran.end, None, ran.settings.program))
     from ncheck.retry.steps import furthest
     from ncheck.triage.diagnosis_history import kept
     from ncheck.triage.logs import examine_logs
@@ -196,7 +201,6 @@ def _try_of(ran: _Ran) -> Try:
     best = seen.diagnoses[0] if seen.diagnoses else None
     with ran.log.open(encoding="utf-8", errors="replace") as lines:
         step = furthest(lines)
-    names = tuple(node.name for node in ran.report.nodes if node.name not in ran.report.dropped)
     failed = Try(names, step=step, ended=why_ended(ran.end, best, ran.settings.program))
     if best is None:
         return failed

@@ -171,6 +171,17 @@ def test_where_the_output_cannot_be_kept_nothing_is_started_and_the_message_says
     assert (done.returncode, done.stderr) == (1, f"ncheck: {why}\n")
 
 
+def test_a_log_that_somebody_removes_takes_no_try_and_no_exit_code(environ: dict[str, str], tmp_path: Path) -> None:
+    kept_in = f"{tmp_path}/ncheck-launch-*"
+    in_turn(tmp_path, f"rm {kept_in}/try-1.log; exit 7", f"rm -r {kept_in}; exit 0")
+    done = launched(environ, *RETRY)
+    assert (done.returncode, tries(tmp_path)) == (0, 2), done.stderr
+    assert sentences(done) == [
+        "ncheck: try 1 failed (exit code 7); its output was removed from try-1.log",
+        "ncheck: restart on the same nodes: the log shows no cause",
+    ]
+
+
 def test_a_spare_needs_retry_and_retry_a_number(environ: dict[str, str]) -> None:
     for option, why in (
         (("--spare", "n9"), "--spare is for --retry N"),
