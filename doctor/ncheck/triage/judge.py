@@ -110,10 +110,11 @@ class _Theory:
         return alike and other.best.source not in {clue.source for clue in self.clues}
 
 
-def diagnoses_of(clues: Iterable[Clue], job: Job | None = None) -> tuple[Diagnosis, ...]:
+def diagnoses_of(clues: Iterable[Clue], job: Job | None = None, *, one_node: bool = False) -> tuple[Diagnosis, ...]:
     """Return what clues point to, best first, and after one that is not sure what looks the same.
 
-    `job` says where its ranks run. Of equally clear causes that which was seen first comes first.
+    `job` says where its ranks run, `one_node` that all of them run on one. Of equally clear causes that which was seen
+    first comes first.
     """
     by_cause: dict[str, list[Clue]] = {}
     for clue in clues:
@@ -131,7 +132,8 @@ def diagnoses_of(clues: Iterable[Clue], job: Job | None = None) -> tuple[Diagnos
         named = {one.cause for one in found}
         found += [_candidate(found[0], name, job) for name in dict.fromkeys(roots[0].best.others) if name not in named]
     found.sort(key=lambda one: -one.confidence)
-    return tuple(replace(one, next=step_after(one)) for one in found[:MOST_DIAGNOSES])
+    one_node = one_node or (job is not None and len(job.nodes) == 1)
+    return tuple(replace(one, next=step_after(one, one_node=one_node)) for one in found[:MOST_DIAGNOSES])
 
 
 def headline(diagnoses: Sequence[Diagnosis]) -> str:

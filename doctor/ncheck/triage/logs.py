@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, shell_word
+from ncheck.triage.across_lines.interfaces import on_one_node
 from ncheck.triage.across_lines.libraries import verbs_note
 from ncheck.triage.across_lines.variables import names_note
 from ncheck.triage.causes import look_of
@@ -61,7 +62,8 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
         else:
             _read(scan, source, unread)
     wait = shown_in(scan, recorded.dumps.values())
-    diagnoses = limited(diagnoses_of((*_of_logs(scan), *_of_dumps(recorded))), wait)
+    clues = (*_of_logs(scan), *_of_dumps(recorded))
+    diagnoses = limited(diagnoses_of(clues, one_node=on_one_node(scan.context)), wait)
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)

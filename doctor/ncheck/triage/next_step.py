@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.model.next_step import Action, NextStep
@@ -69,9 +70,11 @@ _OF_MACHINES = (Action.TICKET, Action.RESET_GPU, Action.REBOOT)
 _UNSURE = {Action.STOP: Action.RESTART, **dict.fromkeys((*_OF_MACHINES, Action.RESTART_WITHOUT), Action.LOOK)}
 
 
-def step_after(found: Diagnosis) -> NextStep:
-    """Return what to do after a diagnosis."""
+def step_after(found: Diagnosis, *, one_node: bool = False) -> NextStep:
+    """Return what to do after a diagnosis. `one_node`: the job has no other node to go on with."""
     action, share = _decided(found)
+    if one_node and action is Action.RESTART_WITHOUT:
+        action, share = _decided(replace(found, nodes=()))
     if found.confidence < SURE:
         action = _UNSURE.get(action, action)
     if action not in (Action.RESTART, Action.LOOK) and found.confidence < NAMED:

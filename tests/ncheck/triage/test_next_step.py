@@ -146,3 +146,16 @@ def test_the_machine_that_keeps_the_kernel_logs_of_others_is_not_blamed(tmp_path
     line = f"mgmt: Nov 22 16:14:51 n7 kernel: {OFF}\n"
     best = report(tmp_path, {"job.log": line}).diagnoses[0]
     assert best.next == NextStep(Action.RESTART_WITHOUT, ("n7",), 0.95)
+
+
+@pytest.mark.parametrize(("nodes", "lines", "step"), [
+    (1, (f"n7:77:80 [0] NCCL WARN Cuda failure 214 '{ECC}'",), NextStep(Action.RESET_GPU, ("n7",), 0.85)),
+    (2, (f"n7:77:80 [0] NCCL WARN Cuda failure 214 '{ECC}'",), NextStep(Action.RESTART_WITHOUT, ("n7",), 0.95)),
+    (1, (f"Nov 22 16:14:51 n7 kernel: {OFF}",), NextStep(Action.REBOOT, ("n7",), 0.95)),
+    (1, (NODE,), NextStep(Action.RESTART, (), 0.85)),
+])  # fmt: skip
+def test_a_job_on_one_node_is_not_restarted_without_it(
+    tmp_path: Path, nodes: int, lines: tuple[str, ...], step: NextStep
+) -> None:
+    said = f"n7:77:80 [0] NCCL INFO comm 0x1 rank 0 nRanks {8 * nodes} nNodes {nodes} localRanks 8 localRank 0 MNNVL 0"
+    assert report(tmp_path, {"job.log": "\n".join((said, *lines, ""))}).diagnoses[0].next == step

@@ -83,7 +83,7 @@ def interfaces_that_lead_nowhere(lines: Sequence[LogLine]) -> Detected:
         yield clue, shown
         carried = _channels_over({number for number, _, _ in also}, lines)
         grade = Grade.LIKELY if carried and _hosts(lines) > 1 else Grade.POSSIBLE
-        if carried or not _on_one_node(lines):
+        if carried or not on_one_node(lines):
             yield replace(clue, context=False, explains=frozenset(), grade=grade), (*shown[:3], *carried)
 
 
@@ -118,7 +118,7 @@ def _channels_over(numbers: Container[int], lines: Sequence[LogLine]) -> tuple[L
 _ONE_NODE = expression(r" nNodes 1\b")
 
 
-def _on_one_node(lines: Sequence[LogLine]) -> bool:
+def on_one_node(lines: Sequence[LogLine]) -> bool:
     """Return whether the job runs on one node, as NCCL says or as the channels do that it made: it needs no network."""
     if _hosts(lines) > 1:
         return False
