@@ -27,6 +27,7 @@ RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and the prog
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # who sends one wants no second try
 _PASSED_ON = (*_ENDING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTSTP)
 _HEEDED = (*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH)
+_LOOK = 0.5  # seconds between looks at the job: a thread that the checks left may take its SIGCHLD, and nobody hears it
 
 
 @dataclass(frozen=True)
@@ -135,25 +136,34 @@ def run_job(argv: Sequence[str], log: Log, environ: Mapping[str, str] = os.envir
 
 
 def _to_its_end(child: int, channels: Sequence[_Channel]) -> tuple[int, str]:
-    """Wait for the job and pass signals on. Return its code, and the signal that somebody sent."""
-    signalled = ""
+    """Wait for the job and pass signals on. Return its code, and the signal that somebody sent before its end."""
+    code, signalled = None, ""
     while True:
-        info = signal.sigwaitinfo(_HEEDED)
+        info = signal.sigtimedwait(_HEEDED, _LOOK if code is None else 0)
+        if info is None and code is not None:
+            return code, signalled
+        if info is None or info.si_signo == signal.SIGCHLD:
+            code = _code_of(child) if code is None else code
+            continue
         number = signal.Signals(info.si_signo)
-        if number == signal.SIGCHLD:
-            while (found := os.waitpid(child, os.WNOHANG | os.WUNTRACED))[0]:
-                if not os.WIFSTOPPED(found[1]):
-                    return os.waitstatus_to_exitcode(found[1]), signalled
-                _stop_with(child)
-        elif number == signal.SIGWINCH:
+        if number == signal.SIGWINCH:
             for one in channels:
                 one.resize()
         elif info.si_pid != child:  # a shell that ends its own group ends the job, and no user does
             if number in _ENDING and signal.getsignal(number) is not signal.SIG_IGN:
                 signalled = signalled or number.name
-            if info.si_code <= 0:  # sent by a process: the terminal's own go to the job, too
+            if info.si_code <= 0 and code is None:  # sent by a process: the terminal's own go to the job, too
                 with suppress(ProcessLookupError):
                     os.kill(child, number)
+
+
+def _code_of(child: int) -> int | None:
+    """Return the code of the job that has ended, None if it runs. Stop with it first, where it is stopped."""
+    while (found := os.waitpid(child, os.WNOHANG | os.WUNTRACED))[0]:
+        if not os.WIFSTOPPED(found[1]):
+            return os.waitstatus_to_exitcode(found[1])
+        _stop_with(child)
+    return None
 
 
 def _stop_with(child: int) -> None:

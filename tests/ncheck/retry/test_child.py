@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,23 @@ def test_a_full_disk_ends_the_log_and_not_the_job(tmp_path: Path) -> None:
     log.close()
     assert log.lost == "No space left on device"
     assert not list(tmp_path.iterdir())
+
+
+# What the checks leave may be a thread that waits for an answer, such as that of a name server.
+BESIDE_A_THREAD = """
+import io, threading
+from ncheck.retry.child import Log, run_job
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+print([run_job(["sh", "-c", "exit 3"], Log(io.BytesIO())).code for _ in range(9)])
+"""
+
+
+def test_the_end_of_a_job_is_seen_though_another_thread_takes_its_signal() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE_A_THREAD], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == f"{[3] * 9}\n"
 
 
 @pytest.mark.parametrize(("code", "words"), [(7, "exit code 7"), (-9, "ended by SIGKILL"), (-40, "ended by signal 40")])
