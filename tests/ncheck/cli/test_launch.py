@@ -90,6 +90,8 @@ def test_any_signal_ends_the_program_itself(environ: dict[str, str], tmp_path: P
     stand_in(tmp_path, f"echo $$ > {tmp_path}/pid; ulimit -c 0; echo ready; exec sleep 1000")
     with begun(environ) as process:
         assert int((tmp_path / "pid").read_text()) == process.pid
+        while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":  # bash itself ignores SIGQUIT
+            time.sleep(0.01)
         assert signals(process.pid, "SigBlk") == 0
         assert signals(process.pid, "SigIgn") & ~GLIBC == 0
         process.send_signal(signal.SIGINT)
