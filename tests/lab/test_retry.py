@@ -100,8 +100,8 @@ def test_a_lost_host_is_no_time_limit_and_srun_gets_the_hosts_that_are_left(lab:
         run = launched(lab, "--with", "srun", "--retry", "3", "--shrink", nodes=3)
 
     refused = "not reached: refused: "
-    told = [line.partition(refused)[0] for line in said(run)]
-    assert told == [
+    lines = [line.partition(refused)[0] for line in said(run)]
+    assert lines == [
         "-N 3 -w 'node[01-03]'",
         (
             "ncheck: restart, without node03, on 2 nodes: node03 is at fault: neither this machine nor another node "

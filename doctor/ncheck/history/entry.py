@@ -186,11 +186,11 @@ def _setups(lists: Sequence[Sequence[str]], known: Mapping[str, Facts]) -> Itera
     names = sorted(name for names in lists for name in names)
     unread = {fact for name in names for fact in unread_in(known.get(name, {}))}
     texts: dict[tuple[str, str], dict[str, list[str]]] = {}
-    told = facts_about(_SETUPS)
+    wanted = facts_about(_SETUPS)
     cache: dict[int, Mapping[tuple[str, str], str]] = {}  # nodes that are alike share facts
     for name in names:
         for kind, fact in known.get(name, {}).items():
-            if name_of(kind) not in told:
+            if name_of(kind) not in wanted:
                 continue
             if id(fact) not in cache:
                 cache[id(fact)] = _of_fact({kind: fact})

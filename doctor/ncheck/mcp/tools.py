@@ -1,6 +1,6 @@
 """The tools of `ncheck mcp`: functions of what was given at its start and of the arguments of one call.
 
-An assistant may follow what a log or a node told it. So it chooses among what the user gave: nodes of the list, and
+An assistant may obey text in a log or from a node. So it chooses among what the user gave: nodes of the list, and
 files below the folders. No argument is an option, a command or an address. No answer has a secret, a character that
 nobody sees, or more than a bounded size.
 """

@@ -46,7 +46,7 @@ def _node_name(name: str) -> str:
 
 def _word(text: str) -> str:
     if not is_name(text) or len(text) > 80:  # noqa: PLR2004  the name of a check
-        raise ValueError(f"{quoted(text[:80])} is no check")
+        raise ValueError(f"{quoted(text[:80])} is not the name of a check")
     return text
 
 
