@@ -286,7 +286,7 @@ FAILED = {"check": "gone-check", "code": "X1", "nodes": ["a"], "severity": "erro
     (WHOLE | {"nodes": [NODE | {"name": "-oProxyCommand=id"}]},
      "it is no report of ncheck: nodes[0].name: '-oProxyCommand=id' is the name of no node"),
     (WHOLE | {"findings": [FAILED | {"code": "X 1"}]},
-     "it is no report of ncheck: findings[0].code: 'X 1' is no check"),
+     "it is no report of ncheck: findings[0].code: 'X 1' is not the name of a check"),
     (WHOLE | {"verdicts": [{"check": "x", "code": "X1", "nodes": ["$(id)"], "outcome": "failed"}]},
      "it is no report of ncheck: verdicts[0].nodes[0]: '$(id)' is the name of no node"),
     (WHOLE | {"findings": [FAILED]}, "no such check now: X1"),
