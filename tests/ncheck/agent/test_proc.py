@@ -85,15 +85,22 @@ def test_what_another_user_hides_is_not_the_same_as_nothing() -> None:
 
 def test_a_name_may_have_spaces_parentheses_and_any_bytes(tmp_path: Path) -> None:
     program = tmp_path / "a) S 1 (b"
-    program.symlink_to("/bin/sleep")
-    with subprocess.Popen([os.fsencode(program), "60"], env={b"\xff": b"a=b", b"EMPTY": b""}) as child:
+    program.symlink_to("/bin/cat")
+    command = [os.fsencode(program), "-"]
+    with subprocess.Popen(
+        command, env={b"\xff": b"a=b", b"EMPTY": b""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdin.write(b"x")
+        child.stdin.flush()
+        assert child.stdout.read(1) == b"x"  # before it runs, it shows neither words nor variables
         child_stat = proc.stat(child.pid)
         assert child_stat is not None
         assert (child_stat.name, child_stat.parent) == ("a) S 1 (b", os.getpid())
-        assert proc.command(child.pid) == [str(program), "60"]
+        assert proc.command(child.pid) == [str(program), "-"]
         assert proc.environment(child.pid) == {"\\xff": "a=b", "EMPTY": ""}
         assert proc.environment(child.pid, errors="surrogateescape") == {"\udcff": "a=b", "EMPTY": ""}
-        child.kill()
 
 
 def test_the_figures_are_those_that_the_system_gives_by_other_means() -> None:
