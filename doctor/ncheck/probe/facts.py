@@ -35,6 +35,7 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.op import Op
 from ncheck.probe.node_result import (
     MOST_RANKS,
     Limit,
@@ -165,6 +166,7 @@ class _Asked:
     net: Words = ""
     expect: Maybe[Annotated[float, Within(0, 1e9)]] = None
     repeats: Maybe[Repeats] = None
+    op: Annotated[Op, OPTIONAL] = Op.ALL_REDUCE
     planned: Annotated[tuple[Annotated[str, Text(64)], ...], OPTIONAL] = ()
     timeout: Maybe[Limit] = None
     tool: OrEmpty = ""
@@ -176,7 +178,7 @@ def _step(asked: _Asked, number: int) -> Step:
         raise ValueError("its nodes and their ranks do not fit together")
     return Step(
         number, asked.stage, asked.method, asked.group, asked.ranks, asked.sizes, asked.launcher, asked.net,
-        asked.expect, asked.repeats,
+        asked.expect, asked.repeats, asked.op,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 
 from ncheck.decode import OPTIONAL, Bounded, Count, Device, Maybe, Null, OrEmpty, Text, Within
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 
 T = TypeVar("T")
 
@@ -93,6 +94,7 @@ class Step:
     `ranks`: number of ranks of each node, in that order. `sizes`: bytes per rank. `launcher`: what starts the
     ranks: "agents" or "mpirun". `net`: the value to which NCCL_NET is pinned, "" for none. `expect`: GB/s of bus
     bandwidth that --expect names. `repeats`: how often each size should be timed; None where a recording does not say.
+    `op`: the operation.
     """
 
     round: int
@@ -105,6 +107,7 @@ class Step:
     net: str = ""
     expect: float | None = None
     repeats: int | None = None
+    op: Op = Op.ALL_REDUCE
 
     @property
     def world(self) -> int:

@@ -59,8 +59,8 @@ def algbw(row: Row) -> float:
 
 
 def busbw(step: Step, row: Row) -> float:
-    """Return the bus bandwidth in GB/s, as nccl-tests defines it for all-reduce: algbw x 2(n-1)/n for n ranks."""
-    return algbw(row) * (2 * (step.world - 1) / step.world if step.world > 1 else 1.0)
+    """Return the bus bandwidth in GB/s, as nccl-tests defines it for the operation: see Op.bus_factor."""
+    return algbw(row) * step.op.bus_factor(step.world)
 
 
 def spread(step: Step, row: Row) -> float | None:

@@ -39,6 +39,7 @@ class Given(TypedDict, total=False):
     probe_launcher: Literal["agents", "mpirun"]
     gpu_test: Literal["quick", "long", "none"]
     sizes: str | Sequence[int]
+    ops: str | Sequence[str]
     repeats: int
     expect: str | float
     requirements: OnePath

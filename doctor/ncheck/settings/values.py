@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import SETS, Op
 from ncheck.text import printable
 
 if TYPE_CHECKING:
@@ -143,6 +144,16 @@ def at_most_a_day(value: object) -> float:
     if seconds > _DAY:
         raise ValueError(f"expected at most {_DAY} seconds (a day), not {quoted(str(value))}")
     return seconds
+
+
+def ops(value: object) -> tuple[Op, ...]:
+    """Read operations and sets of them: "all-reduce,all-to-all", "moe"; a list in ncheck.toml and in Python."""
+    words = [text(part).strip() for part in (value if isinstance(value, (list, tuple)) else text(value).split(","))]
+    known = {op.value: (op,) for op in Op} | SETS
+    for word in words:
+        if word not in known:
+            raise ValueError(f"expected {', '.join(known)}, not {quoted(word)}")
+    return tuple(dict.fromkeys(op for word in words for op in known[word]))
 
 
 def sizes(value: object) -> tuple[int, ...]:

@@ -86,7 +86,7 @@ def test_what_another_user_hides_is_not_the_same_as_nothing() -> None:
 def test_a_name_may_have_spaces_parentheses_and_any_bytes(tmp_path: Path) -> None:
     program = tmp_path / "a) S 1 (b"
     program.symlink_to("/bin/cat")
-    command = [os.fsencode(program), "-"]
+    command = [str(program), "-"]
     with subprocess.Popen(
         command, env={b"\xff": b"a=b", b"EMPTY": b""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:

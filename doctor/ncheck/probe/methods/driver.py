@@ -171,7 +171,7 @@ def step_arguments(step: Step) -> dict[str, JsonValue]:
     return {
         "round": step.round, "stage": step.stage.value, "method": step.method.value, "group": list(step.group),
         "ranks": list(step.ranks), "sizes": list(step.sizes), "launcher": step.launcher, "net": step.net,
-        "expect": step.expect, "repeats": step.repeats,
+        "expect": step.expect, "repeats": step.repeats, "op": step.op.value,
     }  # fmt: skip
 
 
