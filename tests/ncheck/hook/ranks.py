@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.ncheck.hook.gathering import free_port
 
-PATIENCE = 60.0  # seconds after which a test that waits for an event has failed
+PATIENCE = 120.0  # seconds after which a test that waits for an event has failed
 
 # What a rank runs: preflight with the words of the test, and then one line of JSON on what it got.
 SCRIPT = """
