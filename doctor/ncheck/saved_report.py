@@ -25,6 +25,7 @@ from ncheck.text import printable, span
 _SECONDS = 2.0  # for reading a local file, which takes a millisecond
 _LARGEST = 16 * 2**20  # bytes: a hundred times the report of a large node
 _MOST_CODES = 4
+_MOST_WORDS = 8  # of --select
 _CLOCK_STEP = 60.0  # seconds by which a clock may be set back between the report and now
 
 
@@ -106,11 +107,28 @@ def verdict_in(text: bytes, max_age: float, here: Now) -> SavedVerdict:
             drain = drain_reason(broken, names) if broken else ""
             return SavedVerdict(drain, f"{here.host}: {printable(reason, 300)}{mild} ({age} ago)")
         case []:
-            return SavedVerdict("", f"{here.host}: no error ({age} ago)")
+            return SavedVerdict("", f"{here.host}: no error{_limited(report, known)} ({age} ago)")
         case [{"reason": str(reason)}]:
             raise UnusableReportError(f"{printable(reason, 300)} ({age} ago)")
         case _:
             raise UnusableReportError("it is not a report of this version of ncheck")
+
+
+def _limited(report: Mapping[str, object], findings: Iterable[Mapping[str, str]]) -> str:
+    """Return to what a report without an error was limited: ", only NC4, NC5 checked"; "" if to nothing."""
+    parts, words, level = [], report.get("select"), str(report.get("level") or "standard")
+    if words and isinstance(words, list):
+        parts.append(f"only {_joined(map(str, words))} checked")
+    if level == "quick":
+        parts.append(f"level {level}")
+    if ignored := dict.fromkeys(one["code"] for one in findings if one.get("ignored")):
+        parts.append(f"ignored: {_joined(ignored)}")
+    return printable("".join(f", {part}" for part in parts), 300)
+
+
+def _joined(words: Iterable[str]) -> str:
+    first, more = (listed := list(words))[:_MOST_WORDS], len(listed) - _MOST_WORDS
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_text(record: Mapping[object, object], *keys: str) -> bool:

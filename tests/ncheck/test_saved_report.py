@@ -39,6 +39,25 @@ def test_a_node_without_an_error_keeps_its_jobs() -> None:
     assert verdict(HEALTHY) == SavedVerdict("", "gpu01: no error (4 min ago)")
 
 
+def test_a_partial_report_says_what_it_covers_and_no_more() -> None:
+    def message(**members: object) -> str:
+        return verdict({**HEALTHY, **members}).message
+
+    assert message(select=["NC4", "NC501"]) == "gpu01: no error, only NC4, NC501 checked (4 min ago)"
+    assert message(select=[f"NC40{number}" for number in range(10)], level="quick") == (
+        "gpu01: no error, only NC400, NC401, NC402, NC403, NC404, NC405, NC406, NC407 and 2 more checked, level quick "
+        "(4 min ago)"
+    )
+    ignored = [{**FINDING, "severity": "info", "ignored": True}]
+    assert message(findings=ignored) == "gpu01: no error, ignored: NC402 (4 min ago)"
+    assert message(select=["\x1b[2J" * 200]).isprintable()
+
+
+def test_a_report_of_all_checks_has_no_such_words() -> None:
+    for level in ("", "standard", "acceptance"):
+        assert verdict({**HEALTHY, "level": level, "select": []}) == verdict(HEALTHY)
+
+
 def test_an_error_that_a_user_may_have_made_drains_no_node_and_one_beside_it_does() -> None:
     port = {"code": "NC316", "check": "job-port-taken", "severity": "error", "hardware": False}
     bad = {**POLLING, "codes": ["NC316"], "reason": "NC316 job-port-taken: 29500"}

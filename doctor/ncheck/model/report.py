@@ -462,6 +462,8 @@ class Report:
     level: How deep the run looked (--level): quick, standard or acceptance; empty: the recording does not say.
     beside_level: The settings that were not as the level has them, such as probe tcp.
     again: What came of the problems of an earlier report (--failed-of); null without that option.
+    select: What --select named, or the codes that --failed-of or ncheck probe chose: no other check ran. Empty: all
+        ran.
     state: The answer, in the words that every format has. Ready is only what was verified: all nodes were reached, some
         check passed, and none is unknown.
     schema: This format. New members may be added under the same number; none is changed or removed.
@@ -500,6 +502,7 @@ class Report:
     level: str = ""  # --level; "" where a recording does not say
     beside_level: tuple[str, ...] = ()  # what was not as the level has it: "probe tcp"
     again: LookedAgain | None = None  # --failed-of
+    select: tuple[str, ...] = ()  # what the run was limited to; () is all checks
     state: State = State.NOT_VERIFIED
     schema: str = SCHEMA
 

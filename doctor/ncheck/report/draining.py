@@ -20,6 +20,7 @@ _FROM_HERE = {
     False: "not reached",
     None: "not reached from here, and no other node was asked",
 }
+REACHED = "reached"  # among the codes of what a node passed: it was reached, and all checks ran
 _UNSAFE = expression(r"[^\w ,.:/@%+=\[\]-]", re.ASCII)  # in a comment that a shell may take for a command
 
 
@@ -81,11 +82,15 @@ def reasons(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def good(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the good nodes by the codes of the checks that they passed, as one text."""
+    """Return the good nodes by the codes of the checks that they passed, as one text.
+
+    What was drained because it was not reached needs all checks: a run of some does not say that it is well again.
+    """
     if report.interrupted:
         return ()
     bad = {bad.node for bad in report.bad} | set(report.dropped)
-    passed: dict[str, list[str]] = {node.name: [] for node in report.nodes if node.name not in bad}
+    every = () if report.select else (REACHED,)
+    passed: dict[str, list[str]] = {node.name: [*every] for node in report.nodes if node.name not in bad}
     for verdict in report.verdicts:
         if verdict.outcome is Outcome.PASSED:
             for node in verdict.nodes:

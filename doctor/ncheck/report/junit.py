@@ -47,6 +47,8 @@ def _suite(report: Report, topic: str, cases: Sequence[ET.Element]) -> ET.Elemen
         began = datetime.fromisoformat(report.time).astimezone(timezone.utc)
         suite.set("timestamp", began.strftime("%Y-%m-%dT%H:%M:%S"))
     properties = ET.SubElement(suite, "properties")
+    if report.select:
+        ET.SubElement(properties, "property", name="ncheck.select", value=words.line(",".join(report.select)))
     for name in ("version", "host", "user", "command"):
         ET.SubElement(properties, "property", name=f"ncheck.{name}", value=words.line(getattr(report, name)))
     for line in looked_again(report):

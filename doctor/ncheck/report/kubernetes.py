@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from ncheck.model.report import Report
-from ncheck.report.draining import codes_of, comments, good, reasons
+from ncheck.report.draining import REACHED, codes_of, comments, good, reasons
 
 _LABEL = "ncheck-drained"  # its value: the codes, as NC402.NC710
 _MOST_CODES = 9  # a label has 63 characters
@@ -24,7 +24,7 @@ give_back() {{
         drained=$(kubectl get node "$node" -o 'jsonpath={{.metadata.labels.{_LABEL}}}') || continue
         [ -n "$drained" ] || continue
         for code in $(echo "$drained" | tr . ' '); do
-            case " $passed reached " in *" $code "*) ;; *) continue 2 ;; esac
+            case " $passed " in *" $code "*) ;; *) continue 2 ;; esac
         done
         kubectl uncordon "$node" && kubectl label node "$node" {_LABEL}-
     done
@@ -43,7 +43,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"# {reason}"
         yield shlex.join(("kubectl", "cordon", *nodes))
         more = ("more",) if len(codes[nodes[0]]) > _MOST_CODES else ()  # then only a person gives it back
-        label = ".".join((*codes[nodes[0]][:_MOST_CODES], *more)) or "reached"
+        label = ".".join((*codes[nodes[0]][:_MOST_CODES], *more)) or REACHED
         yield shlex.join(("kubectl", "label", "--overwrite", "node", *nodes, f"{_LABEL}={label}"))
     if fine := good(report):
         yield "# Give back what ncheck cordoned before, and what passes now:"

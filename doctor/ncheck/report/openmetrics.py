@@ -36,19 +36,23 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     """Yield the metrics: name, description, samples. A name, once there, keeps its meaning."""
     state = answer(report).kind
+    if report.select and state == WELL:
+        state = DOUBTFUL  # the rest was not checked
     began = datetime.fromisoformat(report.time).timestamp() if report.time else 0.0
     yield "ncheck_run_timestamp_seconds", "When the run began, in Unix time: the heartbeat.", [({}, began)]
     yield "ncheck_run_duration_seconds", "How long the run took.", [({}, report.seconds)]
     origin = {name: getattr(report, name) for name in ("version", "host", "user", "command")}
     yield "ncheck_run_info", "Version, host, user and command line of the run.", [(origin, 1)]
     yield "ncheck_run_interrupted", "1 if the run was interrupted.", [({}, report.interrupted)]
+    yield "ncheck_run_partial", "1 if only some checks ran (--select, --failed-of).", [({}, bool(report.select))]
     yield "ncheck_run_recorded", "1 if a recording was judged: nothing in it is live.", [({}, report.recorded)]
     yield "ncheck_exit_code", "Exit code of the run.", [({}, report.exit_code)]
     states = [({"state": word}, kind == state) for kind, word in _STATES.items()]
     yield "ncheck_state", "1 for the state of the cluster; what could not be checked is not_verified.", states
     reached = [({"node": node.name}, node.reached) for node in report.nodes]
     yield "ncheck_node_reached", "1 if the login to the node succeeded.", reached
-    yield "ncheck_node_good", "1 if a job can use the node; 0 if not, or if a check could not run.", _good(report)
+    good = "1 if a job can use the node; 0 if not, or if a check could not run; absent if only some ran, and it passed."
+    yield "ncheck_node_good", good, _good(report)
     outcomes = Counter((node, word) for word, verdict in by_outcome(report) for node in verdict.nodes)
     verdicts = [
         ({"node": node.name, "outcome": word.replace(" ", "_")}, outcomes[node.name, word])
@@ -99,7 +103,8 @@ def _once(keys: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]
 def _good(report: Report) -> list[Sample]:
     bad = {bad.node for bad in report.bad} | set(report.dropped)
     names = dict.fromkeys((*(node.name for node in report.nodes), *report.dropped))
-    return [({"node": name}, name not in bad and not report.interrupted) for name in names]
+    samples = [({"node": name}, name not in bad and not report.interrupted) for name in names]
+    return [sample for sample in samples if not (sample[1] and report.select)]
 
 
 def _measured(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:

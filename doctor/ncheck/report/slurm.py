@@ -22,8 +22,12 @@ give_back() {
     passed=$1 nodes=$2
     for node in $(scontrol show hostnames "$nodes"); do
         reason=$(scontrol -o show node "$node" | grep -o ' Reason=ncheck: [^[]*') || continue
-        case $reason in *" more"*) continue ;; esac
-        for code in $(echo "$reason" | grep -o 'NC[0-9][0-9]*'); do
+        case $reason in
+            *" more"*) continue ;;
+            *": not reached"*) codes=reached ;;
+            *) codes=$(echo "${reason#*: }" | tr , '\\n' | awk '{print $1}') ;;
+        esac
+        for code in $codes; do
             case " $passed " in *" $code "*) ;; *) continue 2 ;; esac
         done
         scontrol update nodename="$node" state=resume

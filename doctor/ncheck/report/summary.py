@@ -31,6 +31,7 @@ _KINDS = {
 
 _PROBLEMS = 20  # of an earlier report, by name
 _CULPRITS, _CAUSES = 4, 2  # groups of nodes in the headline, and causes of each
+_SELECTED = 8  # words of --select by name
 
 _LONGEST_REASON = 300  # characters of why a node was left out: a node's own words may be in it
 
@@ -236,7 +237,7 @@ def left_out(bad: Mapping[str, str], total: int) -> str:
 
 
 def origin(report: Report) -> Iterator[str]:
-    """Yield "ncheck 0.1.0", "6 nodes: gpu[01-06], 5 reached", when it ran, and "ada@head: ncheck nodes.txt"."""
+    """Yield "ncheck 0.1.0", "6 nodes: gpu[01-06], 5 reached", "only NC4 checked", and when and by what it was made."""
     names = [node.name for node in report.nodes]
     reached = sum(node.reached for node in report.nodes)
     yield f"ncheck {report.version}"
@@ -250,6 +251,8 @@ def origin(report: Report) -> Iterator[str]:
             if beside
             else tr("level {level}", level=level)
         )
+    if report.select:
+        yield tr("only {checks} checked", checks=words.joined(tuple(map(words.line, report.select)), _SELECTED))
     if report.time:
         yield words.line(report.time).replace("T", " ", 1)
     if report.command:

@@ -95,6 +95,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         interrupted=interrupted,
         recorded=recorded,
         milder=settings.run.milder,
+        select=settings.select,
         cpus_only=cpus_only(cluster),
         name_python=_name_python(cluster, settings),
         boards=boards_of(cluster),

@@ -74,6 +74,17 @@ def test_no_node_is_good_after_an_interrupt_or_when_left_out(reports: dict[str, 
     assert (value(left, "ncheck_node_good", node="node09"), value(left, "ncheck_state", state="clean")) == (0, 0)
 
 
+def test_a_run_of_some_checks_makes_no_node_good_and_no_cluster_clean(reports: dict[str, Report]) -> None:
+    bad = BadNode("node02", "NC402 ib-port-polling: mlx5_3", ("NC402",))
+    values = read(replace(reports["healthy"], select=("NC4",), bad=(bad,)))
+    good = {labels: made for (name, labels), made in values.items() if name == "ncheck_node_good"}
+    states = {dict(labels)["state"]: made for (name, labels), made in values.items() if name == "ncheck_state"}
+    assert (good, values["ncheck_run_partial", ()]) == ({(("node", "node02"),): 0}, 1)
+    assert states == {"clean": 0, "warnings": 0, "not_verified": 1, "not_ready": 0}
+    assert value(replace(reports["mixed_nccl"], select=("NC2",)), "ncheck_state", state="not_ready") == 1
+    assert value(reports["healthy"], "ncheck_run_partial") == 0
+
+
 def test_bandwidth_is_in_bytes_per_second_and_a_failed_test_has_none(reports: dict[str, Report]) -> None:
     report = measurements.broken(reports["healthy"])
     failed = {"stage": "all", "what": "all-reduce on 4 nodes", "nodes": "gpu[01-04]", "by": "NCCL 2.21.5"}

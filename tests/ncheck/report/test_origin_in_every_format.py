@@ -23,3 +23,17 @@ def test_a_report_says_its_time_host_user_command_and_version(form: str, reports
     text = stream.getvalue().replace("%3A", ":")
     wanted = ("0.1.0", TIMES.get(form, "2026-11-22 14:04:05+01:00"), "head7", "ada", "ncheck nodes.txt")
     assert [word for word in wanted if word not in text] == []
+
+
+@pytest.mark.parametrize("form", [one for one in FORMATS if one not in ("json", "openmetrics")])
+def test_a_report_says_to_which_checks_it_was_limited(form: str, reports: dict[str, Report]) -> None:
+    def written(report: Report) -> str:
+        stream = io.StringIO()
+        show(report, form, stream, {})
+        return stream.getvalue().replace("%2C", ",")
+
+    words = 'name="ncheck.select" value="NC4,versions"' if form == "junit" else "only NC4, versions checked"
+    assert words in written(replace(reports["healthy"], select=("NC4", "versions")))
+    whole = written(reports["healthy"])
+    assert "only NC4" not in whole
+    assert "ncheck.select" not in whole

@@ -131,30 +131,38 @@ def test_the_brake_says_who_is_held_back(reports: dict[str, Report]) -> None:
     assert comments[2] == "# held back, bad too: node04, --max-drain allows 1 of 4 nodes"
 
 
+@pytest.mark.parametrize("select", [(), ("NC4",)])
 @pytest.mark.parametrize("form", ["slurm", "kubernetes"])
 def test_a_node_is_given_back_that_ncheck_drained_and_that_passed_those_checks(
-    form: str, reports: dict[str, Report], tmp_path: Path
+    form: str, select: tuple[str, ...], reports: dict[str, Report], tmp_path: Path
 ) -> None:
-    """The script is run, with programs that answer as Slurm's and Kubernetes' do, and that write down what they do."""
+    """The script is run, with programs that answer as Slurm's and Kubernetes' do, and that write down what they do.
+
+    After a run of some checks, that a node is reached does not give it back.
+    """
     verdicts = (
         Verdict("ib-port-polling", "NC402", ("node01", "node02", "node03"), Outcome.PASSED),
         Verdict("node-slow", "NC710", ("node01",), Outcome.PASSED),
         Verdict("node-slow", "NC710", ("node02", "node03"), Outcome.SKIPPED, "not measured"),
     )
-    report = replace(sick(reports["healthy"], LOST), verdicts=verdicts, drain=())
+    report = replace(
+        sick(reports["healthy"], LOST), verdicts=verdicts, drain=(), select=select,
+        nodes=(*reports["healthy"].nodes, *(NodeSummary(name, reached=True) for name in ("node05", "node06"))),
+    )  # fmt: skip
     drained = {
         "node01": "NC402 ib-port-polling, NC710 node-slow", "node02": "NC402 ib-port-polling, NC710 node-slow",
-        "node03": "NC402 ib-port-polling",
+        "node03": "NC402 ib-port-polling", "node05": "not reached", "node06": "X12 fan-slow",
     }  # fmt: skip
     for node, reason in drained.items():
         (tmp_path / node).write_text(
             f"NodeName={node} State=IDLE+DRAIN Reason=ncheck: {reason} [root@2026-11-26T10:00:00]\n" if form == "slurm"
-            else ".".join(word for word in reason.split() if word.startswith("NC"))
+            else ".".join(word for word in reason.split() if word == "reached" or word[-1].isdecimal())
         )  # fmt: skip
     (tmp_path / "node03").write_text("Reason=disk [anna@2026-11-26T10:00:00]\n" if form == "slurm" else "")
     programs = {
         "scontrol": f"case $1$2$3 in -oshownode) cat {tmp_path}/$4 ;; showhostnamesnode01) echo node01 ;; "
-        f"showhostnames*) echo node02; echo node03 ;; *) echo $* >> {tmp_path}/done ;; esac",
+        "showhostnamesnode*02-03*) echo node02; echo node03 ;; showhostnamesnode*05-06*) echo node05; echo node06 ;; "
+        f"*) echo $* >> {tmp_path}/done ;; esac",
         "kubectl": f"case $1 in get) cat {tmp_path}/$3 ;; *) echo $* >> {tmp_path}/done ;; esac",
     }
     for name, text in programs.items():
@@ -167,10 +175,14 @@ def test_a_node_is_given_back_that_ncheck_drained_and_that_passed_those_checks(
         ["/bin/sh"], input=stream.getvalue(), text=True, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True
     )
     assert done.returncode == 0
-    assert (tmp_path / "done").read_text().splitlines() == {
-        "slurm": ["update nodename=node01 state=resume"],
-        "kubernetes": ["uncordon node01", "label node node01 ncheck-drained-"],
-    }[form]
+    assert (tmp_path / "done").read_text().splitlines() == [
+        line
+        for node in (*(() if select else ("node05",)), "node01")
+        for line in {
+            "slurm": [f"update nodename={node} state=resume"],
+            "kubernetes": [f"uncordon {node}", f"label node {node} ncheck-drained-"],
+        }[form]
+    ]
 
 
 def test_bad_nodes_are_cordoned_with_their_codes(reports: dict[str, Report]) -> None:
