@@ -63,7 +63,7 @@ def launch(
 
     The report goes to standard error. If an error affects the launch plan, nothing is started and the exit code is 1;
     --force starts the job anyway. ncheck then replaces itself by the program: input, output, signals and exit code are
-    those of the program.
+    those of the program. With --history ncheck waits for its end, to note it and the errors that links counted.
 
     With --retry 3 ncheck waits for the end of the program, and starts it up to three times more where its log says that
     this helps. A node loses its place to a spare only if a measurement with two other nodes proves its fault.
@@ -86,6 +86,10 @@ def launch(
         return with_retries(settings, Limits(retry, shrink), spare, files)
     if spare or shrink:
         raise click.UsageError(f"{'--spare' if spare else '--shrink'} is for --retry N", context)
+    if settings.history is not None:
+        from ncheck.cli.retry import noted
+
+        return noted(settings, files)
     report = checked(settings)
     if report.interrupted:
         say("interrupted: nothing was started")

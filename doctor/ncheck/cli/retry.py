@@ -1,4 +1,6 @@
-"""launch --retry: the job as a child, and after a failure what its log says, the proof, and the next try."""
+"""launch --retry and --history: the job as a child, and after its end the note; after a failure what its log says, the
+proof, and the next try.
+"""
 
 from __future__ import annotations
 
@@ -95,6 +97,23 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
     return _ended(end)
 
 
+def noted(settings: Settings, files: tuple[int, int]) -> int:
+    """Run the job once, and note in the history how it ended. Return its exit code, or end by its signal."""
+    from ncheck.inventory.read import read_inventory
+
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    report = checked(settings, nodes)
+    if report.interrupted:
+        say("interrupted: nothing was started")
+        return report.exit_code
+    command = startable(report, force=settings.force)
+    if command is None:
+        return EXIT_FINDINGS
+    end = _job_ended(command, None, files)
+    _noted(end, tuple(node for node in nodes if node.name not in report.dropped), settings)
+    return _ended(end)
+
+
 def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, files: tuple[int, int]) -> JobEnd:
     """Run one try after the other, and return the end of the last one."""
     tries, end = list[Try](), JobEnd(EXIT_FINDINGS)
@@ -116,16 +135,18 @@ def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, fi
             end = _run(command, log, files)
             if end.code == 0:
                 log.unlink(missing_ok=True)
-                _noted(end, place, own)
+                _noted(end, place.nodes, own)
                 return end
             tries.append(_try_of(_Ran(own, report, command, end, log, began)))
             kept = f"its output: ncheck triage --logs {shlex.quote(str(log))}"
             kept = kept if log.exists() else f"its output was removed from {log}"
             say(f"try {len(tries)} failed ({end.shown}); {kept}")
-            action: Again | End | JobEnd | None = _noted(end, place, own) or _decided(tries, limits, place, settings)
+            interrupted = _noted(end, place.nodes, own)
+            action: Again | End | JobEnd | None = interrupted or _decided(tries, limits, place, settings)
         else:
             action = _around_bad(report, tries, limits, place)
         if isinstance(action, JobEnd):
+            say("interrupted: not restarted")
             return action
         if action:
             say(action.sentence)
@@ -144,36 +165,41 @@ def _run(command: LaunchCommand, path: Path, files: tuple[int, int]) -> JobEnd:
         file = path.open("wb")
     except OSError as error:
         raise _cannot_keep(path, error) from None
-    raised = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, files)
     try:
         with file:
             log = Log(file)
-            end = run_job(command.argv, log)
-    except OSError as error:
+            end = _job_ended(command, log, files)
+    except CannotStartError:
         path.unlink(missing_ok=True)
-        raise CannotStartError(f"cannot start {command.argv[0]}: {error.strerror}") from None
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, raised)
+        raise
     if log.lost:
         say(f"the output is not whole in {path}: {log.lost}")
     return end
 
 
-def _noted(end: JobEnd, place: Place, settings: Settings) -> JobEnd | None:
-    """Note in the history how a try ended, as --job-ended does. Return the end, where that was interrupted.
+def _job_ended(command: LaunchCommand, log: Log | None, files: tuple[int, int]) -> JobEnd:
+    """Run the job to its end, with the limit of open files that ncheck was started with. Raises CannotStartError."""
+    raised = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    try:
+        return run_job(command.argv, log)
+    except OSError as error:
+        raise CannotStartError(f"cannot start {command.argv[0]}: {error.strerror}") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, raised)
 
-    All nodes of the try are asked, also one that loses its place now. Who ended the job waits for nothing more.
+
+def _noted(end: JobEnd, nodes: tuple[Node, ...], settings: Settings) -> JobEnd | None:
+    """Note in the history how the job ended, as --job-ended does. Return the end, where that was interrupted.
+
+    All its nodes are asked, also one that loses its place now. Who ended the job waits for nothing more.
     """
     if settings.history is None or end.signalled or end.unread:
         return None
     own = replace(settings, job_ended=end.exit_code, drop_bad=False, good_nodes=None, bad_nodes=None)
-    found = examined(own, observer_for(sys.stderr, os.environ, own.longest), place.nodes)
+    found = examined(own, observer_for(sys.stderr, os.environ, own.longest), nodes)
     say_news(found)
-    if found.interrupted and end.code:
-        say("interrupted: not restarted")
-        return JobEnd(found.exit_code)
-    return None
+    return JobEnd(found.exit_code) if found.interrupted and end.code else None
 
 
 @dataclass(frozen=True)
@@ -240,7 +266,6 @@ def _decided(tries: list[Try], limits: Limits, place: Place, settings: Settings)
         )  # fmt: skip
         found = examined(proving, observer_for(sys.stderr, os.environ, proving.longest), nodes)
         if found.interrupted:
-            say("interrupted: not restarted")
             return JobEnd(found.exit_code)
         proofs[action.suspect] = proof_of(found, action)
     return action

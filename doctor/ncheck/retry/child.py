@@ -114,12 +114,12 @@ class Log:
             self.lost = error.strerror or str(error)
 
 
-def run_job(argv: Sequence[str], log: Log, environ: Mapping[str, str] = os.environ) -> JobEnd:
-    """Run the job to its end. Raises OSError if it cannot be started."""
+def run_job(argv: Sequence[str], log: Log | None, environ: Mapping[str, str] = os.environ) -> JobEnd:
+    """Run the job to its end; without a log its output is that of this process. Raises OSError if it cannot start."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
     try:
         with ExitStack() as after:
-            channels = _channels(after, log)
+            channels = _channels(after, log) if log else ()
             actions = [(os.POSIX_SPAWN_DUP2, one.inner, number) for one in channels for number in one.numbers]
             child = os.posix_spawnp(
                 argv[0], list(argv), dict(environ), file_actions=actions, setsigmask=before, setsigdef=RESTORED
@@ -131,7 +131,8 @@ def run_job(argv: Sequence[str], log: Log, environ: Mapping[str, str] = os.envir
                 one.finish()
         return JobEnd(code, signalled, any(one.unread for one in channels))
     finally:
-        log.close()
+        if log:
+            log.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -76,6 +76,16 @@ def test_each_try_is_noted_in_the_history_by_itself(environ: dict[str, str], tmp
     assert [re.sub(r".* job |[:;].*", "", one) for one in said] == ["was not noted", "ended with 139", "ended with 0"]
 
 
+def test_a_job_that_is_started_once_is_noted_too(environ: dict[str, str], tmp_path: Path) -> None:
+    in_turn(tmp_path, "echo out; sleep 1.1; exit 7")
+    path = str(tmp_path / "h.db")
+    done = launched(environ, "--history", path, "--", "train")
+    runs = [(run.kind, run.exit_code) for run in History(path).runs()]
+    assert (done.returncode, tries(tmp_path), runs.count((JOB, 7)), len(runs)) == (7, 1, 1, 3)
+    assert done.stdout.endswith("out\n")
+    assert sentences(done) == []  # none of a try
+
+
 def test_three_tries_with_one_root_are_enough_and_the_end_is_the_last_ones(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -113,12 +123,15 @@ def test_a_signal_that_is_sent_to_ncheck_ends_the_job_once_and_for_all(environ: 
     assert "ncheck: not restarted: it was ended by SIGTERM" in errors
 
 
-def test_input_limits_and_signals_are_those_without_retry(environ: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [RETRY, ("--history", "h.db", "--", "train")])
+def test_input_limits_and_signals_are_those_of_a_program_that_takes_the_place_of_ncheck(
+    words: tuple[str, ...], environ: dict[str, str], tmp_path: Path
+) -> None:
     look = "ulimit -n; grep -E 'Sig(Ign|Blk)' /proc/self/status"
     stand_in(tmp_path, f"cat; {look}")
-    shell = f"ulimit -S -n 200; {look}; echo typed | {shlex.join([*NCHECK, '--force', *RETRY])}"
+    shell = f"ulimit -S -n 200; {look}; echo typed | {shlex.join([*NCHECK, '--force', *words])}"
     done = subprocess.run(
-        ["bash", "-c", shell], env=environ, capture_output=True, text=True, timeout=SECONDS, check=True,
+        ["bash", "-c", shell], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if not line.startswith("word:")]
     before, after = (int(line.split()[1], 16) & ~GLIBC for line in (lines[2], lines.pop()))
