@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -250,6 +250,25 @@ def language_for(wanted: str, stream: TextIO) -> str:
 def say(message: str) -> None:
     """Print a message on standard error. Text from a node in it cannot control the terminal."""
     click.echo(f"ncheck: {printable(redact(message), _LONGEST)}", err=True)
+
+
+Shown = TypeVar("Shown")
+
+
+def print_in(forms: Mapping[str, Callable[[Shown], str]], outputs: Sequence[str], value: Shown) -> None:
+    """Print a value in each of the forms that -o names, as FORMAT or FORMAT=FILE; as text where it names none."""
+    chosen = [(form, path) for form, _, path in (one.partition("=") for one in outputs or ("text",))]
+    if unknown := [form for form, _ in chosen if form not in forms]:
+        raise click.UsageError(f"-o: expected one of {', '.join(forms)}, not {unknown[0]!r}")
+    for form, path in chosen:
+        text = forms[form](value)
+        if path:
+            from ncheck.files import write_whole
+
+            write_whole(path, "-o", lambda file, text=text: file.write(text))  # type: ignore[misc]
+            say(f"wrote {path}")
+        else:
+            click.echo(text, nl=False)
 
 
 def _say_nobody_named(settings: Settings) -> None:

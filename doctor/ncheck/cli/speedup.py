@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from ncheck.cli.examine import say
+from ncheck.cli.examine import print_in
 from ncheck.cli.options import files
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, NcheckError
 
@@ -57,9 +57,6 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
     from ncheck.speedup.show import FORMS
     from ncheck.speedup.throughput import DROP, STEPS, throughput
 
-    chosen = [(form, path) for form, _, path in (one.partition("=") for one in outputs or ("text",))]
-    if unknown := [form for form, _ in chosen if form not in FORMS]:
-        raise click.UsageError(f"-o: expected one of {', '.join(FORMS)}, not {unknown[0]!r}")
     runs = []
     for word in logs:
         size, name = _named(word)
@@ -69,15 +66,7 @@ def speedup(  # noqa: PLR0913, PLR0917  the options
             raise NcheckError(f"{name}: {error.strerror}") from None
         runs.append(JobLog(size, name, found))
     scaling = scaling_of(runs, MINIMUM if minimum is None else minimum, same_batch=same_global_batch)
-    for form, path in chosen:
-        text = FORMS[form](scaling)
-        if path:
-            from ncheck.files import write_whole
-
-            write_whole(path, "-o", lambda file, text=text: file.write(text))  # type: ignore[misc]
-            say(f"wrote {path}")
-        else:
-            click.echo(text, nl=False)
+    print_in(FORMS, outputs, scaling)
     return EXIT_FINDINGS if scaling.poor or scaling.implausible else EXIT_CLEAN
 
 
