@@ -54,7 +54,9 @@ MEASURED = "ncheck_checks.measured."
 OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
-ROOMS = ("ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup", "ncheck.retry")
+ROOMS = (
+    "ncheck.probe", "ncheck.triage", "ncheck.hook", "ncheck.read", "ncheck.speedup", "ncheck.predict", "ncheck.retry",
+)  # fmt: skip
 OPENERS = (
     "ncheck",
     "ncheck.api",

@@ -56,7 +56,7 @@ _PLACES = {
     "launch": ("launch", "launch"), "triage": ("triage", "triage"), "explain": ("explain", "explain"),
     "list": ("explain", "list_checks"), "read": ("explain", "read"),
     "mcp": ("mcp", "mcp"), "schema": ("explain", "schema"), "allow": ("explain", "allow"),
-    "speedup": ("speedup", "speedup"),
+    "speedup": ("speedup", "speedup"), "predict": ("predict", "predict"),
 }  # fmt: skip
 
 

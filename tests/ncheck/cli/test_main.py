@@ -59,6 +59,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "local",
         "mcp",
         "plan",
+        "predict",
         "probe",
         "read",
         "replay",
