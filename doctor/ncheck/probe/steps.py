@@ -2,18 +2,23 @@
 
 All nodes together is what matters most, so time is kept for it. What cannot be afforded is not begun, and says so. A
 node that failed by itself, fell silent or failed with two partners is asked no more; the rest go on.
+
+The first operation (--op) has all stages; then each further one has a share of the time that is left: inside nodes, one
+round of pairs, and more of them only where it shows a slow one, and all nodes together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.evidence import Evidence, JsonValue
+from ncheck.model.op import Op
 from ncheck.model.phase import NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
 from ncheck.probe.expected import expectation
@@ -25,6 +30,7 @@ from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.questions import StepTasks, identifier, skipped
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
+from ncheck.probe.search import Expect, searched
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -41,6 +47,7 @@ _PARTNERS = 2  # with whom a node must have failed before it is asked no more
 PATIENT = 0.25  # of the time, that a step may take before it counts as hung, where that is more than its driver says
 _FEW = 2  # nodes: fewer cannot be measured together
 _SPARE = 3  # ids more than a node can need
+_BESIDE_PAIRS = 2  # ids for a further operation: inside the node, and all nodes together
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,7 @@ class Progress:
     rounds   how many rounds there were, those that were skipped too
     out      nodes that are asked no more, and why
     used     how many of its NCCL identifiers were used up, by node
+    op       the operation that is measured now
     """
 
     context: ProbeContext
@@ -120,6 +128,7 @@ class Progress:
     rounds: int = 0
     out: Mapping[str, str] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
+    op: Op = Op.ALL_REDUCE
 
     @classmethod
     def of(cls, cluster: Cluster, assessment: Assessment, settings: Settings, now: float) -> Progress:
@@ -134,7 +143,9 @@ class Progress:
         if isinstance(chosen, Refused):
             notes.append(dict.fromkeys(context.nodes, (_refusal(settings, chosen),)))
             chosen, parts = Chosen({}, {}), _ALONE
-        return cls(context, chosen, now + settings.probe_time, tuple(filter(None, notes)), parts)
+        return cls(
+            context, chosen, now + settings.probe_time, tuple(filter(None, notes)), parts, op=settings.ops[0]
+        )  # fmt: skip
 
     def at(self, cluster: Cluster) -> Progress:
         """Return it with what is known by now."""
@@ -151,6 +162,15 @@ class Progress:
         """Return what was measured so far, by node."""
         known = self.context.cluster.facts(ProbeFacts)
         return {node: known.get(node, ProbeFacts(())) for node in self.context.nodes}
+
+    @property
+    def further(self) -> bool:
+        """Whether this is not the first operation."""
+        return self.op is not self.context.settings.ops[0]
+
+    def pairs(self, done: Iterable[Collective]) -> tuple[Collective, ...]:
+        """Return the pairs among these, of the operation that is measured now."""
+        return tuple(one for one in done if one.step.stage is Stage.PAIR and one.step.op is self.op)
 
     def done(self) -> tuple[Collective, ...]:
         """Return all steps that were measured so far."""
@@ -170,7 +190,7 @@ class Progress:
 
     def without_suspects(self, done: Iterable[Collective], partners: int = 1) -> Progress:
         """Return it without the nodes that failed with so many partners and succeeded with none."""
-        pairs = [one for one in done if one.step.stage is Stage.PAIR]
+        pairs = self.pairs(done)
         succeeded = {node for one in pairs if one.whole for node in one.step.group}
         out = dict(self.out)
         for node in (node for node in self.remaining() if node not in succeeded):
@@ -186,9 +206,9 @@ class Progress:
         """
         progress = replace(self.without_suspects(done, _PARTNERS), parts=(_pairs, *self.parts))
         driver = self.chosen.beside.get("rdma")
-        if not driver:
+        if not driver or self.further:
             return progress
-        number = len({one.step.round for one in done if one.step.stage is Stage.PAIR})
+        number = len({one.step.round for one in self.pairs(done)})
         proved = {node for one in done if one.step.stage is Stage.RAIL and one.whole for node in one.step.group}
         remaining = set(progress.remaining())
         wanted = [pair for pair in pairs if remaining.issuperset(pair) and not proved.issuperset(pair)]
@@ -245,15 +265,16 @@ class Progress:
             ids[step], count = identifier(self.context, step.group, self.unused(leader))
             used[leader] = used.get(leader, 0) + count
         tasks = StepTasks(self.context, driver, steps, ids, planned.lane, self.chosen.note)
+        name = planned.name if self.op is Op.ALL_REDUCE else f"{planned.name}: {self.op.value}"
         return ProbeStep(
-            planned.name, frozenset(node for group in groups for node in group),
+            name, frozenset(node for group in groups for node in group),
             lambda _cluster, left: tasks.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE,
             begun=replace(begun, used=used), round=planned, steps=steps,
         )  # fmt: skip
 
     def not_measured(self, driver: Driver, stage: Stage, seconds: float) -> str:
         """Return why a round is skipped, "" if it is not. A driver without any sizes needs none."""
-        if why := driver.lacks(self.context):
+        if why := driver.lacks(self.context, self.op):
             return why
         if driver.sizes and not self.sizes(driver, stage):
             return "no size fits into the free memory"
@@ -262,11 +283,12 @@ class Progress:
     def steps(self, driver: Driver, stage: Stage, groups: Iterable[tuple[str, ...]]) -> tuple[Step, ...]:
         """Return the steps of the next round."""
         sizes, net = self.sizes(driver, stage), driver.net(self.context, stage)
+        op = self.op if driver.ops else Op.ALL_REDUCE
         return tuple(
             Step(
                 self.rounds + 1, stage, driver.method, group,
                 tuple(driver.ranks(self.context, stage, node) for node in group), sizes, driver.launcher,
-                net, self.context.settings.expect, self.context.settings.repeats,
+                net, self.context.settings.expect, self.context.settings.repeats, op,
             )
             for group in groups
         )  # fmt: skip
@@ -305,11 +327,14 @@ class Progress:
     def affordable(self, driver: Driver, stage: Stage, now: float) -> float:
         """Return the seconds that a step may take, with those kept back that all nodes together will need."""
         last = self.chosen.drivers.get(Stage.ALL)
-        kept = 0.0
+        left, whole, kept = self.ends - now, self.context.settings.probe_time, 0.0
+        if self.further:
+            ops = self.context.settings.ops
+            left = whole = left / (len(ops) - ops.index(self.op))
         diagnoses = driver.method is Method.DIAGNOSTICS
         if last and stage is not Stage.ALL and not diagnoses and len(self.context.nodes) >= _FEW:
-            kept = min(KEPT * self.context.settings.probe_time, self.longest(last))
-        return self.ends - now - PATIENCE - kept
+            kept = min(KEPT * whole, self.longest(last))
+        return left - PATIENCE - kept
 
 
 def next_step(progress: Progress, cluster: Cluster, now: float) -> ProbeStep | None:
@@ -353,7 +378,8 @@ def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
     if not driver:
         return progress
     seconds = min(driver.to_meet, (progress.ends - now) * (1.0 - KEPT) - PATIENCE)
-    count = most_rounds(len(context.nodes)) + len(context.nodes).bit_length() + _SPARE
+    rounds, further = most_rounds(len(context.nodes)), len(context.settings.ops) - 1
+    count = rounds + len(context.nodes).bit_length() + _SPARE + further * (rounds + _BESIDE_PAIRS)
 
     arguments: dict[str, dict[str, JsonValue]] = {
         node: {
@@ -395,15 +421,25 @@ def _inside(progress: Progress, _now: float) -> Progress:
 
 
 def _pairs(progress: Progress, _now: float) -> Progress:
-    """Measure disjoint pairs at once, until there is nothing more to find: ProbeStep.after plans the next round."""
+    """Measure disjoint pairs at once, until there is nothing more to find: ProbeStep.after plans the next round.
+
+    Of a further operation every node has a second partner only where the first round shows a pair that is slow.
+    """
     driver, context = progress.chosen.drivers.get(Stage.PAIR), progress.context
     if not driver:
         return progress
-    known, done = context.cluster.known, progress.done()
+    known, done = context.cluster.known, progress.pairs(progress.done())
     expected = expectation({node: hardware_of(known.get(node, {})) for node in context.nodes})
-    number = len({one.step.round for one in done if one.step.stage is Stage.PAIR}) + 1
+    number = len({one.step.round for one in done}) + 1
+    if progress.further and number > 1 and not _suspicious(done, expected):
+        return progress
     pairs = pair_rounds(progress.remaining(), done, expected)
     return replace(progress, waiting=(Round(driver, Stage.PAIR, pairs, f"measuring pairs, round {number}"),))
+
+
+def _suspicious(pairs: Sequence[Collective], expected: Expect) -> bool:
+    """Return whether some of these pairs failed, or were slow or nearly so."""
+    return not all(one.whole for one in pairs) or not all(one.fast for one in searched(pairs, expected).meetings)
 
 
 def _rails_again(progress: Progress, _now: float) -> Progress:
@@ -465,7 +501,20 @@ def _refusal(settings: Settings, refused: Refused) -> NotAsked:
     return NotAsked(TASK, refused.why, failed=wanted, remedy=refused.remedy if wanted else "")
 
 
+def _further_ops(progress: Progress, _now: float) -> Progress:
+    """Measure the further operations, one after the other, each with the nodes that the first one left."""
+    parts: list[Part] = []
+    for op in progress.context.settings.ops[1:]:
+        parts += (partial(_next_op, op, progress.out), *_OF_FURTHER)
+    return replace(progress, parts=(*parts, *progress.parts))
+
+
+def _next_op(op: Op, out: Mapping[str, str], progress: Progress, _now: float) -> Progress:
+    return replace(progress, op=op, out=out)
+
+
 _ALONE: tuple[Part, ...] = (_test_gpus,)
+_OF_FURTHER: tuple[Part, ...] = (_inside, _pairs, _together)
 _PARTS: tuple[Part, ...] = (
     *_ALONE,
     _meet,
@@ -477,6 +526,7 @@ _PARTS: tuple[Part, ...] = (
     _scaling,
     _together,
     _diagnose,
+    _further_ops,
 )
 
 

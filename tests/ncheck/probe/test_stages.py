@@ -11,6 +11,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
+from ncheck.model.op import Op
 from ncheck.model.plan import Blocker
 from ncheck.probe.facts import TASK, ProbeFacts, probed
 from ncheck.probe.node_result import Skipped, Stage, Step, StepFailure
@@ -210,6 +211,17 @@ def test_one_node_that_is_left_meets_nobody() -> None:
     driven = Driven(dropped_later=dict.fromkeys(ALL[1:], "NC710"), settings=DROPPING).run()
     assert "measuring all" not in driven.stages()
     assert driven.probed("gpu01").skipped == ()
+
+
+def test_an_operation_that_the_method_lacks_is_skipped_with_the_reason() -> None:
+    driven = Driven(settings=Settings(probe="nccl", ops=(Op.ALL_REDUCE, Op.ALL_TO_ALL))).run()
+    assert driven.stages() == OF_ALL
+    skipped = [(one.step.round, one.step.stage, one.step.op, one.why) for one in driven.probed("gpu01").skipped]
+    assert skipped == [
+        (6, Stage.INSIDE, Op.ALL_TO_ALL, "nccl has no all-to-all"),
+        (7, Stage.PAIR, Op.ALL_TO_ALL, "nccl has no all-to-all"),
+        (8, Stage.ALL, Op.ALL_TO_ALL, "nccl has no all-to-all"),
+    ]
 
 
 def test_nodes_that_were_not_reached_have_no_part() -> None:

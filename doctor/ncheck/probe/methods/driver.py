@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, Stage, Step
 
@@ -78,6 +79,7 @@ class Driver:
     to_meet  seconds for that, as far as all nodes together keep theirs
     ids      every step uses up one identifier
     across   name of the driver that measures between nodes, "" if this one does
+    ops      operations that it measures; none where it measures none, but the network itself
     """
 
     method: ClassVar[Method]
@@ -90,14 +92,15 @@ class Driver:
     meets: ClassVar[bool] = False
     to_meet: ClassVar[float] = 10.0
     ids: ClassVar[bool] = False
+    ops: ClassVar[frozenset[Op]] = frozenset({Op.ALL_REDUCE})
 
     def unfit(self, context: ProbeContext) -> str:
         """Return why this driver cannot be used on these nodes, "" if it can."""
         raise NotImplementedError
 
-    def lacks(self, context: ProbeContext) -> str:  # noqa: ARG002  the contract's arguments
-        """Return why its steps are skipped although other stages run, "" if they are not."""
-        return ""
+    def lacks(self, context: ProbeContext, op: Op) -> str:  # noqa: ARG002  the contract's arguments
+        """Return why its steps of this operation are skipped although other steps run, "" if they are not."""
+        return f"{self.method.value} has no {op.value}" if self.ops and op not in self.ops else ""
 
     def ranks(self, context: ProbeContext, stage: Stage, node: str) -> int:  # noqa: ARG002  the contract's arguments
         """Return the number of ranks of a node in a step of this stage."""

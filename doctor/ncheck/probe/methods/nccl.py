@@ -186,6 +186,7 @@ class Diagnostics(Nccl):
     stages: ClassVar = frozenset({Stage.ALL})
     sizes: ClassVar = {}
     least, most = 6.0, 30.0
+    ops: ClassVar = frozenset()
 
     def unfit(self, context: ProbeContext) -> str:
         """Return which nodes have an NCCL without diagnostics."""

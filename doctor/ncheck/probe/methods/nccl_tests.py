@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.op import Op
 from ncheck.plan.launch import NoLineError
 from ncheck.probe.agent.nccl_tests import program_output
 from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
@@ -96,8 +97,10 @@ class NcclTestsAcross(LocalDriver, NcclTests):
     stages: ClassVar = frozenset({Stage.PAIR, Stage.SCALING, Stage.ALL})
     least, most = 6.0, 40.0
 
-    def lacks(self, context: ProbeContext) -> str:
+    def lacks(self, context: ProbeContext, op: Op) -> str:
         """Return why there is no test between the nodes."""
+        if why := super().lacks(context, op):
+            return why
         without = [node for node in context.nodes if not _with_mpi(context, node)]
         if without:
             return f"{PLAIN} on {fold(without)} was built without MPI and would test each GPU alone: make MPI=1"

@@ -33,6 +33,7 @@ class Rdma(Driver):
     stages: ClassVar = frozenset({Stage.RAIL})
     sizes: ClassVar = {Stage.RAIL: (MIB,)}
     least, most = 3.0, 12.0
+    ops: ClassVar = frozenset()
 
     def unfit(self, context: ProbeContext) -> str:
         """Return why no rail is tested."""
