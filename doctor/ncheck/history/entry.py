@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ncheck.differences import OF_INTERFACES, THERE, Topic, facts_about, unread_in, values_of
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.fact import name_of
+from ncheck.model.fact import Absent, Unread, name_of
 from ncheck.model.finding import Outcome, Severity
 from ncheck.redact import redact
 from ncheck.text import printable, size
@@ -27,6 +27,7 @@ EXAMINED = STATES[:3]
 TRIAGE = "triage"  # a kind of run
 JOB = "job"  # the same: a job that ended, whose nodes another entry of that time has
 SETUP = "setup"  # a kind of what is kept
+COUNTER, COUNTED = "counter", "counted"  # kinds of what is kept
 LINKS, ERRORS = "links", "errors"  # what the figures of a job are of: all its links, and what one of them counted
 _RAN = (Outcome.PASSED, Outcome.FAILED)
 
@@ -45,13 +46,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Kept:
-    """What stays the same from run to run until something changes. `kind`: host, boot, machine, gpu, hca, counter, or
-    setup.
+    """What stays the same from run to run until something changes. `kind`: host, boot, machine, gpu, hca, counter,
+    counted, or setup.
 
     `place`: of a GPU its PCI address, of an HCA or a counter its name. `value`: of a GPU its UUID, of an HCA its GUID.
-    `detail`: the serial number of a GPU, where it says it. A setup is of all nodes of a run together (`node` is their
-    folded list): a version or a setting, with the fact that says it (`detail`); without `place`: all of them could read
-    that fact.
+    `detail`: the serial number of a GPU, where it says it; of a counter, of what it is: ports or gpus. Counted says of
+    how many of these (`place`) the counters were read: one that is not kept was 0. A setup is of all nodes of a run
+    together (`node` is their folded list): a version or a setting, with the fact that says it (`detail`); without
+    `place`: all of them could read that fact.
     """
 
     node: str
@@ -121,7 +123,7 @@ def entry_of(
         nodes={state: tuple(names) for state, names in states.items()},
         checks=tuple(sorted({one.code for one in report.verdicts if one.outcome in _RAN})),
         findings=findings,
-        kept=(*_kept(report), *_gpu_counters(known or {}), *_setups(list(states.values()), known or {})),
+        kept=(*_kept(report), *_counters(report, known or {}), *_setups(list(states.values()), known or {})),
         figures=tuple(_figures(report)),
     )  # fmt: skip
 
@@ -148,16 +150,25 @@ def _kept(report: Report) -> Iterator[Kept]:
         yield from (Kept(one.node, kind, "", value) for kind, value in named if value)
         yield from (Kept(one.node, "gpu", pci, uuid, one.gpu_serials.get(pci, "")) for pci, uuid in one.gpus.items())
         yield from (Kept(one.node, "hca", name, guid) for name, guid in one.hcas.items())
-        yield from (Kept(one.node, "counter", name, str(count)) for name, count in one.counters.items())
 
 
-def _gpu_counters(known: Mapping[str, Facts]) -> Iterator[Kept]:
-    """Yield what GPUs have counted of memory, NVLink and PCIe errors."""
+_PORTS, _GPUS = "ports", "gpus"  # the members of the facts that count errors, by which they are kept
+_COUNTING = {"ErrorCountersFacts": _PORTS, "GpuHealthFacts": _GPUS}
+
+
+def _counters(report: Report, known: Mapping[str, Facts]) -> Iterator[Kept]:
+    """Yield what ports have counted, and GPUs of memory, NVLink and PCIe errors; and of how many that was read."""
+    for one in report.hardware:
+        yield from (Kept(one.node, COUNTER, name, str(count), _PORTS) for name, count in one.counters.items())
     for node, facts in known.items():
+        for kind, fact in facts.items():
+            place = _COUNTING.get(name_of(kind), "")
+            if place and not isinstance(fact, (Absent, Unread)):
+                yield Kept(node, COUNTED, place, str(len(getattr(fact, place))))
         for value, text in values_of({kind: fact for kind, fact in facts.items() if kind.__name__ == _OF_GPUS}).items():
             if value.explained[0] is Topic.COUNTER and text.isdecimal() and text != "0":
                 name = value.member.removeprefix("gpus.").replace("_", " ")
-                yield Kept(node, "counter", " ".join((*value.part[:1], name, *value.part[1:])), text)
+                yield Kept(node, COUNTER, " ".join((*value.part[:1], name, *value.part[1:])), text, _GPUS)
 
 
 _OF_GPUS = "GpuHealthFacts"

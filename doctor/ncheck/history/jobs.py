@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ncheck.history.entry import ERRORS, JOB, LINKS, Entry, Figure
+from ncheck.history.entry import COUNTED, COUNTER, ERRORS, JOB, LINKS, Entry, Figure
 from ncheck.history.lemons import JobNote, Link, Suspect, suspects
 from ncheck.history.store import Span
 
@@ -16,12 +16,11 @@ _MOST_LINKS = 10**7  # of all nodes
 _UNIT = "job"
 
 
-def job_of(entry: Entry, links: Mapping[str, int], spans: Sequence[Span], code: int) -> Entry | None:
-    """Return the note of a job that ended before this run. `links`: how many each node has; `spans`: before the run was
-    added.
+def job_of(entry: Entry, spans: Sequence[Span], code: int) -> Entry | None:
+    """Return the note of a job that ended before this run. `spans`: before the run was added.
 
-    A node that no earlier run examined has nothing to compare with and is left out; None: that are all. After a reboot
-    counters began at 0.
+    A node whose counters the last run before did not read has nothing to compare with and is left out; None: that are
+    all. After a reboot counters began at 0.
     """
     last: dict[str, float] = {}
     for span in spans:
@@ -31,25 +30,29 @@ def job_of(entry: Entry, links: Mapping[str, int], spans: Sequence[Span], code: 
         for span in spans
         if span.last == last[span.kept.node]
     }
-    boots = {one.node: one.value for one in entry.kept if one.kind == "boot" and one.node in last}
-    if not boots:
+    counted = {
+        (one.node, one.place): int(one.value)
+        for one in entry.kept
+        if one.kind == COUNTED and (one.node, COUNTED, one.place) in before
+    }
+    nodes = tuple(sorted({node for node, _ in counted}))
+    if not nodes:
         return None
+    boots = {one.node: one.value for one in entry.kept if one.kind == "boot"}
     grown: dict[Link, int] = {}
     for now in entry.kept:
-        if now.kind == "counter" and now.node in boots and now.value.isdecimal():
-            same = before.get((now.node, "boot", "")) == boots[now.node]
-            was = before.get((now.node, "counter", now.place), "0") if same else "0"
+        if now.kind == COUNTER and (now.node, now.detail) in counted and now.value.isdecimal():
+            same = before.get((now.node, "boot", "")) == boots.get(now.node)
+            was = before.get((now.node, COUNTER, now.place), "0") if same else "0"
             more = int(now.value) - (int(was) if was.isdecimal() else 0)
             link = now.node, now.place.partition(" ")[0]
             if more > 0:
                 grown[link] = grown.get(link, 0) + more
     most = sorted(grown.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
-    nodes = tuple(sorted(boots))
-    every = float(sum(links.get(node, 0) for node in nodes))
     figures = [Figure((node,), place, ERRORS, float(count), _UNIT) for (node, place), count in most]
     return Entry(
         entry.time, JOB, entry.host, entry.version, code,
-        figures=(Figure(nodes, "", LINKS, every, _UNIT), *figures),
+        figures=(Figure(nodes, "", LINKS, float(sum(counted.values())), _UNIT), *figures),
     )  # fmt: skip
 
 

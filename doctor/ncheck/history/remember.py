@@ -18,7 +18,6 @@ from ncheck.history.slower import FEWEST, NotCompared, Slower
 from ncheck.history.store import History, HistoryError
 from ncheck.history.times_in_words import PART, day, minute, ordinal
 from ncheck.hostlist import fold
-from ncheck.model.fact import name_of
 from ncheck.text import span
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def remembered(
     history = History(settings.history or "")
     entry = entry_of(report, kind, time, known)
     try:
-        job = _job_before(entry, history, settings.job_ended, known or {})
+        job = _job_before(entry, history, settings.job_ended)
         added = history.add(entry, settings.keep_days)
         if job and added:
             history.add(job, settings.keep_days)
@@ -131,19 +130,14 @@ def slower_news(found: Sequence[Slower], not_compared: NotCompared | None) -> It
 _MOST_OTHERS = 3
 
 
-_NO_NOTE = "the job was not noted: no earlier run examined its nodes, so their counters have nothing to compare with"
-_COUNTING = {"ErrorCountersFacts": "ports", "GpuHealthFacts": "gpus"}  # facts with links and GPUs that count errors
+_NO_NOTE = "the job was not noted: the last run before it read no counters of its nodes that these can be compared with"
 
 
-def _job_before(entry: Entry, history: History, code: int | None, known: Mapping[str, Facts]) -> Entry | None:
+def _job_before(entry: Entry, history: History, code: int | None) -> Entry | None:
     """Return the note of the job that ended before this run, if one did."""
     if code is None:
         return None
-    links = {
-        node: sum(len(getattr(fact, _COUNTING.get(name_of(kind), ""), ())) for kind, fact in facts.items())
-        for node, facts in known.items()
-    }
-    return job_of(entry, links, history.spans() if Path(history.path).exists() else (), code)
+    return job_of(entry, history.spans() if Path(history.path).exists() else (), code)
 
 
 def _job_news(job: Entry, found: Sequence[Suspect], path: str) -> Iterator[str]:

@@ -15,8 +15,8 @@ BAD = ("n07", "mlx5_5:1")
 
 
 def kept(node: str, boot: str, **counters: int) -> tuple[Kept, ...]:
-    named = (Kept(node, "counter", f"{name}:1 symbol_error", str(count)) for name, count in counters.items())
-    return (Kept(node, "boot", "", boot), *named)
+    named = (Kept(node, "counter", f"{name}:1 symbol_error", str(count), "ports") for name, count in counters.items())
+    return (Kept(node, "boot", "", boot), Kept(node, "counted", "ports", "8"), *named)
 
 
 def test_a_job_is_noted_with_what_each_link_counted_since_the_run_before() -> None:
@@ -26,26 +26,29 @@ def test_a_job_is_noted_with_what_each_link_counted_since_the_run_before() -> No
             (kept("n1", "b1", mlx5_0=1), 1, 1),  # long over
             (kept("n1", "b1", mlx5_0=3, mlx5_1=9), 1, 2),
             (kept("n2", "b2", mlx5_0=70), 1, 2),
+            ((Kept("n1", "counted", "gpus", "4"),), 1, 2),
+            (kept("n3", "b4", mlx5_0=7), 1, 1), (kept("n3", "b4")[:1], 1, 2),  # its last run read no counters
         )
         for one in own
     )
     now = (
         *kept("n1", "b1", mlx5_0=13, mlx5_1=9, mlx5_2=5), *kept("n2", "b9", mlx5_0=7), *kept("new", "b3", mlx5_0=40),
-        Kept("n1", "counter", "0000:5a:00.0 ecc", "1"),
+        Kept("n1", "counted", "gpus", "4"), Kept("n1", "counter", "0000:5a:00.0 ecc", "1", "gpus"),
+        *kept("n3", "b4", mlx5_0=9),
     )  # fmt: skip
     run = Entry(3, "check", "head", "1", 0, kept=now)
-    job = job_of(run, dict.fromkeys(("n1", "n2", "new"), 8), spans, 137)
+    job = job_of(run, spans, 137)
     assert job == Entry(
         3, JOB, "head", "1", 137,
         figures=(
-            Figure(("n1", "n2"), "", LINKS, 16.0, "job"),
+            Figure(("n1", "n2"), "", LINKS, 20.0, "job"),
             Figure(("n1",), "mlx5_0:1", ERRORS, 10.0, "job"),
             Figure(("n2",), "mlx5_0:1", ERRORS, 7.0, "job"),  # it was started anew
             Figure(("n1",), "mlx5_2:1", ERRORS, 5.0, "job"),
             Figure(("n1",), "0000:5a:00.0", ERRORS, 1.0, "job"),
         ),
     )  # fmt: skip
-    assert job_of(run, {}, (), 0) is None  # nothing to compare with
+    assert job_of(run, (), 0) is None  # nothing to compare with
 
 
 def test_a_note_is_no_examination_and_no_failure_of_a_node() -> None:
