@@ -15,10 +15,12 @@ def settings_on(hardware: NodeHardware) -> Mapping[str, PlacedSetting]:
     return settings_of(hardware.environment, None) if hardware.environment else {}
 
 
-def allows(settings: Mapping[str, PlacedSetting], algorithm: str) -> bool:
-    """Return whether NCCL_ALGO leaves this algorithm: "Ring,Tree", "^NVLS", "Ring;allreduce:Tree"."""
+def allows(
+    settings: Mapping[str, PlacedSetting], name: str, variable: str = "NCCL_ALGO", function: str = "allreduce"
+) -> bool:
+    """Return whether NCCL_ALGO, or NCCL_PROTO, leaves this name: "Ring,Tree", "^NVLS", "Ring;allreduce:Tree"."""
     names = ""
-    for part in settings["NCCL_ALGO"].value.lower().split(";") if "NCCL_ALGO" in settings else ():
-        function, _, own = part.rpartition(":")
-        names = own if function in ("", "allreduce") else names
-    return not names or (algorithm in names.removeprefix("^").split(",")) != names.startswith("^")
+    for part in settings[variable].value.lower().split(";") if variable in settings else ():
+        of, _, own = part.rpartition(":")
+        names = own if of in ("", function) else names
+    return not names or (name in names.removeprefix("^").split(",")) != names.startswith("^")

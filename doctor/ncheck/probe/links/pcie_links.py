@@ -44,6 +44,16 @@ def between_gpus(node: str, hardware: NodeHardware, used: Sequence[str]) -> Ceil
     return links
 
 
+def assumed(links: Iterable[PcieLink]) -> float | None:
+    """Return the GB/s that NCCL assumes of a device: it reads what the links can do at most, not what they do now."""
+    known = [
+        one.most_width * _GENERATIONS[one.most_speed][1]
+        for one in links
+        if one.most_width is not None and one.most_speed in _GENERATIONS
+    ]
+    return min(known, default=None)
+
+
 def to_device(name: str, node: str, links: Iterable[PcieLink], *, idle: bool = False) -> Ceiling | None:
     """Return what the links to a device carry, None if unknown; `idle`: power saving may have lowered their speed."""
     ceilings = [ceiling for link in links if (ceiling := _streamed(name, node, link, idle=idle))]
