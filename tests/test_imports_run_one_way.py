@@ -82,6 +82,14 @@ BETWEEN_ROOMS = {
     ("ncheck.read", "ncheck.triage.certainty"): "the same",
     ("ncheck.read", "ncheck.triage.log_clues"): "the same",
     ("ncheck.read", "ncheck.triage.parse.nccl_ras"): "so is what NCCL's RAS prints",
+    ("ncheck.predict", "ncheck.probe.expected"): "what the links carry is what a measurement is held to",
+    ("ncheck.predict", "ncheck.probe.node_result"): "it is asked for as a step of the bandwidth test",
+    ("ncheck.predict", "ncheck.probe.results"): "the same",
+    ("ncheck.predict", "ncheck.probe.links.algorithms"): "which algorithms a node's settings leave",
+    ("ncheck.predict", "ncheck.probe.links.domains"): "which nodes are one to NCCL",
+    ("ncheck.predict", "ncheck.probe.links.gpu_links"): "how the GPUs of a node are linked",
+    ("ncheck.predict", "ncheck.probe.links.hardware"): "the facts of all these",
+    ("ncheck.predict", "ncheck.probe.links.pcie_links"): "what NCCL assumes of PCIe",
     ("ncheck.read", "ncheck.probe.parse.nccl_tests"): "the output of nccl-tests is read and measured by one parser",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from ncheck.timeline import JUDGED, SLURM, START, Stopwatch
 if TYPE_CHECKING:
     from ncheck.fleet.engine import Engine
     from ncheck.model.check import Listed
+    from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
     from ncheck.model.report import Report
     from ncheck.observer import Observer
@@ -164,6 +165,21 @@ def known_again(directory: str, settings: Settings) -> tuple[Report, Cluster]:
     return _judged_again(recording.evidence(), settings, Silent(), time.monotonic, recording.heads)
 
 
+def look_again(directory: str, facts: Collection[FactType]) -> Cluster:
+    """Read these facts from a recording, or from that of a bundle. Raises RecordingError."""
+    from ncheck.fleet.archive import is_archive, load_bundled
+    from ncheck.fleet.recording import Recording, nodes_of
+
+    evidence: Iterable[Evidence]
+    if os.path.isfile(directory) and is_archive(directory):  # noqa: PTH113  as in replay
+        evidence = heads = load_bundled(directory)
+    else:
+        recording = Recording(directory)
+        evidence, heads = recording.evidence(), recording.heads
+    cluster = learn(Cluster(nodes_of(heads), {}), evidence, facts)
+    return complete(cluster, facts, _NOT_RECORDED, recorded=True)
+
+
 def _judged_again(
     evidence: Iterable[Evidence], settings: Settings, observer: Observer, clock: Clock, heads: Sequence[Evidence]
 ) -> tuple[Report, Cluster]:
@@ -254,7 +270,26 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
     here = all(node.local and not settings.environment_of(node.name).enter for node in nodes)  # a container has its own
     if here and settings.run.target and settings.run.target.pid and settings.run.target.node is None:
         _require_process(settings.run.target.pid, sudo=settings.sudo)
-    cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
+    return tuple(_asked(nodes, facts_read(), settings, observer, running).evidence.values())
+
+
+def look(settings: Settings, observer: Observer, facts: Collection[FactType]) -> Cluster:
+    """Ask the nodes that the settings name for these facts alone. Raises NcheckError."""
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    cluster = _asked(nodes, facts, settings, observer).cluster
+    cluster = learn(cluster, unheard(cluster, "the run ended before this node was asked"), facts)
+    return complete(cluster, facts, TOO_LATE)
+
+
+def _asked(
+    nodes: tuple[Node, ...],
+    facts: Collection[FactType],
+    settings: Settings,
+    observer: Observer,
+    running: float | None = None,
+) -> Asking:
+    """Ask nodes for facts and what these need, phase after phase, and return what they answered too."""
+    cluster, wanted = Cluster(nodes, {}), with_needs(facts)
     phases = collection_phases(cluster, wanted, settings)
     observer.started(nodes)
     engine_for = engines(settings, nodes=nodes)
@@ -267,10 +302,9 @@ def triage(settings: Settings, observer: Observer, running: float | None = None)
             known = Asking(fleet, cluster, wanted).keeping()
             for phase in phases:
                 known = known.ask(phase)
-            known = known.learn(fleet.rest("the run's deadline passed"))
+            return known.learn(fleet.rest("the run's deadline passed"))
     finally:
         observer.finished()
-    return tuple(known.evidence.values())
 
 
 def _require_process(pid: int, *, sudo: bool) -> None:

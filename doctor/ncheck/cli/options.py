@@ -261,6 +261,24 @@ RECORD = (
 RECORDED = (
     _option("Nodes", "--from", "recording", metavar="DIR", help="Plan from a recording (--record DIR), without nodes."),
 )
+PREDICTED = (
+    _setting("ops", heading="Prediction", help=rows.OPTIONS["ops"].help.replace("measured", "predicted")),
+    _setting(
+        "sizes", heading="Prediction",
+        help="Bytes, as nccl-tests counts them: 8-1G for all powers of two, or 1M,64M,1G.  [8K to 8G]",
+    ),
+    _option(
+        "Prediction", "--model", metavar="KEY=VALUE,...", help="Instead: the model, and how it is split over GPUs."
+    ),
+    _option(
+        "Prediction", "--from", "recording", metavar="DIR",
+        help="Predict from a recording (--record DIR), without nodes.",
+    ),
+    _option(
+        "Prediction", "-o", "outputs", multiple=True, metavar="FORMAT[=FILE]",
+        help="text or json. Can be repeated.  [text]",
+    ),
+)  # fmt: skip
 HEALTHY = (_option("Nodes", "--healthy", is_flag=True, help="Show a healthy cluster instead."),)
 
 

@@ -1,18 +1,55 @@
-"""predict: what a training run will exchange between its GPUs, before it starts."""
+"""predict: what NCCL will do on these nodes, or what a training run will exchange, before it starts."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
+
 import click
 
-from ncheck.cli.examine import print_in
-from ncheck.errors import EXIT_CLEAN
+from ncheck.cli.examine import nodes_file, observer_for, print_in, settings_of
+from ncheck.cli.options import (
+    CONFIG,
+    JOB,
+    NODES,
+    PREDICTED,
+    RANKS,
+    SSH,
+    TIME,
+    WHICH,
+    GroupedCommand,
+    options,
+)
+from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 
 
-@click.command(short_help="Predict what a training run exchanges between its GPUs.")
-@click.option("--model", required=True, metavar="KEY=VALUE,...", help="The model, and how it is split over GPUs.")
-@click.option("-o", "outputs", multiple=True, metavar="FORMAT[=FILE]", help="text or json. Can be repeated.  [text]")
-def predict(model: str, outputs: tuple[str, ...]) -> int:
-    """Predict what one GPU exchanges in one training step: bytes by collective, with the formulas and their sources.
+@click.command(cls=GroupedCommand, short_help="Predict what NCCL will do, or what a training run exchanges.")
+@NODES
+@options(PREDICTED, WHICH, SSH, JOB, RANKS, TIME, CONFIG)
+@click.pass_context
+def predict(
+    context: click.Context,
+    /,
+    nodes: tuple[str, ...],
+    model: str | None,
+    recording: str | None,
+    outputs: tuple[str, ...],
+    **flags: object,
+) -> int:
+    """Predict what NCCL will do on the nodes of a file, before it runs: which algorithm, protocol, channels and NICs it
+    takes for each size, the time and bus bandwidth to expect, what limits it, and what one change would bring.
+
+    \b
+    ncheck predict nodes.txt
+    ncheck predict nodes.txt --op training --sizes 1M,256M,8G -o json
+    ncheck predict --from DIR         from what --record DIR saved
+
+    The nodes are asked what they have; nothing is measured. The choice is that of NCCL's own cost model, by the release
+    that the nodes load. What is not known is said to be unknown. Exit code: 1 if that is a bandwidth or a node.
+
+    With --model it predicts what one GPU exchanges in one training step instead: bytes by collective, with the formulas
+    and their sources. Nothing is guessed of computing.
 
     \b
     ncheck predict --model params=70B,layers=80,hidden=8192,seq=8192,micro=16,dp=8,tp=8,pp=4,zero=1
@@ -29,11 +66,31 @@ def predict(model: str, outputs: tuple[str, ...]) -> int:
     kv                           the width of all key heads together  [hidden]
     experts top_k active ep      mixture of experts: active is the parameters that a token uses
     moe_layers etp               layers with experts; tensor parallel in an expert  [layers, tp]
-
-    Nothing is guessed of computing.
     """  # noqa: D301  click ends a paragraph's folding at \b
+    if model is not None:
+        return _training(context, model, outputs, {**flags, "nodes": nodes, "from": recording})
+    if recording is not None and (named := [word for word in (*nodes, flags["hosts"]) if word]):
+        raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
+    from ncheck.pipeline import look, look_again
+    from ncheck.predict.cluster import FACTS, predict_cluster
+    from ncheck.predict.table import FORMS
+
+    if recording is not None:
+        settings = settings_of({**flags, "local": True, "slurm": None})
+        cluster = look_again(recording, FACTS)
+    else:
+        settings = settings_of({**flags, "nodes_file": nodes_file(context, nodes)})
+        cluster = look(settings, observer_for(sys.stderr, os.environ, settings.longest), FACTS)
+    prediction = predict_cluster(cluster, settings.ops, settings.sizes, settings.slots)
+    print_in(FORMS, outputs, prediction)
+    return EXIT_CLEAN if prediction.known else EXIT_FINDINGS
+
+
+def _training(context: click.Context, model: str, outputs: tuple[str, ...], given: Mapping[str, object]) -> int:
     from ncheck.predict.show import FORMS
     from ncheck.predict.training import training_run
 
+    if other := next((name for name, value in given.items() if value not in (None, (), "")), None):
+        raise click.UsageError(f"--model is about a model alone: remove {other}", context)
     print_in(FORMS, outputs, training_run(model))
     return EXIT_CLEAN

@@ -44,7 +44,7 @@ _MEANT = {
 _NEVER_PROPOSED = ("--force", "--accept-new-host-keys", "--sudo", "--native", "--ras")
 
 _SHORTEST = 5  # characters of a prefix, with its dashes
-_MOST_COMMANDS = 4
+_MOST_COMMANDS = 5
 
 
 def typed(error: click.NoSuchOption, args: Sequence[str]) -> str:

@@ -489,7 +489,7 @@ def test_an_unknown_option_leads_to_ours_and_never_to_a_dangerous_one(capsys: py
             "--password": "; use a key: ncheck never asks for a password (-i KEY)",
             "--logs": "; --logs is an option of ncheck bundle, triage",
             "--for": "; --for is an option of ncheck launch, plan",
-            "-np": "; --slots is an option of ncheck launch, plan, probe, replay",
+            "-np": "; --slots is an option of ncheck launch, plan, predict, probe, replay",
             "-hostfile": "; use the file alone, as in: ncheck nodes.txt", "-host": "; use -H node01,node02",
             "--become": "; use --sudo", "--limit": "; use -H node01,node02", "-C": "; use --dry-run",
             "-V": "; use -v",

@@ -1,0 +1,182 @@
+"""What single changes would bring: each is made to the facts, and the prediction is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.pcie import PcieFacts, PcieLink
+from ncheck.lazy_dataclass import dataclass
+from ncheck.model.cluster import Cluster
+from ncheck.model.op import Op
+from ncheck.nccl.hca import value_for
+from ncheck.nccl.settings import release_of
+from ncheck.plan.hca import HCA, sort_ports
+from ncheck.plan.inputs import logged_in, rdma_everywhere
+from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
+from ncheck.predict.releases import NEWEST
+
+LEAST = 0.02  # a gain below it is not worth a change
+
+# Settings that keep NCCL from what it would choose by itself, and what they keep it from.
+_RESTRICTING = {
+    "NCCL_ALGO": "NCCL may then choose any algorithm",
+    "NCCL_PROTO": "NCCL may then choose any protocol",
+    "NCCL_NVLS_ENABLE": "NVLS is turned off",
+    "NCCL_P2P_DISABLE": "the GPUs are kept from reaching each other directly",
+    "NCCL_IB_DISABLE": "the HCAs are not used",
+    "NCCL_NET": "the network is fixed",
+    "NCCL_MNNVL_ENABLE": "NVLink between nodes is turned off",
+    "NCCL_PXN_DISABLE": "GPUs are kept from sending by the GPU next to a NIC",
+    "NCCL_NET_GDR_LEVEL": "how far from a NIC GPUDirect RDMA is used",
+}
+
+
+@dataclass(frozen=True)
+class _Idea:
+    """A change that may bring something, and the nodes as they would be with it. `of_links`: only what the links carry
+    counts, in large messages.
+    """
+
+    change: str
+    nodes: tuple[str, ...]
+    reason: str
+    case: Case
+    fix: str = ""
+    of_links: bool = False
+
+
+def changes_of(cluster: Cluster, case: Case, now: Sequence[OpPrediction], sizes: Sequence[int]) -> Iterator[Change]:
+    """Yield the changes that make some operation faster at some size, the best first."""
+    found = [change for idea in _ideas(cluster, case) for change in _gain(idea, now, sizes)]
+    yield from sorted(found, key=lambda change: -change.gain)
+
+
+def _gain(idea: _Idea, now: Sequence[OpPrediction], sizes: Sequence[int]) -> Iterator[Change]:
+    """Yield the change with its best gain, at the largest size that gains nearly as much."""
+    rows = []
+    for one in now:
+        then = predicted(idea.case, one.op, sizes)
+        for row, other in zip(one.rows, then.rows, strict=True):
+            if idea.of_links and row.size < LARGE:
+                continue
+            if row.busbw and other.busbw and other.busbw > row.busbw * (1 + LEAST):
+                rows.append((one.op, row.size, row.busbw, other.busbw))
+    if not rows:
+        return
+    most = max(after / before for _, _, before, after in rows)
+    op, size, before, after = max((row for row in rows if row[3] / row[2] > 0.9 * most), key=_size_of)
+    yield Change(idea.change, idea.nodes, idea.reason, op, size, before, after, idea.fix)
+
+
+def _size_of(row: tuple[Op, int, float, float]) -> int:
+    return row[1]
+
+
+def _ideas(cluster: Cluster, case: Case) -> Iterator[_Idea]:
+    yield from _unset(cluster, case)
+    yield from _nics(cluster, case)
+    yield from _repaired(case, "bring up {what}", "it is not Active", _raised)
+    yield from _repaired(case, "give {what} all of its PCIe lanes: reseat it", "its link has fewer", _widened)
+    yield from _nearer(case)
+    yield from _newer(case)
+
+
+def _unset(cluster: Cluster, case: Case) -> Iterator[_Idea]:
+    """Yield each setting that may keep NCCL from something, removed where it is."""
+    hcas = logged_in(cluster).facts(InfinibandFacts)
+    for name, reason in _RESTRICTING.items():
+        nodes = tuple(node for node, part in case.items() if name in part.settings)
+        if not nodes:
+            continue
+        setting = case[nodes[0]].settings[name]
+        then = {node: part.set(name, None) if name in part.settings else part for node, part in case.items()}
+        if name in ("NCCL_IB_DISABLE", "NCCL_NET"):
+            if not rdma_everywhere(logged_in(cluster)) or any(part.ports for part in case.values()):
+                continue
+            then = {node: replace(part, ports=sort_ports(cluster).used[node]) for node, part in then.items() if hcas}
+        yield _Idea(f"unset {name}", nodes, f"{setting.described}: {reason}", then, setting.set_to("").line)
+
+
+def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
+    """Yield the selection of all HCA ports that are for the job."""
+    if not all(part.ports for part in case.values()) or len(case) < 2:  # noqa: PLR2004  they carry data between two
+        return
+    used = sort_ports(logged_in(cluster)).used
+    better = {node: tuple(port for port in used.get(node, ()) if port.state == "Active") for node in case}
+    fewer = tuple(node for node, part in case.items() if set(better[node]) - set(part.ports))
+    if not fewer:
+        return
+    value = value_for(port for ports in better.values() for port in ports)
+    unused = sorted({port.name for node in fewer for port in set(better[node]) - set(case[node].ports)})
+    then = {node: replace(part, ports=better[node]) for node, part in case.items()}
+    yield _Idea(f"{HCA}={value}", fewer, f"{', '.join(unused)}: not used", then)
+
+
+_Repair = Callable[[Part, Sequence[HcaPort]], Iterator[tuple[str, Part]]]
+
+
+def _repaired(case: Case, change: str, reason: str, repair: _Repair) -> Iterator[_Idea]:
+    """Yield each device that is repaired, alone."""
+    usual = {port.name: port for part in case.values() for port in part.ports}
+    for node, part in case.items():
+        for what, then in repair(part, tuple(usual.values())):
+            yield _Idea(change.format(what=what), (node,), reason, {**case, node: then})
+
+
+def _raised(part: Part, usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:
+    """Yield the node with a port that carries data on other nodes and is not Active here."""
+    own = part.hardware.infiniband.ports if part.hardware.infiniband else ()
+    rates = {port.name: port.rate for port in usual}
+    for port in own if part.ports else ():
+        if port.state != "Active" and port.name in rates:
+            up = replace(port, state="Active", rate=rates[port.name])
+            ports = tuple(up if one is port else one for one in own)
+            hardware = replace(part.hardware, infiniband=InfinibandFacts(ports, "prediction"))
+            yield port.name, replace(part, hardware=hardware, ports=(*part.ports, up))
+
+
+def _widened(part: Part, _usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:
+    """Yield the node with a link at full width."""
+    pcie = part.hardware.pcie
+    if pcie is None:
+        return
+    for name, own in pcie.hcas.items():
+        if any(map(_narrow, own)):
+            yield name, _with(part, replace(pcie, hcas={**pcie.hcas, name: _wide(own)}))
+    for name, own in pcie.gpus.items():
+        if any(map(_narrow, own)):
+            yield f"the GPU at {name}", _with(part, replace(pcie, gpus={**pcie.gpus, name: _wide(own)}))
+
+
+def _narrow(link: PcieLink) -> bool:
+    return bool(link.width and link.most_width and link.width < link.most_width)
+
+
+def _wide(links: Sequence[PcieLink]) -> tuple[PcieLink, ...]:
+    return tuple(replace(link, width=link.most_width) for link in links)
+
+
+def _with(part: Part, pcie: PcieFacts) -> Part:
+    return replace(part, hardware=replace(part.hardware, pcie=pcie))
+
+
+def _nearer(case: Case) -> Iterator[_Idea]:
+    """Yield GPUDirect RDMA over host bridges, where NCCL leaves it out because no NIC is nearer."""
+    name = "NCCL_NET_GDR_LEVEL"
+    nodes = tuple(node for node, part in case.items() if part.ports and name not in part.settings)
+    for level in ("PHB", "SYS"):
+        then = {node: part.set(name, level) if node in nodes else part for node, part in case.items()}
+        yield _Idea(f"{name}={level}", nodes, "GPUDirect RDMA is then used over this distance too", then)
+
+
+def _newer(case: Case) -> Iterator[_Idea]:
+    """Yield the newest release of NCCL whose rules are known. Releases differ in what they assume of small messages,
+    and that makes none faster.
+    """
+    newest = ".".join(map(str, NEWEST))
+    old = tuple(node for node, part in case.items() if part.version and release_of(part.version) < NEWEST)
+    if len(old) == len(case):
+        then = {node: replace(part, version=newest) for node, part in case.items()}
+        yield _Idea(f"NCCL {newest}", old, f"instead of {case[old[0]].version}", then, of_links=True)

@@ -1,0 +1,59 @@
+"""What NCCL will do on a cluster, and what single changes would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ncheck.facts.gpudirect import GpuDirectFacts
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.hostlist import fold
+from ncheck.model.cluster import Cluster, FactType
+from ncheck.model.op import Op
+from ncheck.nccl.settings import is_on, release_of
+from ncheck.plan.inputs import unreachable
+from ncheck.predict.changes import changes_of
+from ncheck.predict.prediction import Case, Prediction, parts_of, predicted
+from ncheck.predict.releases import CHECKED, rules_of
+from ncheck.probe.links.hardware import HARDWARE_FACTS
+
+FACTS: tuple[FactType, ...] = (LoginFacts, *HARDWARE_FACTS, LoadedNcclFacts, NetPluginFacts, GpuDirectFacts)
+SIZES = (2**13, 2**17, 2**20, 2**23, 2**26, 2**30, 2**33)
+
+
+def predict_cluster(cluster: Cluster, ops: Sequence[Op], sizes: Sequence[int], slots: int | None = None) -> Prediction:
+    """Return what NCCL will do on the nodes that were logged in to, with these numbers of bytes."""
+    case, rdma = parts_of(cluster, slots)
+    wanted = tuple(sorted(sizes or SIZES))
+    found = tuple(predicted(case, op, wanted) for op in ops)
+    versions = {part.version for part in case.values()}
+    version = versions.pop() if len(versions) == 1 else ""
+    return Prediction(
+        version,
+        release_of(version) in CHECKED,
+        {name: part.ranks for name, part in case.items()},
+        {name: tuple(port.name for port in part.ports) for name, part in case.items()},
+        found,
+        tuple(changes_of(cluster, case, found, wanted)),
+        tuple(_notes(cluster, case, version, rdma=rdma)),
+    )
+
+
+def _notes(cluster: Cluster, case: Case, version: str, *, rdma: bool) -> list[str]:
+    notes = [f"{fold(lost)}: unreachable, and left out"] if (lost := unreachable(cluster)) else []
+    if version and release_of(version) not in CHECKED:
+        since = ".".join(map(str, rules_of(release_of(version)).since))
+        notes.append(f"the source of NCCL {version} was not read: its rules are assumed to be those since {since}")
+    files = ("NCCL_TUNER_PLUGIN", "NCCL_TUNER_CONFIG_FILE", "NCCL_GRAPH_FILE", "NCCL_TOPO_FILE")
+    named = [name for name in files if any(name in part.settings for part in case.values())]
+    notes += [f"{name} is set: what it changes is left out" for name in named]
+    if tuner := next((part.tuner for part in case.values() if part.tuner), ""):
+        notes.append(f"NCCL's choice may be overruled by its tuner: {tuner}")
+    if any(is_on(part.settings, "NCCL_COLLNET_ENABLE") for part in case.values()):
+        notes.append("NCCL_COLLNET_ENABLE is set: CollNet (SHARP) is left out, and NCCL may choose it")
+    if rdma and any(part.direct is None for part in case.values()):
+        notes.append("whether GPUDirect RDMA can be used could not be read: it is assumed")
+    if any(part.ports and part.hardware.pcie is None for part in case.values()):
+        notes.append("the PCIe links could not be read: they are assumed to be no limit")
+    return notes

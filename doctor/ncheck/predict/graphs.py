@@ -1,0 +1,242 @@
+"""How many channels NCCL finds on a node, and how fast it takes each to be.
+
+NCCL searches for paths (source: src/graph/search.cc, ncclTopoCompute). Here the speeds are tried in its order, and how
+many channels fit is counted from what they share: a NIC, the PCIe link of a GPU, its NVLinks. That is exact where all
+GPUs of a node are connected alike; where they are not, the search may find more or fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ncheck.lazy_dataclass import dataclass
+from ncheck.predict.cost import NEAR_TO_FAR, Graph
+from ncheck.predict.releases import NVLS, NVLS_TREE, PAT, RING, TREE, Algorithm, Rules
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One HCA port as NCCL sees it: `rate` in GB/s, its PCIe link included; `near`: the path from each GPU in use, as
+    in NEAR_TO_FAR.
+    """
+
+    rate: float
+    near: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One node as NCCL's search sees it.
+
+    `gpus` in use; `capability` of the oldest (90: 9.0). GB/s: `nvlink` of all NVLinks of a GPU, 0 where they do not
+    join all; `switched`: they lead to NVSwitches; `pcie` of a GPU's PCIe link; `across`: what the slowest hop of a ring
+    carries where there is no NVLink, which is then by `path`.
+    """
+
+    gpus: int
+    capability: int
+    nvlink: float
+    switched: bool
+    pcie: float
+    across: float
+    path: str
+    nics: tuple[Nic, ...]
+
+
+Size = tuple[int, int]  # channels: the fewest and the most
+
+
+@dataclass(frozen=True)
+class _Try:
+    """One attempt of the search: a speed inside and between nodes, the farthest path to a NIC, and whether a channel
+    may leave by another NIC than it came by.
+    """
+
+    inside: float
+    between: float
+    far: str = "PIX"
+    crossing: bool = False
+
+
+def graphs_of(machine: Machine, rules: Rules, *, nvls: bool) -> Mapping[Algorithm, Graph]:
+    """Return what the search finds for each algorithm; `nvls`: NVLS is not turned off."""
+    most = rules.most_channels // 2
+    ring = _found(machine, rules, RING, (1, most))
+    tree = _found(machine, rules, TREE, (ring.channels, ring.channels))
+    found = {RING: ring, TREE: tree, PAT: tree}
+    if nvls and machine.switched and machine.capability >= 90:  # noqa: PLR2004  Hopper has the first such switches
+        least = 1 if machine.nics else machine.gpus
+        heads = _found(machine, rules, NVLS, (least, machine.gpus))
+        found |= {NVLS: heads, NVLS_TREE: heads}
+    return found
+
+
+def _found(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size) -> Graph:
+    graph = _first_pass(machine, rules, algorithm, size)
+    if not graph.channels:
+        if algorithm is NVLS:
+            return graph
+        return Graph(1, 0.1, 0.1, "SYS", "SYS")  # NCCL falls back to the order of the GPUs
+    doubled_first = rules.since >= (2, 19)
+    if doubled_first:
+        graph = _doubled(machine, graph, algorithm, size[1])
+    graph = _second_pass(machine, rules, algorithm, graph)
+    return graph if doubled_first else _doubled(machine, graph, algorithm, size[1])
+
+
+def _speeds(machine: Machine, rules: Rules) -> tuple[float, ...]:
+    table = rules.between if machine.nics else rules.inside
+    row = 2 if machine.capability >= 100 else 1 if machine.capability >= 90 else 0  # noqa: PLR2004
+    return table[min(row, len(table) - 1)]
+
+
+def _fastest(machine: Machine) -> float:
+    """Return the most that one channel can have, in GB/s."""
+    if machine.nics:
+        return max(min(nic.rate, machine.pcie) for nic in machine.nics)
+    return machine.nvlink or machine.across
+
+
+def _first_pass(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size) -> Graph:
+    """Try lower and lower speeds, until half of the first one that worked."""
+    speeds, best = _speeds(machine, rules), Graph(0, 0, 0)
+    total = max(machine.nvlink, machine.pcie)
+    room = total * machine.gpus / (machine.gpus - 1) if machine.gpus > 1 and algorithm is not RING else total
+    start = next(
+        (
+            place for place, speed in enumerate(speeds)
+            if speed <= _fastest(machine) and speed * size[0] <= room
+        ),
+        len(speeds) - 1,
+    )  # fmt: skip
+    for speed in speeds[start:]:
+        if best.channels and speed / best.between <= 0.49:  # noqa: PLR2004
+            break
+        for attempt in _attempts(machine, algorithm, speed):
+            graph = _graph(machine, algorithm, attempt, size)
+            if graph.channels >= size[0] and _better(algorithm, graph, best):
+                best = graph
+            if best.channels == size[1] or best.channels * best.between >= total:
+                return best
+    return best
+
+
+def _attempts(machine: Machine, algorithm: Algorithm, speed: float) -> Iterator[_Try]:
+    if not machine.nics:
+        yield _Try(speed, speed)
+        return
+    ordered = sorted({path for nic in machine.nics for path in nic.near} | {"PIX"}, key=NEAR_TO_FAR.index)
+    for crossing in (False, True) if algorithm in (RING, TREE) and len(machine.nics) > 1 else (False,):
+        for far in ordered:
+            yield _Try(speed, speed, far, crossing)
+
+
+def _better(algorithm: Algorithm, graph: Graph, best: Graph) -> bool:
+    if algorithm is NVLS and graph.channels > best.channels:
+        return True
+    if algorithm is NVLS:
+        return graph.channels * graph.between > best.channels * best.between
+    return graph.channels * graph.inside > best.channels * best.inside
+
+
+def _graph(machine: Machine, algorithm: Algorithm, attempt: _Try, size: Size) -> Graph:
+    near = "NVL" if machine.nvlink else "LOC" if machine.gpus == 1 else machine.path
+    chain = machine.gpus == 1
+    count = min(size[1], _over_nics(machine, algorithm, attempt), _inside(machine, algorithm, attempt, size[1]))
+    if attempt.crossing and count > 1:
+        count -= count % 2  # such channels come in pairs
+    return Graph(count, attempt.inside, attempt.between, near, attempt.far if machine.nics else "PIX", chain=chain)
+
+
+def _over_nics(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
+    """Return how many channels the NICs carry."""
+    if not machine.nics:
+        return 2**30
+    total, heads = 0, set[int]()
+    for nic in machine.nics:
+        close = [place for place, path in enumerate(nic.near) if _within(path, attempt.far)]
+        ends = 2 if machine.gpus > 1 and algorithm is not NVLS and not attempt.crossing else 1
+        if len(close) < ends:
+            continue
+        carried = int(nic.rate / attempt.between + 1e-6)
+        if algorithm is NVLS:
+            head = next((place for place in close if place not in heads), None)
+            if head is not None and carried:
+                heads.add(head)
+                total += 1
+        else:
+            direct = sum(nic.near[place] != "PXN" for place in close)
+            total += min(carried, direct * int(machine.pcie / attempt.between + 1e-6))
+    return total
+
+
+def _inside(machine: Machine, algorithm: Algorithm, attempt: _Try, most: int) -> int:
+    """Return how many channels the links between the GPUs carry."""
+    if machine.gpus == 1:
+        return 2**30
+    if algorithm is NVLS:  # a GPU gives its data to each head, and twice to itself
+        return max(0, int(machine.nvlink / attempt.inside + 1e-6) - 1)
+    if not machine.nvlink:
+        return int(machine.across / attempt.inside + 1e-6)
+    by_others = machine.nics and attempt.far == "PXN" and not attempt.crossing
+    for count in range(min(most, int(2 * machine.nvlink / attempt.inside) + 1), 0, -1):
+        ends = count // machine.gpus if machine.nics else 0
+        load = (count - ends) * attempt.inside
+        if by_others:
+            load += ends * attempt.between * (0.5 if algorithm is TREE else 1)
+        if load <= machine.nvlink + 1e-6:
+            return count
+    return 0
+
+
+def _within(path: str, most: str) -> bool:
+    return NEAR_TO_FAR.index(path) <= NEAR_TO_FAR.index(most)
+
+
+def _doubled(machine: Machine, graph: Graph, algorithm: Algorithm, most: int) -> Graph:
+    """Return twice as many channels of half the speed, where few are fast: one multiprocessor drives one channel."""
+    few = machine.capability <= 80 or graph.inside >= 50 or graph.channels <= 4  # noqa: PLR2004
+    if algorithm is NVLS or graph.inside < 25 or not few:  # noqa: PLR2004
+        return graph
+    count = min(2 * graph.channels, most)
+    part = -(-count // graph.channels)
+    return Graph(
+        count, graph.inside / part, graph.between / part, graph.near, graph.far, graph.same, graph.chain
+    )  # fmt: skip
+
+
+def _second_pass(machine: Machine, rules: Rules, algorithm: Algorithm, graph: Graph) -> Graph:
+    """Try whether as many channels can be faster: rings in all, trees inside the node, NVLS between nodes."""
+    higher = [speed for speed in _speeds(machine, rules) if speed > graph.between]
+    size = graph.channels, graph.channels
+    for speed in reversed(higher):
+        if algorithm is RING:
+            attempts = list(_attempts(machine, algorithm, speed)) if rules.since >= (2, 19) else []
+        elif algorithm is NVLS:
+            if rules.since < (2, 19) or graph.between >= 2 * graph.inside:
+                break
+            attempts = [_Try(graph.inside, speed, graph.far)]
+        elif graph.inside >= 2 * graph.between:
+            break
+        else:
+            attempts = [_Try(speed, graph.between, graph.far, crossing) for crossing in (False, True)]
+        found = [one for attempt in attempts if (one := _graph(machine, algorithm, attempt, size)).channels == size[0]]
+        if found:
+            graph = found[0]
+        elif algorithm is not RING:
+            break
+    return graph
+
+
+def channels_of(machine: Machine, rules: Rules, graphs: Mapping[Algorithm, Graph], nodes: int) -> tuple[int, int]:
+    """Return how many channels a communicator has, and how many of them NVLS uses (source: src/graph/connect.cc)."""
+    count = min(rules.most_channels, 2 * min(graphs[RING].channels, graphs[TREE].channels))
+    hopper = machine.capability >= 90 if rules.since >= (2, 27) else machine.capability == 90  # noqa: PLR2004
+    if hopper and nodes > 1 and graphs[RING].inside > 45 and count < 16:  # noqa: PLR2004
+        count *= 2
+    if NVLS not in graphs or not graphs[NVLS].channels:
+        return count, 0
+    of_nvls = 16
+    if machine.capability >= 100 and rules.since >= (2, 25):  # noqa: PLR2004
+        of_nvls = 24 if nodes == 1 and rules.since >= (2, 27) else 32
+    return max(count, of_nvls), of_nvls

@@ -1,0 +1,401 @@
+"""What NCCL will do on a cluster, by its facts: algorithm, protocol, channels, NICs, time, and what limits it.
+
+Which algorithm and protocol: NCCL's own cost model (cost.py). How fast the links are: the model that judges what a
+bandwidth test measured (ncheck.probe.expected), so that both say the same of large messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpudirect import GpuDirectFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.lazy_dataclass import dataclass
+from ncheck.model.cluster import Cluster
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.op import Op
+from ncheck.nccl.hca import selected
+from ncheck.nccl.net_plugin import loaded
+from ncheck.nccl.settings import PlacedSetting, is_on, release_of
+from ncheck.plan.inputs import logged_in, rdma_everywhere, slots_per_node
+from ncheck.predict.cost import FUNCTIONS, NEAR_TO_FAR, Cost, Costs, Graphs, Job, allowed, channels_for, costs, seconds
+from ncheck.predict.graphs import Machine, channels_of, graphs_of
+from ncheck.predict.machine import UnknownError, machine_of
+from ncheck.predict.releases import RING, Algorithm, Protocol, Rules, rules_of
+from ncheck.probe.expected import Expected, expected
+from ncheck.probe.links.algorithms import allows, settings_on
+from ncheck.probe.links.domains import domains_of
+from ncheck.probe.links.hardware import NodeHardware, hardware_of
+from ncheck.probe.node_result import Method, NodeResult, Stage, Step
+from ncheck.probe.results import Collective
+
+Lines = tuple[str, ...] | Unread | Absent
+SOURCE = "https://github.com/NVIDIA/nccl (src/graph/tuning.cc, src/graph/search.cc)"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """One size of one operation.
+
+    size: Bytes, as nccl-tests counts them.
+    algorithm: Ring, Tree, NVLS, NVLSTree or PAT; empty if it is unknown, or if the operation has none.
+    protocol: LL, LL128 or Simple; empty if it is unknown.
+    channels: The most channels that NCCL uses for it; null if it is unknown.
+    seconds: The time of one collective; null if it is unknown.
+    busbw: GB/s of bus bandwidth; null if it is unknown.
+    """
+
+    size: int
+    algorithm: str = ""
+    protocol: str = ""
+    channels: int | None = None
+    seconds: float | None = None
+    busbw: float | None = None
+
+
+@dataclass(frozen=True)
+class OpPrediction:
+    """One operation.
+
+    op: The operation.
+    rows: By size.
+    limited_by: What limits large sizes.
+    lowered_by: What makes it less than the hardware's best.
+    unknown: What is not known of it, and why.
+    """
+
+    op: Op
+    rows: tuple[Predicted, ...]
+    limited_by: str = ""
+    lowered_by: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one change would bring.
+
+    change: What to change, such as NCCL_IB_HCA==mlx5_0:1,mlx5_1:1.
+    nodes: Where; empty: in the environment of the job.
+    reason: What it changes.
+    op: The operation that gains most.
+    size: The size at which it does, in bytes.
+    before: GB/s of bus bandwidth now.
+    after: GB/s with the change.
+    fix: A command to type on those nodes; may be empty.
+    """
+
+    change: str
+    nodes: tuple[str, ...]
+    reason: str
+    op: Op
+    size: int
+    before: float
+    after: float
+    fix: str = ""
+
+    @property
+    def gain(self) -> float:
+        """The share by which it is faster: 0.38 for 38 %."""
+        return self.after / self.before - 1
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What NCCL will do on these nodes.
+
+    schema: The version of this form.
+    version: NCCL's release; empty if it is unknown.
+    source: Where the rules come from.
+    checked: Whether the source of this very release was read for the rules.
+    ranks: By node, the number of ranks.
+    nics: By node, the HCA ports that carry data to other nodes.
+    ops: By operation.
+    changes: What single changes would bring, the best first.
+    notes: What is assumed, or left out.
+    """
+
+    version: str
+    checked: bool
+    ranks: Mapping[str, int]
+    nics: Mapping[str, tuple[str, ...]]
+    ops: tuple[OpPrediction, ...]
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+    source: str = SOURCE
+    schema: int = 1
+
+    @property
+    def known(self) -> bool:
+        """Whether every bandwidth that was asked for is known."""
+        return all(row.busbw is not None for one in self.ops for row in one.rows)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One node of a job: what it has, and what NCCL uses of it. `plugin`: the network plug-in, "" for NCCL's own."""
+
+    hardware: NodeHardware
+    ranks: int
+    ports: tuple[HcaPort, ...]
+    version: str
+    direct: GpuDirectFacts | None = None
+    plugin: str = ""
+    tuner: str = ""
+
+    def set(self, variable: str, value: str | None) -> Part:
+        """Return the same node with this variable in the environment; None: set nowhere."""
+        own = self.hardware.environment or EnvironmentFacts({}, {})
+        variables = {name: known for name, known in own.variables.items() if name != variable}
+        files = {path: _without(lines, f"{variable}=") for path, lines in own.files.items()}
+        if value is not None:
+            variables[variable] = value
+        return replace(self, hardware=replace(self.hardware, environment=EnvironmentFacts(variables, files)))
+
+    @property
+    def settings(self) -> Mapping[str, PlacedSetting]:
+        return settings_on(self.hardware)
+
+
+def _without(lines: Lines, start: str) -> Lines:
+    return tuple(line for line in lines if not line.startswith(start)) if isinstance(lines, tuple) else lines
+
+
+Case = Mapping[str, Part]
+
+
+def parts_of(cluster: Cluster, slots: int | None) -> tuple[Case, bool]:
+    """Return the nodes that were logged in to, and whether NCCL uses their HCAs."""
+    reached = logged_in(cluster)
+    known = {name: reached.known[name] for name in reached.names}
+    ranks = slots_per_node(reached, slots)
+    nccl, plugins = reached.facts(LoadedNcclFacts), reached.facts(NetPluginFacts)
+    direct, hcas = reached.facts(GpuDirectFacts), reached.facts(InfinibandFacts)
+    hardware = {name: hardware_of(facts) for name, facts in known.items()}
+    settings = {name: settings_on(own) for name, own in hardware.items()}
+    rdma = len(known) > 1 and rdma_everywhere(reached) and not any(map(_by_sockets, settings.values()))
+    parts = {}
+    for name, own in hardware.items():
+        plugin = loaded(plugins[name], nccl.get(name)) if name in plugins else None
+        chosen = settings[name]["NCCL_IB_HCA"].value if "NCCL_IB_HCA" in settings[name] else ""
+        parts[name] = Part(
+            own, ranks[name], selected(chosen, hcas[name].ports) if rdma else (),
+            nccl[name].version if name in nccl and nccl[name].library == "NCCL" else "",
+            direct.get(name), plugin.described if plugin else "", plugins[name].tunes if name in plugins else "",
+        )  # fmt: skip
+    return parts, rdma
+
+
+def _by_sockets(settings: Mapping[str, PlacedSetting]) -> bool:
+    net = settings["NCCL_NET"].value.lower() if "NCCL_NET" in settings else ""
+    return is_on(settings, "NCCL_IB_DISABLE") or net == "socket"
+
+
+LARGE = 2**33  # bytes, at which the start-up no longer shows
+
+
+def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
+    """Return the prediction of one operation for these nodes."""
+    ranks = sum(part.ranks for part in case.values())
+    if ranks < 2:  # noqa: PLR2004  it takes two
+        nothing = "a single rank, which sends nothing"
+        return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=(nothing,))
+    if op not in FUNCTIONS:
+        return _point_to_point(case, op, sizes, ranks)
+    limit = links_of(case) if op is Op.ALL_REDUCE else _by_ring(case)
+    try:
+        model = _model_of(case, op)
+    except UnknownError as why:
+        rows = tuple(_bounded(size, limit.busbw, op.bus_factor(ranks)) for size in sizes)
+        unknown = (f"algorithm and start-up time: {why}", *limit.unknown)
+        return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, unknown)
+    scale = model.scale(limit.busbw)
+    rows = tuple(model.row(size, scale) for size in sizes)
+    return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, limit.unknown)
+
+
+def _bounded(size: int, busbw: float | None, factor: float) -> Predicted:
+    """Return a size whose start-up is not known: only one that is large has a bandwidth then."""
+    if busbw is None or size < 2**30:
+        return Predicted(size)
+    return Predicted(size, seconds=size * factor / busbw / 1e9, busbw=busbw)
+
+
+def _by_ring(case: Case) -> Expected:
+    """Return what the links carry where a ring is all that there is."""
+    ring = links_of({name: part.set("NCCL_ALGO", RING.value) for name, part in case.items()})
+    known = links_of(case).lowered_by
+    return replace(ring, lowered_by=tuple(why for why in ring.lowered_by if why in known))
+
+
+def links_of(case: Case) -> Expected:
+    """Return what the links carry in an all-reduce: what a bandwidth test is held to."""
+    nodes, ranks = tuple(case), tuple(part.ranks for part in case.values())
+    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, Method.NCCL, nodes, ranks, (LARGE,))
+    results = {
+        name: NodeResult(step, (), tuple(port.name for port in part.ports), version=part.version, used=_used(part))
+        for name, part in case.items()
+    }
+    return expected(Collective(step, results, (), ()), {name: part.hardware for name, part in case.items()})
+
+
+def _used(part: Part) -> tuple[str, ...]:
+    return (f"NET/{part.plugin}",) if part.plugin else () if part.ports else ("NET/Socket",)
+
+
+def _point_to_point(case: Case, op: Op, sizes: Sequence[int], ranks: int) -> OpPrediction:
+    """All-to-all and send-recv have no algorithm, and NCCL's model no start-up for them.
+
+    A rank of a node with g ranks sends (N-g)/N of its data to other nodes in an all-to-all of N ranks; in a ring of
+    sends one rank of each node sends to another node.
+    """
+    limit = _by_ring(case)
+    most = max(part.ranks for part in case.values())
+    busbw, term = limit.busbw, limit.limited_by
+    if busbw is not None and len(case) > 1:
+        if op is Op.ALL_TO_ALL:
+            busbw, term = busbw / most * (ranks - 1) / (ranks - most), f"{term}, shared by {most} ranks"
+        else:
+            rates = [max((port.rate or 0 for port in part.ports), default=0) / 8 for part in case.values()]
+            busbw = min(busbw, *rates) if all(rates) else None
+            term = "one NIC: the ranks at the ends of a node"
+    rows = tuple(_bounded(size, busbw, op.bus_factor(ranks)) for size in sizes)
+    unknown = ("the start-up time of sends, which NCCL's cost model does not have", *limit.unknown)
+    return OpPrediction(op, rows, term, limit.lowered_by, unknown)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """NCCL's cost model of one communicator and operation."""
+
+    rules: Rules
+    job: Job
+    op: Op
+    graphs: Graphs
+    costs: Costs
+    possible: tuple[tuple[Algorithm, Protocol], ...]
+    channels: int
+    of_nvls: int
+    most: int = field(default=2**30)
+
+    def choose(self, size: int) -> tuple[Algorithm, Protocol]:
+        """Return the algorithm and protocol that NCCL takes: the first of those with the least time."""
+        return min(self.possible, key=lambda which: self._seconds(which, size, 1))
+
+    def _seconds(self, which: tuple[Algorithm, Protocol], size: int, scale: float) -> float:
+        return seconds(self.rules, self.job, self.op, which, self.costs[which], size, self.channels, scale)
+
+    def scale(self, busbw: float | None) -> float | None:
+        """Return what the links carry over what NCCL assumes, which knows them by rounded speeds."""
+        cost: Cost = self.costs[self.choose(LARGE)]
+        return busbw / (cost.bandwidth * self.op.bus_factor(self.job.ranks)) if busbw else None
+
+    def row(self, size: int, scale: float | None) -> Predicted:
+        which = self.choose(size)
+        count = channels_for(self.job, which, self.graphs[which[0]], size, self.channels, self.of_nvls)
+        row = Predicted(size, which[0].value, which[1].value, min(count, self.most))
+        if scale is None:
+            return row
+        time = self._seconds(which, size, scale)
+        return replace(row, seconds=time, busbw=size / time / 1e9 * self.op.bus_factor(self.job.ranks))
+
+
+def _model_of(case: Case, op: Op) -> _Model:
+    """Return NCCL's model of a job on these nodes. Raises UnknownError."""
+    versions = {part.version for part in case.values()}
+    if len(versions) > 1 or "" in versions:
+        raise UnknownError("which NCCL runs" if "" in versions else f"how NCCL {' and '.join(sorted(versions))} differ")
+    version = next(iter(versions))
+    if plugin := next((part.plugin for part in case.values() if part.plugin), ""):
+        raise UnknownError(f"what the network plug-in {plugin} tells NCCL")
+    for name in ("NCCL_ALGO", "NCCL_PROTO"):
+        if len({part.settings[name].value if name in part.settings else "" for part in case.values()}) > 1:
+            raise UnknownError(f"which {name} counts: the nodes have different ones")
+    rules = rules_of(release_of(version))
+    machines = _machines(case, rules, version)
+    nodes = len(machines)
+    settings = next(iter(case.values())).settings
+    off = "NCCL_NVLS_ENABLE" in settings and not is_on(settings, "NCCL_NVLS_ENABLE")
+    found = [graphs_of(machine, rules, nvls=not off) for machine in dict.fromkeys(machines)]
+    graphs = _least(found)
+    slowest = min(machines, key=lambda machine: machine.capability)
+    processors = [part.hardware.pcie.processor if part.hardware.pcie else None for part in case.values()]
+    vendors = frozenset(one.vendor if one else "" for one in processors)
+    job = Job(
+        sum(machine.gpus for machine in machines), nodes, slowest.capability,
+        max(machine.capability for machine in machines), vendors,
+    )  # fmt: skip
+    priced = costs(rules, job, op, graphs)
+    possible = tuple(_possible(rules, job, op, graphs, priced, settings))
+    if not possible:
+        raise UnknownError(f"what NCCL does for {op.value}: {_excluding(settings)} leaves nothing")
+    count, of_nvls = channels_of(slowest, rules, graphs, nodes)
+    return _Model(rules, job, op, graphs, priced, possible, count, of_nvls, _most(settings))
+
+
+def _machines(case: Case, rules: Rules, version: str) -> list[Machine]:
+    domains = domains_of([(name, part.hardware, version) for name, part in case.items()])
+    if domains.count > 1:
+        raise UnknownError(f"how NCCL joins {domains.count} NVLink domains")
+    several = len(case) > 1 and not domains.count
+    if several and not all(part.ports for part in case.values()):
+        raise UnknownError("how far the network interfaces are from the GPUs (data goes by sockets)")
+    machines = [
+        machine_of(name, part.hardware, part.ranks, part.ports if several else (), part.settings, part.direct, rules)
+        for name, part in case.items()
+    ]
+    if several or len(case) == 1:
+        return machines
+    return [replace(machines[0], gpus=sum(machine.gpus for machine in machines))]  # the GPUs of a domain are one node's
+
+
+def _least(found: Sequence[Graphs]) -> Graphs:
+    """Return what all nodes can do: NCCL takes the least of each figure, and the farthest path."""
+    first, *others = found
+    graphs = dict(first)
+    for other in others:
+        for algorithm in list(graphs):
+            if algorithm not in other:
+                del graphs[algorithm]
+                continue
+            one, two = graphs[algorithm], other[algorithm]
+            graphs[algorithm] = replace(
+                one,
+                channels=min(one.channels, two.channels),
+                inside=min(one.inside, two.inside),
+                between=min(one.between, two.between),
+                near=max(one.near, two.near, key=NEAR_TO_FAR.index),
+                far=max(one.far, two.far, key=NEAR_TO_FAR.index),
+                same=one.same and two.same,
+                chain=one.chain or two.chain,
+            )
+    return graphs
+
+
+def _possible(  # noqa: PLR0913, PLR0917  what the model is of
+    rules: Rules, job: Job, op: Op, graphs: Graphs, priced: Costs, settings: Mapping[str, PlacedSetting]
+) -> list[tuple[Algorithm, Protocol]]:
+    """Return what NCCL_ALGO and NCCL_PROTO leave; before 2.24 a ring is left in any case."""
+    function = FUNCTIONS[op]
+    own = [one.value.lower() for one in Algorithm if allows(settings, one.value.lower(), "NCCL_ALGO", function)]
+    named = None
+    if "NCCL_PROTO" in settings:
+        named = [one.value.lower() for one in Protocol if allows(settings, one.value.lower(), "NCCL_PROTO", function)]
+    left = list(allowed(rules, job, graphs, priced, own, named))
+    if not left and rules.since < (2, 24):
+        left = list(allowed(rules, job, graphs, priced, [RING.value.lower()], named))
+    return left
+
+
+def _excluding(settings: Mapping[str, PlacedSetting]) -> str:
+    return " and ".join(settings[name].described for name in ("NCCL_ALGO", "NCCL_PROTO") if name in settings)
+
+
+def _most(settings: Mapping[str, PlacedSetting]) -> int:
+    """Return the most channels that the user allows."""
+    values = [settings[name].value for name in ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS") if name in settings]
+    return min((int(value[:6]) for value in values if value.isascii() and value.isdecimal()), default=2**30) or 2**30

@@ -1,0 +1,97 @@
+"""A prediction as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+
+from ncheck.hostlist import fold
+from ncheck.parity import nodes_by_value
+from ncheck.predict.prediction import Change, OpPrediction, Predicted, Prediction
+from ncheck.report.tables import aligned
+from ncheck.text import printable
+
+_HEADS = ("size", "algorithm", "protocol", "channels", "time", "busbw")
+_UNKNOWN = "-"
+_LONGEST = 400
+
+
+def as_text(prediction: Prediction) -> str:
+    """Return what NCCL will do, operation by operation, then what single changes would bring."""
+    lines = [_headline(prediction), *_nics(prediction)]
+    for one in prediction.ops:
+        lines += ["", *_operation(one)]
+    if prediction.changes:
+        lines += ["", "what one change would bring:", *map(_change, prediction.changes)]
+    lines += ["", *(f"note: {note}" for note in prediction.notes)]
+    lines += [f"rules: {prediction.source}{'' if prediction.checked else ' of other releases'}"]
+    return "".join(printable(line, _LONGEST) + "\n" for line in lines)
+
+
+def _headline(prediction: Prediction) -> str:
+    nodes, ranks = len(prediction.ranks), sum(prediction.ranks.values())
+    what = f"{nodes} node{'s' if nodes > 1 else ''}, {ranks} rank{'s' if ranks > 1 else ''}"
+    return (
+        f"{what}: what {f'NCCL {prediction.version}' if prediction.version else 'NCCL'} will do; nothing was measured"
+    )
+
+
+def _nics(prediction: Prediction) -> Iterator[str]:
+    for names, nodes in nodes_by_value(prediction.nics).items():
+        ports: dict[str, list[str]] = {}
+        for name in names:
+            ports.setdefault(name.rpartition(":")[2], []).append(name.rpartition(":")[0])
+        if names:
+            yield f"NICs on {fold(nodes)}: {', '.join(f'{fold(hcas)}:{port}' for port, hcas in ports.items())}"
+
+
+def _operation(one: OpPrediction) -> Iterator[str]:
+    largest = max(one.rows, key=lambda row: row.size)
+    limit = f", limited by {one.limited_by}" if one.limited_by else ""
+    yield f"{one.op.value}: {_speed(largest)} at {_bytes(largest.size)}{limit}" if largest.busbw else f"{one.op.value}:"
+    yield from (f"  lowered by {why}" for why in one.lowered_by)
+    yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))
+    yield from (f"  unknown: {what}" for what in one.unknown)
+
+
+def _cells(row: Predicted) -> tuple[str, ...]:
+    channels = _UNKNOWN if row.channels is None else str(row.channels)
+    time = _UNKNOWN if row.seconds is None else _time(row.seconds)
+    words = (row.algorithm or _UNKNOWN, row.protocol or _UNKNOWN)
+    return _bytes(row.size), *words, channels, time, _speed(row)
+
+
+def _speed(row: Predicted) -> str:
+    return _UNKNOWN if row.busbw is None else f"{row.busbw:.3g} GB/s"
+
+
+def _time(seconds: float) -> str:
+    scale, unit = next(
+        ((scale, unit) for scale, unit in ((1, "s"), (1e-3, "ms")) if seconds >= scale), (1e-6, "us")
+    )  # fmt: skip
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _bytes(size: int) -> str:
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.4g} {unit}"
+    return f"{size} B"
+
+
+def _change(change: Change) -> str:
+    where = f" on {fold(change.nodes)}" if change.nodes else ""
+    what = f"{change.op.value} of {_bytes(change.size)}: {change.before:.3g} -> {change.after:.3g} GB/s"
+    fix = f"; there: {change.fix}" if change.fix else ""
+    return f"  +{change.gain * 100:.0f} %  {change.change}{where} ({change.reason}): {what}{fix}"
+
+
+def as_json(prediction: Prediction) -> str:
+    """Return the prediction as JSON; sizes in bytes, times in seconds, bandwidths in GB/s."""
+    whole = asdict(prediction)
+    whole["changes"] = [{**asdict(change), "gain": change.gain} for change in prediction.changes]
+    return json.dumps({"schema": whole.pop("schema"), **whole}, indent=2) + "\n"
+
+
+FORMS: Mapping[str, Callable[[Prediction], str]] = {"text": as_text, "json": as_json}
