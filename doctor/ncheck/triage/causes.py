@@ -96,6 +96,9 @@ _CAUSES: Mapping[str, KnownCause] = {
     "gpu_oom": KnownCause("a GPU's memory is full"),
     # the program
     "collective_mismatch": KnownCause("the ranks call different collectives, or the same one with different sizes"),
+    "algorithm_differs": KnownCause(
+        "NCCL chose another algorithm or protocol on some ranks than on the others", "unset NCCL_ALGO NCCL_PROTO"
+    ),
     "rank_crashed": KnownCause("a rank died; the other ranks only lost the connection to it", action=Action.RESTART),
     "slow_rank_timeout": KnownCause("a rank arrived later than the timeout of the others", action=Action.RESTART),
     "nofile_limit": KnownCause("a process reached its limit on open files", "ulimit -n 131072"),
@@ -280,6 +283,13 @@ _MORE: Mapping[str, tuple[str, str]] = {
         "Multicast over NVSwitch needs the fabric manager and its memory; NCCL_NVLS_ENABLE=0 goes without.",
     ),
     "gpu_oom": ("nvidia-smi", "A smaller batch, or another process that uses the GPU."),
+    "algorithm_differs": (
+        "env | grep NCCL_",
+        (
+            "Each rank computes the choice by itself. NCCL_ALGO, NCCL_PROTO, a tuner plug-in or another version of NCCL"
+            " on some nodes makes it differ: then the ranks send in different orders, and hang."
+        ),
+    ),
     "collective_mismatch": (
         "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
         "A condition that differs by rank, an uneven last batch, another shape or dtype.",

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable, shell_word
+from ncheck.triage.across_lines.choices import choice_notes
 from ncheck.triage.across_lines.interfaces import on_one_node
 from ncheck.triage.across_lines.libraries import verbs_note
 from ncheck.triage.across_lines.variables import names_note
@@ -68,9 +69,12 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
     files = len(scan.logs) + len(recorded.dumps)
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
-    notes = ("" if any(one.cause == "ibverbs_missing" for one in diagnoses) else verbs_note(scan.context),
+    causes = {one.cause for one in diagnoses}
+    sampled = [log.index for log in scan.logs if log.sampled]
+    notes = ("" if "ibverbs_missing" in causes else verbs_note(scan.context),
              wait.note if wait and any(one.limit for one in diagnoses) else "",
-             names_note(line.text for line in scan.context))  # fmt: skip
+             names_note(line.text for line in scan.context),
+             *choice_notes(scan.context, sampled, blamed="algorithm_differs" in causes))  # fmt: skip
     return LogReport(
         diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, tuple(filter(None, notes))
     )

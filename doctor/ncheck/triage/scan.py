@@ -15,6 +15,7 @@ from functools import cache
 from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
+from ncheck.triage.across_lines.choices import once_per_node
 from ncheck.triage.lines import LONGEST, LogLine, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import WordIndex, literals
 from ncheck.triage.signature import LineClue, Signature
@@ -194,6 +195,7 @@ class ScannedLog:
     started: bool = False  # NCCL initialised a communicator
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
+    sampled: bool = False  # lines that say something together were left out: there were too many of one template
     report_until: int = 0  # the last line that may be of a report of ncheck itself: it is no evidence
     last: LogLine | None = None
     trouble: LogLine | None = None  # the first line since the last progress that sounds like a failure
@@ -215,6 +217,7 @@ class Scan:
         self._last: dict[tuple[object, ...], deque[Hit]] = {}
         self._context: list[LogLine] = []
         self._late_context: deque[LogLine] = deque(maxlen=_MOST_CONTEXT)
+        self._alike: set[tuple[int, str, str]] = set()  # what many lines of a node say, and one of them is kept
         self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
 
     @property
@@ -370,6 +373,7 @@ class Scan:
     def _read_tails(self, log: ScannedLog) -> None:
         """Read the lines that were put off; templates start anew with the next log."""
         for found in self._seen:
+            log.sampled = log.sampled or (found.context and len(found.tail) == _LAST)
             for number, raw in found.tail:
                 text = _text(raw)
                 self._take(log, found, number, text, moment_of(text))
@@ -384,7 +388,7 @@ class Scan:
             self.world_size = max(self.world_size, ranks)
             if ranks >= self._rank_of_process.get(process, (0, ""))[0]:  # smaller ones are parts of the job
                 self._rank_of_process[process] = ranks, match[3]
-        if found.context:
+        if found.context and not self._is_kept(line):
             kept = self._context if len(self._context) < _MOST_CONTEXT else self._late_context
             kept.append(_short(line))
         if found.ignored:
@@ -399,6 +403,15 @@ class Scan:
             early = self._first.setdefault(kind, [])
             hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))
             hits.append(Hit(clue, _short(line)))
+
+    def _is_kept(self, line: LogLine) -> bool:
+        """Return whether a line of its node that says the same is kept already."""
+        alike = once_per_node(line.text)
+        key = line.order[0], line.host, alike
+        again = bool(alike) and key in self._alike
+        if alike and len(self._alike) < _MOST_CONTEXT:
+            self._alike.add(key)
+        return again
 
 
 def states_error(text: str) -> bool:

@@ -23,7 +23,7 @@ EXPECTED = {
         arch_unsupported net_plugin software_bug roce_gid ib_wrong_hca ib_partition roce_congestion ibverbs_missing
         memlock_limit gpudirect_rdma ptrace_refused shm_too_small p2p_acs_iommu p2p_unsupported peer_limit gpu_mapping
         fabric_manager nvls_failure gpu_oom collective_mismatch nofile_limit process_limit disk_full storage_hang
-        rank_stopped host_memory""",
+        rank_stopped host_memory algorithm_differs""",
     "restart": "rank_crashed slow_rank_timeout job_ended node_failed data_loader deadlock network_stalled",
     "look": "diverged rank_missing checkpoint_write slow_rank gpu_idle healthy unknown",
     "ticket": "ib_fabric",

@@ -1,0 +1,350 @@
+"""What NCCL chose, and what makes it slower than it need be: its lines of TUNING, GRAPH, INIT and ENV.
+
+That is information and no fault: a job that works stays healthy. Only ranks that choose differently fail by it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+from ncheck.expression import expression
+from ncheck.hostlist import fold
+from ncheck.lazy_dataclass import dataclass
+from ncheck.text import size
+from ncheck.triage.certainty import Grade
+from ncheck.triage.lines import LogLine
+from ncheck.triage.nccl_network import network_uses
+from ncheck.triage.signature import Detected, Detector, LineClue
+
+# node01:77:80 [0] NCCL INFO ...: host, process and thread
+_WRITER = expression(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):(\d{1,9}) \[\d{1,3}\]")
+
+# ncclCommInitRank comm 0x5643 rank 2 nranks 16 cudaDev 2 nvmlDev 2 busId 86000 commId 0x847eed8d3654571a - Init START
+_JOINS = expression(r"\brank \d{1,6} n[rR]anks \d{1,6} .{0,90}\bcommId (0x[0-9a-f]{1,16})")
+
+# comm 0x5643898f8930 rank 4 nRanks 16 nNodes 2 localRanks 8 localRank 4 MNNVL 0
+_PLACE = expression(r"\bnRanks \d{1,6} nNodes \d{1,6} localRanks (\d{1,4})\b")
+
+# By number from 2.20 to 2.23, of which only the last names the operation; by name, with channels, since 2.24.
+# n1:77:77 [0] NCCL INFO 65536 Bytes -> Algo 0 proto 0 time 37.798233
+# n1:77:77 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}
+_CHOICE = expression(
+    r"(?:\b(?P<op>[A-Z][A-Za-z]{1,20}): ?)?(?<![\d,])(?P<bytes>\d{1,19}) Bytes -> Algo (?P<algo>\w{1,16})"
+    r" +proto (?P<proto>\w{1,8})"
+)
+_ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
+_PROTOCOLS = ("LL", "LL128", "Simple")
+_BY_NAME = {name.upper(): name for name in (*_ALGORITHMS, *_PROTOCOLS)}
+_OPS = {"AllReduce": "all-reduce", "AllGather": "all-gather", "ReduceScatter": "reduce-scatter",
+        "Broadcast": "broadcast", "Reduce": "reduce"}  # fmt: skip
+
+# n1:7:8 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, sameChannels 1
+# until 2.13 "speed" instead of "bw"; first inside a node, then between nodes; 4 is the pattern of rings
+_RINGS = expression(
+    r"Pattern 4, crossNic \d, nChannels (\d{1,3}), (?:bw|speed) [\d.]{1,16}/([\d.]{1,16}), type (\w{2,4})/(\w{2,4}),"
+)
+
+# n1:7:8 [0] NCCL INFO NET/5 :GPU/0-4000 (6/10.0/SYS) GPU/0-84000 (4/24.0/PIX) CPU/0-0 (4/10.0/SYS)
+_NEAR = expression(r"(NET/\d{1,2})(?:-\d{1,2})? ?:.{0,900}?GPU/\S{1,20} \(\d{1,2}/[\d.]{1,16}/(PIX|PXB)\)")
+_FAR = ("PHB", "SYS")  # through the CPU
+
+# n1:7:8 [0] NCCL INFO Channel 00/0 : 16[0] -> 0[0] [receive] via NET/IB/7/GDRDMA: of network 7, by PXN "NET/IB/7(3)"
+_SENDS = expression(r" via NET/([\w .-]{1,40})/(\d{1,3})(?:\(\d{1,6}\))?((?:/\w{1,12}){0,3})\s*$")
+
+# n1:7:8 [0] NCCL INFO NVLS multicast support is not available on dev 0
+_NVLS = expression(r"NVLS multicast support is (not )?available")
+
+# n1:7:8 [0] NCCL INFO     AllReduce |    10.4/  43.6 |    21.5/ 128.8 |    32.4/ 165.6 |    10.2/  94.0 | ...
+_TIMES = expression(r"\bAllReduce \|((?: *[\d.]{1,12}/ *[\d.]{1,12} \|){6,9})")
+_CELL = expression(r"/ *([\d.]{1,12}) \|")  # the bandwidth; those of rings come fourth to sixth
+
+# n1:7:8 [0] NCCL INFO NCCL_ALGO set by environment to Ring
+_SET = expression(r"\b(NCCL_[A-Z0-9_]{2,60}) set by environment to (\S{1,80}?)\.?\s*$")
+_DECIDE = ("NCCL_ALGO", "NCCL_PROTO")  # all ranks must have the same
+# Variables that leave NCCL less to choose, and the values with which they do; () for each value.
+_LIMIT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_DECIDE, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"), ()),
+    "NCCL_NVLS_ENABLE": ("0",), "NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",), "NCCL_IB_DISABLE": ("1",),
+}  # fmt: skip
+
+_MOST_CHOICES, _MOST_OPS, _MOST_FAULTS = 4, 3, 4
+
+
+_Process = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Writer:
+    host: str
+    process: str
+    thread: str
+
+    @property
+    def of(self) -> _Process:
+        return self.host, self.process
+
+
+@dataclass(frozen=True)
+class _Choice:
+    op: str
+    bytes: int
+    by: str  # "Ring LL128"
+
+
+@dataclass(frozen=True)
+class _Rings:
+    """What one node counts on for rings, before NCCL takes the least of all nodes."""
+
+    channels: int
+    speed: float  # GB/s of one channel between nodes
+    inside: str
+    between: str
+
+
+@dataclass
+class _Node:
+    """What the lines of one node say."""
+
+    nics: set[str] = field(default_factory=set)
+    used: set[tuple[str, str]] = field(default_factory=set)
+    direct: set[bool] = field(default_factory=set)  # whether the HCA reads the GPU's memory itself
+    ranks: int = 0  # on this node, of one communicator
+    near: str = ""  # a NIC beside a GPU
+    nvls: set[bool] = field(default_factory=set)
+    ll128: bool = True
+    values: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def read(self, text: str) -> None:
+        """Take in one line."""
+        if match := _PLACE.search(text):
+            self.ranks = max(self.ranks, int(match[1]))
+        elif match := _NVLS.search(text):
+            self.nvls.add(not match[1])
+        elif match := _TIMES.search(text):
+            self.ll128 = self.ll128 and not _without_ll128(match[1])
+        elif match := _SET.search(text):
+            self.values[match[1]].add(match[2])
+        elif match := _NEAR.search(text):
+            self.near = self.near or f"{match[1]} is at {match[2]}"
+        elif (match := _SENDS.search(text)) and match[1] != "Socket":
+            self.direct.add("GDRDMA" in match[3])
+            self.used.add((match[1], match[2]))
+        elif "NET/IB" in text:
+            self.nics.update(use.name for use in network_uses([text]) if use.hca)
+
+
+def choice_notes(lines: Sequence[LogLine], sampled: Container[int], *, blamed: bool) -> tuple[str, ...]:
+    """Return what NCCL chose for which sizes, what makes it slower, and which ranks differ; () if no line says it.
+
+    `sampled` are the numbers of the logs of which lines were left out: they do not say which NICs are idle. `blamed`:
+    a diagnosis says already that ranks differ.
+    """
+    choices = [one for line in lines if (one := _choice(line.text))]
+    whole = {line.host for line in lines} - {line.host for line in lines if line.order[0] in sampled}
+    slower = list(dict.fromkeys(_slower(lines, whole)))
+    more = f"; and {len(slower) - _MOST_FAULTS} more" if len(slower) > _MOST_FAULTS else ""
+    chosen = f"NCCL chose: {_chosen(choices)}" if choices else ""
+    cost = f"may cost speed: {'; '.join(slower[:_MOST_FAULTS])}{more}" if slower else ""
+    apart = () if blamed else tuple(f"may hang: {clue.meaning}" for clue, _ in choices_differ(lines))
+    return (*filter(None, (chosen, cost)), *apart)
+
+
+def _choice(text: str) -> _Choice | None:
+    match = _CHOICE.search(text) if "Bytes -> Algo" in text else None
+    if match is None:
+        return None
+    algorithm, protocol = _name(match["algo"], _ALGORITHMS), _name(match["proto"], _PROTOCOLS)
+    if not algorithm or not protocol:
+        return None
+    return _Choice(_OPS.get(match["op"] or "", match["op"] or ""), int(match["bytes"]), f"{algorithm} {protocol}")
+
+
+def _name(text: str, names: Sequence[str]) -> str:
+    if text.isdecimal():
+        return names[int(text)] if int(text) < len(names) else ""
+    return _BY_NAME.get(text.upper().replace("_", ""), "")
+
+
+def _chosen(choices: Iterable[_Choice]) -> str:
+    """Return the choices of each operation by size: "all-reduce: Tree LL 4 B to 64 KiB, Ring Simple 1 MiB"."""
+    by_op: dict[str, dict[int, dict[str, None]]] = {}
+    for one in choices:
+        by_op.setdefault(one.op, {}).setdefault(one.bytes, {})[one.by] = None
+    texts = []
+    for op, by_size in sorted(by_op.items())[:_MOST_OPS]:
+        parts: list[tuple[str, int, int]] = []
+        for number, names in sorted(by_size.items()):
+            by = " or ".join(sorted(names))  # communicators of one job differ
+            first = parts.pop()[1] if parts and parts[-1][0] == by else number
+            parts.append((by, first, number))
+        said = [f"{by} {size(first)}" + (f" to {size(last)}" if last > first else "") for by, first, last in parts]
+        cut = [*said[: _MOST_CHOICES - 1], "...", said[-1]] if len(said) > _MOST_CHOICES else said
+        texts.append(f"{op}: {', '.join(cut)}" if op else ", ".join(cut))
+    return "; ".join(texts)
+
+
+def once_per_node(text: str) -> str:
+    """Return what is the same in many lines of a node, of which one is enough; "" for a line that counts by itself."""
+    match = _SENDS.search(text) if " via NET/" in text else None
+    return match[0] if match else ""
+
+
+def _slower(lines: Sequence[LogLine], whole: Container[str]) -> Iterator[str]:
+    nodes, rings = _read(lines)
+    if limits := _limits(nodes):
+        yield f"{' and '.join(limits)}: NCCL has less to choose from"
+    yield from _rings_differ(rings)
+    off = [host for host, one in nodes.items() if not one.ll128]
+    if off and any(one.inside == "NVL" for by_host in rings.values() for one in by_host.values()):
+        yield f"the protocol LL128 is off on {fold(off)}, although the GPUs have NVLink"
+    lack = [host for host, one in nodes.items() if one.nvls == {False}]
+    if lack and len(lack) < sum(bool(one.nvls) for one in nodes.values()):
+        yield f"NVLS is not available on {fold(lack)}, but on the other nodes: no node can use it"
+    if any(node.direct or node.used for node in nodes.values()):  # data crosses a network
+        yield from _far(nodes, rings)
+        yield from _idle_nics(nodes, [host for host in _connected(lines) if host in whole])
+        slow = [host for host, one in nodes.items() if one.direct == {False}]
+        if slow:
+            yield f"no GPUDirect RDMA on {fold(slow)}: data goes through the memory of the host"
+
+
+def _read(lines: Iterable[LogLine]) -> tuple[Mapping[str, _Node], Mapping[str, Mapping[str, _Rings]]]:
+    """Return what each node says, and what each counts on for the rings of a communicator."""
+    nodes: dict[str, _Node] = {}
+    rings: dict[str, dict[str, _Rings]] = defaultdict(dict)
+    comm: dict[_Writer, str] = {}
+    for line in lines:
+        if (writer := _writer(line)) is None:
+            continue
+        if match := _JOINS.search(line.text):
+            comm[writer] = match[1]
+        elif match := _RINGS.search(line.text):
+            found = _Rings(int(match[1]), _number(match[2]), match[3], match[4])
+            rings[comm.get(writer, "")].setdefault(writer.host, found)
+        else:
+            nodes.setdefault(writer.host, _Node()).read(line.text)
+    return nodes, rings
+
+
+def _writer(line: LogLine) -> _Writer | None:
+    match = _WRITER.search(line.text[:300])
+    return _Writer(*match.groups()) if match else None
+
+
+def _without_ll128(cells: str) -> bool:
+    """Return whether the row gives rings the other two protocols and not LL128."""
+    low, middle, simple = (_number(speed) for speed in _CELL.findall(cells)[3:6])
+    return bool(low and simple and not middle)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _limits(nodes: Mapping[str, _Node]) -> list[str]:
+    """Return the variables that leave NCCL less to choose: "NCCL_ALGO=Ring"."""
+    found = {(name, value) for node in nodes.values() for name, values in node.values.items() for value in values}
+    return sorted(
+        f"{name}={value}" for name, value in found if name in _LIMIT and (not _LIMIT[name] or value in _LIMIT[name])
+    )
+
+
+def _rings_differ(rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
+    """Yield the nodes that count on less for the rings of one communicator than most nodes do."""
+    for by_host in rings.values():
+        kinds = Counter(by_host.values())
+        usual = max(kinds, key=lambda kind: (kinds[kind], kind.channels, kind.speed, kind.between not in _FAR))
+        for kind in kinds:
+            odd = fold(host for host, one in by_host.items() if one == kind)
+            if kind.channels < usual.channels:
+                yield f"{odd} has {kind.channels} channels for rings, the others {usual.channels}: all use the fewest"
+            elif kind.speed < usual.speed:
+                yield f"{odd} counts on {kind.speed:g} GB/s per channel, the others on {usual.speed:g}: all do then"
+            elif kind.between in _FAR and usual.between not in _FAR:
+                yield f"{odd} reaches its NICs by {kind.between}, the others by {usual.between}"
+
+
+def _connected(lines: Iterable[LogLine]) -> set[str]:
+    return {line.host for line in lines if "Connected all rings" in line.text}
+
+
+def _far(nodes: Mapping[str, _Node], rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
+    for host, node in nodes.items():
+        between = {by_host[host].between for by_host in rings.values() if host in by_host}
+        if node.near and between and between <= set(_FAR):
+            yield f"the rings of {host} reach NICs by {min(between)}, through the CPU, although {node.near} of a GPU"
+
+
+def _idle_nics(nodes: Mapping[str, _Node], connected: Container[str]) -> Iterator[str]:
+    """Yield the nodes that send over fewer NICs than they have and their ranks could use."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for host, node in nodes.items():
+        if host in connected and 0 < len(node.used) < min(len(node.nics), node.ranks):
+            alike.setdefault((len(node.used), len(node.nics)), []).append(host)
+    for (used, nics), hosts in alike.items():
+        yield f"{fold(hosts)} sends over {used} of {nics} NICs"
+
+
+_DIFFERS = LineClue(
+    "algorithm_differs", Grade.LIKELY, ("collective_mismatch",), context=True,
+    explains=frozenset({"waits", "stall", "gone", "system"}),
+)  # fmt: skip
+_NOT_SET = "not set"
+
+
+def choices_differ(lines: Sequence[LogLine]) -> Detected:
+    """Yield a line of each side, if ranks have two values of a variable that decides, or chose twice for one call."""
+    for name, by_process in (*_values(lines).items(), *_calls(lines).items()):
+        sides: dict[str, list[tuple[str, LogLine]]] = {}
+        for value, line in by_process.values():
+            sides.setdefault(value.upper(), []).append((value, line))
+        if len(sides) > 1:
+            texts = [f"{found[0][0]} on {fold({line.host for _, line in found})}" for found in sides.values()]
+            clue = replace(_DIFFERS, meaning=f"{name} is {', but '.join(texts)}")
+            yield clue, tuple(found[0][1] for found in sides.values())
+            return
+
+
+def _values(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, LogLine]]]:
+    """Return what decides, by process. One that sets nothing counts only if it prints other variables."""
+    found: dict[str, dict[_Process, tuple[str, LogLine]]] = {}
+    printing: dict[_Process, tuple[str, LogLine]] = {}
+    for line in lines:
+        match, writer = _SET.search(line.text), _writer(line)
+        if match and writer:
+            printing.setdefault(writer.of, (_NOT_SET, line))
+            if match[1] in _DECIDE:
+                found.setdefault(match[1], {}).setdefault(writer.of, (match[2], line))
+    return {name: printing | by_process for name, by_process in found.items()}
+
+
+def _calls(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, LogLine]]]:
+    """Return what was chosen for each operation and size of a communicator, by process: of those that have one."""
+    comms: dict[_Process, set[str]] = defaultdict(set)
+    choices: dict[tuple[_Process, str, int], tuple[str, LogLine]] = {}
+    for line in lines:
+        if (writer := _writer(line)) is None:
+            continue
+        if match := _JOINS.search(line.text):
+            comms[writer.of].add(match[1])
+        elif (one := _choice(line.text)) and one.op:
+            choices.setdefault((writer.of, one.op, one.bytes), (one.by, line))
+    found: dict[str, dict[_Process, tuple[str, LogLine]]] = defaultdict(dict)
+    for (process, op, number), chosen in choices.items():
+        if len(comms[process]) == 1:
+            found[f"the choice for {op} of {size(number)} in communicator {min(comms[process])}"][process] = chosen
+    return found
+
+
+DETECTORS: tuple[Detector, ...] = (choices_differ,)
+WORDS = (
+    " bytes -> algo ", "pattern , crossnic ", "net/ :gpu/", "net/- :gpu/", " via net/", "connected all rings",
+    "nvls multicast support", "allreduce |", " nnodes ", " busid ", "net/ib", "nccl_algo set by", "nccl_proto set by",
+    "_nchannels set by", "nccl_max_ctas set by", "nccl_nvls_enable set by", "_disable set by",
+    "nccl_socket_ifname set by",
+)  # fmt: skip
