@@ -174,7 +174,10 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def built(*flags: str) -> Path:
         if flags not in made:
             folder = tmp_path_factory.mktemp("standins")
-            for name, called in (("cuda", "libcuda.so.1"), ("nccl", "libnccl.so.2"), ("hip", "libamdhip64.so.6")):
+            libraries = {"cuda": "libcuda.so.1", "nccl": "libnccl.so.2", "hip": "libamdhip64.so.6"}
+            if "-DRCCL" in flags:
+                libraries = {"nccl": "librccl.so.1", "hip": libraries["hip"]}
+            for name, called in libraries.items():
                 argv = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-pthread", *flags]
                 shutil.copy(compiled(argv, (str(sources / f"{name}.c"), "-ldl")), folder / called)
             made[flags] = folder

@@ -201,7 +201,7 @@ _TIMES = 10  # the all-reduces of one size, where a node does not say how it tim
 _SLOWER = 3.0  # a size that takes up to this factor longer than expected does not count as hung
 
 # How far a rank got, by the name of its step.
-_PROGRESS = ("", "start", "libcuda", "libnccl", "init", "first all-reduce")
+_PROGRESS = ("", "start", "libcuda", "libnccl", "librccl", "libamdhip64", "init", "first all-reduce")
 _ENDED_BY_OTHERS = frozenset({6, 15})  # SIGABRT and SIGTERM follow the failure of another rank
 _BUS_ERROR = 7
 

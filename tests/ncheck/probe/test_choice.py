@@ -92,7 +92,10 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
     [
         ({"gpu03": {GpuFacts: NO_GPU}}, "no GPU on gpu03"),
         ({"gpu03": {GpuFacts: replace(used(0.0), vendor="AMD")}},
-         "ncheck's own all-reduce drives NVIDIA's GPUs only, and these are AMD's on gpu03"),
+         ("NVIDIA's GPUs (ranks of different makers cannot meet) on gpu[01-02,04]; "
+          "AMD's GPUs (ranks of different makers cannot meet) on gpu03")),
+        ({"gpu03": {LoadedNcclFacts: LoadedNcclFacts("2.21.5", "/opt/rocm/lib/librccl.so.1.0")}},
+         "the job's interpreter loads RCCL, which drives none of the GPUs of NVIDIA on gpu03"),
         (
             {"gpu03": {GpuFacts: Unread("nvidia-smi hangs")}},
             "the GPUs could not be read (nvidia-smi hangs) on gpu03",
@@ -114,6 +117,16 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
 )  # fmt: skip
 def test_nccl_is_refused_with_what_is_missing_and_where(changed: Changed, words: str) -> None:
     assert why(choose(ground(changed, probe="nccl"), ())) == f"nccl cannot be used: {words}"
+
+
+def test_gpus_of_amd_are_measured_by_rccl_without_the_diagnostics_of_nccl() -> None:
+    loaded = LoadedNcclFacts("2.31.1", "/opt/rocm/lib/librccl.so.1.0")
+    changed: Changed = {
+        name: {GpuFacts: replace(used(0.0), vendor="AMD"), LoadedNcclFacts: loaded} for name in Driven().known
+    }
+    found = choose(ground(changed), ())
+    assert isinstance(found, Chosen)
+    assert ({way.method for way in found.drivers.values()}, "diagnostics" in found.beside) == ({Method.NCCL}, False)
 
 
 def test_versions_that_differ_are_measured_by_force() -> None:

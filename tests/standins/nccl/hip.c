@@ -16,6 +16,8 @@
 #define cuEventRecord hipEventRecord
 #define cuEventQuery hipEventQuery
 #define cuEventElapsedTime hipEventElapsedTime
+#define cuCtxGetDevice hipGetDevice
+#define cuLaunchHostFunc hipLaunchHostFunc
 #define cuModuleLoadData hipModuleLoadData
 #define cuModuleGetFunction hipModuleGetFunction
 #define cuLaunchKernel hipModuleLaunchKernel

@@ -36,6 +36,19 @@
 
 #include "told.h"
 
+#ifdef RCCL /* librccl.so.1: the same for AMD's GPUs, which brings its own HIP */
+#define DRIVER "libamdhip64.so.6"
+#define CURRENT_DEVICE "hipGetDevice"
+#define LAUNCH "hipLaunchHostFunc"
+#define CONFIGURATION "/etc/rccl.conf"
+__attribute__((constructor)) static void bring_hip(void) { dlopen(DRIVER, RTLD_NOW); }
+#else
+#define DRIVER "libcuda.so.1"
+#define CURRENT_DEVICE "cuCtxGetDevice"
+#define LAUNCH "cuLaunchHostFunc"
+#define CONFIGURATION "/etc/nccl.conf"
+#endif
+
 #ifndef CODE
 #define CODE 22703
 #define TEXT "2.27.3+cuda12.9"
@@ -94,7 +107,7 @@ static void say(int warning, const char *format, ...) {
 static int version(void) { return (int)number("version", CODE); }
 static void read_configuration(void) {
     char line[256];
-    FILE *file = fopen("/etc/nccl.conf", "r");
+    FILE *file = fopen(CONFIGURATION, "r");
     while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;
         char *value = strchr(line, '=');
@@ -399,10 +412,10 @@ static void *initiate(void *data) {
 }
 static int created(comm_t **comm, int ranks, const id_t_ *id, int rank, int blocking) {
     int (*device)(int *) = NULL;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void *driver = dlopen(DRIVER, RTLD_NOW);
     comm_t *made = calloc(1, sizeof *made);
     if (rank < 0 || rank >= ranks) return ARGUMENT;
-    if (driver) device = (int (*)(int *))dlsym(driver, "cuCtxGetDevice");
+    if (driver) device = (int (*)(int *))dlsym(driver, CURRENT_DEVICE);
     made->rank = rank;
     made->ranks = ranks;
     made->blocking = blocking;
@@ -489,7 +502,7 @@ static void carry_out(void *data) {
 }
 static int queued(work_t *work) {
     static int (*launch)(void *, void (*)(void *), void *);
-    if (!launch) *(void **)&launch = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchHostFunc");
+    if (!launch) *(void **)&launch = dlsym(dlopen(DRIVER, RTLD_NOW), LAUNCH);
     return launch(work->stream, carry_out, work) ? CUDA_ERROR : OK;
 }
 static void *launched(void *data) {

@@ -1,4 +1,4 @@
-"""All-reduces by NCCL, one rank per GPU, started by the agents with the plan's variables; NCCL's own diagnostics."""
+"""All-reduces by NCCL (AMD: RCCL), one rank per GPU, started by the agents with the plan's variables; diagnostics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def unfit_for_nccl(context: ProbeContext) -> str:
 
     Different NCCL versions are refused without --force: before 2.23 such ranks hang, later ones fail.
     """
-    if why := _first_of(_of_amd(context), _gpus(context), _libraries(context), _slots(context)):
+    if why := _first_of(_makers(context), _gpus(context), _libraries(context), _slots(context)):
         return why
     loaded = context.cluster.connected_facts(LoadedNcclFacts)
     versions = nodes_by_value({node: loaded[node].version for node in context.nodes})
@@ -134,11 +134,21 @@ def _gpus(context: ProbeContext) -> Iterator[tuple[str, str]]:
             yield node, f"the GPUs could not be read ({facts.reason})" if isinstance(facts, Unread) else why
 
 
-def _of_amd(context: ProbeContext) -> Iterator[tuple[str, str]]:
-    for node in context.nodes:
-        facts = context.cluster.known[node].get(GpuFacts)
-        if isinstance(facts, GpuFacts) and facts.vendor == "AMD":
-            yield node, "ncheck's own all-reduce drives NVIDIA's GPUs only, and these are AMD's"
+_LIBRARY = {"NVIDIA": "NCCL", "AMD": "RCCL"}  # of each maker's GPUs
+
+
+def _makers(context: ProbeContext) -> Iterator[tuple[str, str]]:
+    """Yield each node where GPUs of several makers would have to meet, or the job's library is not for its GPUs."""
+    gpus = context.cluster.connected_facts(GpuFacts)
+    makers = {node: gpus[node].vendor for node in context.nodes if node in gpus and gpus[node].gpus}
+    several = len(set(makers.values())) > 1
+    loaded = context.cluster.connected_facts(LoadedNcclFacts)
+    for node, maker in makers.items():
+        library = loaded[node].library if node in loaded else _LIBRARY[maker]
+        if several:
+            yield node, f"{maker}'s GPUs (ranks of different makers cannot meet)"
+        elif library != _LIBRARY[maker]:
+            yield node, f"the job's interpreter loads {library}, which drives none of the GPUs of {maker}"
 
 
 def _libraries(context: ProbeContext) -> Iterator[tuple[str, str]]:
@@ -147,7 +157,7 @@ def _libraries(context: ProbeContext) -> Iterator[tuple[str, str]]:
         if isinstance(facts, (Unread, Absent)):
             yield node, f"the job's interpreter loads no NCCL ({facts.reason})"
         elif isinstance(facts, LoadedNcclFacts) and facts.static:
-            yield node, "NCCL is linked statically into torch and cannot be called by another program"
+            yield node, f"{facts.library} is linked statically into torch and cannot be called by another program"
 
 
 def _slots(context: ProbeContext) -> Iterator[tuple[str, str]]:
@@ -193,6 +203,8 @@ class Diagnostics(Nccl):
         if why := unfit_for_nccl(context):
             return why
         loaded = context.cluster.connected_facts(LoadedNcclFacts)
+        if any(loaded[node].library != "NCCL" for node in context.nodes):
+            return "RCCL has no diagnostics"
         old = [node for node in context.nodes if release_of(loaded[node].version) < SINCE]
         return f"NCCL before {'.'.join(map(str, SINCE))} on {fold(old)}" if old else ""
 

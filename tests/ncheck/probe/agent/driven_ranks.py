@@ -58,6 +58,9 @@ class DrivenRanks:
         sources = Sources({**plain, **own, **job})
         sources.fetch = module_text
         sources.start({"environment": {"python": python}})
+        if "-DRCCL" in flags:  # which a node has whose torch is for ROCm
+            path = str(self.standins(*flags) / "librccl.so.1")
+            sources.kept["nccl"] = {"path": path, "version": "2.22.3", "static": False, "how": ""}
         self.opened.append(sources)
         return sources
 

@@ -63,6 +63,20 @@ def test_the_log_says_which_network_is_used_once_for_all_ranks(measured: DrivenR
     ]  # fmt: skip
 
 
+def test_gpus_of_amd_sum_by_rccl_and_the_hip_that_it_brings(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="version=22203,wrong=5,rank=1", flags=("-DRCCL",), beside="version=22203")
+    assert (said["failure"], said["beside"]["failure"]) == (None, None)
+    assert (said["version"], Path(said["library"]).name) == ("2.22.3", "librccl.so.1")
+    assert shape(said) == [(8, False, 2), (8, True, 2), (1 << 20, False, 5), (1 << 20, True, 5)]
+    assert shape(said["beside"]) == ALL_RIGHT
+
+
+def test_fewer_gpus_of_amd_than_ranks_are_told(measured: DrivenRanks) -> None:
+    said = measured([0, 8], flags=("-DRCCL",), cuda="devices=8")
+    words = "a rank wants GPU 8, and this node shows 8: more ranks than GPUs"
+    assert (said["failure"]["step"], said["failure"]["words"]) == ("libamdhip64", words)
+
+
 def test_wrong_elements_are_counted(measured: DrivenRanks) -> None:
     said = measured([0, 1], nccl="wrong=5,rank=1")
     assert said["failure"] is None

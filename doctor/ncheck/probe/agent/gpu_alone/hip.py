@@ -4,6 +4,7 @@ import ctypes
 
 from ncheck.probe.agent.gpu_alone import kernels
 from ncheck.probe.agent.gpu_alone.device import Blas, Device
+from ncheck.probe.agent.nccl_rank.hip import HipNames
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
 TYPE_CHECKING = False
@@ -12,16 +13,6 @@ if TYPE_CHECKING:
 
     from ncheck.probe.agent.nccl_rank.cuda import Context, Pointer
 
-# What HIP calls otherwise than CUDA's driver; elsewhere only the first letters differ. A context is a device's number.
-_NAMES = {
-    "cuDeviceGetCount": "hipGetDeviceCount",
-    "cuCtxSetCurrent": "hipSetDevice",
-    "cuCtxEnablePeerAccess": "hipDeviceEnablePeerAccess",
-    "cuLaunchKernel": "hipModuleLaunchKernel",
-    "cuMemAlloc_v2": "hipMalloc",
-    "cuStreamCreate": "hipStreamCreateWithFlags",
-    "cuEventCreate": "hipEventCreateWithFlags",
-}
 # Constants of rocBLAS, with the names and values of its public headers.
 rocblas_operation_none, rocblas_datatype_f32_r, rocblas_datatype_bf16_r = 111, 151, 168
 _KINDS = {"bf16": rocblas_datatype_bf16_r, "fp32": rocblas_datatype_f32_r}
@@ -36,10 +27,8 @@ def _loaded(files: "Iterable[str]") -> "Optional[ctypes.CDLL]":
     return None
 
 
-class Hip(Device):
+class Hip(HipNames, Device):
     """The GPUs at these PCI addresses, in this order; `files` and `compilers` are libraries to try."""
-
-    kind, file = "HIP", "libamdhip64"
 
     def __init__(self, addresses: "Sequence[str]", files: "Sequence[str]", compilers: "Sequence[str]") -> None:
         self.addresses, self.files, self.compilers = addresses, files, compilers
@@ -51,13 +40,6 @@ class Hip(Device):
         if library is None:
             raise RankError("no {} of ROCm could be loaded".format(self.file))
         return library
-
-    def name(self, name: str) -> str:
-        return _NAMES.get(name) or "hip" + name[2:].replace("_v2", "")
-
-    def words(self, code: int) -> str:
-        self.library.hipGetErrorString.restype = ctypes.c_char_p
-        return (self.library.hipGetErrorString(ctypes.c_int(code)) or b"unknown error").decode("utf-8", "replace")
 
     def count(self) -> int:
         return len(self.addresses)

@@ -1,5 +1,7 @@
 """One rank of an all-reduce: a program that drives libnccl.so.2 and libcuda.so.1, with nothing installed but those.
 
+On AMD's GPUs it drives librccl.so.1 and the libamdhip64.so that this brings: never seen on a GPU so far.
+
 It is one text (the head's `rank-program`), started as `PYTHON -B -S -c TEXT`, by the agent or by a launcher such as
 mpirun, and it writes nothing anywhere. Its task is JSON in NCHECK_RANK or in its first argument:
 

@@ -66,14 +66,16 @@ class Cuda:
         """Take a device by its index among those that CUDA_VISIBLE_DEVICES leaves; return its context."""
         count, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
         self.call("cuDeviceGetCount", ctypes.byref(count))
-        if not 0 <= index < count.value:
-            raise RankError(
-                "a rank wants GPU {}, and this node shows {}: more ranks than GPUs".format(index, count.value)
-            )
+        self.need(index, count.value)
         self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
         return context
+
+    def need(self, index: int, count: int) -> None:
+        """Raise RankError where so many devices do not have this index."""
+        if not 0 <= index < count:
+            raise RankError("a rank wants GPU {}, and this node shows {}: more ranks than GPUs".format(index, count))
 
     def free(self) -> int:
         """Return the bytes of device memory that are free."""
@@ -90,7 +92,8 @@ class Cuda:
     def staging(self, size: int) -> "Buffer":
         """Return host memory that the device copies to at full speed, or any if the driver has none."""
         address = ctypes.c_void_p()
-        if self.library.cuMemAllocHost_v2(ctypes.byref(address), ctypes.c_size_t(size)) == 0:
+        allocate = getattr(self.library, self.name("cuMemAllocHost_v2"))
+        if allocate(ctypes.byref(address), ctypes.c_size_t(size)) == 0:
             return (ctypes.c_char * size).from_address(address.value or 0)
         return ctypes.create_string_buffer(size)
 

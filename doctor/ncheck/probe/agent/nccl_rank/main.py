@@ -9,6 +9,7 @@ from binascii import unhexlify
 
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
+from ncheck.probe.agent.nccl_rank.hip import Hip, is_rccl
 from ncheck.probe.agent.nccl_rank.measure import REPEATS, Measure
 from ncheck.probe.agent.nccl_rank.messages import LONGEST_WORDS, Messages, RankError
 from ncheck.probe.agent.nccl_rank.nccl import Nccl, UniqueId
@@ -17,7 +18,7 @@ from ncheck.probe.agent.nccl_rank.watch import FAILED, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Sequence
+    from typing import Any, Dict, Sequence, Tuple
 
     Spec = Dict[str, Any]  # see __init__.py
 
@@ -46,11 +47,8 @@ def _work(spec: "Spec", messages: "Messages", watch: "Watch", began: float) -> N
     rank, local, world = placed(spec, os.environ)
     messages.rank = rank
     before = counters() if spec.get("counters") and local == 0 else None
-    watch.at("libcuda")
-    cuda = Cuda()
-    cuda.enter(gpu_of(spec, local, os.environ))
-    watch.at("libnccl")
-    nccl = Nccl(spec.get("library") or "libnccl.so.2")
+    library, gpu = spec.get("library") or "libnccl.so.2", gpu_of(spec, local, os.environ)
+    cuda, nccl = _of_amd(library, gpu, watch) if is_rccl(library) else _of_nvidia(library, gpu, watch)
     watch.abort = nccl.abort
     messages.send("library", version=nccl.version(), path=nccl.real_path()[:LONGEST_WORDS], driver=cuda.driver())
     watch.at("init")
@@ -68,6 +66,24 @@ def _work(spec: "Spec", messages: "Messages", watch: "Watch", began: float) -> N
     messages.own_segments()
     messages.send("done")
     _part(nccl)
+
+
+def _of_nvidia(library: str, gpu: int, watch: "Watch") -> "Tuple[Cuda, Nccl]":
+    watch.at("libcuda")
+    cuda = Cuda()
+    cuda.enter(gpu)
+    watch.at("libnccl")
+    return cuda, Nccl(library)
+
+
+def _of_amd(library: str, gpu: int, watch: "Watch") -> "Tuple[Cuda, Nccl]":
+    """Open RCCL first: it brings its own HIP."""
+    watch.at("librccl")
+    rccl = Nccl(library)
+    watch.at("libamdhip64")
+    hip = Hip()
+    hip.enter(gpu)
+    return hip, rccl
 
 
 def _identity(spec: "Spec", nccl: "Nccl") -> "UniqueId":

@@ -1,8 +1,9 @@
-"""libnccl.so.2 by ctypes: a communicator that can be aborted, and the all-reduce."""
+"""libnccl.so.2, or AMD's librccl.so.1, by ctypes: a communicator that can be aborted, and the all-reduce."""
 
 import ctypes
 import time
 
+from ncheck.probe.agent.nccl_rank.hip import is_rccl
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ class Nccl:
         try:
             self.library = ctypes.CDLL(path)
         except OSError as error:
-            raise RankError("cannot open libnccl: {}".format(error)) from error
+            raise RankError("cannot open {}: {}".format("librccl" if is_rccl(path) else "libnccl", error)) from error
         lacks = [name for name in _NEEDED if not hasattr(self.library, name)]
         if lacks:
             raise RankError("{} lacks {}: it is no NCCL that can be driven".format(path, ", ".join(lacks)))
@@ -68,7 +69,7 @@ class Nccl:
         """Return the file that was loaded, by the process's own map."""
         try:
             with open("/proc/self/maps") as maps:
-                paths = [line.split(None, 5)[-1].strip() for line in maps if "libnccl" in line]
+                paths = [line.split(None, 5)[-1].strip() for line in maps if "libnccl" in line or "librccl" in line]
         except OSError:
             paths = []
         return paths[0] if paths else self.path

@@ -14,6 +14,8 @@ LOCAL = (
 )  # fmt: skip
 WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "HOROVOD_SIZE", "WORLD_SIZE")
 
+SHOWN = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
 
 def placed(spec: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "Tuple[int, int, int]":
     """Return (rank, rank on this node, ranks in all)."""
@@ -35,7 +37,7 @@ def gpu_of(spec: "Mapping[str, Any]", local: int, environ: "Mapping[str, str]") 
     A launcher that shows each rank one GPU of its own (srun --gpus-per-task=1) leaves it the index 0.
     """
     gpus = spec.get("gpus")
-    shown = environ.get("CUDA_VISIBLE_DEVICES", "")
+    shown = next((environ[name] for name in SHOWN if environ.get(name)), "")
     if spec.get("rank") is None and shown and "," not in shown:
         return 0
     if not gpus:
