@@ -99,6 +99,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/srun.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/scale.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/boundary.py
 	@$(BIN)/python bench/lemons.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/links.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/slower.py $(filter --write,$(ARGS))
